@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.testing.conformance.gates import LimitChangeSuite, LimitSuite, RateSuite
+from holdfast.testing.conformance.limits import LimitChangeSuite, LimitSuite, RateSuite
 
 
 @pytest.mark.covers("FLEET-WORK-03")

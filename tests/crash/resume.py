@@ -54,7 +54,7 @@ async def prune(hf: Holdfast, run: str, _branch: str, say: life.Say, pause: Paus
 
 
 async def _after(service: RunService, run: str, node: str) -> int:
-    return (await service.store.listed(RunId(run), node=node))[0].seq
+    return (await service.store.checkpoint_records(RunId(run), node=node))[0].seq
 
 
 DEEDS = {"fork": fork, "rewind": rewind, "prune": prune}

@@ -103,4 +103,4 @@ async def test_run_fails_with_the_evidence_when_it_kills_each_worker_that_takes_
         fleet.stop()
         failed = await service.get(row.id)
     assert (deaths, failed.recoveries) == (3, 3)
-    assert "fell silent 3 times" in (failed.error or "")
+    assert "stopped heartbeating 3 times" in (failed.error or "")

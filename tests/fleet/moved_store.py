@@ -176,7 +176,7 @@ async def portrait(hf: Holdfast) -> dict[str, Any]:
             await store.deaths(row.id),
             await store.read(row.id),
         )
-    seen["gates"] = await store.gates()
+    seen["gates"] = await store.limits()
     seen["schedules"] = await store.schedules()
     seen["audit"] = [await store.audit(tenant) for tenant in await store.audit_tenants()]
     seen["feed"] = await _feed(store)

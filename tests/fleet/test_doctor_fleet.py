@@ -58,8 +58,10 @@ async def test_doctor_tells_of_silent_workers_wrong_clocks_and_versions_nobody_s
         found = await findings(address)
         assert (found["workers"]["state"], found["workers"]["said"]) == ("ok", "no workers are alive")
         await service.create(crew.flow("jobs").program(), {"job": "j"})
-        await service.store.announce(row("lost"), 1)
-        await service.store.announce(row("wrong", skew=-3 * MICROS, versions={"other": "jobs"}), 60 * MICROS)
+        await service.store.put_worker(row("lost"), 1)
+        await service.store.put_worker(
+            row("wrong", skew=-3 * MICROS, versions={"other": "jobs"}), 60 * MICROS
+        )
         found = await findings(address)
         assert {found[name]["state"] for name in ("workers", "clocks", "carried", "code")} == {"warn"}
         assert found["releases"]["state"] == "ok"
@@ -82,7 +84,7 @@ async def test_flows_check_tells_of_runs_that_no_live_worker_carries(tmp_path: P
         words = ("flows", "check", str(tmp_path / "other.py"), "--store", address)
         text = "1 are on a version that no worker serves"
         assert text not in await holdfast(*words)
-        await service.store.announce(row("new", versions={"other": "jobs"}), 60 * MICROS)
+        await service.store.put_worker(row("new", versions={"other": "jobs"}), 60 * MICROS)
         assert text in await holdfast(*words)
         async with Worker(crew.flow("jobs"), on=hf, lanes=["nobody"]):
             said = await holdfast(*words)

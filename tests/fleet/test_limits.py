@@ -101,7 +101,7 @@ async def test_workers_together_keep_limits_of_a_flow_and_of_each_key(tmp_path: 
             workers[0].kill()
             kills = {workers[0].pid: time.monotonic_ns()}
             await until(lambda: all_done(service, 36), "all runs end", 30)
-            (flow, _, _), *_ = await service.store.gates(prefix="flow:pay")
+            (flow, _, _), *_ = await service.store.limits(prefix="flow:pay")
     lines = ledger(tmp_path)
     most, of_key = most_at_once(lines, kills)
     assert most == 3

@@ -40,7 +40,7 @@ async def locks_are_freed(address: str) -> None:
         woken.set()
         with pytest.raises(StoreError):
             await asleep
-        assert await stopped.gates() != [], "the store goes on with another connection"
+        assert await stopped.limits() != [], "the store goes on with another connection"
     finally:
         await stopped.close()
         await other.close()

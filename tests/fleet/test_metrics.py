@@ -151,7 +151,7 @@ async def test_what_the_store_refuses_is_no_outage(address: str, quick: None) ->
         async def refused(**_given: object):
             raise refusals[0]
 
-        store.figures = refused
+        store.fleet_figures = refused
         async with Worker(on=hf, poll=60, probe=(metrics := Metrics("0"))):
             counts: list[float] = []
             while refusals:
@@ -175,14 +175,14 @@ async def test_store_is_not_asked_more_often_than_it_has_news(address: str) -> N
     asked = 0
     async with Holdfast(address) as hf:
         store = await hf.open()
-        figures = store.figures
+        figures = store.fleet_figures
 
         async def counted(**given: tuple[int, ...]):
             nonlocal asked
             asked += 1
             return await figures(**given)
 
-        store.figures = counted
+        store.fleet_figures = counted
         async with Worker(on=hf, probe=(metrics := Metrics("0"))):
             await asyncio.gather(*(page_of(metrics.port) for _ in range(5)))
             own = read((await fetch(metrics.port, "/metrics/worker"))[1])

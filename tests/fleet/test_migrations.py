@@ -151,7 +151,7 @@ async def test_second_half_waits_for_the_workers_of_an_older_version(
     await opened(used)
     store = await open_store(used)
     old = WorkerRow(name="w-old", incarnation="i", host="h", pid=1, release="0.0.9", started_at=store.now())
-    await store.announce(old, 60 * MICROS)
+    await store.put_worker(old, 60 * MICROS)
     await store.close()
     with pytest.raises(OlderWorkerError) as caught:
         await upgrade.finish_upgrade(used)
@@ -159,7 +159,7 @@ async def test_second_half_waits_for_the_workers_of_an_older_version(
     assert caught.value.hint
     assert numbers(used)[0] == NEWEST
     store = await open_store(used)
-    await store.dismiss("w-old", "i")
+    await store.drop_worker("w-old", "i")
     await store.close()
     await upgrade.finish_upgrade(used)
     assert numbers(used)[0] == more.number

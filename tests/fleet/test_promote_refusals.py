@@ -193,7 +193,7 @@ async def _try_all(address: str, run: str, hold: str, *, after: Any) -> None:
             lambda: counting().resume(run, on=hf),
         ]
         for attempt in tries:
-            with pytest.raises(StoreMovedError, match=r"was moved to .*: here it can be read, nothing more"):
+            with pytest.raises(StoreMovedError, match=r"was moved to .*: it can only be read here"):
                 await attempt()
         await store.close()
         raise StoreMovedError("all of them")

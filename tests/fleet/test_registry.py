@@ -96,7 +96,7 @@ def elsewhere(name: str, seen: int) -> WorkerRow:
 async def test_name_of_a_worker_on_another_machine_is_free_when_that_one_stays_silent(address: str) -> None:
     async with Holdfast(address, settings=RunSettings(**settings())) as hf:
         store = await hf.open()
-        await store.announce(elsewhere("till", store.now()), 2 * MICROS)
+        await store.put_worker(elsewhere("till", store.now()), 2 * MICROS)
         began = store.now()
         async with Worker(on=hf, name="till"):
             waited = store.now() - began
@@ -112,7 +112,7 @@ async def test_worker_is_refused_when_the_one_on_another_machine_is_heard_again(
 
         async def beat() -> None:
             while True:
-                await store.announce(elsewhere("till", 5), 30 * MICROS)
+                await store.put_worker(elsewhere("till", 5), 30 * MICROS)
                 await asyncio.sleep(0.5)
 
         beating = asyncio.create_task(beat())

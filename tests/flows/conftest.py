@@ -85,20 +85,20 @@ async def assert_replays(hf: Holdfast, run: RunId, live: Position) -> None:
     runtime = service.runtime
     row = await service.get(run)
     program = runtime.program_for(row.version, row.flow)
-    sealer = runtime.codec_for(program)
+    codec = runtime.codec_for(program)
     records = await service.store.read(run, first=0, last=live.head)
-    first = await runtime.blobs.fill_body(sealer.open(records[0]), sealer.registry)
-    folded = start_from(program.graph, sealer, run, records[0], body=first)
+    first = await runtime.blobs.fill_body(codec.decode(records[0]), codec.registry)
+    folded = start_from(program.graph, codec, run, records[0], body=first)
     for record in records[1:]:
-        await fetch_and_apply(program.graph, folded, record, sealer.open(record), runtime.blobs, sealer)
-    await runtime.blobs.materialise(folded, sealer.registry)
+        await fetch_and_apply(program.graph, folded, record, codec.decode(record), runtime.blobs, codec)
+    await runtime.blobs.materialise(folded, codec.registry)
     expected = dump_position(live)
     assert dump_position(folded) == expected
     if live.head < SHORT:
         again = await service.replay(run, upto=live.head)
         assert again.same, again.difference
-    short = await load(service.store, sealer, program.graph, run, blobs=runtime.blobs, upto=live.head)
-    await runtime.blobs.materialise(short.pos, sealer.registry)
+    short = await load(service.store, codec, program.graph, run, blobs=runtime.blobs, upto=live.head)
+    await runtime.blobs.materialise(short.pos, codec.registry)
     assert dump_position(short.pos) == expected
 
 

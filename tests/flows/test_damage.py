@@ -174,7 +174,7 @@ async def test_blob_error_names_the_blob_when_it_is_missing_or_damaged(disk: Dis
             value.digest.hex()
             for r in await records(hf, run)
             if r.kind == Kind.step
-            for *_, value in (await hf.service()).runtime.codec_for(flow.program()).open(r).ops
+            for *_, value in (await hf.service()).runtime.codec_for(flow.program()).decode(r).ops
             if isinstance(value, BlobRef)
         ]
     disk.change(

@@ -55,7 +55,7 @@ async def test_key_is_made_of_the_input_or_of_the_runs_own_names(hf: Holdfast) -
         (await service.create(program, {"order": {"customer": who}}, tenant=tenant))[0]
         for who, tenant in (("ann", "default"), ("ann", "acme"), ("a/b", "acme"))
     ]
-    assert [row.gate for row in rows] == [
+    assert [row.limit for row in rows] == [
         "flow:counted/ann@default",
         "flow:counted/ann@acme",
         "flow:counted/a%2Fb@acme",
@@ -142,7 +142,7 @@ async def test_fork_stands_at_the_gate_of_its_source(hf: Holdfast) -> None:
     done = await counted.flow.run({"who": "ann"}, on=hf)
     service = await hf.service()
     fork = await service.fork(done.run_id, 0)
-    assert fork.gate == "flow:counted/ann"
+    assert fork.limit == "flow:counted/ann"
 
 
 @pytest.mark.covers("FLEET-WORK-03")

@@ -47,11 +47,11 @@ class Forger:
     async def forge(self, hf: Holdfast, run: str, seq: int, change: Any) -> None:
         service = await hf.service()
         row = await service.get(run)
-        sealer = service.runtime.codec_for(service.runtime.program_for(row.version, row.flow))
+        codec = service.runtime.codec_for(service.runtime.program_for(row.version, row.flow))
         (record,) = await service.store.read(row.id, first=seq, last=seq)
-        body = sealer.open(record)
+        body = codec.decode(record)
         change(record, body)
-        sealer.seal(record, body, record.term)
+        codec.encode(record, body, record.term)
         self._write(record)
 
     def _write(self, record: Record) -> None:

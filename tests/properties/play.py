@@ -35,7 +35,7 @@ from holdfast.model.position import SETTLED, Exec, Position
 from holdfast.model.record_bodies import ErrorInfo, IntentBody, SnapshotBody
 from holdfast.model.snapshot import dump_position, load_position
 from holdfast.runs.driver.load import items_between
-from holdfast.runs.seal import RecordCodec
+from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import REPEATABLE
@@ -43,7 +43,7 @@ from holdfast.types.value import FrozenDict, FrozenList, freeze, thaw
 from tests.properties.graphs import DEFAULTS, Plan
 
 RUN = RunId("6f1c54a0-9d1e-4b7a-8a53-0d8a6a1f2b3c")
-SEALER = RecordCodec(TypeRegistry())
+CODEC = RecordCodec(TypeRegistry())
 MANY = 400  # rounds: far more than any drawn plan needs
 
 Choose = Callable[[int], int]
@@ -73,14 +73,14 @@ def look(pos: Position) -> dict[str, Any]:
 
 def stored(pos: Position) -> Position:
     """The position after a journey through a snapshot record."""
-    copy = load_position(SEALER.open(draft_snapshot(dump_position(pos))).position)
+    copy = load_position(CODEC.decode(draft_snapshot(dump_position(pos))).position)
     copy.cancelling, copy.cancel_rows = pos.cancelling, list(pos.cancel_rows)
     return copy
 
 
 def draft_snapshot(plain: dict[str, Any]) -> Record:
     record = Record(0, Kind.snapshot, 0, 0, "", 0, 0, "", "", "", False, 0, b"", b"")
-    SEALER.seal(record, SnapshotBody(plain), 1)
+    CODEC.encode(record, SnapshotBody(plain), 1)
     return record
 
 
@@ -88,7 +88,7 @@ def fold(graph: Graph, journal: list[Record], upto: int | None = None) -> Positi
     """Where the records lead, from the first one on."""
     pos = Position(RUN)
     for record in journal if upto is None else journal[: upto + 1]:
-        apply_record(graph, pos, record, SEALER.open(record))
+        apply_record(graph, pos, record, CODEC.decode(record))
     return pos
 
 
@@ -145,7 +145,7 @@ class Play:
 
     def resume(self, journal: list[Record], upto: int) -> Play:
         self.journal = journal[: upto + 1]
-        self.bodies = [SEALER.open(record) for record in self.journal]
+        self.bodies = [CODEC.decode(record) for record in self.journal]
         self.pos = fold(self.graph, self.journal)
         self.now = self.pos.at
         if self.pos.status != "running":
@@ -237,16 +237,16 @@ class Play:
                 self._begin(execution)
 
     def _write(self, record: Record, body: Any) -> None:
-        SEALER.seal(record, body, 1)
+        CODEC.encode(record, body, 1)
         assert record.seq == len(self.journal)
         assert not self.journal or record.at >= self.journal[-1].at
         self.journal.append(record)
-        opened = SEALER.open(record)
+        opened = CODEC.decode(record)
         self.bodies.append(opened)
         lines = list(derive_events(self.graph, RUN, record, opened))
         assert len(lines) == record.events, (Kind(record.kind).name, opened, lines)
         for shadow in self.shadows:
-            apply_record(self.graph, shadow, record, SEALER.open(record))
+            apply_record(self.graph, shadow, record, CODEC.decode(record))
 
     def _same(self) -> None:
         live = look(self.pos)
@@ -262,8 +262,8 @@ class Play:
     def _indexed(self) -> Position:
         """From a snapshot that names long lists by their records, as the worker writes it (D-27)."""
         record = draft_snapshot(dump_position(self.pos, whole=False, by_ref=True))
-        load = items_between(SEALER, RUN, lambda *, first, last: self.journal[first : last + 1])
-        return load_position(SEALER.open(record).position, load=load)
+        load = items_between(CODEC, RUN, lambda *, first, last: self.journal[first : last + 1])
+        return load_position(CODEC.decode(record).position, load=load)
 
     # ---------------------------------------------------------------- handlers
     def _graph_of(self, scope: str) -> Graph:

@@ -14,12 +14,12 @@ from holdfast.runs.history.retrace import RetraceResult, retrace
 from holdfast.types.record import Record
 from tests.properties.checks import EVERYTHING, STEADY, chooser
 from tests.properties.graphs import Plan, plans
-from tests.properties.play import RUN, SEALER, Play, look
+from tests.properties.play import CODEC, RUN, Play, look
 from tests.properties.test_forks import Shape, flow_of, shapes
 
 
 def journal_of(play: Play) -> list[tuple[Record, Any]]:
-    return [(record, SEALER.open(record)) for record in play.journal]
+    return [(record, CODEC.decode(record)) for record in play.journal]
 
 
 def proven(play: Play, plan: Plan) -> RetraceResult:

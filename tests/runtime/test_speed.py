@@ -45,18 +45,18 @@ async def test_small_checkpoints_are_saved_listed_and_restored_within_the_table(
         result = await flow.run({"text": "x" * 1000}, on=hf)
         service = await hf.service()
         program = flow.program()
-        sealer = service.runtime.codec_for(program)
+        codec = service.runtime.codec_for(program)
         records = await service.store.read(result.run_id)
-        bodies = [(record, sealer.open(record)) for record in records]
+        bodies = [(record, codec.decode(record)) for record in records]
 
         async def encode() -> None:
             for record, body in bodies:
-                sealer.seal(record, body, 1)
+                codec.encode(record, body, 1)
 
         whole_run = await best(lambda: flow.run({"text": "x" * 1000}, on=hf))
         listing = await best(lambda: service.checkpoints(result.run_id, limit=10))
         restore = await best(
-            lambda: load(service.store, sealer, program.graph, result.run_id, blobs=service.runtime.blobs)
+            lambda: load(service.store, codec, program.graph, result.run_id, blobs=service.runtime.blobs)
         )
         encoding = await best(encode)
     assert whole_run / 12 < saves, "a commit for each of ten strict steps, one for the start, one for the end"

@@ -274,7 +274,7 @@ async def test_ciphertext_that_was_moved_to_another_place_does_not_open(address:
         one, two = [await tell(hf) for _ in range(2)]
         service = await hf.service()
         inner = service.runtime.blobs.encrypted.inner  # type: ignore[union-attr]
-        rows = await inner.kept("journal", after=-1, limit=1000)
+        rows = await inner.stored_rows("journal", after=-1, limit=1000)
         (mine, yours) = [next(r for r in rows if r.run == run and r.place == (3,)) for run in (one, two)]
         assert await inner.rewrite("journal", [(mine, yours.values)]) == 1
         with pytest.raises(CheckpointCorruptError):

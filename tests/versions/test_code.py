@@ -154,7 +154,7 @@ async def test_a_visit_with_sub_steps_is_taken_over_only_when_somebody_answers_f
         (migrated,) = await told(later, waiting, "run.migrated")
         assert migrated.data["forced"] == verdict.forced
     else:
-        mark = verdict.misfits[0].mend.split('"')[1]
+        mark = verdict.misfits[0].fix.split('"')[1]
         new = version("2", 2, compatible_with=[mark])
         (verdict,) = await new.migrate_runs(on=later)
     assert verdict.migrated

@@ -138,7 +138,7 @@ async def test_a_run_is_refused_with_the_reason_and_left_untouched(
         assert not verdict.fits
         assert not verdict.migrated
         assert any(why in misfit.why for misfit in verdict.misfits), verdict.misfits
-        assert all(misfit.mend for misfit in verdict.misfits)
+        assert all(misfit.fix for misfit in verdict.misfits)
     assert (await service.get(waiting.run_id), await service.store.read(waiting.run_id)) == before
 
 

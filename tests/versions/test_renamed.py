@@ -41,7 +41,7 @@ async def test_an_answer_waits_when_its_node_was_renamed_and_nothing_was_declare
     (verdict,) = await new.check_runs(on=later)
     assert not verdict.fits
     assert "'approve'" in verdict.misfits[0].why
-    assert 'rename={"approve": "confirm"}' in verdict.misfits[0].mend
+    assert 'rename={"approve": "confirm"}' in verdict.misfits[0].fix
     (verdict,) = await new.migrate_runs(on=later)
     assert not verdict.migrated
     # Nothing is lost: the old version still applies the answer.

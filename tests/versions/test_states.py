@@ -76,7 +76,7 @@ async def test_the_state_becomes_what_was_declared_and_the_run_goes_on_with_it(
 async def test_every_field_that_does_not_fit_is_named_with_what_would_repair_it(place: Place) -> None:
     await flow_of("1", One).run({"amount": 7}, on=await place.hf())
     (verdict,) = await flow_of("2", Two).check_runs(on=await place.hf())
-    shown = {misfit.why: misfit.mend for misfit in verdict.misfits}
+    shown = {misfit.why: misfit.fix for misfit in verdict.misfits}
     assert any("'total' is missing" in why and "state=" in mend for why, mend in shown.items()), shown
     assert any("no field 'amount'" in why and "drop=" in mend for why, mend in shown.items()), shown
     assert any("no field 'note'" in why for why in shown), shown

@@ -33,7 +33,7 @@ from holdfast.types.record import Kind, Record
 if TYPE_CHECKING:
     from holdfast.runs.blobs import BlobStore
     from holdfast.runs.driver.runtime import Runtime
-    from holdfast.runs.seal import RecordCodec
+    from holdfast.runs.record_codec import RecordCodec
     from holdfast.store.protocols import Store
     from holdfast.store.rows import Claim, RunRow
 
@@ -47,10 +47,8 @@ _WRITERS = ThreadPoolExecutor(2, thread_name_prefix="holdfast-directories")
 class JournalFollower:
     """Reads a run's journal from where it stopped, and says which files have changed."""
 
-    def __init__(
-        self, store: Store, blobs: BlobStore, sealer: RecordCodec, graph: Graph, row: RunRow
-    ) -> None:
-        self.store, self._blobs, self._sealer = store, blobs.of(row.tenant), sealer
+    def __init__(self, store: Store, blobs: BlobStore, codec: RecordCodec, graph: Graph, row: RunRow) -> None:
+        self.store, self._blobs, self._codec = store, blobs.of(row.tenant), codec
         self._graph, self.row = graph, row
         self.directory: RunDirectory | None = None
         self.last_event = 0
@@ -71,12 +69,12 @@ class JournalFollower:
         return self.directory
 
     async def _take(self, record: Record) -> None:
-        body = decode_body(self._sealer, self.row.id, record)
-        await self._blobs.fill_body(body, self._sealer.registry)
+        body = decode_body(self._codec, self.row.id, record)
+        await self._blobs.fill_body(body, self._codec.registry)
         if self.directory is None:
             await self._begin(record, body)
         else:
-            await fetch_and_apply(self._graph, self.directory.pos, record, body, self._blobs, self._sealer)
+            await fetch_and_apply(self._graph, self.directory.pos, record, body, self._blobs, self._codec)
             self.directory.note(record, body)
         self._note_child(record, body)
         self.last_event = max(self.last_event, record.event_from + record.events - 1)
@@ -90,8 +88,8 @@ class JournalFollower:
             self.children.pop(place, None)
 
     async def _begin(self, record: Record, body: Any) -> None:
-        pos = await begin(self._graph, self._sealer, self.row.id, record, self.store, self._blobs)
-        await self._blobs.fill_state(pos, self._sealer.registry)
+        pos = await begin(self._graph, self._codec, self.row.id, record, self.store, self._blobs)
+        await self._blobs.fill_state(pos, self._codec.registry)
         facts = Facts(
             run=self.row.id,
             name=self.row.flow,

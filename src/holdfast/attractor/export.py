@@ -48,4 +48,4 @@ async def catch_up(service: RunService, row: RunRow) -> None:
 
 async def _journal_follower(service: RunService, row: RunRow) -> JournalFollower:
     reader = await reader_of(service, row)
-    return JournalFollower(service.store, service.runtime.blobs, reader.sealer, reader.graph, row)
+    return JournalFollower(service.store, service.runtime.blobs, reader.codec, reader.graph, row)

@@ -107,7 +107,7 @@ class EvidenceArrived(msgspec.Struct, kw_only=True):
     """Evidence about an effect, possibly after a person was asked about it."""
 
     intent: int
-    told: HandlerFinished | SubstepEvidence | None
+    evidence: HandlerFinished | SubstepEvidence | None
     inbox: int = 0
 
 

@@ -183,7 +183,7 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecove
 
 def on_evidence_arrived(decision: Decision, message: EvidenceArrived) -> None:
     """Evidence after a person was asked: the question is resolved by the fenced worker's report (D-17)."""
-    result = message.told
+    result = message.evidence
     for execution in decision.pos.execs.values():
         if (
             isinstance(result, HandlerFinished)

@@ -103,9 +103,9 @@ def open_questions(body: AttemptBody) -> list[str]:
 
 def derive_events(graph: Graph, run: RunId, record: Record, body: Any) -> Iterator[DerivedEvent]:
     """The events of one record, in order; as many as `count_events` said."""
-    tell = _DERIVE.get(Kind(record.kind))
-    if tell is not None:
-        yield from tell(graph, run, record, body)
+    derive = _DERIVE.get(Kind(record.kind))
+    if derive is not None:
+        yield from derive(graph, run, record, body)
     if record.listed and record.kind not in (Kind.intent, Kind.snapshot, Kind.chunk):
         status = _checkpoint_status(record)
         data = {

@@ -42,7 +42,7 @@ def limits_for_new_run(
     if limits is None:
         return "", []
     if limits.key is None:
-        return flow_limit(flow), limits.gates(flow)
+        return flow_limit(flow), limits.rows(flow)
 
     def resolve(path: Path) -> object:
         first, *rest = path
@@ -60,13 +60,13 @@ def limits_for_new_run(
             hint="Give it, or declare it with a default.",
             flow=flow,
         ) from error
-    return key_limit(flow, key), limits.gates(flow)
+    return key_limit(flow, key), limits.rows(flow)
 
 
 def limits_for_fork(program: Program, source: RunRow) -> tuple[str, list[LimitRow]]:
     """The same for a fork: the limit of its source."""
-    declared = [] if program.limits is None else program.limits.gates(source.flow)
-    return source.gate or (flow_limit(source.flow) if declared else ""), declared
+    declared = [] if program.limits is None else program.limits.rows(source.flow)
+    return source.limit or (flow_limit(source.flow) if declared else ""), declared
 
 
 # ---------------------------------------------------------------------- waiting for a limit
@@ -96,9 +96,11 @@ def set_held_limits(places: tuple[str, ...]) -> None:
 
 async def limit_reached_error(store: Store, row: RunRow) -> LimitReachedError:
     """Why the run was not claimed."""
-    found = {limit.name: (limit, inside) for limit, inside, _ in await store.gates(prefix=root_of(row.gate))}
+    found = {
+        limit.name: (limit, inside) for limit, inside, _ in await store.limits(prefix=root_of(row.limit))
+    }
     full, why = False, "other runs were first"
-    for name in path_of(row.gate):
+    for name in path_of(row.limit):
         limit, held = found.get(name, (LimitRow(name=name), 0))
         if limit.concurrency is not None and held >= limit.concurrency:
             full, why = True, f"{name} allows {limit.concurrency} at once, and {held} are running"
@@ -109,6 +111,6 @@ async def limit_reached_error(store: Store, row: RunRow) -> LimitReachedError:
         hint="It starts when there is room; `holdfast limits list` shows what runs and what waits.",
         run=row.id,
         flow=row.flow,
-        gate=row.gate,
+        gate=row.limit,
         full=full,
     )

@@ -47,25 +47,25 @@ class LimitService:
 
     async def list(self, prefix: str = "", *, keys: bool = False) -> list[Limit]:
         """By name. `keys`: also those keys that runs stand at just now, though nothing was set for them."""
-        found = await self._store.gates(prefix=prefix, limit=_MOST)
+        found = await self._store.limits(prefix=prefix, limit=_MOST)
         return [
             Limit(
-                name=gate.name,
-                concurrency=gate.concurrency,
-                rate=rate_text(gate.rate, gate.per) or None,
-                fixed=gate.fixed,
+                name=limit.name,
+                concurrency=limit.concurrency,
+                rate=rate_text(limit.rate, limit.per) or None,
+                fixed=limit.fixed,
                 running=running,
                 waiting=waiting,
             )
-            for gate, running, waiting in found
-            if keys or gate.updated_at
+            for limit, running, waiting in found
+            if keys or limit.updated_at
         ]
 
     async def set(self, name: str, *, concurrency: int | None = None, rate: str | None = None) -> Limit:
         """In place of what the flow declares. What is not given is not limited. Raises SettingsError."""
-        gate = _limit_row(name, concurrency, rate)
+        limit = _limit_row(name, concurrency, rate)
         await self._require_keyed(name)
-        await self._store.put_limit(gate)
+        await self._store.put_limit(limit)
         return await self._one(name)
 
     async def change(
@@ -97,7 +97,7 @@ class LimitService:
         root = root_of(name)
         if root == name:
             return
-        names = {gate.name for gate, _, _ in await self._store.gates(prefix=root, limit=_MOST)}
+        names = {limit.name for limit, _, _ in await self._store.limits(prefix=root, limit=_MOST)}
         if not any(other.startswith(f"{root}/") for other in names):
             raise SettingsError(
                 f"{name!r} is the limit of a key, and no flow declares what divides {root!r}.",

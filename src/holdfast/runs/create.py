@@ -195,8 +195,8 @@ def new_run(
         created_at=now,
         ready_at=now,
         first=first,
-        gate=limits[0],
-        gates=limits[1],
+        limit=limits[0],
+        limits=limits[1],
         **names,
     )
 
@@ -231,7 +231,7 @@ async def encode_records(
     codec = service.runtime.codec_for(program)
     records: list[Record] = []
     for record, body in decision.records:
-        blobs = codec.seal(record, body, 0)
+        blobs = codec.encode(record, body, 0)
         if blobs:
             await service.runtime.blobs.of(tenant).put(blobs)
         records.append(record)

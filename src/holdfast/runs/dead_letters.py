@@ -18,7 +18,7 @@ from holdfast.model.record_bodies import EndBody, ErrorInfo
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import readers_of
-from holdfast.runs.seal import RecordCodec
+from holdfast.runs.record_codec import RecordCodec
 from holdfast.store.rows import ClaimRequest, RunFilter, RunRow
 from holdfast.types.clock import MICROS
 from holdfast.types.event import EventRow
@@ -77,7 +77,7 @@ async def _under_way(service: RunAccess, row: RunRow, head: int) -> tuple[tuple[
     try:
         reader = (await readers_of(service, row)).at(head)
         blobs = service.runtime.blobs
-        loaded = await load(service.store, reader.sealer, reader.graph, row.id, blobs=blobs, upto=head)
+        loaded = await load(service.store, reader.codec, reader.graph, row.id, blobs=blobs, upto=head)
     except HoldfastError as error:
         return (), error.message
     return tuple(sorted(_names(loaded.pos, reader.graph))), ""
@@ -139,7 +139,7 @@ async def _end_unread(service: RunAccess, row: RunRow, reason: str, by: str) -> 
     record = Record(
         claim.run.head + 1, Kind.end, now, 0, "", 0, 0, "", "", "cancelled", True, 0, b"", b"", side
     )
-    RecordCodec(TypeRegistry()).seal(record, EndBody("cancelled", error), claim.lease.term)
+    RecordCodec(TypeRegistry()).encode(record, EndBody("cancelled", error), claim.lease.term)
     await store.settle([RunBatch(claim.lease, [record])])
     return await service.get(row.id)
 

@@ -13,7 +13,7 @@ from holdfast.model.secrets import masked, redact_known_secrets
 from holdfast.runs import resume_events
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import RunReader, RunReaders, reader_of, readers_of
-from holdfast.runs.seal import kind_name
+from holdfast.runs.record_codec import kind_name
 from holdfast.types.event import Event, EventRow
 from holdfast.types.record import Record
 
@@ -47,7 +47,7 @@ async def hide_secrets(service: RunAccess, row: RunRow, found: list[Event]) -> l
     if row.id not in service.caches.known_secrets:
         # The present values; those of the records just read are known.
         service.caches.known_secrets.add(row.id)
-        await load(service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs)
+        await load(service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs)
     secrets = reader.graph.secrets
     return [
         msgspec.structs.replace(event, data=redact_known_secrets(masked(event.data, secrets)))
@@ -73,7 +73,7 @@ def _events_for(readers: RunReader | RunReaders, row: RunRow, stored: Record | E
         return [Event(run=row.id, number=stored.number, at=stored.at, type=stored.type, node=node, data=data)]
     reader = readers.at(stored.seq)
     try:
-        body = reader.sealer.open(stored)
+        body = reader.codec.decode(stored)
     except CheckpointCorruptError:
         return _unreadable(row, stored)
     parts = derive_events(reader.graph, row.id, stored, body)

@@ -36,11 +36,11 @@ async def _within(service: RunAccess, row: RunRow, place: str) -> tuple[RunRow, 
     if place.isascii() and place.isdigit():
         return await checkpoints.resolve(service, row.id, int(place))
     scope, slash, node = place.rpartition("/")
-    found = await service.store.listed(row.id, node=node, limit=0 if slash else 1)
+    found = await service.store.checkpoint_records(row.id, node=node, limit=0 if slash else 1)
     found = [record for record in found if not slash or record.scope == scope + slash]
     nodes: list[str] = []
     if not found:
-        listed = [record for record in await service.store.listed(row.id) if record.node]
+        listed = [record for record in await service.store.checkpoint_records(row.id) if record.node]
         graph = (await reader_at(service, row, row.head)).graph
         shown = {record.seq: shown_name(record.scope + record.node, graph) for record in listed}
         found = [record for record in listed if shown[record.seq] == place]

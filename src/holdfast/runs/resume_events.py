@@ -37,7 +37,7 @@ async def _progress_start(
     if known is not None:
         return known
     (first,) = await service.store.read(row.id, first=row.horizon, last=row.horizon)
-    history = begin(first, readers.at(first.seq).sealer.open(first))
+    history = begin(first, readers.at(first.seq).codec.decode(first))
     done = {e.label: not e.scope for e in history.executions if e.settled and e.outcome in _DONE}
     return first.seq, done
 
@@ -61,13 +61,13 @@ async def _fill_end(service: RunAccess, row: RunRow, readers: RunReaders, event:
     try:
         loaded = await load(
             service.store,
-            reader.sealer,
+            reader.codec,
             reader.graph,
             row.id,
             blobs=service.runtime.blobs,
             upto=event.data["seq"],
         )
-        await service.runtime.blobs.materialise(loaded.pos, reader.sealer.registry)
+        await service.runtime.blobs.materialise(loaded.pos, reader.codec.registry)
     except StoreError as error:
         # The end itself is known; only what it came to cannot be read.
         event.data["output_unreadable"] = str(error)
@@ -108,7 +108,7 @@ def _count(done: dict[str, bool], record: Record) -> None:
 
 async def _newest(service: RunAccess, run: RunId, before: int) -> CheckpointId | None:
     """The checkpoint that the run goes on from."""
-    found = await service.store.listed(run, before=before, limit=1)
+    found = await service.store.checkpoint_records(run, before=before, limit=1)
     if not found:
         return None
     if found[0].kind == Kind.asked:

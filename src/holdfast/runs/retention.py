@@ -22,7 +22,7 @@ from holdfast.model.snapshot import dump_position
 from holdfast.runs.blobs import refs_in
 from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.runs.events import RunReader
-from holdfast.runs.seal import RecordCodec
+from holdfast.runs.record_codec import RecordCodec
 from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
@@ -110,7 +110,7 @@ def require_ended(row: RunRow) -> None:
 
 
 async def _horizon(service: RunAccess, row: RunRow, keep: int) -> int | None:
-    listed = await service.store.listed(row.id, limit=keep)
+    listed = await service.store.checkpoint_records(row.id, limit=keep)
     if len(listed) < keep:
         return None
     horizon = listed[-1].seq
@@ -147,7 +147,7 @@ def _snapshot(folded: FoldedRun) -> Record:
         "lineage": lineage_of(folded.first),
     }
     record = msgspec.structs.replace(old, kind=int(Kind.snapshot), payload=b"", digest=b"", size=0)
-    folded.reader.sealer.seal(record, SnapshotBody(position), old.term)
+    folded.reader.codec.encode(record, SnapshotBody(position), old.term)
     # Its event numbers were given out long ago: a cursor must still be able to pass them.
     record.events = old.events
     record.side = Side(blobs=sorted({ref.digest for ref in refs_in(position)}))
@@ -158,7 +158,7 @@ async def _named_after(service: RunAccess, row: RunRow, horizon: int, reader: Ru
     """The blobs that the kept records name; a record that cannot be read keeps all that the run has."""
     records = await service.store.read(row.id, first=horizon + 1)
     try:
-        bodies = [reader.sealer.open(record) for record in records]
+        bodies = [reader.codec.decode(record) for record in records]
     except CheckpointCorruptError:
         found = await service.store.history(row.id)
         return set(found.blobs if found else ())
@@ -298,7 +298,7 @@ async def make_room_at_once(service: RunAccess) -> CleanupResult:
     """For a store that is full. A sweep leaves the room to the store, which sees to it in its own time."""
     done = await make_room(service)
     if done.runs or done.records:
-        await service.store.free_room()
+        await service.store.free_space()
     return done
 
 

@@ -1,5 +1,5 @@
-"""How many of the ready runs could be claimed now, lane by lane, and how many wait for a limit to let them
-pass: for those nobody needs another worker."""
+"""How many of the ready runs could be claimed now, for each lane, and how many wait for a limit. The latter
+need no additional worker."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from holdfast.store.concurrency_limits import Admission
 from holdfast.types.fleet import LaneFigures
 
 MAX_QUEUES: Final = 5000
-"""Lines of a lane that are looked at, the longest first. Who is behind so many others counts as in line."""
+"""Queues of a lane that are examined, the longest first. Runs of any further queue count as waiting for a
+limit."""
 
 
 class LaneBacklog(msgspec.Struct, frozen=True):
-    """What stands there: `free` runs at no gate, `lined` at one."""
+    """`free` runs have no limit, `lined` ones have one."""
 
     name: str
     free: int
-    since: int | None  # the longest ready of the free ones
+    since: int | None  # the earliest ready time of the free ones
     lined: int
     running: int
 
 
 class LimitBacklog(msgspec.Struct, frozen=True):
-    """Ready runs of a lane at one gate."""
+    """Ready runs of a lane with the same limit."""
 
     lane: str
-    gate: str
-    starts: bool  # for the first time
+    limit: str
+    starts: bool  # they start for the first time
     count: int
     since: int
 
@@ -43,7 +44,9 @@ def lane_figures(
     passing: Counter[str] = Counter()
     oldest = {lane.name: lane.since for lane in lanes if lane.since is not None}
     for line in sorted(lined, key=_since):
-        room = line.count if admission is None else admission.admit(line.gate, line.count, starts=line.starts)
+        room = (
+            line.count if admission is None else admission.admit(line.limit, line.count, starts=line.starts)
+        )
         if room:
             passing[line.lane] += room
             oldest[line.lane] = min(oldest.get(line.lane, line.since), line.since)
@@ -60,4 +63,4 @@ def lane_figures(
 
 
 def _since(line: LimitBacklog) -> tuple[int, str]:
-    return line.since, line.gate
+    return line.since, line.limit

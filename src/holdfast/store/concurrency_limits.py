@@ -1,5 +1,5 @@
-"""Who passes which gate now. A store fills a admission with what it found under its lock, asks it while it
-chooses runs, and writes down the starts that it counted. No store decides about gates by itself."""
+"""Which runs the limits admit now. A store fills an `Admission` with what it read under its lock, asks it
+while it chooses runs, and writes the starts that it counted. No store decides about limits by itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOON = 0.01  # seconds
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Starts at gates from `low` to `high` count from `since` on, exclusive."""
+    """Starts of limits from `low` to `high` count if they are later than `since`."""
 
     low: str
     high: str
@@ -27,15 +27,16 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class CountedStart(msgspec.Struct, frozen=True):
-    """A start that a rate counts, until it is out of the window."""
+    """A start that counts against a rate, until it leaves the window."""
 
-    gate: str
+    limit: str
     at: int
     until: int
 
 
 class ClaimResult(msgspec.Struct, frozen=True):
-    """What a claim took, and whether a limit kept runs out: then places that become free wake the workers."""
+    """What a claim took, and whether a limit stopped other runs: then each place that becomes free wakes the
+    workers."""
 
     claims: list[Claim]
     kept_out: bool = False
@@ -43,107 +44,109 @@ class ClaimResult(msgspec.Struct, frozen=True):
 
 
 class Admission:
-    def __init__(self, gates: Iterable[LimitRow], now: int) -> None:
+    def __init__(self, limits: Iterable[LimitRow], now: int) -> None:
         self.now = now
-        # When a rate admits again a run that it kept out just now.
+        # When a rate will admit a run that it has just stopped.
         self.opens_at: int | None = None
-        self._gates: dict[str, LimitRow] = {}
-        for gate in gates:
-            if gate.fixed or gate.name not in self._gates:
-                self._gates[gate.name] = gate
+        self._limits: dict[str, LimitRow] = {}
+        # What an operator fixed has priority over what the flow declares.
+        for limit in limits:
+            if limit.fixed or limit.name not in self._limits:
+                self._limits[limit.name] = limit
         self._held: Counter[str] = Counter()
         self._started: Counter[str] = Counter()
         self._oldest: dict[str, int] = {}
 
     # ------------------------------------------------------------------ filling
     def holds(self, name: str, count: int = 1) -> None:
-        """So many runs at that gate have a lease."""
-        for gate in path_of(name):
-            self._held[gate] += count
+        """Count that many runs with this limit as having a lease."""
+        for limit in path_of(name):
+            self._held[limit] += count
 
     def windows(self) -> list[Window]:
-        """Which starts have to be counted."""
+        """The windows in which starts have to be counted."""
         found: list[Window] = []
-        for gate in self._gates.values():
-            if gate.rate is not None:
-                each = gate.name.endswith(f"/{EACH_KEY}")
-                low = gate.name.removesuffix(EACH_KEY) if each else gate.name
-                found.append(Window(low, low + LAST_KEY if each else low, self.now - gate.per))
+        for limit in self._limits.values():
+            if limit.rate is not None:
+                each = limit.name.endswith(f"/{EACH_KEY}")
+                low = limit.name.removesuffix(EACH_KEY) if each else limit.name
+                found.append(Window(low, low + LAST_KEY if each else low, self.now - limit.per))
         return found
 
     def started(self, window: Window, name: str, count: int, oldest: int) -> None:
-        """What was found in a window. A key with a gate of its own is in that of each key too."""
-        gate = self.gate(name)
-        if gate is not None and gate.rate is not None and self.now - gate.per == window.since:
+        """Add what was found in a window. A key with its own row is also inside the window of `*`, which has
+        another length: only the window that applies to it counts."""
+        limit = self.limit(name)
+        if limit is not None and limit.rate is not None and self.now - limit.per == window.since:
             self._started[name] = count
             self._oldest[name] = oldest
 
     # ------------------------------------------------------------------ asking
-    def gate(self, name: str) -> LimitRow | None:
-        """What holds there."""
-        own = self._gates.get(name)
+    def limit(self, name: str) -> LimitRow | None:
+        """The limit that applies to this name: its own row, or the row for each key."""
+        own = self._limits.get(name)
         if own is None and "/" in name:
-            return self._gates.get(f"{root_of(name)}/{EACH_KEY}")
+            return self._limits.get(f"{root_of(name)}/{EACH_KEY}")
         return own
 
     def names(self) -> list[str]:
-        return list(self._gates)
+        return list(self._limits)
 
     def seen(self, name: str) -> LimitRow:
-        """As it is shown, also a key without a gate of its own."""
-        own, gate = self._gates.get(name), self.gate(name)
-        if own is not None or gate is None:
+        """For lists: also a key without a row."""
+        own, limit = self._limits.get(name), self.limit(name)
+        if own is not None or limit is None:
             return own or LimitRow(name=name)
-        return msgspec.structs.replace(gate, name=name, updated_at=0)
+        return msgspec.structs.replace(limit, name=name, updated_at=0)
 
     def passes(self, name: str, *, starts: bool) -> bool:
-        """Whether a run that stands there may go on; `starts`: for the first time."""
-        return all(self._open(gate, starts) for gate in path_of(name))
+        """Whether a run with this limit may be claimed; `starts`: for the first time."""
+        return all(self._open(limit, starts) for limit in path_of(name))
 
     def _open(self, name: str, starts: bool) -> bool:
-        gate = self.gate(name)
-        if gate is None:
+        limit = self.limit(name)
+        if limit is None:
             return True
-        if gate.concurrency is not None and self._held[name] >= gate.concurrency:
+        if limit.concurrency is not None and self._held[name] >= limit.concurrency:
             return False
-        if not starts or gate.rate is None or self._started[name] < gate.rate:
+        if not starts or limit.rate is None or self._started[name] < limit.rate:
             return True
-        opens = self._oldest.get(name, self.now) + gate.per
+        opens = self._oldest.get(name, self.now) + limit.per
         self.opens_at = opens if self.opens_at is None else min(self.opens_at, opens)
         return False
 
     def open_queues(self, lines: Iterable[str]) -> list[str]:
-        """Of lines (see `line_of`), those whose first gate is open."""
+        """Those of the queues (see `queue_of`) whose first limit admits runs."""
         return [line for line in lines if self._open(line[1:], line.startswith("+"))]
 
     def exempt(self, line: str) -> list[str] | None:
-        """Where an operator stopped each key (a concurrency of 0): the keys with a gate of their own, and
-        who has no key. None where nobody is stopped in that way: then `shut` says enough."""
+        """If an operator stopped all keys (a concurrency of 0): the keys with their own row, and the runs
+        without a key. None otherwise: then `shut` is enough."""
         root = line[1:]
-        each = self._gates.get(f"{root}/{EACH_KEY}")
+        each = self._limits.get(f"{root}/{EACH_KEY}")
         if each is None or each.concurrency != 0:
             return None
-        return sorted({root, *(name for name in self._gates if root_of(name) == root)} - {each.name})
+        return sorted({root, *(name for name in self._limits if root_of(name) == root)} - {each.name})
 
     def shut(self, *, starts: bool) -> list[str]:
-        """Keys whose limit is reached now, though that of their flow may not be."""
-        busy = [name for name in {**self._held, **self._started, **self._gates} if "/" in name]
+        """Keys whose limit is reached now, whether or not that of their flow is."""
+        busy = [name for name in {**self._held, **self._started, **self._limits} if "/" in name]
         return sorted(name for name in busy if not self._open(name, starts))
 
     def room(self, name: str, *, starts: bool) -> int | None:
-        """How many more pass there now; None: as many as come."""
+        """The number of runs that it admits now; None: any number."""
         rooms: list[int] = []
         for place in path_of(name):
-            gate = self.gate(place)
-            if gate is not None and gate.concurrency is not None:
-                rooms.append(gate.concurrency - self._held[place])
-            if gate is not None and gate.rate is not None and starts:
-                rooms.append(gate.rate - self._started[place])
+            limit = self.limit(place)
+            if limit is not None and limit.concurrency is not None:
+                rooms.append(limit.concurrency - self._held[place])
+            if limit is not None and limit.rate is not None and starts:
+                rooms.append(limit.rate - self._started[place])
         return max(0, min(rooms)) if rooms else None
 
-    # ------------------------------------------------------------------ telling
+    # ------------------------------------------------------------------ counting
     def admit(self, name: str, count: int, *, starts: bool) -> int:
-        """Of so many runs those that pass, as if they were claimed. For statistics."""
+        """How many of `count` runs are admitted, as if they were claimed. For statistics."""
         room = self.room(name, starts=starts)
         passing = count if room is None else min(count, room)
         self.holds(name, passing)
@@ -153,50 +156,51 @@ class Admission:
         return passing
 
     def enter(self, name: str, *, starts: bool) -> list[CountedStart]:
-        """A run was taken. Answers what has to be written down of it."""
+        """Count a run that was claimed. Returns the starts to be written."""
         self.holds(name)
         return self._count(name) if starts else []
 
     def _count(self, name: str) -> list[CountedStart]:
         found: list[CountedStart] = []
         for place in path_of(name):
-            gate = self.gate(place)
-            if gate is not None and gate.rate is not None:
+            limit = self.limit(place)
+            if limit is not None and limit.rate is not None:
                 self._started[place] += 1
                 self._oldest.setdefault(place, self.now)
-                found.append(CountedStart(place, self.now, self.now + gate.per))
+                found.append(CountedStart(place, self.now, self.now + limit.per))
         return found
 
     def leave(self, name: str, starts: Sequence[CountedStart]) -> None:
-        """It was not taken after all."""
+        """Undo `enter`: the run was not claimed after all."""
         self.holds(name, -1)
         for start in starts:
-            self._started[start.gate] -= 1
+            self._started[start.limit] -= 1
 
 
-def queue_of(gate: str, *, starts: bool) -> str:
-    """What runs have in common that the same first gate lets pass or not, as the SQL stores' indexes have it:
-    the gate's name after a sign that tells first starts from others. '' for runs at no gate."""
-    return f"{'+' if starts else '-'}{root_of(gate)}" if gate else ""
+def queue_of(limit: str, *, starts: bool) -> str:
+    """The queue of a run with this limit: runs that the same first limit admits or stops, as the indexes of
+    the SQL stores group them. A sign for a first start or not, then the limit's name; '' for runs without a
+    limit."""
+    return f"{'+' if starts else '-'}{root_of(limit)}" if limit else ""
 
 
 def releases_lease(batch: RunBatch) -> bool:
-    """Whether the run gives its place back with it."""
+    """Whether the batch releases the run's lease, which frees a place."""
     if batch.park is not None:
         return True
     return any(record.side is not None and record.side.status in ENDED for record in batch.records)
 
 
 def wait_until_open(timeout: float, opens_at: int | None, now: int) -> float:
-    """How long to wait for a change, where a rate lets the next run start by itself. Whoever waits without
-    looking for work in between is not woken again and again for what is past."""
+    """How long to wait for a change if a rate admits the next run at `opens_at`. An instant in the past is
+    ignored: a process that waits without looking for work would be woken again and again."""
     if opens_at is None or opens_at < now - _EXPIRY_MARGIN:
         return timeout
     return min(timeout, max((opens_at - now) / 1e6 + 0.001, _SOON))
 
 
 def limit_overview(
-    gates: Iterable[LimitRow],
+    limits: Iterable[LimitRow],
     leased: Mapping[str, int],
     ready: Mapping[str, int],
     *,
@@ -204,8 +208,8 @@ def limit_overview(
     after: str,
     limit: int,
 ) -> list[tuple[LimitRow, int, int]]:
-    """`Gates.gates`, out of all gates and of how many runs stand at each."""
-    admission = Admission(gates, 0)
+    """The result of `Store.limits`, from all rows and the number of runs of each."""
+    admission = Admission(limits, 0)
     inside, waiting = _summed(leased), _summed(ready)
     names = {*admission.names(), *(name for name in (*leased, *ready) if "/" in name)}
     wanted = sorted(name for name in names if name.startswith(prefix) and name > after)
@@ -215,8 +219,8 @@ def limit_overview(
 def _summed(counts: Mapping[str, int]) -> Counter[str]:
     total: Counter[str] = Counter()
     for name, count in counts.items():
-        for gate in path_of(name):
-            total[gate] += count
+        for limit in path_of(name):
+            total[limit] += count
         if "/" in name:
             total[f"{root_of(name)}/{EACH_KEY}"] += count
     return total

@@ -1,8 +1,8 @@
-"""Moving a whole store: what each table is copied by, how rows are compared, what both halves have to do.
+"""Moving a whole store: how each table is copied, how rows are compared, and what both stores have to do.
 
-A move has two halves, the source and the target. Rows travel in one form that both dialects agree on: flags
-are 0 or 1, lists are lists, a blob carries its bytes wherever they lay. `runs/promoting.py` conducts it
-(ADR 40).
+A move has two ends, the source and the target. Rows are copied in one form that both dialects agree on: flags
+are 0 or 1, lists are lists, a blob carries its bytes wherever they were stored. `runs/transfer/promote.py`
+runs the move (ADR 40).
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ Values = tuple[Any, ...]
 Counters = Mapping[str, int]
 
 MovePhase = Literal["closing", "sealed", "moved", "filling"]
-"""Of a source: it gives no run to workers; it takes no write; it was moved. Of a target: not whole."""
+"""Of a source: it gives no run to workers; it accepts no write; it was moved. Of a target: it is not
+complete."""
 
 BATCH: Final = 1000
-BLOB_BYTES: Final = 8 << 20  # of blobs in one batch, though never fewer than one
+BLOB_BYTES: Final = 8 << 20  # of blobs in one batch, but at least one blob
 
 
 class MoveMark(msgspec.Struct, frozen=True, kw_only=True):
-    """What a half says of the move that it is part of. `token` names the move, `peer` the other half (without
-    a password), `anew`: positions of the feed are given anew."""
+    """What a store records about the move that it is part of. `token` identifies the move, `peer` is the
+    other end (without a password), `anew`: positions of the feed are assigned again."""
 
     state: MovePhase
     token: str
@@ -37,7 +38,7 @@ class MoveMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerLeases(msgspec.Struct, frozen=True):
-    """Runs that one worker has, and until when."""
+    """Number of runs that one worker has leased, and until when."""
 
     worker: str
     runs: int
@@ -45,7 +46,7 @@ class WorkerLeases(msgspec.Struct, frozen=True):
 
 
 class CopyProgress(msgspec.Struct, frozen=True):
-    """How far the copy of one table came."""
+    """How much of one table is copied."""
 
     after: Values | None = None
     rows: int = 0
@@ -53,16 +54,16 @@ class CopyProgress(msgspec.Struct, frozen=True):
 
 
 class CopyRule(msgspec.Struct, frozen=True):
-    """What becomes of a table."""
+    """How a table is copied."""
 
     table: str
     where: str = "true"
-    checked: bool = False  # the target makes it of other tables; it must come out the same
-    placed: bool = False  # it names positions of the feed, and stays behind where those are given anew
+    checked: bool = False  # the target derives it from other tables; the result must be the same
+    placed: bool = False  # it refers to positions of the feed, and is not copied if those are assigned again
 
 
 class TableShape(msgspec.Struct, frozen=True):
-    """A table as its rows travel: by the primary key, in batches; the columns sorted."""
+    """A table as its rows are copied: by the primary key, in batches; the columns sorted."""
 
     table: str
     key: tuple[str, ...]
@@ -77,7 +78,7 @@ RULES: Final = (
     CopyRule("flows"),
     CopyRule("codes"),
     CopyRule("documents"),
-    # No run references a condemned blob, and its bytes may be gone.
+    # No run refers to a condemned blob, and its bytes may be gone.
     CopyRule("blobs", where="NOT condemned"),
     CopyRule("runs"),
     CopyRule("journal"),
@@ -114,29 +115,30 @@ NOT_COPIED: Final = {
     "moved": "the mark of a move",
     "moved_tables": "how far a move came",
 }
-"""Tables that do not travel, and why. A test finds those that are neither here nor in RULES."""
+"""Tables that are not copied, and why. A test finds tables that are neither here nor in RULES."""
 
 GENERATED_COLUMNS: Final[Mapping[str, frozenset[str]]] = {
     "runs": frozenset({"urgency", "feed_pos"}),
     "holds": frozenset({"urgency", "due", "shared"}),
 }
-"""Columns that a store makes of the others, or for itself."""
+"""Columns that a store derives from the others, or keeps for itself."""
 
 JSON_LIST_COLUMNS: Final = {("holds", "tags")}
 """Columns with a list: JSON in SQLite, an array in PostgreSQL."""
 
 
 class MoveEndpoint(Protocol):
-    """One end of a move, on a connection of its own."""
+    """One end of a move, on a separate connection."""
 
     where: str
 
     async def exists(self) -> bool:
-        """Whether there is a store; nothing is made."""
+        """Whether there is a store; nothing is created."""
         ...
 
     async def prepare(self) -> None:
-        """Create it or bring it to the newest schema, as every opening does. Raises as `open_store` does."""
+        """Create the store or migrate it to the newest schema, as opening it does. Raises as `open_store`
+        does."""
         ...
 
     async def identity(self) -> str:
@@ -146,13 +148,13 @@ class MoveEndpoint(Protocol):
     async def mark(self) -> MoveMark | None: ...
 
     async def shapes(self) -> dict[str, TableShape]:
-        """Of each table that may travel."""
+        """Of each table that may be copied."""
         ...
 
     async def count(self, rule: CopyRule) -> int: ...
 
     async def rows(self, shape: TableShape, after: Values | None) -> list[Values]:
-        """The next batch in the order of the key; none at the end."""
+        """The next batch in the order of the key; empty at the end."""
         ...
 
     async def now(self) -> int: ...
@@ -162,33 +164,33 @@ class MoveEndpoint(Protocol):
 
 class MoveSource(MoveEndpoint, Protocol):
     async def leases(self) -> list[WorkerLeases]:
-        """Who still works, by the store's own time."""
+        """The workers that still have leases, by the store's clock."""
         ...
 
     async def stop_claims(self, mark: MoveMark) -> None:
-        """From now on no worker gets a run; those that are under way may end."""
+        """From now on no worker can claim a run; those that are running may end."""
         ...
 
-    async def seal(self, *, fence: bool) -> None:
-        """From now on nothing is written. `fence`: runs that are leased are taken away under a new term."""
+    async def block_writes(self, *, fence: bool) -> None:
+        """From now on nothing is written. `fence`: leased runs are taken away under a new term."""
         ...
 
     async def settle(self) -> None:
-        """Moved for good."""
+        """The move is final."""
         ...
 
     async def cancel_move(self) -> None:
-        """As if no move had begun."""
+        """Undo: as if no move had begun."""
         ...
 
     async def counters(self) -> dict[str, int]:
-        """The last number that each counting table gave."""
+        """The last number assigned in each table that counts."""
         ...
 
 
 class MoveTarget(MoveEndpoint, Protocol):
     async def feed_floor(self) -> int | None:
-        """Positions of the feed below it can be kept; None: any."""
+        """Positions of the feed below it can be kept; None: any position."""
         ...
 
     async def begin(self, mark: MoveMark) -> None:
@@ -200,24 +202,25 @@ class MoveTarget(MoveEndpoint, Protocol):
     async def put(
         self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress
     ) -> bool:
-        """The rows, and how far it came, in one transaction. False: another process was faster."""
+        """Write the rows and the progress in one transaction. False if another process has written them."""
         ...
 
     async def open_for_work(self, counters: Counters) -> None:
-        """Numbers go on behind those of the source; the mark is gone."""
+        """New numbers continue after those of the source; the mark is removed."""
         ...
 
     async def clear(self) -> None:
-        """An empty store again."""
+        """Make it an empty store again."""
         ...
 
 
 class Movable(MoveSource, MoveTarget, Protocol):
-    """Every store that can be moved can also be moved to: there is a way back."""
+    """Every store that can be moved can also be a target, so a move can be reversed."""
 
 
 def select(shape: TableShape, table: str, *, begun: bool) -> str:
-    """The statement of `rows`: after the key's values (if begun), the limit."""
+    """The statement of `rows`: its arguments are the key's values (unless it is the first batch) and the
+    limit."""
     keys = ", ".join(shape.key)
     beyond = f"AND ({keys}) > ({', '.join('?' * len(shape.key))})" if begun else ""
     columns = ", ".join(shape.columns)
@@ -225,7 +228,7 @@ def select(shape: TableShape, table: str, *, begun: bool) -> str:
 
 
 def batch_size(sizes: Iterable[int], room: int) -> int:
-    """How many of them are read at once; one at least."""
+    """The number of rows read at once, at least one."""
     count = 0
     for size in sizes:
         room -= size
@@ -241,13 +244,13 @@ def copy_progress(after: bytes | None, rows: int, done: object) -> CopyProgress:
 
 
 class TableDigest:
-    """Rows of one table, counted and hashed. The sum of all rows' SHA-256 does not depend on their order:
-    a text with a NUL sorts differently in the two dialects."""
+    """Rows of one table, counted and hashed. The sum of the rows' SHA-256 does not depend on their order: a
+    text with a NUL sorts differently in the two dialects."""
 
     def __init__(self, shape: TableShape, *, anew: bool) -> None:
         self.rows = 0
         self._sum = 0
-        # Where positions are given anew, their order is what must be the same.
+        # If positions are assigned again, only their order must be the same.
         self._place = shape.columns.index("pos") if anew and shape.table == "feed" else None
 
     def add(self, batch: Iterable[Values]) -> None:
@@ -266,15 +269,16 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def require_state(mark: MoveMark | None, *states: MovePhase | None) -> None:
-    """Asked in a transaction that changes a half. Raises StoreBusyError where another process changed it."""
+    """Called in a transaction that changes an end of the move. Raises StoreBusyError if another process
+    changed it."""
     if (None if mark is None else mark.state) not in states:
         raise StoreBusyError(
-            "Somebody else began, finished or took back a move of this store at the same moment.",
-            hint="Look with `holdfast doctor`, then call it again.",
+            "Another process began, finished or cancelled a move of this store at the same moment.",
+            hint="Check with `holdfast doctor`, then try again.",
         )
 
 
-# What the triggers of a half answer to a write. A driver's error carries it as it is.
+# The texts that the triggers of a blocked store raise. A driver's error contains them unchanged.
 _BARRIER_PREFIX: Final = "holdfast-move"
 
 
@@ -283,25 +287,25 @@ def barrier_message(state: MovePhase, peer: str) -> str:
 
 
 def barrier_error_for(message: str, where: str) -> StoreError | None:
-    """What a driver's error means, if such a trigger spoke."""
+    """The error for a driver's error that such a trigger caused."""
     _, found, rest = message.partition(f"{_BARRIER_PREFIX} ")
     if not found:
         return None
     state, _, peer = rest.partition(" ")
     if state == "filling":
         return StoreFillingError(
-            f"The store {where} is being filled from {peer}, and is not whole yet.",
+            f"The store {where} is being filled from {peer}, and is not complete yet.",
             hint="Wait until `holdfast promote` is done; if it was interrupted, run it again.",
             peer=peer,
         )
     if state == "closing":
         return StoreMovedError(
-            f"The store {where} is about to move to {peer}: it gives no run to a worker any more.",
+            f"The store {where} is about to move to {peer}: workers cannot claim runs from it any more.",
             hint=f"Start workers on {peer} when `holdfast promote` is done.",
             peer=peer,
         )
     return StoreMovedError(
-        f"The store {where} was moved to {peer}: here it can be read, nothing more.",
+        f"The store {where} was moved to {peer}: it can only be read here.",
         hint=f"Use --store or HOLDFAST_STORE with {peer}.",
         peer=peer,
     )

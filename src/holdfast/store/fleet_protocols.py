@@ -18,32 +18,33 @@ from holdfast.types.schedule import ScheduleRow
 
 
 class LimitRows(Protocol):
-    """Claims respect gates, however a run is claimed: any, by name, or as it is created. More runs than the
-    gate's `concurrency` never have a lease (one that lapsed counts until it is reclaimed), and in no span of
-    `per` do more than `rate` runs start, which is: are claimed while they are pending."""
+    """Claims respect limits, however a run is claimed: any run, one by id, or as it is created. At most
+    `concurrency` runs of a limit have a lease at a time (an expired lease counts until it is reclaimed), and
+    in any window of length `per` at most `rate` runs start. A run starts when it is claimed while it is
+    pending."""
 
-    async def put_limit(self, gate: LimitRow) -> LimitRow:
-        """What a flow declares, or what an operator fixed; the two do not change each other. With a fixed
-        gate of a whole flow its live runs that stand at none come to it."""
+    async def put_limit(self, row: LimitRow) -> LimitRow:
+        """Store a limit that a flow declares or that an operator fixed; the two are separate rows. Fixing the
+        limit of a whole flow also assigns it to the flow's live runs that have no limit."""
         ...
 
-    async def gates(
+    async def limits(
         self, *, prefix: str = "", after: str = "", limit: int = 1000
     ) -> list[tuple[LimitRow, int, int]]:
-        """By name, as they hold, each with how many of its runs have a lease and how many are ready. With the
-        keys that runs stand at just now, though they have no gate of their own (`updated_at` 0)."""
+        """The effective limits in order of name, each with the number of its runs that have a lease and the
+        number that are ready. Keys in use by runs are listed too, with `updated_at` 0 if they have no row."""
         ...
 
     async def drop_limit(self, name: str, *, fixed: bool = True) -> bool:
-        """What an operator fixed, so that what the flow declares holds again; not `fixed`: that, until
-        it is declared again."""
+        """Remove the row that an operator fixed, so that what the flow declares applies again. Without
+        `fixed`: remove the declared row, until the flow declares it again."""
         ...
 
 
 class Schedules(Protocol):
     async def put_schedule(self, row: ScheduleRow, *, expect: int | None = None) -> ScheduleRow | None:
-        """The row with its new revision. `expect`: only over this revision (0: only if it is new); None where
-        it is another."""
+        """Returns the row with its new revision. `expect`: replace only this revision (0: only create);
+        returns None if the stored revision is another."""
         ...
 
     async def schedule(self, tenant: str, name: str) -> ScheduleRow | None: ...
@@ -51,11 +52,12 @@ class Schedules(Protocol):
     async def schedules(
         self, tenant: str | None = None, *, after: tuple[str, str] = ("", ""), limit: int = 1000
     ) -> list[ScheduleRow]:
-        """By tenant and name."""
+        """In order of tenant and name."""
         ...
 
     async def due_schedules(self, flows: tuple[str, ...], *, limit: int) -> list[ScheduleRow]:
-        """Of these flows, whose `next_at` has come by the store's time; the longest due first."""
+        """The schedules of these flows whose `next_at` has passed by the store's clock; the longest overdue
+        first."""
         ...
 
     async def next_schedule(self, flows: tuple[str, ...]) -> int | None:
@@ -66,32 +68,32 @@ class Schedules(Protocol):
 
 
 class Workers(Protocol):
-    async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
-        """Alive for `ttl` from now. None, or the live worker of another incarnation that has this name: then
-        nothing is written."""
+    async def put_worker(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
+        """Register the worker, or renew its registration, for `ttl` from now. Returns None, or the live
+        worker of another incarnation that has this name: then nothing is written."""
         ...
 
     async def workers(self) -> list[WorkerRow]:
-        """By name, also those that have fallen silent within the last day."""
+        """In order of name, including those that stopped heartbeating within the last day."""
         ...
 
-    async def dismiss(self, name: str, incarnation: str) -> None:
-        """It has ended properly: its row goes."""
+    async def drop_worker(self, name: str, incarnation: str) -> None:
+        """Remove the row of a worker that has shut down."""
         ...
 
     async def deaths(self, run: RunId) -> list[Death]:
-        """The oldest first. Written by `reclaim` for leases that lapsed while their run was under way."""
+        """Oldest first. `reclaim` writes one for each lease that expired while its run was being advanced."""
         ...
 
     async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
-        """The dead run `want.run` for whoever ends it: as if it were asked to go on and claimed at once, past
-        its gate, so that no worker loads it between. None where it is no dead run (any more)."""
+        """Claim the dead run `want.run` in order to end it: like a resume and a claim in one transaction,
+        whatever its limit, so that no worker loads it in between. None if it is not a dead run (any more)."""
         ...
 
 
 class FleetStatistics(Protocol):
-    async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures: ...
+    async def fleet_figures(self, *, ages: tuple[int, ...]) -> FleetFigures: ...
 
 
 class Fleet(LimitRows, Schedules, Workers, FleetStatistics, Protocol):
-    """All of it."""
+    """Everything that a store does for a fleet: limits, schedules, workers, deaths, statistics."""

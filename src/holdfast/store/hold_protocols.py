@@ -46,23 +46,24 @@ class Holds(Protocol):
         after: Sequence[Any] | None = None,
         limit: int = 50,
     ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
-        """Each with its place: JSON values that `after` takes, stable while rows come and go (LI-2)."""
+        """Each with its cursor: JSON values for `after`, stable while rows are added and removed (LI-2)."""
         ...
 
     async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
-        """How many there are; counting ends at the limit."""
+        """The number of holds; counting stops at the limit."""
         ...
 
     async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
-        """All of it or nothing. The row as it is afterwards. Audit rows join their tenant's chain."""
+        """Apply the whole change or nothing. Returns the row as it is afterwards. Audit rows are appended to
+        the chain of their tenant."""
         ...
 
     async def due_holds(self, due: Due, *, now: int, limit: int) -> list[HoldRow]:
-        """By how long they have been due; none of imported history."""
+        """The longest overdue first; no hold of imported history."""
         ...
 
     async def next_due_hold(self) -> int | None:
-        """The earliest instant at which an expiry, a reminder or a placed decision falls due."""
+        """The earliest instant at which an expiry, a reminder or a placed decision is due."""
         ...
 
     async def hold_key(self, hold: HoldId, actor: str, key: str) -> HoldKey | None: ...
@@ -78,29 +79,29 @@ class Audit(Protocol):
     async def audit(
         self, tenant: str, *, after: int = 0, limit: int = 1000, hold: str | None = None
     ) -> list[AuditRow]:
-        """In order; the database refuses every change and every removal of a row."""
+        """In order. The database refuses to change or delete a row."""
         ...
 
     async def audit_head(self, tenant: str) -> tuple[int, bytes]:
-        """(seq, hash) of the last row, kept apart from the rows; (0, GENESIS) where there is none."""
+        """(seq, hash) of the last row, stored apart from the rows; (0, GENESIS) if there is none."""
         ...
 
     async def audit_tenants(self) -> list[str]: ...
 
 
 class Outbox(Protocol):
-    """Messages are claimed for a while, told, and finished. A key that was done is never handed out again."""
+    """Messages are claimed for a time, sent, and finished. A key that was finished is never claimed again."""
 
     async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
-        """Waiting, due, not claimed (or the claim has lapsed). Claimed for `lease` microseconds; attempts
-        grow by one."""
+        """Messages that wait, are due and are not claimed (or whose claim has expired). They are claimed for
+        `lease` microseconds; `attempts` grows by one."""
         ...
 
     async def finish_outbox(
         self, message: int, *, attempt: int, state: OutboxState, error: str | None = None, due_at: int = 0
     ) -> bool:
-        """After attempt number `attempt`: done, skipped, dead, or waiting again until `due_at`. False where
-        another claim came since."""
+        """Result of attempt number `attempt`: done, skipped, dead, or waiting again until `due_at`. False if
+        another claim was made since."""
         ...
 
     async def list_outbox(
@@ -111,18 +112,18 @@ class Outbox(Protocol):
         hold: str | None = None,
         limit: int = 100,
     ) -> list[OutboxRow]:
-        """As they were written; what waits, by topic and by how long it has been due."""
+        """In the order in which they were written; waiting ones by topic and by how long they are overdue."""
         ...
 
     async def replay_outbox(self, message: int) -> bool:
-        """A dead message waits again, with no attempts. False where it is not dead."""
+        """Make a dead message wait again, with its attempts reset. False if it is not dead."""
         ...
 
 
 class Documents(Protocol):
     async def put_document(self, document: Document, *, expect: int | None = None) -> Document | None:
-        """The document with its new revision. `expect`: only over this revision (0: only if it is new);
-        None where it is another."""
+        """Returns the document with its new revision. `expect`: replace only this revision (0: only create);
+        returns None if the stored revision is another."""
         ...
 
     async def document(self, tenant: str, kind: str, name: str) -> Document | None: ...
@@ -130,7 +131,7 @@ class Documents(Protocol):
     async def documents(
         self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
     ) -> list[Document]:
-        """By name."""
+        """In order of name."""
         ...
 
     async def drop_document(self, tenant: str, kind: str, name: str) -> bool: ...

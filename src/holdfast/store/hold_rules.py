@@ -1,10 +1,9 @@
 """What may change on a hold, and what the row is afterwards: the same rules in every store.
 
-What a hold brings along when its run opens or closes it: an audit entry and a message.
-
-Every store writes the same ones, in the transaction of the run's own record. They carry no content: where a
-store is encrypted, what is taken over from the row (the request's hash, the reason) is encrypted already.
-When a run goes on from a hold nothing is added: the row's own `resumed_at` says so.
+Also what a store writes with a hold when its run opens or closes it: an audit entry and a message, in the
+transaction of the run's own record. They contain no content: in an encrypted store, what is taken from the
+row (the request's hash, the reason) is encrypted already. Nothing is added when a run resumes from a hold:
+the row's own `resumed_at` shows it.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ from holdfast.types.status import HoldStatus
 
 ENGINE = "system:engine"
 BREAKPOINT = "debug_breakpoint"
-HEAD_START = 35 * MICROS  # a judge has 30 seconds, unless its rule says otherwise
+HEAD_START = 35 * MICROS  # a judge has 30 seconds by default
 RUN_DELETED_REASON = "the run was deleted"
 
 
 def opened_entries(hold: NewHold, run: str, now: int) -> list[NewAudit]:
-    """That it was asked, and what of it had no value (TP-3) or could not be worked out."""
+    """The audit entry of an opened hold, with the parts that had no value (TP-3) or could not be
+    evaluated."""
     about = {
         "node": hold.node,
         "type": hold.type,
@@ -43,8 +43,8 @@ def opened_entries(hold: NewHold, run: str, now: int) -> list[NewAudit]:
 
 
 def created_message(hold: NewHold) -> OutboxMessage | None:
-    """Nobody is told of a breakpoint: whoever debugs looks (BP-8). Where a policy may decide, people are told
-    a little later: nobody likes to open a question that is answered already."""
+    """None for a breakpoint: the person who debugs looks for it (BP-8). If a policy may decide, the message
+    is sent a little later, so that people are not asked a question that is already answered."""
     if hold.type == BREAKPOINT:
         return None
     about = {"hold": hold.id, "epoch": 1, "type": hold.type, "priority": hold.priority}
@@ -57,7 +57,7 @@ def closed_entry(hold: str, run: str, now: int, *, status: str, reason: str) -> 
 
 
 def withdrawal_message(hold: str, kind: str, epoch: int, *, status: str) -> OutboxMessage | None:
-    """Whatever was sent about it is to be closed too."""
+    """Closes what was sent about the hold."""
     if kind == BREAKPOINT:
         return None
     about = {"hold": hold, "epoch": epoch, "status": status}
@@ -65,7 +65,8 @@ def withdrawal_message(hold: str, kind: str, epoch: int, *, status: str) -> Outb
 
 
 def require_findable(message: OutboxMessage) -> None:
-    """Raises StoreError for a message about a hold whose key does not say so: it would not be found."""
+    """Raises StoreError for a message about a hold whose key does not begin with the hold's id: it could not
+    be found by it."""
     if message.hold is not None and not message.key.startswith(f"{message.hold}:"):
         raise StoreError(
             f"The key {message.key!r} of a message about the hold {message.hold} does not begin with its id.",
@@ -85,11 +86,11 @@ CHANGEABLE = RESUMED | {
     "reminder_interval", "remind_at", "reminder_count", "notification_sent", "notified_at", "message_id",
     "claimed_by", "claim_until", "placed", "placed_by", "placed_until", "paused_at",
 }  # fmt: skip
-"""What was asked, by which run and where, never changes (CP-2)."""
+"""What was asked, and the run and place that asked it, never change (CP-2)."""
 
 
 def require_changeable(change: HoldChange) -> None:
-    """Raises StoreError: that is a mistake in the caller."""
+    """Raises StoreError: it is a mistake of the caller."""
     if not change.fields.keys() <= CHANGEABLE:
         fixed = min(change.fields.keys() - CHANGEABLE)
         raise StoreError(f"{fixed!r} of a hold cannot change.", hold=change.hold)
@@ -98,17 +99,17 @@ def require_changeable(change: HoldChange) -> None:
 
 
 def require_blob(digest: bytes, *, standing: bool) -> None:
-    """Raises BlobMissingError: what a run is to refer to is put first."""
+    """Raises BlobMissingError: a blob must be put before a run can refer to it."""
     if not standing:
         raise BlobMissingError(
-            f"The blob {digest.hex()} that a hold is to refer to is not there.",
-            hint="Put it before the change that names it.",
+            f"The blob {digest.hex()} that a hold refers to is not in the store.",
+            hint="Put the blob before the change that names it.",
             digest=digest.hex(),
         )
 
 
 def refusal_of(row: HoldRow, change: HoldChange) -> ChangeRefusal | None:
-    """Why the change cannot be made to this row. One that changes no field asks for no version."""
+    """Why the change cannot be made to this row. A change of no field does not depend on the version."""
     if row.read_only:
         return ChangeRefusal.read_only
     if not change.fields:
@@ -124,7 +125,7 @@ def _only_resumes(row: HoldRow, change: HoldChange) -> bool:
 
 
 def changed_row(row: HoldRow, change: HoldChange, now: int) -> HoldRow:
-    """Raises StoreError for an outcome that is not whole (CP-14)."""
+    """Raises StoreError for an incomplete outcome (CP-14)."""
     if not change.fields:
         return row
     if row.status is not HoldStatus.pending:
@@ -133,7 +134,7 @@ def changed_row(row: HoldRow, change: HoldChange, now: int) -> HoldRow:
     outcome = (after.resolution, after.resolved_by, after.resolved_at)
     if any((part is not None) != (after.status is HoldStatus.resolved) for part in outcome):
         raise StoreError(
-            f"The hold {row.id} would be {after.status} with half a decision.",
+            f"The hold {row.id} would be {after.status} with an incomplete decision.",
             hint="resolution, resolved_by and resolved_at are set with the status resolved, and only then.",
             hold=row.id,
         )

@@ -1,6 +1,6 @@
-"""A store that went back behind what it had acknowledged: a failover to a standby that had not heard of the
-last commits, or a backup that was put in its place. What is missing may have had effects outside, so a run
-that it happened to stops, and somebody decides."""
+"""A store that lost acknowledged writes: by a failover to a standby that did not have the last commits, or by
+restoring a backup. The lost steps may have had effects outside, so an affected run stops until a person
+decides."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _PREFIX: Final = "History lost: "
 
 
 def is_lost(error: str | None) -> bool:
-    """Whether it is what `complaint` made."""
+    """Whether `loss_message` made it."""
     return error is not None and error.startswith(_PREFIX)
 
 
 def require_whole(row: RunRow) -> None:
-    """Raises HistoryLostError for a run that stopped because of a loss."""
+    """Raises HistoryLostError for a run that was stopped because of a loss."""
     if row.status is RunStatus.failed and is_lost(row.error):
         raise HistoryLostError(
             f"run {row.id} stopped because the store lost part of its history. {row.error}",
-            hint="Find out what its lost steps did outside. Then `holdfast resume RUN --accept-loss` goes on "
-            "from the record that is left and does them again; `holdfast fork RUN` tries it in a copy.",
+            hint="Find out what its lost steps did outside. Then `holdfast resume RUN --accept-loss` resumes "
+            "it after its last stored record and repeats them. `holdfast fork RUN` tries it on a copy.",
             run=row.id,
         )
 
 
 def loss_message(known: AcknowledgedState, head: int) -> str:
-    """For the run's `error`: the evidence, and what it means."""
+    """The run's `error`: the evidence, and what it means."""
     if known.hold is not None:
         what = f"version {known.version} of hold {known.hold}"
     elif known.mail:

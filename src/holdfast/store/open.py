@@ -1,4 +1,4 @@
-"""From an address to an open store."""
+"""Opens the store at an address."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ FORMS = """The forms of a store's address are:
 
 
 async def open_store(address: str, *, clock: Clock | None = None, **settings: Any) -> Store:
-    """Open the store at that address, creating it where there is none.
-
-    `settings` are the same as after the `?`. Raises SettingsError for an address or setting that means
-    nothing, and StoreError (NotAStoreError, SchemaTooNewError, StoreUnavailableError) where it cannot be.
+    """Open the store at that address; a missing one is created. `settings` are the same as after the `?`.
+    Raises SettingsError for an invalid address or setting, and StoreError (NotAStoreError, SchemaTooNewError,
+    StoreUnavailableError) if it cannot be opened.
     """
     if address == "memory:":
         return _open_memory(clock, settings)
@@ -51,7 +50,7 @@ def _open_memory(clock: Clock | None, settings: dict[str, Any]) -> Store:
 
 
 async def _open_sqlite(path: str, given: dict[str, Any], clock: Clock | None) -> Store:
-    # Imported here: a program that keeps its runs elsewhere does not load the driver.
+    # Imported here: a program with another store does not load the driver.
     from holdfast.store.sql.sqlite import SqliteStore
 
     return await asyncio.to_thread(SqliteStore, _sqlite_settings(path, given), clock)
@@ -89,7 +88,7 @@ def _require_driver() -> None:
 
 
 def move_endpoint(address: str) -> Movable:
-    """The store at that address as one half of a move; nothing is opened yet. Raises SettingsError."""
+    """The store at that address as one end of a move; nothing is opened yet. Raises SettingsError."""
     if address.startswith(("postgresql://", "postgres://")):
         _require_driver()
         from holdfast.store.sql.postgres import settings_for

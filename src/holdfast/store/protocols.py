@@ -1,12 +1,14 @@
-"""What a store must do. Stores keep columns and bytes; codec, compression and spill happen one floor up.
+"""The protocols of every store. A store keeps columns and bytes; codec, compression and spill are done by
+`runs`.
 
-Checked against PostgreSQL and MariaDB before it was fixed: nothing here needs UPDATE .. RETURNING
-(MariaDB has none: lock the run row with SELECT .. FOR UPDATE, or use LAST_INSERT_ID), a held
-connection between two calls, session state, or a second statement whose text depends on the answer
-of the first within a batch. Time is the store's own clock unless a clock is injected (D-33).
+Every method is one transaction, may be called twice with the same arguments, and changes nothing if it fails.
+All may raise StoreError (busy, full, unavailable). The time is the store's own clock unless a clock is
+injected (D-33).
 
-Every method is one transaction, may be called twice with the same arguments, and on failure has
-changed nothing. All may raise StoreError (busy, full, unavailable).
+The protocols were checked against PostgreSQL and MariaDB before they were fixed. Nothing here needs UPDATE ..
+RETURNING (MariaDB has none: lock the run row with SELECT .. FOR UPDATE, or use LAST_INSERT_ID), a connection
+that is held between two calls, session state, or a statement whose text depends on the result of an earlier
+one in the same batch.
 
 Holds and fleets have their own modules: `store.hold_protocols`, `store.fleet_protocols`.
 """
@@ -42,18 +44,19 @@ from holdfast.types.status import RunStatus
 
 
 class Runs(Protocol):
-    """Runs, leases and the journal's one way in."""
+    """Runs, leases, and the only way to append to the journal."""
 
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
-        """Write the run and its first records. (row, True), or the earlier run of the same tenant, flow and
-        idempotency key with False. With `supersedes`, the old run ends as cancelled in the same transaction
-        (its term grows, its open holds and timers close, `superseded_by` is set)."""
+        """Write the run and its first records. Returns (row, True), or the earlier run of the same tenant,
+        flow and idempotency key with False. With `supersedes`, the old run ends as cancelled in the same
+        transaction (its term grows, its open holds and timers close, `superseded_by` is set)."""
         ...
 
     async def get_run(self, run: RunId) -> RunRow | None: ...
 
     async def find_runs(self, prefix: str) -> list[RunRow]:
-        """Runs whose id begins so (at most 10): checkpoint ids and short ids lead here."""
+        """Runs whose id begins with the prefix (at most 10). Checkpoint ids and short ids are resolved with
+        it."""
         ...
 
     async def list_runs(self, where: RunFilter, *, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
@@ -61,57 +64,59 @@ class Runs(Protocol):
         ...
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
-        """Take runs that are ready (ready_at <= now, no live lease, status not ended): term + 1, running.
-        Order: priority (higher first), then fair between tenants (the tenant with fewest running runs
-        first, then round-robin), then ready_at."""
+        """Claim runs that are ready (ready_at <= now, no live lease, not ended): term + 1, running. Order:
+        priority (higher first), then fair between tenants (the one with the fewest running runs first, then
+        round-robin), then ready_at."""
         ...
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
-        """True where the term is unchanged, even after expiry (D-33)."""
+        """Returns True for each lease whose term is unchanged, even if it had expired (D-33)."""
         ...
 
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
-        """Append each run's range, all in one commit; a refused run never fails the others (D-6, D-8).
-        Checks term and head = first - 1; a range that is already there with the same term and digests
-        is accepted again. Ending a run (side.status ended) also ends its lease. With `park` the run is let go
-        in the same commit; where mail came meanwhile the records stand and `parked` is False."""
+        """Append each run's records, all in one commit; a refused run never makes the others fail (D-6, D-8).
+        Checks the term and head = first - 1; records that are already stored with the same term and digests
+        are accepted again. Ending a run (side.status ended) also ends its lease. With `park` the run is
+        released in the same commit; if a message arrived meanwhile the records are kept and `parked` is
+        False."""
         ...
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
-        """Give the lease back, where the term is ours and no inbox row came meanwhile (D-29). `ready_at`
-        None: claimable only by the inbox or a timer; a moment: claimable from then on."""
+        """Release the lease, if the term is current and no inbox row arrived meanwhile (D-29). `ready_at`
+        None: the run becomes claimable only by a message or a timer; an instant: it is claimable from then
+        on."""
         ...
 
-    async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
-        """Say that the run only waits, while its holder keeps it (D-31): the status changes, the lease stays.
-        The record with which it goes on says `running`. False: the term is not ours."""
+    async def set_idle(self, lease: Lease, *, status: RunStatus) -> bool:
+        """Store that the run only waits, while its worker keeps it in memory (D-31): the status changes, the
+        lease stays. The next record sets it to `running` again. False if the term is not current."""
         ...
 
     async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
-        """Lapsed leases: term + 1, status resumable, claimable, recoveries + 1 (1 where something got done
-        since the last), a row in `deaths` and the event `run.recovered`; a run over the bound fails, is
-        `dead`, with the evidence in `error` and the event `run.given_up`. From the second recovery in a row
-        on it is claimable only after `backoff`, twice as late each time (`store.dying`). A run whose status
-        is pending stays pending (nothing was done), and one that only waited keeps its status and its count:
-        that is no death."""
+        """Take expired leases away: term + 1, status resumable, claimable, recoveries + 1 (1 if the run made
+        progress since the last recovery), a row in `deaths` and the event `run.recovered`. A run over the
+        limit fails and is `dead`, with the evidence in `error` and the event `run.given_up`. From the second
+        recovery in a row on it is claimable only after `backoff`, doubled each time (`store.recovery`). A
+        pending run stays pending (nothing was done), and a run that only waited keeps its status and its
+        count: neither is a death."""
         ...
 
     async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
-        """Somebody was told that the run had come to `known`, and the store may not have it any more: it was
-        put back, or lost its last commits in a failover. Where that is so the run stops, since what is
-        missing may have had effects: a term above both, no lease, failed (one that has ended keeps its
-        status), the evidence in `error`, an event `run.history_lost` whose number no reader has seen yet.
-        None where the store has it all, the run is not there, or this was said since."""
+        """Check that the store still has what it acknowledged as `known`: after a restore or a failover it
+        may not. If something is missing the run stops, because the lost steps may have had effects: its term
+        is raised above both, it has no lease, it is failed (a run that has ended keeps its status), the
+        evidence is in `error`, and there is an event `run.history_lost` whose number no reader has seen yet.
+        Returns None if nothing is missing, the run does not exist, or the loss was already reported."""
         ...
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
-        """The run with everything that belongs to it. Refused (False) while a lease is alive, and with
-        `ended` for a run that has not ended (any more)."""
+        """Delete the run and everything that belongs to it. Returns False (and deletes nothing) while a lease
+        is live, and with `ended` for a run that has not ended (any more)."""
         ...
 
 
 class Journal(Protocol):
-    """Reading what was written."""
+    """Reading and pruning the journal."""
 
     async def read(
         self, run: RunId, *, first: int = 0, last: int | None = None, payloads: bool = True
@@ -119,7 +124,7 @@ class Journal(Protocol):
         """Records by seq, without side; with payloads=False the payload is empty bytes."""
         ...
 
-    async def listed(
+    async def checkpoint_records(
         self, run: RunId, *, node: str | None = None, before: int | None = None, limit: int = 0
     ) -> list[Record]:
         """Records that count as checkpoints, newest first, with an empty payload."""
@@ -130,30 +135,31 @@ class Journal(Protocol):
         ...
 
     async def events(self, run: RunId, *, after: int, limit: int) -> list[Record | EventRow]:
-        """In order of number, from the first whose last event number is > after. Records carry event_from
-        and events; a record's events are numbered event_from .. event_from + events - 1."""
+        """In order of number, from the first whose last event number is > after. Records have event_from and
+        events; a record's events are numbered event_from .. event_from + events - 1."""
         ...
 
     async def event_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
-        """The number of each run's last event; a run that is not there is left out. For whoever follows many
-        runs: unlike the feed it waits for no other run's transaction."""
+        """The number of each run's last event; unknown runs are left out. For readers that follow many runs:
+        unlike the feed it does not wait for other runs' transactions."""
         ...
 
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         """Over all runs in commit order: (position, run, first event number, last event number). Raises
-        FeedTrimmedError where rows after `after` were trimmed; its fact `floor` says where to begin."""
+        FeedTrimmedError if rows after `after` were trimmed; its fact `floor` is the position to continue
+        from."""
         ...
 
     async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
-        """Forget what was told before that instant, at most `limit` rows at a time; answers how many went.
-        How old a row is shows at the marks that this very call leaves: a row goes when a call at or before
-        that instant has seen it, so a first call forgets nothing that was told before it, unless `before` is
-        now or later."""
+        """Delete rows of the feed that are older than that instant, at most `limit` at a time; returns the
+        number of deleted rows. The age of a row is known from the marks that this method leaves: a row is
+        deleted if a call at or before that instant has seen it. So a first call deletes nothing, unless
+        `before` is now or later."""
         ...
 
-    async def free_room(self) -> None:
-        """What was deleted makes room for new rows now, where that is not so by itself: for a store that is
-        full. Others go on meanwhile."""
+    async def free_space(self) -> None:
+        """Make the space of deleted rows usable at once, if the store does not do that by itself; for a store
+        that is full. Does not block other writers."""
         ...
 
     async def prune(
@@ -166,13 +172,14 @@ class Journal(Protocol):
         blobs: Sequence[bytes] | None = None,
     ) -> int:
         """Delete records before `horizon` (exclusive); `replace` rewrites the record at the horizon as a
-        self-contained snapshot. Answers how many were deleted; with `ended`, none of a run that has not
-        ended (any more). `blobs`: all that the run still refers to; its other references go."""
+        self-contained snapshot. Returns the number of deleted records; with `ended`, deletes none of a run
+        that has not ended (any more). `blobs`: all that the run still refers to; its other references are
+        deleted."""
         ...
 
 
 class Inbox(Protocol):
-    """What others tell a run. Each insert grows inbox_seq and makes a parked run claimable (D-29)."""
+    """Messages to a run. Each insert grows inbox_seq and makes a parked run claimable (D-29)."""
 
     async def send(
         self,
@@ -183,9 +190,9 @@ class Inbox(Protocol):
         dedupe: str | None = None,
         event: EventRow | None = None,
     ) -> bool:
-        """False where a row with this dedupe key exists already, or the run has ended (a `resume` message
-        to a failed run is accepted and sets it resumable, and so does a `cancel` to a dead one). `event` is
-        stored with the next event number."""
+        """False if a row with this dedupe key exists already, or the run has ended (a `resume` message to a
+        failed run is accepted and sets it resumable; so is a `cancel` to a dead one). `event` is stored with
+        the next event number."""
         ...
 
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
@@ -193,12 +200,12 @@ class Inbox(Protocol):
         ...
 
     async def inbox_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
-        """The inbox_seq of each; a run that is not there is left out. For whoever looks after many."""
+        """The inbox_seq of each run; unknown runs are left out. For a process that watches many runs."""
         ...
 
     async def fire_timers(self, *, limit: int, run: RunId | None = None) -> int:
-        """Due timers become inbox rows of kind `timer` (payload: the token), each in its own transaction
-        or all in one; the timer row is gone with it (D-30). With `run`, only that run's."""
+        """Turn due timers into inbox rows of kind `timer` (payload: the token), each in its own transaction
+        or all in one; the timer row is deleted with it (D-30). With `run`, only those of that run."""
         ...
 
     async def next_timer(self) -> int | None:
@@ -206,25 +213,26 @@ class Inbox(Protocol):
         ...
 
     async def report_late(self, run: RunId, seq: int, payload: bytes) -> None:
-        """Evidence from a worker that was fenced, kept beside the intent at `seq`, unfenced (D-17)."""
+        """Store evidence from a fenced worker beside the intent at `seq`. It is not fenced itself (D-17)."""
         ...
 
     async def late_reports(self, run: RunId) -> list[tuple[int, bytes]]: ...
 
 
 class RunTransfer(Protocol):
-    """Whole runs, on their way from one store to another (D-36)."""
+    """Whole runs, copied from one store to another (D-36)."""
 
     async def history(self, run: RunId) -> RunHistory | None:
-        """All of it as of one moment; holds oldest first, blobs sorted."""
+        """As of one moment; holds oldest first, blobs sorted."""
         ...
 
     async def adopt(self, history: RunHistory) -> tuple[RunRow, bool]:
-        """Write it as read-only history: the same status, numbers and instants, no lease, never ready, no
-        timers, no mail, no idempotency key, nothing in the feed (it did not happen here). (row, True), or the
-        run that has this id already with False. Afterwards claim passes it over, send answers False, a hold
-        takes no change, and create with `supersedes` raises RunReadOnlyError. Raises BlobMissingError where a
-        blob is not stored, ConflictError where a hold's id belongs to another run."""
+        """Write the run as read-only history: the same status, numbers and instants, but no lease, never
+        ready, no timers, no messages, no idempotency key, and nothing in the feed (it did not happen here).
+        Returns (row, True), or the run that has this id already with False. Afterwards claim skips it, send
+        returns False, its holds cannot be changed, and create with `supersedes` raises RunReadOnlyError.
+        Raises BlobMissingError if a blob is not stored, ConflictError if a hold's id belongs to another run.
+        """
         ...
 
 
@@ -238,95 +246,97 @@ class Flows(Protocol):
     async def flows(self) -> list[FlowRow]: ...
 
     async def put_code(self, digest: str, marks: bytes) -> None:
-        """What the code of a flow consists of, part by part. Once by digest (D-34)."""
+        """Store the digests of the parts of a flow's code. Written once for each digest (D-34)."""
         ...
 
     async def code(self, digest: str) -> bytes | None: ...
 
 
 class BlobRows(Protocol):
-    """Blobs have rows, so that a settle can say what it names and the collector what is free (D-37).
+    """Blobs have rows, so that a settle can name the ones it needs and the collector can find the unused ones
+    (D-37).
 
-    Small blobs (up to 1 MiB) may live in the row itself (`data`)."""
+    Small blobs (up to 1 MiB) may be stored in the row itself (`data`)."""
 
     async def put_blob(self, digest: bytes, size: int, data: bytes | None) -> None:
-        """Before the record that names it. Revives a condemned row."""
+        """Call it before the record that names the blob is written. Revives a condemned row."""
         ...
 
     async def blob(self, digest: bytes) -> tuple[int, bytes | None] | None: ...
 
     async def condemn_blobs(self, *, older_than: int, limit: int) -> list[bytes]:
-        """Unreferenced rows older than that instant are marked and returned; a settle that names one is then
-        refused with put_blobs_again until it is put again."""
+        """Mark and return unreferenced rows older than that instant; a settle that names one is refused with
+        put_blobs_again until the blob is put again."""
         ...
 
     async def drop_blobs(self, digests: Sequence[bytes]) -> None:
-        """Condemned rows only, after their objects were deleted."""
+        """Delete condemned rows, after their objects were deleted."""
         ...
 
 
 class Memories(Protocol):
-    """What nodes remember beyond one run (D-22). A settle may put some too (`Side.memories`)."""
+    """What nodes remember beyond one run (D-22). A settle may write some too (`Side.memories`)."""
 
     async def put_memory(self, memory: Memory) -> None:
-        """Once by (tenant, id): putting it again changes nothing."""
+        """Written once for each (tenant, id): putting it again changes nothing."""
         ...
 
     async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
-        """Those whose content has every word of the query, in any case; strongest first, then newest."""
+        """Memories that contain every word of the query, case-insensitive; strongest first, then newest."""
         ...
 
 
 class Projections(Protocol):
-    """What checkpoints fold to, for programs that query the database; Holdfast never reads it back."""
+    """Folded checkpoints, for programs that query the database; Holdfast never reads them back."""
 
     async def projected_to(self) -> int:
-        """The position of the feed up to which it was written."""
+        """The position of the feed up to which projections were written."""
         ...
 
     async def put_projections(self, rows: Sequence[Projection], *, upto: int) -> None:
-        """Those rows, and that everything up to that position is written now. A row that is there stays as it
-        is; one whose record is gone is passed over. The position never goes back."""
+        """Write the rows and the position up to which projections are complete. An existing row is not
+        changed; one whose record is gone is skipped. The position never decreases."""
         ...
 
     async def projections(self, run: RunId) -> list[Projection]: ...
 
     async def blank_projections(self) -> None:
-        """Their content goes; ids and the names of nodes stay."""
+        """Delete their content; ids and the names of nodes stay."""
         ...
 
 
 class Reencryption(Protocol):
-    """Rows as they lie, for whoever encrypts them anew. Tables: journal, events, inbox, holds, hold_notes,
-    hold_keys, late_reports, outbox, documents, schedules, runs, memories, blobs. The audit never changes."""
+    """Rows as they are stored, for encrypting them with a new key. Tables: journal, events, inbox, holds,
+    hold_notes, hold_keys, late_reports, outbox, documents, schedules, runs, memories, blobs. The audit never
+    changes."""
 
-    async def kept(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
-        """By their numbers, from the one after `after` on."""
+    async def stored_rows(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
+        """In order of their numbers, from the one after `after` on."""
         ...
 
     async def rewrite(self, table: str, changes: Sequence[tuple[StoredRow, dict[str, Any]]]) -> int:
-        """Other values for those rows that are still as they were read. Answers for how many."""
+        """Replace values of those rows that are unchanged since they were read. Returns their number."""
         ...
 
     async def blobs_of(self, run: RunId) -> list[bytes]: ...
 
     async def replace_blob_reference(self, run: RunId, old: bytes, new: bytes) -> None:
-        """The run refers to the blob `new`, which is stored, in place of `old`."""
+        """Make the run refer to the blob `new`, which is stored, instead of `old`."""
         ...
 
     async def replace_blob(self, digest: bytes, data: bytes) -> None:
-        """Other bytes for a blob that the store itself keeps."""
+        """Replace the bytes of a blob that is stored in its row."""
         ...
 
 
 class Inspection(Protocol):
     async def examine(self, *, deep: bool) -> StoreFacts:
-        """Changes nothing. `deep`: the store's own structure and each blob's place are looked at too, which
+        """Changes nothing. `deep`: also checks the store's own structure and the place of each blob, which
         may take as long as reading all of it."""
         ...
 
     async def durability(self) -> Durability:
-        """How safe what is acknowledged is. Cheap: each worker asks when it begins."""
+        """How safe acknowledged writes are. Cheap: each worker asks when it starts."""
         ...
 
 
@@ -357,21 +367,21 @@ class Store(
         ...
 
     def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
-        """Where Capability.inline: like settle, at once in the caller's thread; None when somebody else has
-        the lock (nothing was written; go through settle)."""
+        """With Capability.inline: like settle, at once in the caller's thread. None if another writer has the
+        lock: then nothing was written, and the caller uses settle."""
         ...
 
     def extend_now(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
-        """`extend` for a heartbeat thread, on a connection of its own (D-11)."""
+        """`extend` for a heartbeat thread, on a separate connection (D-11)."""
         ...
 
     def read_now(self, run: RunId, *, first: int, last: int) -> list[Record]:
-        """Where Capability.inline: `read` at once in the caller's thread."""
+        """With Capability.inline: `read` at once in the caller's thread."""
         ...
 
     async def wait_change(self, timeout: float) -> bool:
-        """Until another process or thread wrote something that could concern a worker (a run became ready, an
-        inbox row came), or the time is over. May wake for nothing."""
+        """Wait until another process or thread has written something that could concern a worker (a run
+        became ready, an inbox row arrived), or until the timeout. May return without a reason."""
         ...
 
     async def close(self) -> None: ...

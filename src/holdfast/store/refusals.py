@@ -1,6 +1,5 @@
-"""History that came from elsewhere is read, listed and forked; who wants more of it is told how (D-36).
-
-What a reader of the feed hears when it comes too late.
+"""Errors for imported history, which can be read, listed and forked but not advanced (D-36), and for a reader
+of the feed that asks for trimmed rows.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ def require_live(row: RunRow) -> None:
     if row.read_only:
         raise RunReadOnlyError(
             f"run {row.id} is imported history: it can be read and forked, not advanced.",
-            hint="Fork it, or import it with as_new_run=True (--as-new-run), to go on from where it stood.",
+            hint="To continue from its last state, fork it or import it with as_new_run=True (--as-new-run).",
             run=row.id,
         )
 
@@ -23,7 +22,7 @@ def feed_trimmed(after: int, floor: int) -> FeedTrimmedError:
     return FeedTrimmedError(
         f"The feed was trimmed: position {after} is gone, it begins after {floor}.",
         hint="Read the runs themselves once (list_runs, events), then follow the feed from the floor; keep "
-        "it for longer (RunSettings.feed_kept, HOLDFAST_FEED_KEPT) if readers may be away for so long.",
+        "it for longer (RunSettings.feed_kept, HOLDFAST_FEED_KEPT) if readers may be away for longer.",
         after=after,
         floor=floor,
     )

@@ -19,16 +19,16 @@ from holdfast.types.status import RunStatus
 
 
 class Capability(Flag):
-    """What a store can do beyond the common ground; the conformance suite asks for these."""
+    """What a store can do beyond the protocols; the conformance suite checks what is declared."""
 
     durable = auto()  # survives the end of the process
     shared = auto()  # several processes at once
     inline = auto()  # settle_now: a commit in place, without waiting
-    notifies = auto()  # tells other processes at once, not by polling
+    notifies = auto()  # wakes other processes at once, without polling
 
 
 class NewRun(msgspec.Struct, kw_only=True):
-    """A run about to exist. Its record 0 is written with it, so that a checkpoint always exists (D-2)."""
+    """A run to be created. Its record 0 is written with it, so that a checkpoint always exists (D-2)."""
 
     id: RunId
     tenant: str
@@ -51,15 +51,15 @@ class NewRun(msgspec.Struct, kw_only=True):
     # Created and claimed in one transaction, by the process that will run it: term 1, running.
     claimed_by: str | None = None
     lease_until: int | None = None
-    # The gate that it stands at, '' for none; where that is shut the run is not claimed at once: it waits in
-    # line, pending. `gates` are what its flow declares, written with the run. A run at no gate comes to that
-    # of its flow (`types.gate.flow_gate`) where an operator fixed one.
-    gate: str = ""
-    gates: list[LimitRow] = []
+    # The name of the limit that it counts for, '' for none. If that limit is reached the run is not claimed
+    # at once: it is queued (pending). `limits` are those that its flow declares, written with the run. A run
+    # without one gets the limit of its flow (`types.limit_rows.flow_limit`) if an operator fixed one.
+    limit: str = ""
+    limits: list[LimitRow] = []
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as it stands."""
+    """A run as it is stored."""
 
     key: int
     id: RunId
@@ -92,13 +92,14 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = False
     started_by: str | None = None
     deployment: str | None = None
-    migrated: int = 0  # the record at which it went over to its present version; 0: it was started on it
-    gate: str = ""  # the gate that it stands at
-    dead: bool = False  # given up by the reaper: its worker fell silent too often (see `deaths`)
+    migrated: int = 0  # the record at which it was migrated to its present version; 0: it was started on it
+    # The name of the limit that it counts for. Stored as `gate`: that is its column and its key in exports.
+    limit: str = msgspec.field(default="", name="gate")
+    dead: bool = False  # given up by the reaper: its workers stopped heartbeating too often (see `deaths`)
 
 
 class RunHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """A run with all that tells its history, as one store hands it to another."""
+    """A run with its whole history, as it is copied from one store to another."""
 
     run: RunRow
     records: list[Record]  # contiguous from `run.horizon` on, each with its event_from
@@ -123,12 +124,12 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None
     created_after: int | None = None
     created_before: int | None = None
-    dead: bool | None = None  # and not imported: nobody can deal with those here
+    dead: bool | None = None  # excludes imported runs: they cannot be retried or discarded here
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker can take on. `versions` None: any; one without a digest, such as `attractor`, stands for
-    all that begin with it and a hyphen. `run`: exactly this one, whatever its lane."""
+    """What a worker can take. `versions` None: any; a version without a digest, such as `attractor`, also
+    matches all that begin with it and a hyphen. `run`: exactly this one, whatever its lane."""
 
     worker: str
     ttl: int  # microseconds
@@ -150,7 +151,8 @@ class FlowRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the structure of a store is not what Holdfast made. Not `grave`: somebody's own, or a setting."""
+    """A difference between the store's structure and the one that Holdfast creates. Not `grave`: an object
+    that was added, or a setting."""
 
     what: str
     todo: str
@@ -162,12 +164,12 @@ class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: int  # the number of its newest migration
     size: int  # bytes on disk, as far as the store knows
-    problems: list[str]  # what is broken in its own structure
+    problems: list[str]  # damage in its own structure
     lapsed: list[RunId]  # runs whose lease expired and that were not reclaimed yet
     blobs: int
-    unreferenced: int  # blobs that no run names: garbage until a prune collects them
+    unreferenced: int  # blobs that no run refers to: garbage until a prune collects them
     condemned: int
-    missing: list[bytes]  # blobs that runs name and that are not there: lost values
-    outside: list[bytes] = []  # `deep`: blobs whose bytes are kept elsewhere
+    missing: list[bytes]  # blobs that runs refer to and that do not exist: lost values
+    outside: list[bytes] = []  # `deep`: blobs whose bytes are stored outside the store
     drift: list[Drift] = []
-    unfinished: list[int] = []  # migrations whose second half is still to come
+    unfinished: list[int] = []  # migrations whose second half has not run

@@ -1,4 +1,4 @@
-"""Settings of a store that cannot be used: what is wrong, and what there is."""
+"""Errors for invalid settings of a store."""
 
 from __future__ import annotations
 

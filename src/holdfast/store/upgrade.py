@@ -1,7 +1,6 @@
-"""Upgrades of a store that several processes share: how far one is, and its second half.
+"""Upgrades of a store that several processes share: their state, and the second half.
 
-A file belongs to one machine: it is brought up to date as a whole when it is opened, and there is nothing to
-finish.
+A file belongs to one machine: it is migrated completely when it is opened, and there is nothing to finish.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _SHOWN = 5
 
 
 class UpgradeStep(msgspec.Struct, frozen=True):
-    """One number of the schema. `does`: the statements of the half that is to come."""
+    """One migration of the schema. `does`: the statements of the half that has not run."""
 
     number: int
     name: str
@@ -31,8 +30,8 @@ class UpgradeStep(msgspec.Struct, frozen=True):
 
 
 class Upgrade(msgspec.Struct, frozen=True):
-    """`to_begin`: what opening the store with this version adds; `to_finish`: what was added and may be
-    finished once no process of an older version is left (`older`)."""
+    """`to_begin`: what opening the store with this version adds; `to_finish`: what was added and can be
+    finished when no process of an older version is left (`older`)."""
 
     shared: bool
     number: int
@@ -66,12 +65,13 @@ async def begin_upgrade(address: str) -> Upgrade:
 
 
 async def finish_upgrade(address: str, *, anyway: bool = False) -> Upgrade:
-    """Close what was begun: from then on older versions are refused. `anyway`: although one seems to be at
-    work. Raises OlderWorkerError, SettingsError where there is nothing of that kind."""
+    """Finish what was begun: from then on older versions are refused. `anyway`: although a process of an
+    older version seems to be running. Raises OlderWorkerError, and SettingsError for a store without two
+    halves."""
     if not is_shared(address):
         raise SettingsError(
             "Only a store on PostgreSQL is upgraded in two halves.",
-            hint="A file is brought up to date as a whole when it is opened; there is nothing to finish.",
+            hint="A file is migrated completely when it is opened; there is nothing to finish.",
         )
     store = await open_store(address)
     try:
@@ -82,7 +82,7 @@ async def finish_upgrade(address: str, *, anyway: bool = False) -> Upgrade:
     upgrade = await read_upgrade(address)
     older = [f"worker {row.name} ({row.release})" for row in outdated] + upgrade.older
     if older and not anyway:
-        raise OlderWorkerError(_refusal(older), hint="Stop them, or update them first, then call again.")
+        raise OlderWorkerError(_refusal(older), hint="Stop or update them, then try again.")
     from holdfast.store.sql.postgres import settings_for
     from holdfast.store.sql.postgres.upgrade import finish_upgrade
 
@@ -94,10 +94,11 @@ def is_older(row: WorkerRow, than: str = __version__) -> bool:
 
 
 def _numbers(release: str) -> list[int]:
-    """Of 1.2.3 and 1.2.3.dev4 the first three: what is not released yet is told apart by its sessions."""
+    """The first three numbers of 1.2.3 or 1.2.3.dev4. Unreleased versions are distinguished by their
+    sessions."""
     return [int(number) for number in _NUMBERS.findall(release)[:3]]
 
 
 def _refusal(older: list[str]) -> str:
     more = f" and {len(older) - _SHOWN} more" if len(older) > _SHOWN else ""
-    return f"Code of an older version may be at work on this store: {', '.join(older[:_SHOWN])}{more}."
+    return f"Code of an older version may be using this store: {', '.join(older[:_SHOWN])}{more}."

@@ -128,7 +128,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 "limits: none is given.", hint="Give concurrency=, rate=, or key= and per_key=."
             )
 
-    def gates(self, flow: str) -> list[LimitRow]:
+    def rows(self, flow: str) -> list[LimitRow]:
         """The rows that are declared for that flow: its limit, and the one of each key."""
         own = flow_limit(flow)
         found = [_limit_row(own, self.concurrency, self.rate)]

@@ -217,7 +217,7 @@ class HoldChange(msgspec.Struct, frozen=True, kw_only=True):
     link: str | None = None  # the jti of a link that is used up with it
     key: HoldKey | None = None
     blobs: tuple[bytes, ...] = ()  # digests that the run refers to from now on; stored before this change
-    let_go: tuple[bytes, ...] = ()  # digests that the run no longer refers to
+    released_blobs: tuple[bytes, ...] = ()  # digests that the run no longer refers to
 
 
 class ChangeRefusal(StrEnum):

@@ -67,6 +67,8 @@ async def test_file_goes_with_its_run_to_another_store(tmp_path: Path) -> None:
         await service.import_run(parcel)
         there.register(scene.flow.compile())
         await there.service()
-        answered = next(each for each in await service.store.listed(row.run, limit=50) if each.node == "sign")
+        answered = next(
+            each for each in await service.store.checkpoint_records(row.run, limit=50) if each.node == "sign"
+        )
         forked = await service.fork(row.run, answered.seq)
         assert (await scene.flow.resume(forked.id, on=there)).state["read"] == CONTENT

@@ -70,7 +70,9 @@ async def test_file_that_decided_a_hold_stays_when_its_run_is_pruned(scene: Scen
 @pytest.mark.covers("HOLD-FORM-03")
 async def test_fork_reads_the_file_that_its_source_was_answered_with_when_that_is_gone(scene: Scene) -> None:
     service, row = await scene.hf.service(), await signs(scene, PDF)
-    answered = next(each for each in await service.store.listed(row.run, limit=50) if each.node == "sign")
+    answered = next(
+        each for each in await service.store.checkpoint_records(row.run, limit=50) if each.node == "sign"
+    )
     forked = await service.fork(row.run, answered.seq)
     again = await service.fork(forked.id, 0)
     assert await service.store.delete_run(row.run)

@@ -69,11 +69,11 @@ def test_limits_that_mean_nothing_are_refused(given: dict[str, Any], said: str) 
 
 def test_limits_are_the_gates_of_a_flow_and_of_each_key() -> None:
     limits = Limits(concurrency=20, rate="100/min", key="{{who}}", per_key=1, key_rate="5/s")
-    assert limits.gates("refund") == [
+    assert limits.rows("refund") == [
         LimitRow(name="flow:refund", concurrency=20, rate=100, per=MINUTE),
         LimitRow(name="flow:refund/*", concurrency=1, rate=5, per=1_000_000),
     ]
-    assert [gate.name for gate in Limits(concurrency=1).gates("a/b")] == ["flow:a%2Fb"]
+    assert [row.name for row in Limits(concurrency=1).rows("a/b")] == ["flow:a%2Fb"]
 
 
 def test_names_of_gates_are_paths() -> None:

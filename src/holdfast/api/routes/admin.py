@@ -76,7 +76,7 @@ async def list_workers(call: ApiCall) -> Page[WorkerWire]:
 async def get_figures(call: ApiCall) -> FiguresWire:
     """How much there is to do, and how late it is."""
     _require_instance(call)
-    return figures_wire(await (await call.runs()).store.figures(ages=_AGES))
+    return figures_wire(await (await call.runs()).store.fleet_figures(ages=_AGES))
 
 
 @routes.get("/admin/status", needs=Right.admin, raises=(ForbiddenError,))

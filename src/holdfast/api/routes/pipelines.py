@@ -116,7 +116,7 @@ async def get_pipeline_checkpoint(call: ApiCall, run: str) -> dict[str, Any]:
     """Where the pipeline stands, as its `checkpoint.json` has it."""
     service, row = await find_pipeline(call, run)
     reader = await reader_of(service, row)
-    follower = JournalFollower(service.store, service.runtime.blobs, reader.sealer, reader.graph, row)
+    follower = JournalFollower(service.store, service.runtime.blobs, reader.codec, reader.graph, row)
     return msgspec.json.decode((await follower.read_new()).checkpoint())
 
 

@@ -131,7 +131,7 @@ def run_fit_wire(verdict: MigrationReport) -> RunFitWire:
         version=verdict.version,
         fits=verdict.fits,
         misfits=[
-            FlowMismatchWire(node=each.node, why=each.why, mend=each.mend, soft=each.soft)
+            FlowMismatchWire(node=each.node, why=each.why, mend=each.fix, soft=each.soft)
             for each in verdict.misfits
         ],
         renamed=verdict.renamed,

@@ -259,10 +259,10 @@ def _print_verdicts(
         said, style = _word(verdict, tried=tried)
         was = version_text(names.get(verdict.version, ""), verdict.version)
         print_line(f"{verdict.run[:8]}  {label_for(verdict.status):17}  {was}  {said}", style=style)
-        for misfit in verdict.misfits:
-            print_line(f"    {misfit.why}")
-            if misfit.mend:
-                print_line(f"    -> {misfit.mend}", style="dim")
+        for blocker in verdict.misfits:
+            print_line(f"    {blocker.why}")
+            if blocker.fix:
+                print_line(f"    -> {blocker.fix}", style="dim")
         forced = [f"forced, although {why}" for why in verdict.forced]
         for line in (verdict.refused, *forced, *verdict.next, *_renames(verdict)):
             if line:

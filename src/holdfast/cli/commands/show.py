@@ -198,7 +198,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("took" if row.ended_at else "age", human_duration((row.ended_at or now) - row.created_at)),
             ("changed", clock_time(row.updated_at)),
             ("worker", f"{row.worker}, until {clock_time(row.lease_until)}" if row.worker else ""),
-            ("limits", row.gate),
+            ("limits", row.limit),
             ("resumed", str(len(line.visits.resumes) or "")),
             ("recoveries", str(row.recoveries or "")),
             ("forked from", row.forked_from or ""),

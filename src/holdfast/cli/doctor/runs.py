@@ -69,7 +69,7 @@ async def _damage(service: RunService, row: RunRow, *, deep: bool) -> str:
         if deep:
             await _read_all(service, row)
         reader = readers.at(row.head)
-        await load(service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs)
+        await load(service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs)
     except KeyMissingError:
         return ""  # told with the keys: nothing is damaged
     except HoldfastError as error:
@@ -85,7 +85,7 @@ async def _read_all(service: RunService, row: RunRow) -> None:
         for record in records:
             if record.seq != expected:
                 raise HoldfastError(f"record {expected} is missing")
-            decode_body(readers.at(record.seq).sealer, row.id, record)
+            decode_body(readers.at(record.seq).codec, row.id, record)
             expected += 1
     if expected != row.head + 1:
         raise HoldfastError(f"it ends at record {expected - 1}, and its row says {row.head}")

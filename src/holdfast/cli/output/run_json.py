@@ -83,7 +83,7 @@ async def values_of(service: RunService, row: RunRow, line: Timeline) -> tuple[A
     if line.pos is None:
         return {}, {}, line.damage
     try:
-        await service.runtime.blobs.of(row.tenant).materialise(line.pos, line.reader.sealer.registry)
+        await service.runtime.blobs.of(row.tenant).materialise(line.pos, line.reader.codec.registry)
     except StoreError as error:
         return {}, {}, error.message
     values = line.pos.scopes[""].tree.merged()

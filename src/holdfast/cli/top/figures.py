@@ -53,7 +53,7 @@ class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 async def take_snapshot(store: Store) -> FleetSnapshot:
     ages = tuple(seconds * MICROS for seconds in AGES.values())
-    return FleetSnapshot(figures=await store.figures(ages=ages), workers=await store.workers())
+    return FleetSnapshot(figures=await store.fleet_figures(ages=ages), workers=await store.workers())
 
 
 def as_json(seen: FleetSnapshot) -> dict[str, Any]:

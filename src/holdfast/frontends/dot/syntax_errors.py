@@ -28,7 +28,7 @@ class Faults:
         self._path = path
         self._strict = strict
         self._broken: set[int] = set()
-        self._told: set[tuple[str, int]] = set()
+        self._reported: set[tuple[str, int]] = set()
         self.found: list[Diagnostic] = []
 
     def place(self, offset: int) -> SourceLocation:
@@ -54,9 +54,9 @@ class Faults:
     def lenient(self, message: str, at: int | SourceLocation, *, fix: str) -> None:
         """What the grammar does not allow and cannot be misunderstood."""
         place = self.place(at) if isinstance(at, int) else at
-        if (message, place.line) in self._told:
+        if (message, place.line) in self._reported:
             return
-        self._told.add((message, place.line))
+        self._reported.add((message, place.line))
         self._add(
             LENIENT,
             DiagnosticSeverity.error if self._strict else DiagnosticSeverity.warning,

@@ -95,7 +95,7 @@ async def _release_unused(store: Store, row: HoldRow) -> int:
             version=row.version,
             at=store.now(),
             drop_notes=(OPEN, *((note.kind, note.slot) for note, _ in unused)),
-            let_go=tuple(sorted(free)),
+            released_blobs=tuple(sorted(free)),
         )
     )
     return len(unused)

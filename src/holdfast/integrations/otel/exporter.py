@@ -21,7 +21,7 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import Exec
 from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.handler_call import HandlerCall
-from holdfast.runs.seal import RecordCodec
+from holdfast.runs.record_codec import RecordCodec
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import log
@@ -41,7 +41,7 @@ class _Began(msgspec.Struct, frozen=True):
     term: int
     head: int
     graph: Graph
-    sealer: RecordCodec
+    codec: RecordCodec
     at: int
 
 
@@ -151,7 +151,7 @@ class OtelExporter:
             self._spans.root(row, known.story, fact)
 
     async def _remembered(self, item: _Began) -> RunStory:
-        story = RunStory(item.row.id, item.graph, item.sealer)
+        story = RunStory(item.row.id, item.graph, item.codec)
         first = max(item.row.horizon, item.head - REMEMBERED)
         records = await self._store.read(item.row.id, first=first, last=item.head)
         if first > item.row.horizon:

@@ -26,7 +26,7 @@ from holdfast.model.record_bodies import (
     SubstepBody,
     Usage,
 )
-from holdfast.runs.seal import RecordCodec
+from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
 
@@ -81,10 +81,10 @@ class _Hold(msgspec.Struct, frozen=True):
 class RunStory:
     """One run in this process, since its claim."""
 
-    def __init__(self, run: Any, graph: Graph, sealer: RecordCodec) -> None:
+    def __init__(self, run: Any, graph: Graph, codec: RecordCodec) -> None:
         self.run = run
         self._graph = graph
-        self._sealer = sealer
+        self._codec = codec
         # Visits under way: when each was started, and what happened since.
         self._open: dict[Key, tuple[int, list[Moment]]] = {}
         self._holds: dict[str, _Hold] = {}
@@ -104,7 +104,7 @@ class RunStory:
     def facts_of(self, record: Record) -> Iterator[Fact]:
         if record.kind in (Kind.chunk, Kind.snapshot, Kind.intent):
             return
-        body = self._sealer.open(record)
+        body = self._codec.decode(record)
         key = (record.scope, record.node, record.visit)
         yield from self._closed_holds(record, body, key)
         if isinstance(body, StepBody):

@@ -25,15 +25,15 @@ _COUNTED = frozenset(
     [
         "extend",
         "park",
-        "rest",
+        "set_idle",
         "pending",
         "get_run",
         "inbox_heads",
         "fire_timers",
         "next_timer",
-        "announce",
+        "put_worker",
         "workers",
-        "figures",
+        "fleet_figures",
         "claim_outbox",
     ]
 )

@@ -86,7 +86,9 @@ class Metrics(Health):
             look = self._look
             try:
                 async with asyncio.timeout(PATIENCE):
-                    look.figures = await store.figures(ages=tuple(age * MICROS for age in AGES.values()))
+                    look.figures = await store.fleet_figures(
+                        ages=tuple(age * MICROS for age in AGES.values())
+                    )
                     look.workers = await store.workers()
                 look.away = False
                 self._looked = monotonic()

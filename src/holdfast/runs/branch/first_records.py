@@ -24,7 +24,7 @@ from holdfast.types.record import Kind, Move, NewTimer, Record, Side
 from holdfast.types.value import FrozenDict
 
 if TYPE_CHECKING:
-    from holdfast.runs.seal import RecordCodec
+    from holdfast.runs.record_codec import RecordCodec
 
 
 def first_records(
@@ -32,7 +32,7 @@ def first_records(
     folded: FoldedRun,
     run: RunId,
     now: int,
-    sealer: RecordCodec,
+    codec: RecordCodec,
     *,
     supersede: bool,
     changes: dict[str, Any],
@@ -60,7 +60,7 @@ def first_records(
     records: list[Record] = []
     blobs: list[Blob] = []
     for record, part in decision.records:
-        blobs += sealer.seal(record, part, 0)
+        blobs += codec.encode(record, part, 0)
         records.append(record)
     add_blobs(first, {ref.digest for ref in refs_in(body.base)})
     return records, blobs

@@ -61,15 +61,15 @@ async def fork(
     folded = await fold_to(service, source, at, reader)
     if changes:
         # A patch is laid over values, so they have to be here.
-        await service.runtime.blobs.materialise(folded.pos, folded.reader.sealer.registry)
+        await service.runtime.blobs.materialise(folded.pos, folded.reader.codec.registry)
     run = RunId(run_id) if run_id else new_run_id()
     _require_plain(reader, source)
-    sealer = reader.sealer
+    codec = reader.codec
     if reader.exact:
         await service.store_flow(program)
-    blobs = apply_patch(program, folded, changes, sealer) if changes else []
+    blobs = apply_patch(program, folded, changes, codec) if changes else []
     now = service.store.now()
-    records, more = first_records(program, folded, run, now, sealer, supersede=supersede, changes=changes)
+    records, more = first_records(program, folded, run, now, codec, supersede=supersede, changes=changes)
     await service.runtime.blobs.of(source.tenant).put(blobs + more)
     add_blobs(records[0], await inherited_files(service.runtime.blobs, source))
     crashpoint("inside_fork")
@@ -143,7 +143,7 @@ def _program(service: RunAccess, source: RunRow, reader: RunReader) -> Program:
 
 
 def _require_plain(reader: RunReader, source: RunRow) -> None:
-    registry = reader.sealer.registry
+    registry = reader.codec.registry
     if isinstance(registry, LenientRegistry) and registry.met:
         raise FlowNotFoundError(
             f"run {source.id} holds values of types of flow {source.flow!r}, whose code is not loaded.",

@@ -14,7 +14,7 @@ from holdfast.types.reduce import GROWS
 from holdfast.types.value import FrozenDict, FrozenList, freeze, thaw
 
 if TYPE_CHECKING:
-    from holdfast.runs.seal import RecordCodec
+    from holdfast.runs.record_codec import RecordCodec
 
 PARTITIONS: Final = ("input", "scratch", "artifacts", "diagnostics")
 # What a person calls them, besides.
@@ -38,7 +38,7 @@ def partitions(patch: Mapping[str, Any] | None, given: Any) -> dict[str, Any]:
 
 
 def apply_patch(
-    program: Program, folded: FoldedRun, changes: dict[str, Any], sealer: RecordCodec
+    program: Program, folded: FoldedRun, changes: dict[str, Any], codec: RecordCodec
 ) -> list[Blob]:
     """Lay the changes over the root scope. Answers blobs for values too large for a record."""
     blobs: list[Blob] = []
@@ -54,7 +54,7 @@ def apply_patch(
     folded.history.noted.update(freeze(dict(changes.get("diagnostics", {})), where="diagnostics"))
     for inside in pos.scopes[""].tree.frames[0].over.values():
         for key, value in list(inside.items()):
-            _, spilled = spill(pack(value, sealer.registry))
+            _, spilled = spill(pack(value, codec.registry))
             if spilled and not isinstance(inside, FrozenDict):
                 inside[key] = spilled[0].ref
                 blobs += spilled

@@ -403,8 +403,8 @@ class Context:
         """The sub-step whose outcome is unknown, and its error."""
         return self._at.doubt
 
-    async def rest(self) -> None:
-        await self._substeps.rest()
+    async def wait_for_substeps(self) -> None:
+        await self._substeps.wait()
 
     def check_all_asked_for(self) -> None:
         self._numbers.check_all_asked_for()

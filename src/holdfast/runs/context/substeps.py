@@ -78,7 +78,7 @@ class Substeps:
         self._attempt = attempt
         self.running: set[asyncio.Future[Any]] = set()
 
-    async def rest(self) -> None:
+    async def wait(self) -> None:
         """The handler has ended; sub-steps that it left behind may end too, and are recorded."""
         while self.running:
             await asyncio.wait(self.running)

@@ -70,7 +70,7 @@ class HandlerCall:
                 state, handler_result.loaded_part(scratch) if scope.tree.lazy else scratch
             )
             if ctx is not None:
-                await ctx.rest()
+                await ctx.wait_for_substeps()
                 ctx.check_all_asked_for()
                 if ctx.doubt is not None:
                     return _doubt(execution, ctx)
@@ -88,7 +88,7 @@ class HandlerCall:
             if isinstance(error, (LeaseLostError, StoreError)) and session.queue.poison is not None:
                 raise
             if ctx is not None:
-                await ctx.rest()
+                await ctx.wait_for_substeps()
                 if ctx.doubt is not None:
                     return _doubt(execution, ctx)
             return handler_result.failure(node, handler, execution, error, _since(started))

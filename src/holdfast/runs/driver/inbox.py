@@ -223,7 +223,9 @@ class DriverInbox:
     async def _read(self, row: InboxRow) -> Message | None:
         if row.kind == "late":
             intent = int(row.payload)
-            return EvidenceArrived(intent=intent, told=(await self._late_reports()).get(intent), inbox=row.id)
+            return EvidenceArrived(
+                intent=intent, evidence=(await self._late_reports()).get(intent), inbox=row.id
+            )
         return await message_of(self.session.store, row, self._late)
 
 

@@ -15,7 +15,7 @@ from holdfast.model.position import Position
 from holdfast.model.record_bodies import CreatedBody, SnapshotBody
 from holdfast.model.snapshot import Loader, left_in_journal, load_position
 from holdfast.runs.blobs import BlobStore
-from holdfast.runs.seal import RecordCodec
+from holdfast.runs.record_codec import RecordCodec
 from holdfast.store.protocols import Store
 from holdfast.store.rows import Capability, RunRow
 from holdfast.types.ids import RunId
@@ -120,7 +120,7 @@ def _from_snapshot(records: list[Record]) -> list[Record]:
 
 def decode_body(codec: RecordCodec, run: RunId, record: Record) -> Any:
     try:
-        return codec.open(record)
+        return codec.decode(record)
     except CheckpointCorruptError as error:
         raise CheckpointCorruptError(f"run {run}: {error.message}", hint=error.hint, **error.facts) from error
 

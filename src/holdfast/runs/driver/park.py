@@ -103,7 +103,7 @@ class DriverPark:
         return RunStatus.resumable
 
     async def _status(self, _row: RunRow) -> RunStatus:
-        return self.writer.resting or RunStatus.resumable
+        return self.writer.idle_status or RunStatus.resumable
 
     async def release(self) -> None:
         """Claimable again at once, by any worker."""

@@ -17,7 +17,7 @@ from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SnapshotBody
 from holdfast.model.shown_names import shown_name
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.driver.load import LoadedRun, begin, decode_body, fetch_and_apply, load
-from holdfast.runs.seal import RecordCodec
+from holdfast.runs.record_codec import RecordCodec
 from holdfast.telemetry import log
 from holdfast.types.record import Body, Kind, NewTimer, Record, RunBatch, Side
 from holdfast.types.status import REPEATABLE, RunStatus
@@ -181,7 +181,7 @@ async def _settle(
 ) -> None:
     records: list[Record] = []
     for record, body in drafts:
-        await services.blobs.of(claim.run.tenant).put(codec.seal(record, body, claim.lease.term))
+        await services.blobs.of(claim.run.tenant).put(codec.encode(record, body, claim.lease.term))
         records.append(record)
     (answer,) = await services.store.settle([RunBatch(claim.lease, records)])
     if answer.refusal is not None:

@@ -28,8 +28,8 @@ from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.release import release_unserved
 from holdfast.runs.driver.repair import load_or_repair
 from holdfast.runs.driver.services import RunServices, ServiceOptions
+from holdfast.runs.record_codec import log_records
 from holdfast.runs.recorder.recorder import RunQueue
-from holdfast.runs.seal import log_records
 from holdfast.store.protocols import Store
 from holdfast.store.refusals import require_live
 from holdfast.store.rows import Claim, ClaimRequest
@@ -110,7 +110,7 @@ class Runtime(RunServices):
             row = await self.store.get_run(run)
             if row is not None:
                 require_live(row)
-                if row.gate and row.worker is None and row.status not in ENDED:
+                if row.limit and row.worker is None and row.status not in ENDED:
                     raise await limit_reached_error(self.store, row)
             raise RunBusyError(
                 f"run {run} is being advanced by another worker.",
@@ -133,7 +133,7 @@ class Runtime(RunServices):
             self.drivers[claim.run.id] = driver
             self._start_watch_soon()
             beside = contextlib.nullcontext() if program.beside is None else program.beside(self, claim)
-            with inside_limit(claim.run.gate):
+            with inside_limit(claim.run.limit):
                 async with beside:
                     return await self._drive(driver), driver.session.pos
         except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError, KeyMissingError):

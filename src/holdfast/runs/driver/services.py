@@ -15,8 +15,8 @@ from holdfast.runs.driver.heartbeat import LeaseHolder, LeaseKeeper
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.hold_preparation import Preparer
 from holdfast.runs.memory import MemoryBackend, StoredMemory
+from holdfast.runs.record_codec import RecordCodec
 from holdfast.runs.recorder.recorder import Recorder
-from holdfast.runs.seal import RecordCodec
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock, SharedClock
 from holdfast.types.ids import RunId

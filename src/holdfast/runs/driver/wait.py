@@ -163,8 +163,8 @@ class DriverWait:
         session = self.session
         # A timer is the store's: until its record is committed nothing could fire.
         await session.recorder.committed(session.queue, session.pos.head)
-        if self.writer.resting is None and self._waits_only_for_person():
-            await self.writer.rest(RunStatus.pending_input)
+        if self.writer.idle_status is None and self._waits_only_for_person():
+            await self.writer.set_idle(RunStatus.pending_input)
         wake = self._timers.left()
         await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
         await self._fire()

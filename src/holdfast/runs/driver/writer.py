@@ -38,7 +38,7 @@ class RecordWriter:
         self.strict = False
         self.hurry = False
         # What the run's row says while it is kept in memory and only waits (D-31).
-        self.resting: RunStatus | None = None
+        self.idle_status: RunStatus | None = None
         # Executions with an intent whose handler was not called: a release withdraws them (D-14).
         self.uncalled: set[tuple[str, int]] = set()
         # Those whose handler is not called at all, because they failed before.
@@ -62,17 +62,17 @@ class RecordWriter:
         """Encode the drafts and order them, all at once: records of one decision are written together."""
         codec, term = self.codec, self.session.lease.term
         for record, body in decision.records:
-            self._append(record, codec.seal(record, body, term))
+            self._append(record, codec.encode(record, body, term))
         codec.clear()
         if codec.spilled:
             self._note_spilled()
 
-    async def rest(self, status: RunStatus) -> None:
+    async def set_idle(self, status: RunStatus) -> None:
         """Show the run as waiting while it stays in memory; its next record shows it as running again."""
-        self.resting = status
+        self.idle_status = status
         session = self.session
-        rest = partial(session.store.rest, session.lease, status=status)
-        if not await retry_while_unavailable(rest, self.queue):
+        set_idle = partial(session.store.set_idle, session.lease, status=status)
+        if not await retry_while_unavailable(set_idle, self.queue):
             raise session.lease_lost_error()
 
     async def commit_intent(self, seq: int) -> None:
@@ -86,8 +86,8 @@ class RecordWriter:
             raise session.lease_lost_error()
 
     def _append(self, record: Record, blobs: list[Blob]) -> None:
-        if self.resting is not None:
-            side, self.resting = side_of(record), None
+        if self.idle_status is not None:
+            side, self.idle_status = side_of(record), None
             side.status = side.status or RunStatus.running
         if record.side is not None and record.side.holds:
             self._route(record.side)
@@ -126,7 +126,7 @@ class RecordWriter:
             kind, body, node=node.id, execution=execution, effect=effect, outcome=outcome, listed=listed
         )
         # Encoded first: what cannot be stored must not move the position.
-        blobs = self.codec.seal(record, body, session.lease.term)
+        blobs = self.codec.encode(record, body, session.lease.term)
         self.codec.clear()
         apply_record(session.graph, session.pos, record, body)
         self._append(record, blobs)

@@ -232,7 +232,9 @@ class FieldCipher:
             event=change.event and self.encrypt(change.event, tenant, run=run),
             more_events=tuple(self.encrypt(each, tenant, run=run) for each in change.more_events),
             key=change.key and self.encrypt(change.key, tenant, hold=row.id),
-            let_go=tuple(place for digest in change.let_go for place in self.places(digest, tenant)),
+            released_blobs=tuple(
+                place for digest in change.released_blobs for place in self.places(digest, tenant)
+            ),
             blobs=blobs,
         )
 

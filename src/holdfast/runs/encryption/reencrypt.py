@@ -86,7 +86,7 @@ async def reencrypt(service: RunAccess, progress: Progress | None = None) -> Ree
 
 async def _table(encrypted: EncryptedStore, table: str, done: ReencryptResult) -> None:
     after = -1
-    while rows := await encrypted.inner.kept(table, after=after, limit=BATCH):
+    while rows := await encrypted.inner.stored_rows(table, after=after, limit=BATCH):
         after = rows[-1].row
         done.looked_at += len(rows)
         changes = [(row, new) for row in rows if (new := _renewed(encrypted.cipher, table, row, done))]
@@ -179,12 +179,12 @@ def _hold_options(cipher: FieldCipher, data: bytes, tenant: str, place: tuple[An
 
 
 async def _blobs(service: RunAccess, encrypted: EncryptedStore, done: ReencryptResult) -> None:
-    desk, after = service.runtime.blobs, -1
-    while rows := await encrypted.inner.kept("blobs", after=after, limit=BATCH):
+    blobs, after = service.runtime.blobs, -1
+    while rows := await encrypted.inner.stored_rows("blobs", after=after, limit=BATCH):
         after = rows[-1].row
         for row in rows:
             (address,) = row.place
-            data = await desk.raw(address)
+            data = await blobs.raw(address)
             if data is not None and is_encrypted(data):
                 await _blob(service, encrypted, address, data, done)
 
@@ -211,11 +211,11 @@ async def _plain_blobs(service: RunAccess, encrypted: EncryptedStore, done: Reen
     while rows := await encrypted.inner.list_runs(RunFilter(), after=after, limit=BATCH):
         after = (rows[-1].created_at, rows[-1].key)
         for row in rows:
-            desk = service.runtime.blobs.of(row.tenant)
+            blobs = service.runtime.blobs.of(row.tenant)
             for digest in await encrypted.inner.blobs_of(row.id):
-                data = await desk.raw(digest)
+                data = await blobs.raw(digest)
                 if data is not None and not is_encrypted(data):
-                    await desk.put([Blob(BlobRef(digest, len(data)), data)])
+                    await blobs.put([Blob(BlobRef(digest, len(data)), data)])
                     await encrypted.inner.replace_blob_reference(
                         row.id, digest, encrypted.cipher.address(digest, row.tenant)
                     )

@@ -69,7 +69,7 @@ METHODS = {
     "lost_history": out(RunRow),
     "read": out(Record, bound="run"),
     "read_now": out(Record, bound="run", inline=True),
-    "listed": out(Record, bound="run"),
+    "checkpoint_records": out(Record, bound="run"),
     "events": out(Record, EventRow, bound="run"),
     "hold": out(HoldRow),
     "holds": out(HoldRow),
@@ -92,17 +92,17 @@ METHODS = {
 # No content goes in or comes out. Graphs and code digests are of the flow, not of its runs. Blobs are
 # encrypted by `runs.blobs` before they come here, and re-encryption handles ciphertext as it is stored.
 PLAIN = frozenset({
-    "now", "close", "examine", "durability", "wait_change", "free_room",
-    "extend", "extend_now", "park", "rest", "delete_run",
+    "now", "close", "examine", "durability", "wait_change", "free_space",
+    "extend", "extend_now", "park", "set_idle", "delete_run",
     "last_snapshot", "event_heads", "feed", "trim_feed",
     "inbox_heads", "fire_timers", "next_timer", "next_due_hold",
     "audit_head", "audit_tenants", "finish_outbox", "replay_outbox", "drop_document",
-    "put_limit", "gates", "drop_limit", "next_schedule", "drop_schedule",
-    "announce", "workers", "dismiss", "deaths", "figures",
+    "put_limit", "limits", "drop_limit", "next_schedule", "drop_schedule",
+    "put_worker", "workers", "drop_worker", "deaths", "fleet_figures",
     "put_flow", "flow", "flows", "put_code", "code",
     "put_blob", "blob", "condemn_blobs", "drop_blobs",
     "projected_to", "projections", "blank_projections",
-    "kept", "rewrite", "blobs_of", "replace_blob_reference", "replace_blob",
+    "stored_rows", "rewrite", "blobs_of", "replace_blob_reference", "replace_blob",
 })  # fmt: skip
 
 

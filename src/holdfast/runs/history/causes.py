@@ -44,10 +44,10 @@ NO_ERROR: Final = ErrorInfo("", "", "")
 
 class ReplayStep(msgspec.Struct, frozen=True):
     """A record at which something was decided, and where the run stood. `graph`: the one that decides now;
-    `told`: the one that the journal's numbers are about."""
+    `journal_graph`: the one that the numbers in the journal refer to."""
 
     graph: Graph
-    told: Graph
+    journal_graph: Graph
     pos: Position
     record: Record
     body: Any
@@ -273,10 +273,10 @@ def finished(scene: ReplayStep, execution: Exec, body: StepBody) -> HandlerFinis
 
 def _routes(scene: ReplayStep, routes: list[int] | None) -> list[int] | None:
     """What code chose, by the names of the edges: another version may number them otherwise."""
-    if routes is None or scene.graph is scene.told:
+    if routes is None or scene.graph is scene.journal_graph:
         return routes
     scope = scene.pos.scopes[scene.record.scope]
-    now, then = scene.pos.scope_graph(scene.graph, scope), scene.pos.scope_graph(scene.told, scope)
+    now, then = scene.pos.scope_graph(scene.graph, scope), scene.pos.scope_graph(scene.journal_graph, scope)
     numbers = {edge.id: i for i, edge in enumerate(now.edges)}
     names = [then.edges[e].id for e in routes]
     return [numbers[name] for name in names if name in numbers]
@@ -323,7 +323,7 @@ def _substep(scene: ReplayStep) -> Cause:
         return None
     if wait.why == "doubt_step" and scene.record.effect != "human":
         result = proven(scene.record, body)
-        return [EvidenceArrived(intent=scene.execution.step_intents.get(body.ordinal, -1), told=result)]
+        return [EvidenceArrived(intent=scene.execution.step_intents.get(body.ordinal, -1), evidence=result)]
     if wait.why == "doubt_step":
         data = FrozenDict({"value": body.value})
         return [answered_message(body.hold, {"decision": "happened", "response_data": data})]

@@ -164,7 +164,7 @@ async def resolve_run(
             ) from None
     else:
         return await service.get(ref), None
-    newest = await service.store.listed(row.id, limit=1)
+    newest = await service.store.checkpoint_records(row.id, limit=1)
     return row, None if not newest or seq >= newest[0].seq else seq
 
 
@@ -185,7 +185,7 @@ async def list_checkpoints(
 ) -> list[CheckpointMeta]:
     """Newest first, by sequence and never by clock (G-2). No payload is read."""
     row = await service.get(run)
-    records = await service.store.listed(row.id, node=node, before=before, limit=limit)
+    records = await service.store.checkpoint_records(row.id, node=node, before=before, limit=limit)
     if not records:
         return []
     remembered = await _first_memory(service, row.id, records[0].seq)
@@ -233,7 +233,7 @@ def _id_of(run: RunId, record: Record, hold: str | None) -> CheckpointId:
 async def latest_seq(service: RunAccess, run: str, node: str | None = None) -> tuple[RunRow, int]:
     """The newest checkpoint of a run (and node)."""
     row = await service.get(run)
-    found = await service.store.listed(row.id, node=node, limit=1)
+    found = await service.store.checkpoint_records(row.id, node=node, limit=1)
     if not found:
         at = f" at node {node!r}" if node else ""
         raise CheckpointNotFoundError(f"run {row.id} has no checkpoint{at}.", run=row.id, node=node)
@@ -248,7 +248,7 @@ async def fold_to(service: RunAccess, row: RunRow, seq: int, reader: RunReader |
     readers = await readers_of(service, row, reader)
     reader = readers.at(seq)
     loaded = await load(
-        service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs, upto=seq
+        service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs, upto=seq
     )
     records = await service.store.read(row.id, first=row.horizon, last=seq)
     first = _open(readers.at(row.horizon), records[0])
@@ -274,7 +274,7 @@ def _void(reader: RunReader, records: list[Record]) -> list[tuple[int, int]]:
 def _open(reader: RunReader, record: Record) -> Any:
     """A damaged record is shown by its columns; whether it matters, loading the position decides."""
     try:
-        return reader.sealer.open(record)
+        return reader.codec.decode(record)
     except CheckpointCorruptError:
         return None
 
@@ -282,11 +282,11 @@ def _open(reader: RunReader, record: Record) -> Any:
 async def make_checkpoint(service: RunAccess, row: RunRow, seq: int) -> Checkpoint:
     """The complete picture at one record."""
     folded = await fold_to(service, row, seq)
-    desk, registry = service.runtime.blobs.of(row.tenant), folded.reader.sealer.registry
+    blobs, registry = service.runtime.blobs.of(row.tenant), folded.reader.codec.registry
     refs = _spilled(folded.pos)
-    await desk.materialise(folded.pos, registry)
+    await blobs.materialise(folded.pos, registry)
     for execution in folded.history.executions:
-        execution.output = await desk.whole(execution.output, registry)
+        execution.output = await blobs.whole(execution.output, registry)
     return _picture(folded, refs)
 
 

@@ -70,7 +70,7 @@ async def replay(
     readers = await readers_of(service, row)
     reader = readers.at(last)
     found = await _retraced(service, row, readers, await _journal(service, row, readers, last), against)
-    registry = reader.sealer.registry
+    registry = reader.codec.registry
     # A journal that the engine would not write need not lead anywhere.
     recorded = "" if found.difference is not None else await _recorded(service, row, reader, last)
     settled = found.difference is None and found.whole and against is None
@@ -92,10 +92,10 @@ async def replay(
 
 async def _recorded(service: RunAccess, row: RunRow, reader: RunReader, last: int) -> str:
     there = await load(
-        service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs, upto=last
+        service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs, upto=last
     )
-    await service.runtime.blobs.materialise(there.pos, reader.sealer.registry)
-    return place(there.pos, reader.sealer.registry)
+    await service.runtime.blobs.materialise(there.pos, reader.codec.registry)
+    return place(there.pos, reader.codec.registry)
 
 
 def _last(row: RunRow, upto: int | None) -> int:
@@ -117,10 +117,10 @@ async def _retraced(
     for first, end in pairwise([*starts, len(journal)]):
         then = readers.at(journal[first][0].seq)
         loader = await segment_loader(
-            service.store, then.sealer, row.id, *(body for _, body in journal[first:end])
+            service.store, then.codec, row.id, *(body for _, body in journal[first:end])
         )
         graph = against or then.graph
-        part = retrace(graph, row.id, journal[first:end], told=then.graph, load=loader)
+        part = retrace(graph, row.id, journal[first:end], journal_graph=then.graph, load=loader)
         if found is not None:
             part.decisions += found.decisions
             part.records += found.records
@@ -140,7 +140,7 @@ async def _journal(service: RunAccess, row: RunRow, readers: RunReaders, last: i
     found: list[Pair] = []
     for record in counted:
         reader = readers.at(record.seq)
-        found.append((record, await _whole(service, reader, decode_body(reader.sealer, row.id, record))))
+        found.append((record, await _whole(service, reader, decode_body(reader.codec, row.id, record))))
     return found
 
 
@@ -155,12 +155,12 @@ def _require_all(row: RunRow, records: list[Record], last: int) -> None:
 
 def _void(reader: RunReader, row: RunRow, records: list[Record]) -> list[tuple[int, int]]:
     lines = [r for r in records if r.kind == Kind.attempt and r.outcome == FELL_BACK]
-    return [(int(decode_body(reader.sealer, row.id, r).token), r.seq) for r in lines]
+    return [(int(decode_body(reader.codec, row.id, r).token), r.seq) for r in lines]
 
 
 async def _whole(service: RunAccess, reader: RunReader, body: Any) -> Any:
     """With large values put back into their place: conditions are about them."""
-    return await service.runtime.blobs.fill_body(body, reader.sealer.registry)
+    return await service.runtime.blobs.fill_body(body, reader.codec.registry)
 
 
 def place(pos: Position, registry: TypeRegistry) -> str:

@@ -54,14 +54,14 @@ class DiffersError(Exception):
 
 
 class RecordComparison:
-    """`graph` decides now, `told` is the one that the journal was written with."""
+    """`graph` decides now; the journal was written with `journal_graph`."""
 
-    def __init__(self, graph: Graph, result: Graph) -> None:
-        self.graph, self.told = graph, result
+    def __init__(self, graph: Graph, journal_graph: Graph) -> None:
+        self.graph, self.journal_graph = graph, journal_graph
 
     def fields(self, draft: Record, drafted: Any, record: Record, body: Any) -> list[str]:
         """The names of what differs."""
-        loose = _LOOSE if self.graph is not self.told else frozenset[str]()
+        loose = _LOOSE if self.graph is not self.journal_graph else frozenset[str]()
         found = [c for c in _COLUMNS if c not in loose and getattr(draft, c) != getattr(record, c)]
         if type(drafted) is not type(body) or "kind" in found:
             return found or ["kind"]
@@ -69,16 +69,16 @@ class RecordComparison:
         return found + [n for n in names if not self._same(n, getattr(drafted, n), getattr(body, n))]
 
     def _same(self, name: str, now: Any, then: Any) -> bool:
-        if name == "moves" and self.graph is not self.told:
-            return name_moves(self.graph, now) == name_moves(self.told, then)
+        if name == "moves" and self.graph is not self.journal_graph:
+            return name_moves(self.graph, now) == name_moves(self.journal_graph, then)
         if name == "moves":
             return [tuple[Any, ...](move) for move in now] == [tuple[Any, ...](move) for move in then]
-        if name == "routes" and self.graph is not self.told:
+        if name == "routes" and self.graph is not self.journal_graph:
             return True
         return bool(now == then) or _alike(now, then)
 
     def differs(self, record: Record, body: Any, fields: list[str], now: str) -> DiffersError:
-        then = decision_text(self.told, record, body)
+        then = decision_text(self.journal_graph, record, body)
         if then == now:
             then, now = (f"{text} ({', '.join(fields)} differ)" for text in (then, now))
         return DiffersError(
@@ -122,19 +122,19 @@ def retrace(
     run: str,
     journal: Sequence[Pair],
     *,
-    told: Graph | None = None,
+    journal_graph: Graph | None = None,
     load: Loader | None = None,
 ) -> RetraceResult:
-    """Decide everything again. `told`: the graph that the journal was written with, if another one is to
-    decide now. `load` finds lists that a snapshot left in the journal."""
-    return _Retracer(graph, told or graph, run, journal, load).go()
+    """Decide everything again. `journal_graph`: the graph that the journal was written with, if `graph` is
+    another one. `load` reads the lists that a snapshot left in the journal."""
+    return _Retracer(graph, journal_graph or graph, run, journal, load).go()
 
 
 class _Retracer:
     def __init__(
-        self, graph: Graph, result: Graph, run: str, journal: Sequence[Pair], load: Loader | None
+        self, graph: Graph, journal_graph: Graph, run: str, journal: Sequence[Pair], load: Loader | None
     ) -> None:
-        self.graph, self.told, self.run, self.load = graph, result, run, load
+        self.graph, self.journal_graph, self.run, self.load = graph, journal_graph, run, load
         self.journal = _without_void(journal)
         self.at = 0
         self.term = 0
@@ -142,7 +142,7 @@ class _Retracer:
             pos=Position(run), records=len(journal), given=len(journal) - len(self.journal)
         )
         self.reason = _cancel_reason(self.journal)
-        self.verdict = RecordComparison(graph, result)
+        self.verdict = RecordComparison(graph, journal_graph)
 
     @property
     def pos(self) -> Position:
@@ -186,7 +186,7 @@ class _Retracer:
 
     def _defaults(self) -> dict[str, Any]:
         """A newer version's fields that the run was started without."""
-        same = self.graph is self.told
+        same = self.graph is self.journal_graph
         return {} if same else {k: freeze(v) for k, v in self.graph.spec.defaults.items()}
 
     def _stand_at(self, record: Record, plain: Any) -> None:
@@ -234,7 +234,7 @@ class _Retracer:
             if execution.phase == "work" and (execution.intent >= 0 or execution.step_intents):
                 following = next((pair for pair in self._rest() if self._is_about(pair[0], execution)), None)
                 if following is not None:
-                    found |= self._told_late(execution, *following)
+                    found |= self._late_evidence(execution, *following)
         return found
 
     def _rest(self) -> Iterator[Pair]:
@@ -245,7 +245,7 @@ class _Retracer:
         here = (record.scope, record.node) == (execution.scope, inner.nodes[execution.node].id)
         return here and record.visit == execution.visit
 
-    def _told_late(self, execution: Exec, record: Record, body: Any) -> EvidenceBySeq:
+    def _late_evidence(self, execution: Exec, record: Record, body: Any) -> EvidenceBySeq:
         scene = self._scene(record, body)
         effect = scene.node(execution).effect not in REPEATABLE
         if isinstance(body, StepBody) and execution.intent >= 0 and effect and record.term == self.term:
@@ -272,7 +272,7 @@ class _Retracer:
             raise self.verdict.differs(record, body, [], "nothing: it goes on as if that had not happened")
 
     def _scene(self, record: Record, body: Any) -> ReplayStep:
-        return ReplayStep(self.graph, self.told, self.pos, record, body, self.reason)
+        return ReplayStep(self.graph, self.journal_graph, self.pos, record, body, self.reason)
 
     def _take(self, record: Record, body: Any) -> None:
         """A record without a decision."""

@@ -73,7 +73,7 @@ async def _read(
 
 def _decoded(reader: RunReader, record: Record) -> Any:
     try:
-        return reader.sealer.open(record)
+        return reader.codec.decode(record)
     except CheckpointCorruptError:
         return None
 
@@ -106,16 +106,16 @@ class _Walker:
     async def _follow(self, record: Record, body: Any) -> None:
         reader = self.readers.at(record.seq)
         store, run = self.service.store, self.row.id
-        desk = self.service.runtime.blobs.of(self.row.tenant)
+        blobs = self.service.runtime.blobs.of(self.row.tenant)
         if record.seq == self.row.horizon:
-            self.pos = await loading.begin(reader.graph, reader.sealer, run, record, store, desk)
+            self.pos = await loading.begin(reader.graph, reader.codec, run, record, store, blobs)
         elif isinstance(body, SnapshotBody) and (self._fell_back or self.pos is None):
-            load = await loading.segment_loader(store, reader.sealer, run, body)
+            load = await loading.segment_loader(store, reader.codec, run, body)
             self.pos = load_position(body.position, load=load)
-            await desk.fill_state(self.pos, reader.sealer.registry)
+            await blobs.fill_state(self.pos, reader.codec.registry)
             self.pos.head, self.pos.at = record.seq, record.at
         elif self.pos is not None:
-            await loading.fetch_and_apply(reader.graph, self.pos, record, body, desk, reader.sealer)
+            await loading.fetch_and_apply(reader.graph, self.pos, record, body, blobs, reader.codec)
 
 
 # ---------------------------------------------------------------------- what became of the questions

@@ -58,7 +58,7 @@ async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None
         # One that was superseded ended without a record of its own.
         visits.stop(row.ended_at)
     elif row.worker is None:
-        visits.rest()
+        visits.mark_ready()
     visits.trim()
     return Timeline(reader.graph, reader, visits, pos, damage)
 
@@ -76,7 +76,7 @@ async def _brought_along(service: RunAccess, row: RunRow, reader: RunReader, vis
     """A fork, and a run that was pruned, begin with what had happened before."""
     found = await service.store.read(row.id, first=row.horizon, last=row.horizon)
     try:
-        history = begin(found[0], reader.sealer.open(found[0]))
+        history = begin(found[0], reader.codec.decode(found[0]))
     except (CheckpointCorruptError, IndexError):
         return
     for visit in history.executions:
@@ -88,7 +88,7 @@ async def _brought_along(service: RunAccess, row: RunRow, reader: RunReader, vis
 async def _position(service: RunAccess, row: RunRow, reader: RunReader) -> tuple[Position | None, str]:
     try:
         return (
-            await load(service.store, reader.sealer, reader.graph, row.id, blobs=service.runtime.blobs)
+            await load(service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs)
         ).pos, ""
     except (BlobMissingError, CheckpointCorruptError) as error:
         return None, error.message

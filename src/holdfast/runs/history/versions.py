@@ -15,7 +15,7 @@ from holdfast.errors import FlowNotFoundError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATION
-from holdfast.runs.seal import RecordCodec
+from holdfast.runs.record_codec import RecordCodec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ class RunReader(msgspec.Struct, frozen=True):
     """
 
     graph: Graph
-    sealer: RecordCodec
+    codec: RecordCodec
     exact: bool
 
     def at(self, _seq: int) -> RunReader:
@@ -84,7 +84,7 @@ async def spans_of(service: RunAccess, row: RunRow) -> list[VersionSpan]:
 async def migration_note(service: RunAccess, row: RunRow, seq: int) -> dict[str, Any]:
     """What the record of a migration says about itself."""
     (record,) = await service.store.read(row.id, first=seq, last=seq)
-    return dict(RecordCodec(LenientRegistry()).open(record).position[MIGRATION])
+    return dict(RecordCodec(LenientRegistry()).decode(record).position[MIGRATION])
 
 
 def span_at(spans: Sequence[VersionSpan], seq: int) -> VersionSpan:
@@ -119,5 +119,5 @@ async def readers_of(service: RunAccess, row: RunRow, exact: RunReader | None = 
     spans = await spans_of(service, row)
     found = {span.version: await reader_for(service, row.flow, span.version) for span in spans}
     if exact is not None:
-        found = {v: RunReader(one.graph, exact.sealer, exact.exact) for v, one in found.items()}
+        found = {v: RunReader(one.graph, exact.codec, exact.exact) for v, one in found.items()}
     return RunReaders(spans, found)

@@ -104,7 +104,7 @@ class Visits:
         for visit in list(self.open.values()):
             self.end(visit, at, "stopped")
 
-    def rest(self) -> None:
+    def mark_ready(self) -> None:
         """No worker has the run: what was running is only ready to continue. A map is as its items are."""
         around = {_owner(visit.scope) for visit in self.open.values()}
         for visit in self.open.values():

@@ -15,12 +15,12 @@ _WAIT = "let such runs end on their own version"
 
 
 class MigrationBlocker(msgspec.Struct, frozen=True):
-    """`node`: with its scope, "" for the run as a whole. `mend`: what to do about it. `soft`: the run
-    could be moved all the same, if somebody answers for what follows."""
+    """`node`: with its scope, "" for the run as a whole. `fix`: what to do about it. `soft`:
+    `force` migrates the run in spite of it."""
 
     node: str
     why: str
-    mend: str
+    fix: str = msgspec.field(name="mend")  # its key in JSON
     soft: bool = False
 
 

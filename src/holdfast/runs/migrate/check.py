@@ -161,10 +161,10 @@ async def _foreseen(service: RunAccess, found: MigrationPlan, graph: Graph) -> l
     failed = found.row.status is RunStatus.failed
     messages: list[Message] = [ResumeRequested() if failed else RunRecovered(), *unread]
     decision = step(graph, found.pos, messages, service.store.now())
-    return list(_moves_told(decision))
+    return list(_moves_text(decision))
 
 
-def _moves_told(decision: Decision) -> Iterable[str]:
+def _moves_text(decision: Decision) -> Iterable[str]:
     pos: Any = decision.pos
 
     def label(scope: str, node: int) -> str:

@@ -26,7 +26,7 @@ from holdfast.runs.history.versions import reader_for
 from holdfast.runs.migrate.blockers import MigrationBlocker
 from holdfast.runs.migrate.remap import RemapResult, remap
 from holdfast.runs.migrate.state import migrate_state
-from holdfast.runs.seal import RecordCodec
+from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.record import Kind, Park, Record, RunBatch, Side, VersionChange
 from holdfast.types.status import RunStatus
@@ -58,9 +58,9 @@ async def plan(service: RunAccess, row: RunRow, program: Program, *, force: bool
     try:
         old = (await reader_for(service, row.flow, row.version)).graph
         # Types that the new version knows come back as themselves, others untouched.
-        sealer = RecordCodec(OpaqueRegistry(*program.all_types()), program.graph.secrets)
-        loaded = await load(service.store, sealer, old, row.id, blobs=service.runtime.blobs)
-        await service.runtime.blobs.of(row.tenant).materialise(loaded.pos, sealer.registry)
+        codec = RecordCodec(OpaqueRegistry(*program.all_types()), program.graph.secrets)
+        loaded = await load(service.store, codec, old, row.id, blobs=service.runtime.blobs)
+        await service.runtime.blobs.of(row.tenant).materialise(loaded.pos, codec.registry)
     except (HoldfastError, TypeError, ValueError) as error:
         reason = error.message if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
         broken = MigrationBlocker("", f"it cannot be read: {reason}", "fix that first")
@@ -122,10 +122,10 @@ async def _taken_places(service: RunAccess, run: RunId, moved: RemapResult) -> l
     ]
 
 
-def _encode_snapshot(found: MigrationPlan, program: Program, sealer: RecordCodec, now: int) -> None:
+def _encode_snapshot(found: MigrationPlan, program: Program, codec: RecordCodec, now: int) -> None:
     """The one record of a migration: a snapshot that stands for itself, on the new graph."""
     pos, moved = found.pos, found.moved
-    found.blobs = _spilled(pos, sealer)
+    found.blobs = _spilled(pos, codec)
     position = {**dump_position(pos, whole=True, by_ref=True), MIGRATION: found.note}
     seq = pos.head + 1
     holds = tuple((HoldId(hold), *place) for hold, place in moved.holds.items())
@@ -138,12 +138,12 @@ def _encode_snapshot(found: MigrationPlan, program: Program, sealer: RecordCodec
     record = Record(
         seq, Kind.snapshot, max(now, pos.at), 0, "", 0, 0, "", effect, MIGRATED, True, 0, b"", b"", side
     )
-    sealer.seal(record, SnapshotBody(position), 0)
+    codec.encode(record, SnapshotBody(position), 0)
     side.blobs = sorted({ref.digest for ref in refs_in(position)})
     found.record = record
 
 
-def _spilled(pos: Position, sealer: RecordCodec) -> list[Blob]:
+def _spilled(pos: Position, codec: RecordCodec) -> list[Blob]:
     """Values that became too large for a record go where such values lie."""
     blobs: list[Blob] = []
     for scope in pos.scopes.values():
@@ -151,7 +151,7 @@ def _spilled(pos: Position, sealer: RecordCodec) -> list[Blob]:
         for partition, inside in tree.frames[0].over.items():
             for key, value in inside.items():
                 if (partition, key) not in tree.refs:
-                    _, spilled = spill(pack(value, sealer.registry, key))
+                    _, spilled = spill(pack(value, codec.registry, key))
                     if spilled:
                         tree.refs[(partition, key)] = spilled[0].ref
                         blobs += spilled

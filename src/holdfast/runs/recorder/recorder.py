@@ -105,7 +105,7 @@ _PUT_AGAIN = 3  # times that the collector may be faster than us
 InFlight = list[tuple[RunQueue, list[Record]]]
 
 
-def _tells_of_effect(record: Record) -> bool:
+def _is_effect_result(record: Record) -> bool:
     """What became of an effect is written soon, whatever the mode (D-10)."""
     return record.kind == Kind.step and record.effect in _EFFECTS
 
@@ -147,7 +147,7 @@ class Recorder(StoreRetry):
             raise queue.poison
         if not queue.pending:
             self._waiting.append(queue)
-        if self._timer is None and (not queue.lazy or _tells_of_effect(record)):
+        if self._timer is None and (not queue.lazy or _is_effect_result(record)):
             self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
         queue.pending.append(record)
         queue.size += len(record.payload)

@@ -50,7 +50,7 @@ class Scheduler:
         self.service = service
         self.store = service.store
         self.every = every
-        self._told: set[tuple[str, str, int]] = set()
+        self._logged: set[tuple[str, str, int]] = set()
 
     async def sweep(self) -> int:
         """Answers how many runs it started."""
@@ -120,8 +120,8 @@ class Scheduler:
     def _leave(self, row: ScheduleRow, error: Exception) -> None:
         """For a worker that can serve it: the schedules behind it must not wait for that."""
         mark = (row.tenant, row.name, row.revision)
-        if mark not in self._told:
-            self._told.add(mark)
+        if mark not in self._logged:
+            self._logged.add(mark)
             strange = None if isinstance(error, HoldfastError) else error
             log.warning("schedule %s is left to others: %s", row.name, error, exc_info=strange)
 

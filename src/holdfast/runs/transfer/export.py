@@ -21,7 +21,7 @@ from holdfast.runs.branch import fork
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.history import checkpoints
 from holdfast.runs.history.versions import spans_of
-from holdfast.runs.seal import is_as_written
+from holdfast.runs.record_codec import is_as_written
 from holdfast.runs.transfer.archive import Archive, damaged_error, pack, portable_history, unpack
 from holdfast.store.rows import FlowRow
 from holdfast.types.ciphertext import is_encrypted

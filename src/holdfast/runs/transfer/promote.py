@@ -268,7 +268,7 @@ class _Move:
                 await self._give_up(held, wait)
             self._on_progress(PromoteProgress("waiting", held=held))
             await asyncio.sleep(_LOOK)
-        await self._old.seal(fence=force)
+        await self._old.block_writes(fence=force)
 
     async def _give_up(self, held: list[WorkerLeases], wait: float) -> None:
         """Nothing was moved: the source works as before."""

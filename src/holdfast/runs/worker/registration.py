@@ -100,7 +100,7 @@ class WorkerRegistration:
             alive = _is_alive(found)
             if alive is False:
                 log.warning("the worker %s takes over from pid %s, which is gone", self.name, found.pid)
-                await store.dismiss(found.name, found.incarnation)
+                await store.drop_worker(found.name, found.incarnation)
             elif alive or (found.incarnation, found.seen_at) != (first.incarnation, first.seen_at):
                 raise self._refusal(found)
             else:
@@ -145,7 +145,7 @@ class WorkerRegistration:
 
     async def _announce(self) -> WorkerRow | None:
         row = self._row()
-        holder = await self._worker.store.announce(row, self._worker.runtime.ttl)
+        holder = await self._worker.store.put_worker(row, self._worker.runtime.ttl)
         self.announced = holder is None
         return holder
 
@@ -168,7 +168,7 @@ class WorkerRegistration:
         self.announced = False
         try:
             async with asyncio.timeout(_PATIENCE):
-                await self._worker.store.dismiss(self.name, self.incarnation)
+                await self._worker.store.drop_worker(self.name, self.incarnation)
         except (StoreError, TimeoutError) as error:
             log.warning("the worker %s could not take its leave: %s", self.name, error)
 

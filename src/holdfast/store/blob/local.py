@@ -21,9 +21,8 @@ def content_address(data: bytes) -> bytes:
 
 
 class LocalBlobs:
-    """`address` computes a blob's digest from its bytes; every read is checked against it.
-
-    The folder is made when the first blob comes. Several processes may share it.
+    """`address` computes a blob's digest from its bytes; every read is checked against it. The folder is
+    created with the first blob. Several processes may share it.
     """
 
     def __init__(self, folder: str | Path, address: Callable[[bytes], bytes] = content_address) -> None:
@@ -31,15 +30,16 @@ class LocalBlobs:
         self._address = address
 
     async def put(self, digest: bytes, data: bytes) -> None:
-        """Durable when it returns. A blob that is there stays as it is."""
+        """Durable when it returns. An existing blob is not changed."""
         await asyncio.to_thread(self.put_now, digest, data)
 
     async def replace(self, digest: bytes, data: bytes) -> None:
-        """Other bytes for the same blob, encrypted anew. The old ones stay until the new are durable."""
+        """Replace the bytes of a blob that was encrypted with a new key. The old bytes stay until the new
+        ones are durable."""
         await asyncio.to_thread(self.replace_now, digest, data)
 
     async def get(self, digest: bytes) -> bytes:
-        """Raises BlobMissingError where the file is gone or not what was put."""
+        """Raises BlobMissingError if the file is missing or its content has changed."""
         return await asyncio.to_thread(self.get_now, digest)
 
     async def delete(self, digest: bytes) -> None:
@@ -76,13 +76,14 @@ class LocalBlobs:
             raise _missing(path, "gone") from error
         except OSError as error:
             raise _translated(error, path) from error
-        # What is encrypted proves itself when it is opened; its address is keyed (D-38).
+        # Encrypted bytes are authenticated when they are decrypted; their address is keyed, so it cannot be
+        # checked here (D-38).
         if not is_encrypted(data) and self._address(data) != digest:
             raise _missing(path, "damaged")
         return data
 
     def delete_now(self, digest: bytes) -> None:
-        """Deleting what is not there is no error."""
+        """Deleting a blob that does not exist is not an error."""
         path = self._path(digest)
         try:
             path.unlink(missing_ok=True)
@@ -90,8 +91,8 @@ class LocalBlobs:
             raise _translated(error, path) from error
 
     def _is_there(self) -> bool:
-        """A folder that is gone, or empty like the place of a disk that is not mounted, tells nothing of what
-        lies in it. A caller that asks for a blob has put one."""
+        """Whether the folder can be trusted. A folder that is missing or empty may be a disk that is not
+        mounted: then nothing can be said about a blob, and a caller that asks for one has put one."""
         try:
             return next(self._folder.iterdir(), None) is not None
         except OSError:
@@ -104,13 +105,13 @@ class LocalBlobs:
     def _make_folder(self, folder: Path) -> None:
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
-            # The new names must survive a power cut as well as the file does.
+            # The new directory entries must survive a power cut as well as the file does.
             _sync_folder(self._folder)
             _sync_folder(self._folder.parent)
 
 
 def _write_durably(path: Path, data: bytes) -> None:
-    """Complete under its name or not there at all: a temporary name, fsync, rename, fsync of the folder."""
+    """Writes the file completely or not at all: a temporary name, fsync, rename, fsync of the folder."""
     temporary = path.with_name(f"{path.name}.{os.urandom(6).hex()}.tmp")
     try:
         with temporary.open("xb") as file:
@@ -142,14 +143,14 @@ def _missing(path: Path, what: str) -> BlobMissingError:
 
 def _away(folder: Path) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"The blob folder {folder} is not there, or empty: large values cannot be read now.",
-        hint="Mount or restore it; runs that need it wait meanwhile, and go on by themselves.",
+        f"The blob folder {folder} is missing or empty: large values cannot be read now.",
+        hint="Mount or restore it. Runs that need it wait and then resume by themselves.",
     )
 
 
 def _translated(error: OSError, path: Path) -> StoreError:
     if error.errno in _NO_ROOM:
-        return StoreFullError(f"There is no room left for {path}; nothing was written.")
+        return StoreFullError(f"The disk is full: {path} was not written.")
     return StoreUnavailableError(
         f"The blob file {path} cannot be used: {error.strerror}.",
         hint="Check that this user may read and write its folder.",

@@ -1,4 +1,4 @@
-"""The memory store: a real store for tests and trials, gone with its process.
+"""The memory store: a complete store for tests and experiments, lost with its process.
 
 It keeps encoded bytes and copies of rows, never the objects it was given, so that a run behaves here as it
 does on a disk. All its methods may be called from any thread and any event loop.
@@ -36,11 +36,11 @@ class MemoryStore(
     capabilities = Capability.inline
 
     async def wait_change(self, timeout: float) -> bool:
-        return await self._bell.wait(wait_until_open(timeout, self._opens_at, self._now()))
+        return await self._changes.wait(wait_until_open(timeout, self._opens_at, self._now()))
 
     async def close(self) -> None:
-        """Wakes who still waits. The data stays: a crash test drops the worker and keeps the store."""
-        self._bell.ring()
+        """Wakes all waiting callers. The data stays: a crash test drops the worker and keeps the store ."""
+        self._changes.notify()
 
 
 __all__ = ["MemoryStore"]

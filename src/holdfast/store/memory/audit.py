@@ -90,7 +90,7 @@ class MemoryAudit(MemoryRunHolds):
                 row, state=OutboxState.waiting, attempts=0, due_at=self._now(), error=None, claimed_until=None
             )
             self._outbox[message] = again
-        self._bell.ring()
+        self._changes.notify()
         return True
 
     # ------------------------------------------------------------------ documents

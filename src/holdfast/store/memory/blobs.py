@@ -22,7 +22,7 @@ class MemoryBlobs(MemoryTables):
             if blob is None:
                 self._blobs[bytes(digest)] = MemoryBlob(size, None if data is None else bytes(data), now)
                 return
-            # Its age starts again: a record is about to name it.
+            # Its age is reset: a record is about to refer to it, so the collector must not take it.
             blob.put_at = now
             blob.condemned = False
             if data is not None:

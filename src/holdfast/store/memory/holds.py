@@ -82,7 +82,7 @@ class MemoryHolds(MemoryRunHolds):
             self._write_beside(change)
             self._write_messages(after, change, now)
         if change.mail is not None or change.outbox:
-            self._bell.ring()
+            self._changes.notify()
         return after
 
     def _used(self, change: HoldChange) -> ChangeRefusal | None:
@@ -108,7 +108,7 @@ class MemoryHolds(MemoryRunHolds):
         for digest in change.blobs:
             run.blobs.add(digest)
             self._blobs[digest].runs.add(run.key)
-        for digest in run.blobs.intersection(change.let_go):
+        for digest in run.blobs.intersection(change.released_blobs):
             run.blobs.discard(digest)
             self._blobs[digest].runs.discard(run.key)
 
@@ -116,7 +116,7 @@ class MemoryHolds(MemoryRunHolds):
         run = self._ids[row.run]
         self._chain(row.tenant, change.audit)
         for message in change.outbox:
-            self._tell(row.tenant, row.run, message, now)
+            self._put_message(row.tenant, row.run, message, now)
         if change.mail is not None:
             self._add_inbox(run, *change.mail, now)
         for event in (change.event, *change.more_events):
@@ -157,7 +157,8 @@ def _when_open(at: Callable[[HoldRow], int | None]) -> Callable[[HoldRow], int |
 
 
 def _decided_at(row: HoldRow) -> int | None:
-    """Of an outcome that the run has not taken in: one that its own engine made needs no telling."""
+    """When it was decided, if the run has not been sent the outcome. An outcome of the run's own engine is
+    not sent."""
     if row.status is HoldStatus.pending or row.resumed_at is not None or row.closed_by == ENGINE:
         return None
     return row.resolved_at if row.resolved_at is not None else row.closed_at

@@ -45,7 +45,7 @@ class MemoryJournal(MemorySettle):
             chosen = [] if found is None else _between(found, first, last)
         return [_copy(record, True) for record in chosen]
 
-    async def listed(
+    async def checkpoint_records(
         self, run: RunId, *, node: str | None = None, before: int | None = None, limit: int = 0
     ) -> list[Record]:
         with self._lock:
@@ -96,8 +96,8 @@ class MemoryJournal(MemorySettle):
             start = bisect_right(self._feed, after, key=_position)
             return self._feed[start : start + limit]
 
-    async def free_room(self) -> None:
-        """What is gone is gone."""
+    async def free_space(self) -> None:
+        """Nothing to do: deleted rows use no memory."""
 
     async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
         with self._lock:
@@ -132,10 +132,10 @@ class MemoryJournal(MemorySettle):
             deleted = horizon - found.horizon
             del found.records[:deleted]
             if blobs is not None:
-                self._let_go(found, found.blobs.difference(blobs))
+                self._release_blobs(found, found.blobs.difference(blobs))
             return deleted
 
-    def _let_go(self, run: MemoryRun, digests: set[bytes]) -> None:
+    def _release_blobs(self, run: MemoryRun, digests: set[bytes]) -> None:
         for digest in digests:
             self._blobs[digest].runs.discard(run.key)
         run.blobs -= digests
@@ -146,7 +146,7 @@ class MemoryJournal(MemorySettle):
             self._refer(run, record.side)
         place = record.seq - run.horizon
         kept = _copy(record, True)
-        # Its event numbers were given out when the record was first written.
+        # Its event numbers were assigned when the record was first written.
         kept.event_from = run.records[place].event_from
         kept.side = None
         run.records[place] = kept
@@ -194,12 +194,12 @@ class MemoryInbox(MemoryTables):
             if found.status is RunStatus.failed:
                 self._revive(found, now)
             self._add_inbox(found, kind, payload, now)
-            if kind == "cancel" and found.gate and found.worker is None:
-                # To stop needs no room: who is asked to waits in no line.
-                found.gate = ""
+            if kind == "cancel" and found.limit and found.worker is None:
+                # Cancelling needs no place in a limit: the run must not wait in its queue.
+                found.limit = ""
                 self._queue.push(found)
             self._add_event(found, event)
-        self._bell.ring()
+        self._changes.notify()
         return True
 
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
@@ -220,7 +220,7 @@ class MemoryInbox(MemoryTables):
                 self._add_inbox(self._keys[key], "timer", token.encode(), now)
         if fired:
             crashpoint("after_timer_fired")
-            self._bell.ring()
+            self._changes.notify()
         return len(fired)
 
     async def next_timer(self) -> int | None:

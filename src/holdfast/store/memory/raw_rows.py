@@ -23,7 +23,7 @@ _HOLD = ("prompt", "options", "context", "schema", "request_hash", "resolution",
 
 
 class MemoryReencryption(MemoryTables):
-    async def kept(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
+    async def stored_rows(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
         with self._lock:
             found = (row for row, _ in self._rows(table) if row.row > after)
             return sorted(found, key=lambda row: row.row)[:limit]
@@ -178,7 +178,7 @@ class MemoryReencryption(MemoryTables):
 
 
 def _nothing(_new: dict[str, Any]) -> None:
-    """Blobs are replaced as such."""
+    """Blobs are replaced by `replace_blob`."""
 
 
 def _row(run: MemoryRun, number: int, place: tuple[Any, ...], **values: Any) -> StoredRow:

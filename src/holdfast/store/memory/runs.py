@@ -45,15 +45,15 @@ class MemoryRuns(MemorySettle, MemoryLimits):
             old = self._superseded(new)
             run = self._new_run(new)
             self._append_first(run, new.first)
-            run.gate = self._gate_for(new)
+            run.limit = self._limit_for(new)
             self._add_run(run)
-            if new.claimed_by is not None and self._lets_pass(run, self._admission() if run.gate else None):
+            if new.claimed_by is not None and self._lets_pass(run, self._admission() if run.limit else None):
                 run.term, run.status = 1, RunStatus.running
                 self._take(run, new.claimed_by, new.lease_until or 0)
             if old is not None:
                 self._supersede(old, run)
             row = run.row()
-        self._bell.ring()
+        self._changes.notify()
         return row, True
 
     def _earlier(self, new: NewRun) -> MemoryRun | None:
@@ -112,10 +112,10 @@ class MemoryRuns(MemorySettle, MemoryLimits):
             return [run.row() for run, _ in zip(older, range(limit), strict=False)]
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
-        self._bell.mark_checked()
+        self._changes.mark_checked()
         with self._lock:
             now = self._now()
-            admission = self._admission() if self._gates else None
+            admission = self._admission() if self._limits else None
             claims: list[Claim] = []
             if want.run is not None:
                 run = self._claimable(want.run, want, now)
@@ -130,13 +130,13 @@ class MemoryRuns(MemorySettle, MemoryLimits):
             return claims
 
     def _lets_pass(self, run: MemoryRun, admission: Admission | None) -> bool:
-        """Where the run's gate is open it counts from now on. One whose lease lapsed has its place."""
-        if admission is None or not run.gate or run.worker is not None:
+        """Counts the run if its limit admits it. A run whose lease expired still has its place."""
+        if admission is None or not run.limit or run.worker is not None:
             return True
         starts = run.status is RunStatus.pending
-        if not admission.passes(run.gate, starts=starts):
+        if not admission.passes(run.limit, starts=starts):
             return False
-        self._write_starts(admission.enter(run.gate, starts=starts))
+        self._write_starts(admission.enter(run.limit, starts=starts))
         return True
 
     def _claimable(self, id: RunId, want: ClaimRequest, now: int) -> MemoryRun | None:  # noqa: A002
@@ -180,10 +180,10 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         with self._lock:
             parked = self._park(lease, Park(status, inbox_seen, ready_at))
         if parked and ready_at is not None:
-            self._bell.ring()
+            self._changes.notify()
         return parked
 
-    async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
+    async def set_idle(self, lease: Lease, *, status: RunStatus) -> bool:
         with self._lock:
             run = self._owned(lease)
             if run is not None:
@@ -211,8 +211,8 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         self._feed = [row for row in self._feed if row[1] != run.id]
 
     def _delete_holds(self, run: MemoryRun) -> None:
-        """Those still open are closed first: what was sent about them is to be withdrawn, and the audit says
-        so. Of what was to be told before, nothing is left to tell."""
+        """Open holds are closed first, so that what was sent about them is withdrawn and the audit has an
+        entry. Messages that were not sent yet are dropped."""
         if not run.holds and not self._outbox:
             return
         for row in [row for row in self._outbox.values() if row.run == run.id]:
@@ -231,7 +231,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         self._hold_links = {jti: hold for jti, hold in self._hold_links.items() if hold not in gone}
 
     def _drop_message(self, row: OutboxRow) -> None:
-        """A message that is just being sent is kept without content, for its dispatcher to finish."""
+        """A message that is being sent is kept without content, for its dispatcher to finish."""
         if row.state is OutboxState.waiting and row.claimed_until is not None:
             emptied = {"run": None, "state": OutboxState.skipped, "payload": b"{}"}
             self._outbox[row.id] = msgspec.structs.replace(row, **emptied)
@@ -268,7 +268,7 @@ class MemoryRecovery(MemoryRuns):
                 self._recover(run, now, max_recoveries, backoff)
             rows = [run.row() for run in lapsed[:limit]]
         if rows:
-            self._bell.ring()
+            self._changes.notify()
         return rows
 
     def _recover(self, run: MemoryRun, now: int, max_recoveries: int, backoff: int) -> None:
@@ -306,13 +306,13 @@ class MemoryRecovery(MemoryRuns):
                 return None
             now = self._now()
             self._revive(run, now)
-            run.gate = ""
+            run.limit = ""
             self._add_event(run, event)
             return self._claim(run, want, now)
 
 
 def _done_since(run: MemoryRun) -> bool:
-    """Whether something got done since the worker before this one died."""
+    """Whether the run made progress since the previous worker died."""
     died = run.deaths[-1].head if run.deaths else None
     return died is not None and any(r.seq > died and r.kind in PROGRESS for r in run.records)
 
@@ -342,7 +342,7 @@ class MemoryLostHistory(MemoryTables):
         return Durability()  # gone with its process, by design
 
     def _has(self, run: MemoryRun, known: AcknowledgedState) -> bool:
-        """A record below or at the horizon was pruned or rewritten: nothing can be said of it."""
+        """A record at or below the horizon was pruned or rewritten: it cannot be checked."""
         if run.inbox_seq < known.mail:
             return False
         if known.hold is not None:

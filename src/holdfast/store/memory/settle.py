@@ -1,4 +1,4 @@
-"""Appending to the journal: the one write of a step, and all that is written with it."""
+"""Appending to the journal: the one write of a step, with everything that is written with it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MemoryRunHolds(MemoryTables):
             **msgspec.structs.asdict(hold),
         )
         self._chain(run.tenant, hold_rules.opened_entries(hold, run.id, now))
-        self._tell(run.tenant, run.id, hold_rules.created_message(hold), now)
+        self._put_message(run.tenant, run.id, hold_rules.created_message(hold), now)
 
     def _close_all_holds(self, run: MemoryRun, reason: str, now: int) -> None:
         for hold in run.holds:
@@ -82,7 +82,7 @@ class MemoryRunHolds(MemoryTables):
         )
         self._chain(run.tenant, [hold_rules.closed_entry(hold, run.id, now, status=status, reason=reason)])
         message = hold_rules.withdrawal_message(hold, row.type, row.epoch, status=status)
-        self._tell(run.tenant, run.id, message, now)
+        self._put_message(run.tenant, run.id, message, now)
 
     def _resume_hold(self, run: MemoryRun, hold: HoldId, now: int) -> None:
         row = self._holds.get(hold)
@@ -91,14 +91,14 @@ class MemoryRunHolds(MemoryTables):
         self._holds[hold] = msgspec.structs.replace(row, resumed_at=now)
 
     def _chain(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:
-        """The entries, each bound to the one before it."""
+        """Each entry contains the hash of the one before it."""
         chain = self._audit.setdefault(tenant, [])
         for entry in entries:
             prev = chain[-1].hash if chain else GENESIS
             chain.append(next_row(tenant, len(chain) + 1, prev, entry))
         return chain[len(chain) - len(entries) :]
 
-    def _tell(self, tenant: str, run: str | None, message: OutboxMessage | None, now: int) -> None:
+    def _put_message(self, tenant: str, run: str | None, message: OutboxMessage | None, now: int) -> None:
         if message is None or (tenant, message.key) in self._outbox_keys:
             return
         row = OutboxRow(
@@ -123,10 +123,11 @@ class MemorySettle(MemoryRunHolds):
     def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
         with self._lock:
             if len(batches) > 1:
-                # A wrong transition raises: find it before the first run is written.
+                # A wrong transition raises an error: check for it before the first run is written.
                 for batch in batches:
                     self._check_batch(batch)
-            # Before the first change: dying in the middle of a settle leaves nothing of it, as on a disk.
+            # The crash point is before the first change: a crash during a settle leaves nothing of it, as on
+            # disk.
             crashpoint("inside_settle")
             return [self._settle_one(batch) for batch in batches]
 
@@ -169,11 +170,11 @@ class MemorySettle(MemoryRunHolds):
         return True
 
     def _parked(self, run: MemoryRun, batch: RunBatch) -> bool:
-        """Of a range settled before: the run may have been parked with it."""
+        """For a range that was settled before: the run may have been parked with it."""
         return batch.park is not None and (run.worker is None or self._park(batch.lease, batch.park))
 
     def _refusal(self, run: MemoryRun, records: list[Record]) -> Refusal | None:
-        """Everything that could stop the range, before anything of it is written."""
+        """Checks everything that could refuse the range before any of it is written."""
         expected = run.head
         sides: list[Side] = []
         for record in records:
@@ -256,7 +257,7 @@ class MemorySettle(MemoryRunHolds):
         self._write_timers(run, side)
         self._write_holds(run, side, now)
         for message in side.outbox:
-            self._tell(run.tenant, run.id, message, now)
+            self._put_message(run.tenant, run.id, message, now)
         self._refer(run, side)
         for memory in side.memories:
             self._remember(memory)
@@ -299,7 +300,7 @@ def _owns(run: MemoryRun, lease: Lease) -> bool:
 
 
 def _already_there(run: MemoryRun, records: list[Record]) -> Record | None:
-    """The stored twin of the first record, where all that overlaps is the same (D-8)."""
+    """The stored record with the seq of the first one, if all that overlap are the same (D-8)."""
     base = run.horizon
     first = records[0].seq - base
     if first < 0:

@@ -1,4 +1,4 @@
-"""The memory store's tables, its queue of ready runs, and the small changes that several methods share.
+"""The memory store's tables, its queue of ready runs, and small changes that several methods share.
 
 One lock around each method is its transaction: a method checks everything before it changes anything. Callers
 get rows built from these, never the stored ones.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 HoldPlace = tuple[int, str, str, int, int]
-"""(run key, scope, node, visit, ordinal): what makes a hold the same hold (D-28)."""
+"""(run key, scope, node, visit, ordinal): the identity of a hold (D-28)."""
 
 
 class MemoryTables:
@@ -48,7 +48,7 @@ class MemoryTables:
         self._clock = clock or SystemClock()
         self._now = self._clock.now
         self._lock = threading.Lock()
-        self._bell = MemoryChangeSignal(self._clock)
+        self._changes = MemoryChangeSignal(self._clock)
         self._ids: dict[RunId, MemoryRun] = {}
         self._keys: dict[int, MemoryRun] = {}
         self._leased: dict[int, MemoryRun] = {}
@@ -56,7 +56,7 @@ class MemoryTables:
         self._by_idempotency: dict[tuple[str, str, str], MemoryRun] = {}
         self._feed: list[tuple[int, RunId, int, int]] = []
         self._feed_position = 0
-        self._feed_marks: list[tuple[int, int]] = []  # (instant, the position that the feed had come to)
+        self._feed_marks: list[tuple[int, int]] = []  # (instant, the last position of the feed at that time)
         self._feed_floor = 0
         self._projected = 0
         self._holds: dict[HoldId, HoldRow] = {}
@@ -75,8 +75,8 @@ class MemoryTables:
         self._memories: dict[tuple[str, str], Memory] = {}
         self._schedules: dict[tuple[str, str], ScheduleRow] = {}
         self._workers: dict[str, WorkerRow] = {}
-        self._gates: dict[tuple[str, bool], LimitRow] = {}
-        self._gate_starts: dict[str, list[CountedStart]] = {}
+        self._limits: dict[tuple[str, bool], LimitRow] = {}
+        self._limit_starts: dict[str, list[CountedStart]] = {}
         self._opens_at: int | None = None
         self._run_numbers = count(1)
         self._inbox_numbers = count(1)
@@ -89,7 +89,7 @@ class MemoryTables:
         self._memories.setdefault((memory.tenant, memory.id), memory)
 
     def _announce(self, run: MemoryRun, before: int) -> None:
-        """One row of the feed for what this transaction added to the run (D-3)."""
+        """One row of the feed for the events that this transaction added to the run (D-3)."""
         if run.event_seq > before:
             self._feed_position += 1
             self._feed.append((self._feed_position, run.id, before + 1, run.event_seq))
@@ -123,8 +123,8 @@ class MemoryTables:
     def _release(self, run: MemoryRun) -> None:
         if self._leased.pop(run.key, None) is not None:
             self._queue.freed(run.tenant)
-            if run.gate:
-                self._bell.ring()
+            if run.limit:
+                self._changes.notify()
         run.worker = None
         run.lease_until = None
 
@@ -135,7 +135,7 @@ class MemoryTables:
         self._set_status(run, RunStatus.resumable, now)
         run.ended_at = None
         run.error = None
-        # An operator asked for it to resume: the bound on recoveries counts from zero again.
+        # An operator asked to resume it: the limit on recoveries counts from zero again.
         run.recoveries = 0
         run.dead = False
 
@@ -152,29 +152,29 @@ class MemoryTables:
 def check_transition(run: MemoryRun, old: RunStatus, new: RunStatus) -> None:
     if not may_follow(old, new):
         raise StoreError(
-            f"Run {run.id} is {old}, and {new} may not follow it.",
+            f"Run {run.id} is {old}, and cannot become {new}.",
             hint="The table of a run's transitions is in holdfast.types.status.",
             run=run.id,
         )
 
 
 class ReadyGroup(NamedTuple):
-    """Runs that only their ready time tells apart."""
+    """Runs that differ only in their ready time."""
 
     priority: int
     tenant: str
     lane: str
     version: str
-    gate: str
-    starts: bool  # for the first time
+    limit: str
+    starts: bool  # they start for the first time
 
 
 class ReadyQueue:
-    """One heap a shelf. Taking a run leaves its entry behind; it is skipped when it surfaces."""
+    """One heap for each group. Claiming a run leaves its entry behind; `_first` skips it."""
 
     def __init__(self, runs: dict[int, MemoryRun]) -> None:
         self._runs = runs
-        self._shelves: dict[ReadyGroup, list[tuple[int, int]]] = {}
+        self._groups: dict[ReadyGroup, list[tuple[int, int]]] = {}
         self._running: Counter[str] = Counter()
         self._served: dict[str, int] = {}
         self._turns = count(1)
@@ -183,8 +183,8 @@ class ReadyQueue:
         if run.ready_at is not None:
             new = run.new
             starts = run.status is RunStatus.pending
-            shelf = ReadyGroup(new.priority, run.tenant, new.lane, new.version, run.gate, starts)
-            heappush(self._shelves.setdefault(shelf, []), (run.ready_at, run.key))
+            group = ReadyGroup(new.priority, run.tenant, new.lane, new.version, run.limit, starts)
+            heappush(self._groups.setdefault(group, []), (run.ready_at, run.key))
 
     def taken(self, tenant: str) -> None:
         self._running[tenant] += 1
@@ -194,27 +194,31 @@ class ReadyQueue:
         self._running[tenant] -= 1
 
     def best(self, want: ClaimRequest, now: int, admission: Admission | None = None) -> MemoryRun | None:
-        """`admission`: runs whose limit is reached are passed over."""
+        """`admission`: runs whose limit is reached are skipped."""
         chosen: MemoryRun | None = None
         least: tuple[int, int, int, int, int] | None = None
-        for shelf in list(self._shelves):
-            if want.lanes is not None and shelf.lane not in want.lanes:
+        for group in list(self._groups):
+            if want.lanes is not None and group.lane not in want.lanes:
                 continue
-            if not want.serves(shelf.version):
+            if not want.serves(group.version):
                 continue
-            first = self._first(shelf)
+            first = self._first(group)
             if first is None or first[0] > now:
                 continue
-            if admission is not None and shelf.gate and not admission.passes(shelf.gate, starts=shelf.starts):
+            if (
+                admission is not None
+                and group.limit
+                and not admission.passes(group.limit, starts=group.starts)
+            ):
                 continue
-            tenant = shelf.tenant
-            rank = (-shelf.priority, self._running[tenant], self._served.get(tenant, 0), *first)
+            tenant = group.tenant
+            rank = (-group.priority, self._running[tenant], self._served.get(tenant, 0), *first)
             if least is None or rank < least:
                 least, chosen = rank, self._runs[first[1]]
         return chosen
 
-    def _first(self, shelf: ReadyGroup) -> tuple[int, int] | None:
-        heap = self._shelves[shelf]
+    def _first(self, group: ReadyGroup) -> tuple[int, int] | None:
+        heap = self._groups[group]
         while heap:
             ready_at, key = heap[0]
             run = self._runs.get(key)
@@ -222,13 +226,13 @@ class ReadyQueue:
                 run is not None
                 and run.worker is None
                 and run.ready_at == ready_at
-                and run.new.version == shelf.version
-                and run.gate == shelf.gate
-                and (run.status is RunStatus.pending) == shelf.starts
+                and run.new.version == group.version
+                and run.limit == group.limit
+                and (run.status is RunStatus.pending) == group.starts
             ):
                 return heap[0]
             heappop(heap)
-        del self._shelves[shelf]
+        del self._groups[group]
         return None
 
 
@@ -260,7 +264,7 @@ class MemoryRun:
     read_only: bool = False
     migrated: int = 0
     dead: bool = False
-    gate: str = ""
+    limit: str = ""
     # Contiguous by seq: the record with seq s is records[s - records[0].seq].
     records: list[Record] = field(default_factory=list[Record])
     events: list[EventRow] = field(default_factory=list["EventRow"])
@@ -311,7 +315,7 @@ class MemoryRun:
             migrated=self.migrated,
             started_by=new.started_by,
             deployment=new.deployment,
-            gate=self.gate,
+            limit=self.limit,
             dead=self.dead,
         )
 

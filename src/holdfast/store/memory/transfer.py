@@ -47,7 +47,7 @@ class MemoryRunTransfer(MemorySettle):
             for hold in history.holds:
                 if hold.id in self._holds:
                     raise ConflictError(
-                        f"The hold {hold.id} is one of another run in this store.", hold=hold.id
+                        f"The hold {hold.id} belongs to another run in this store.", hold=hold.id
                     )
             run = self._adopted(history)
             blobs = Side(blobs=history.blobs)
@@ -79,7 +79,7 @@ class MemoryRunTransfer(MemorySettle):
             migrated=row.migrated,
             dead=row.dead,
             deaths=list(history.deaths),
-            gate=row.gate,
+            limit=row.limit,
             records=[_copy(record) for record in history.records],
             events=list(history.events),
             late=list(history.late),
@@ -93,7 +93,7 @@ class MemoryRunTransfer(MemorySettle):
 
 
 def _as_new(row: RunRow) -> NewRun:
-    """What a run keeps of its making."""
+    """The fields that a run was created with."""
     return NewRun(
         id=row.id,
         tenant=row.tenant,

@@ -1,4 +1,4 @@
-"""Wakes those who wait for a change, whatever thread and event loop they wait on."""
+"""Wakes callers that wait for a change, in any thread and event loop."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class MemoryChangeSignal:
         self._lock = threading.Lock()
         self._changes = 0
         self._waiting: set[asyncio.Future[None]] = set()
-        # What a task had heard when it last looked for work, and a loop when its last wait ended (a task may
-        # be new for each wait): a change between looking and waiting is not missed.
+        # The last change that a task had seen when it last looked for work, and a loop when its last wait
+        # ended (each wait may use a new task): a change between looking and waiting is not missed.
         self._heard: WeakKeyDictionary[Task | Loop, int] = WeakKeyDictionary()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         with self._lock:
             self._changes += 1
             waiting, self._waiting = self._waiting, set()
@@ -36,7 +36,7 @@ class MemoryChangeSignal:
                 loop.call_soon_threadsafe(_finish, future)
 
     def mark_checked(self) -> None:
-        """The current task is about to look for work: what comes from now on is new to it."""
+        """The current task is about to look for work: only later changes are new to it."""
         task = asyncio.current_task()
         if task is not None:
             with self._lock:
@@ -63,7 +63,7 @@ class MemoryChangeSignal:
             return self._changes != before
 
     async def _sleep(self, future: asyncio.Future[None], timeout: float) -> None:
-        """Until the bell, the timeout, or the same time on a clock that a test moves."""
+        """Until a change, the timeout, or the same time on a clock that a test advances."""
         if isinstance(self._clock, SystemClock):
             await asyncio.wait({future}, timeout=timeout)
             return

@@ -1,4 +1,4 @@
-"""Workers, schedules, and how much there is to do."""
+"""Workers, schedules, and statistics of the work that is open."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class MemoryFleet(MemoryHolds, MemoryLimits):
-    async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
+    async def put_worker(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
         with self._lock:
             now = self._now()
             holder = self._workers.get(worker.name)
@@ -40,7 +40,7 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
             self._workers = {name: row for name, row in self._workers.items() if row.until >= since}
             return [row for _, row in sorted(self._workers.items())]
 
-    async def dismiss(self, name: str, incarnation: str) -> None:
+    async def drop_worker(self, name: str, incarnation: str) -> None:
         with self._lock:
             row = self._workers.get(name)
             if row is not None and row.incarnation == incarnation:
@@ -51,7 +51,7 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
             found = self._ids.get(run)
             return [] if found is None else list(found.deaths)
 
-    async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
+    async def fleet_figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
         due = await self.next_due_hold()
         with self._lock:
             now = self._now()
@@ -84,12 +84,12 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
         ready: dict[tuple[str, str, bool], list[int]] = {}
         for run in self._keys.values():
             if run.worker is None and run.ready_at is not None and run.ready_at <= now:
-                starts = bool(run.gate) and run.status is RunStatus.pending
-                ready.setdefault((run.new.lane, run.gate, starts), []).append(run.ready_at)
+                starts = bool(run.limit) and run.status is RunStatus.pending
+                ready.setdefault((run.new.lane, run.limit, starts), []).append(run.ready_at)
         lined = [
-            LimitBacklog(lane, gate, starts, len(since), min(since))
-            for (lane, gate, starts), since in ready.items()
-            if gate
+            LimitBacklog(lane, limit, starts, len(since), min(since))
+            for (lane, limit, starts), since in ready.items()
+            if limit
         ]
         lanes: list[LaneBacklog] = []
         for name in sorted({*running, *(lane for lane, _, _ in ready)}):

@@ -12,7 +12,7 @@ To add a dialect, write a folder with:
   `load_admission`, `write_starts`, `notify`);
 - `store`: a subclass of `SqlStore` with `now`, `_server_time`, `_read`, `_write` (and `_peek` if useful),
   `wait_change`, and the methods whose statements or connections are the dialect's own: `create`, `claim`,
-  `extend`, `settle`, `park`, `rest`, `reclaim`, `claim_dead`, `lost_history`, `delete_run`, `feed`,
+  `extend`, `settle`, `park`, `set_idle`, `reclaim`, `claim_dead`, `lost_history`, `delete_run`, `feed`,
   `trim_feed`,
   `list_holds`, `count_holds`, `claim_outbox`, blobs, `examine`, `durability`;
 - `migrate` and `schema/`: numbered migrations; `errors`: the driver's errors as Holdfast's; `copy` and

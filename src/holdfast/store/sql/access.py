@@ -1,4 +1,4 @@
-"""What a dialect gives the shared methods of the store: its time, and its ways to read and to write."""
+"""What a dialect provides to the shared methods of the store: its time, and ways to read and write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SqlAccess(ABC):
         so a dialect that reads in place uses a thread."""
 
     async def _peek(self, query: Query[T]) -> T:
-        """Reads a few rows by their key, which were probably written just now."""
+        """Reads a few rows by key that were probably written just now."""
         return await self._read(query)
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The audit: chains that grow at their end, read in order."""
+"""The audit: one chain for each tenant, appended at its end and read in order."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _OF_HOLD = f"SELECT {_COLUMNS} FROM @audit WHERE tenant = ? AND seq > ? AND hold
 
 
 class AuditEntries:
-    """What a transaction has to say, appended at its end: the chains are locked for a moment only, and in one
-    order by everybody."""
+    """The entries of a transaction, appended at its end: so the chains are locked only for a moment, and by
+    all transactions in the same order."""
 
     def __init__(self) -> None:
         self._of: dict[str, list[NewAudit]] = {}
@@ -37,7 +37,7 @@ class AuditEntries:
 
 
 async def append(conn: Conn, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:
-    """Each bound to the one before it; a trigger moves the chain's head."""
+    """Each entry contains the hash of the one before it; a trigger updates the chain's head."""
     if not entries:
         return []
     locked = await conn.row(_LOCK, tenant, GENESIS)

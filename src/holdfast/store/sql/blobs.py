@@ -1,4 +1,4 @@
-"""Blobs and stored flows: rows that are put once and looked up by what they are."""
+"""Blobs and stored flows: rows that are written once and read by digest or name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.store.rows import FlowRow
 from holdfast.store.sql.connection import Conn, Row
 
-# A repeated put is as young as a new one: its record may be about to name it.
+# A repeated put resets the age: a record may be about to refer to the blob.
 _PUT = """
 INSERT INTO @blobs (digest, size, put_at, place, data) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (digest) DO UPDATE SET put_at = excluded.put_at"""
@@ -39,7 +39,7 @@ async def get(conn: Conn, digest: bytes) -> tuple[int, str, bytes | None] | None
 
 
 async def condemn(conn: Conn, _now: int, older_than: int, limit: int) -> list[bytes]:
-    # Those condemned before come again: their collector may have died before it dropped them.
+    # Rows condemned before are returned again: their collector may have died before it dropped them.
     free = [digest for (digest,) in await conn.rows(_OLD, older_than, limit)]
     condemned = {digest for (digest,) in await conn.rows(_CONDEMN, free)}
     return [digest for digest in free if digest in condemned]

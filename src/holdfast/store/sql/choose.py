@@ -1,4 +1,5 @@
-"""Which of the ready runs are taken: by priority; within one, fair between tenants; and past no shut gate."""
+"""Which of the ready runs are claimed: by priority; within a priority, fair between tenants; none whose limit
+is reached."""
 
 from __future__ import annotations
 
@@ -12,21 +13,21 @@ _LAST_IN_LINE = 1 << 60
 
 
 class ReadyRun(msgspec.Struct, frozen=True):
-    """A run that could be taken."""
+    """A run that could be claimed."""
 
     ready_at: int
     key: int
-    gate: str = ""
-    starts: bool = False  # for the first time
+    limit: str = ""
+    starts: bool = False  # it starts for the first time
 
 
 class CandidateTenant(msgspec.Struct):
-    """A tenant with ready runs of one priority. The least one is served next."""
+    """A tenant with ready runs of one priority. The one with the lowest rank is served next."""
 
     name: str
     running: int
     turn: int
-    ready: list[ReadyRun]  # the next one last
+    ready: list[ReadyRun]  # the next one is the last element
 
     def rank(self) -> tuple[int, int, int, int]:
         following = self.ready[-1]
@@ -34,14 +35,14 @@ class CandidateTenant(msgspec.Struct):
 
 
 class ClaimSelection:
-    """What is chosen, in its order. `admission` None: none of the runs has a limit."""
+    """The chosen runs, in order. `admission` None: none of the runs has a limit."""
 
     def __init__(self, limit: int, admission: Admission | None = None) -> None:
         self.limit = limit
         self.admission = admission
         self.keys: list[int] = []
-        self.refused = False  # a limit was reached: runs behind it may still be admitted
-        self.gates: dict[int, str] = {}
+        self.refused = False  # a limit was reached: runs in other queues may still be admitted
+        self.limits: dict[int, str] = {}
         self.starts: dict[int, list[CountedStart]] = {}
         self.since: dict[int, int] = {}  # when each became ready
         self._taken: dict[str, int] = {}
@@ -51,8 +52,8 @@ class ClaimSelection:
         return len(self.keys) >= self.limit
 
     def serve(self, tenants: Iterable[CandidateTenant]) -> None:
-        """Those of one priority. Each run taken counts as running, and sends its tenant to the end of the
-        line."""
+        """Chooses from one priority. Each chosen run counts as running and moves its tenant to the end of the
+        queue."""
         standing = [tenant for tenant in tenants if tenant.ready]
         for tenant in standing:
             tenant.running += self._taken.get(tenant.name, 0)
@@ -66,18 +67,18 @@ class ClaimSelection:
                 standing.remove(served)
 
     def _take(self, run: ReadyRun) -> bool:
-        if run.gate and self.admission is not None:
-            if not self.admission.passes(run.gate, starts=run.starts):
+        if run.limit and self.admission is not None:
+            if not self.admission.passes(run.limit, starts=run.starts):
                 self.refused = True
                 return False
-            self.gates[run.key] = run.gate
-            self.starts[run.key] = self.admission.enter(run.gate, starts=run.starts)
+            self.limits[run.key] = run.limit
+            self.starts[run.key] = self.admission.enter(run.limit, starts=run.starts)
         self.keys.append(run.key)
         self.since[run.key] = run.ready_at
         return True
 
     def missed(self, taken: Iterable[int]) -> None:
-        """Others were faster with all but these: their places are free again."""
+        """Other workers claimed all but these: the places of the others are free again."""
         for key in set(self.keys).difference(taken):
-            if self.admission is not None and key in self.gates:
-                self.admission.leave(self.gates.pop(key), self.starts.pop(key))
+            if self.admission is not None and key in self.limits:
+                self.admission.leave(self.limits.pop(key), self.starts.pop(key))

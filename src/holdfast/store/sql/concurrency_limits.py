@@ -40,33 +40,33 @@ def limit_row(values: Row) -> LimitRow:
     return LimitRow(**fields)
 
 
-async def put(conn: Conn, now: int, gate: LimitRow) -> LimitRow:
-    await conn.run(_PUT, gate.root, gate.name, *_limit_values(gate), gate.fixed, now)
-    flow = flow_of(gate.name)
-    if gate.fixed and flow is not None:
-        await conn.run(_GATHER, gate.name, flow)
-    return msgspec.structs.replace(gate, updated_at=now)
+async def put(conn: Conn, now: int, limit: LimitRow) -> LimitRow:
+    await conn.run(_PUT, limit.root, limit.name, *_limit_values(limit), limit.fixed, now)
+    flow = flow_of(limit.name)
+    if limit.fixed and flow is not None:
+        await conn.run(_GATHER, limit.name, flow)
+    return msgspec.structs.replace(limit, updated_at=now)
 
 
-async def declare(conn: Conn, now: int, gates: Sequence[LimitRow]) -> None:
-    """Writes only what changed: nearly every run finds what an earlier one has written."""
-    if not gates:
+async def declare(conn: Conn, now: int, limits: Sequence[LimitRow]) -> None:
+    """Writes only what changed: nearly every run finds the rows that an earlier one wrote."""
+    if not limits:
         return
-    found = [limit_row(values) for values in await conn.rows(AT, sorted({gate.root for gate in gates}))]
-    known = {(gate.name, gate.fixed): _limit_values(gate) for gate in found}
-    news = [gate for gate in gates if known.get((gate.name, gate.fixed)) != _limit_values(gate)]
-    for gate in sorted(news, key=_name):
-        await put(conn, now, gate)
+    found = [limit_row(values) for values in await conn.rows(AT, sorted({limit.root for limit in limits}))]
+    known = {(limit.name, limit.fixed): _limit_values(limit) for limit in found}
+    news = [limit for limit in limits if known.get((limit.name, limit.fixed)) != _limit_values(limit)]
+    for limit in sorted(news, key=_name):
+        await put(conn, now, limit)
     if news:
         await conn.notify()
 
 
-def _name(gate: LimitRow) -> str:
-    return gate.name
+def _name(limit: LimitRow) -> str:
+    return limit.name
 
 
-def _limit_values(gate: LimitRow) -> tuple[int | None, int | None, int]:
-    return gate.concurrency, gate.rate, gate.per
+def _limit_values(limit: LimitRow) -> tuple[int | None, int | None, int]:
+    return limit.concurrency, limit.rate, limit.per
 
 
 async def is_fixed(conn: Conn, flow: str) -> bool:
@@ -82,10 +82,10 @@ async def drop(conn: Conn, _now: int, name: str, fixed: bool) -> bool:
 async def list_limits(
     conn: Conn, now: int | None, prefix: str, after: str, limit: int
 ) -> list[tuple[LimitRow, int, int]]:
-    gates = [limit_row(values) for values in await conn.rows(ALL)]
+    limits = [limit_row(values) for values in await conn.rows(ALL)]
     inside = _counts(await conn.rows(INSIDE))
     waiting = _counts(await conn.rows(_WAITING, now))
-    return limit_overview(gates, inside, waiting, prefix=prefix, after=after, limit=limit)
+    return limit_overview(limits, inside, waiting, prefix=prefix, after=after, limit=limit)
 
 
 def _counts(found: list[Row]) -> Mapping[str, int]:
@@ -95,10 +95,10 @@ def _counts(found: list[Row]) -> Mapping[str, int]:
 class SqlLimits(SqlAccess):
     """The part of the store that keeps limits."""
 
-    async def put_limit(self, gate: LimitRow) -> LimitRow:
-        return await self._write(partial(put, gate=gate), wakes=True)
+    async def put_limit(self, row: LimitRow) -> LimitRow:
+        return await self._write(partial(put, limit=row), wakes=True)
 
-    async def gates(
+    async def limits(
         self, *, prefix: str = "", after: str = "", limit: int = 1000
     ) -> list[tuple[LimitRow, int, int]]:
         query = partial(list_limits, now=self._server_time(), prefix=prefix, after=after, limit=limit)

@@ -14,17 +14,17 @@ Row = tuple[Any, ...]
 
 
 class Conn(Protocol):
-    """A connection, most often inside a transaction.
+    """A connection, usually inside a transaction.
 
     Statements are written once, in this notation, and each dialect translates it:
 
-    - `@runs` is a table of the store; `@runs[runs_ready]` names the index for dialects that want a hint;
+    - `@runs` is a table of the store; `@runs[runs_ready]` names the index for dialects that need a hint;
     - `?` are the arguments in their order; `?::bigint` is an argument whose type PostgreSQL cannot infer;
     - `x = ANY(?::text[])` and `x <> ALL(?::bytea[])` take one list as their argument;
-    - `@now(?::bigint)` is the store's time: the argument, or the server's clock where that is NULL;
-    - `greatest`, `least`, `strpos`, and `FOR UPDATE` and its kin, are written as PostgreSQL has them.
+    - `@now(?::bigint)` is the store's time: the argument, or the server's clock if it is NULL;
+    - `greatest`, `least`, `strpos`, and `FOR UPDATE` and similar, are written as in PostgreSQL.
 
-    The first four methods send statements. The others do what takes different statements in each dialect.
+    The first four methods send statements. The others need different statements in each dialect.
     """
 
     @property
@@ -40,33 +40,32 @@ class Conn(Protocol):
     async def rows(self, text: str, *args: Any) -> list[Row]: ...
 
     async def row(self, text: str, *args: Any) -> Row | None:
-        """The first row."""
+        """The first row, or None."""
         ...
 
     async def run(self, text: str, *args: Any) -> int:
-        """Answers how many rows were touched."""
+        """Returns the number of affected rows."""
         ...
 
     async def many(self, text: str, each: Iterable[Sequence[Any]]) -> None:
-        """The same statement for each, sent together."""
+        """Sends the same statement for each, together."""
         ...
 
     async def notify(self) -> None:
-        """Wakes the workers of other processes after the commit, where the database can do that."""
+        """Wakes the workers of other processes after the commit, if the database can do that."""
         ...
 
     async def insert_run(self, new: NewRun, row: RunRow) -> int | None:
-        """The run's row, its first records and their place in the feed; answers its key. None where there is
-        such a run already, or where the run names no limit and an operator set one for its flow."""
+        """Inserts the run's row, its first records and their place in the feed; returns its key. None if
+        there is such a run already, or if the run names no limit and an operator set one for its flow."""
         ...
 
     async def number_events(
         self, key: int, count: int, nth: int, also: str = "", given: Sequence[Any] = ()
     ) -> int:
-        """Numbers for that many events of a run, which are announced in the feed; answers the first number.
-
-        `nth`: counts, from 0, the runs that this transaction adds events to. `also`: more assignments to the
-        run's row in the same statement (`"x = ?, "`), with their arguments."""
+        """Assigns numbers to that many events of a run and announces them in the feed; returns the first
+        number. `nth`: counts, from 0, the runs that this transaction adds events to. `also`: more assignments
+        to the run's row in the same statement (`"x = ?, "`), with their arguments."""
         ...
 
     async def load_admission(self, now: int | None, roots: Iterable[str], *, lock: bool) -> Admission:
@@ -82,5 +81,5 @@ class Conn(Protocol):
 Query = Callable[[Conn], Coroutine[Any, Any, T]]
 """Reads."""
 Work = Callable[[Conn, int], Coroutine[Any, Any, T]]
-"""Writes inside a transaction; the second argument is the store's time. May be called again after a
-rollback, so it keeps nothing of its own between calls."""
+"""Writes inside a transaction; the second argument is the store's time. May be called again after a rollback,
+so it keeps no state between calls."""

@@ -1,4 +1,4 @@
-"""What goes with a deleted run. Each dialect deletes the rows its own way."""
+"""What is deleted with a run. Each dialect deletes the rows in its own way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds that a sweep has to do something about, each from an index of its own."""
+"""Holds that a sweep has to act on, each kind from its own index."""
 
 from __future__ import annotations
 

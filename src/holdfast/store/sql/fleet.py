@@ -1,5 +1,4 @@
-"""The part of the store that knows the workers, as each last announced itself, the deaths of runs, and how
-much there is to do."""
+"""Workers, the deaths of runs, and statistics. A worker's row is what it last reported about itself."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from holdfast.types.fleet import WORKER_ROW_RETENTION, Death, FleetFigures, Lane
 from holdfast.types.ids import RunId
 
 # A worker keeps its name until the time it announced; it may always replace its own row.
-_ANNOUNCE = """
+_PUT = """
 INSERT INTO @workers AS workers (name, incarnation, seen_at, until, body)
 SELECT ?, ?, t.now, t.now + ?::bigint, ? FROM (SELECT @now(?::bigint) AS now) AS t WHERE true
 ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, seen_at = excluded.seen_at,
@@ -26,14 +25,14 @@ _FORGET = "DELETE FROM @workers WHERE until < @now(?::bigint) - ?::bigint AND na
 _COLUMNS = "body, seen_at, until"
 _HOLDER = f"SELECT {_COLUMNS} FROM @workers WHERE name = ?"
 _ALL = f"SELECT {_COLUMNS} FROM @workers WHERE until >= @now(?::bigint) - ?::bigint ORDER BY name"
-_DISMISS = "DELETE FROM @workers WHERE name = ? AND incarnation = ?"
+_DROP = "DELETE FROM @workers WHERE name = ? AND incarnation = ?"
 
 
-async def announce(conn: Conn, now: int | None, worker: WorkerRow, ttl: int) -> WorkerRow | None:
+async def put(conn: Conn, now: int | None, worker: WorkerRow, ttl: int) -> WorkerRow | None:
     body = msgspec.msgpack.encode(worker)
-    while await conn.run(_ANNOUNCE, worker.name, worker.incarnation, ttl, body, now) == 0:
+    while await conn.run(_PUT, worker.name, worker.incarnation, ttl, body, now) == 0:
         holder = await conn.row(_HOLDER, worker.name)
-        if holder is not None:  # otherwise it left between the two statements
+        if holder is not None:  # otherwise the worker deregistered between the two statements
             return _row(holder)
     await conn.run(_FORGET, now, WORKER_ROW_RETENTION, worker.name)
     return None
@@ -43,8 +42,8 @@ async def workers(conn: Conn, now: int | None) -> list[WorkerRow]:
     return [_row(values) for values in await conn.rows(_ALL, now, WORKER_ROW_RETENTION)]
 
 
-async def dismiss(conn: Conn, _now: int, name: str, incarnation: str) -> None:
-    await conn.run(_DISMISS, name, incarnation)
+async def drop(conn: Conn, _now: int, name: str, incarnation: str) -> None:
+    await conn.run(_DROP, name, incarnation)
 
 
 def _row(values: Row) -> WorkerRow:
@@ -70,7 +69,7 @@ _STATUSES = """
 SELECT status, count(*) FROM @runs[runs_by_status]
 WHERE status IN ('pending', 'running', 'waiting', 'pending_input', 'resumable') AND NOT read_only
 GROUP BY status"""
-# Tenant by tenant in the index; how old each is stands there too.
+# The index has them in order of tenant and contains their age.
 _HOLDS = """
 SELECT {age} AS age, count(*), min(created_at) FROM @holds[holds_of_tenant]
 WHERE status = 'pending' AND NOT read_only GROUP BY age"""
@@ -102,7 +101,7 @@ async def figures(conn: Conn, now: int | None, ages: tuple[int, ...]) -> FleetFi
 
 
 async def _holds(conn: Conn, at: int, ages: tuple[int, ...]) -> list[Row]:
-    """(how many of the ages it has reached, how many holds, the oldest)"""
+    """(how many of the ages it has reached, number of holds, the oldest)"""
     reached = " + ".join(["0", *("(created_at <= ?::bigint)::int" for _ in ages)])
     return await conn.rows(_HOLDS.format(age=reached), *(at - age for age in ages))
 
@@ -112,7 +111,7 @@ async def _lanes(conn: Conn, now: int | None, at: int) -> list[LaneFigures]:
     if not any(lane.lined for lane in lanes):
         return lane_figures(lanes, [], None, at)
     lined = [LimitBacklog(a, b, bool(c), d, e) for a, b, c, d, e in await conn.rows(_LINED, at, MAX_QUEUES)]
-    admission = await conn.load_admission(now, {root_of(line.gate) for line in lined}, lock=False)
+    admission = await conn.load_admission(now, {root_of(line.limit) for line in lined}, lock=False)
     return lane_figures(lanes, lined, admission, at)
 
 
@@ -126,20 +125,20 @@ def _since(instant: int | None, at: int) -> int:
 
 
 class SqlFleet(SqlAccess):
-    async def announce(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
-        # It tells live processes apart, and a power cut leaves none: it need not reach the disk at once.
-        work = partial(announce, worker=worker, ttl=ttl)
+    async def put_worker(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
+        # The row only concerns live processes, and a power cut leaves none: it need not be flushed to disk.
+        work = partial(put, worker=worker, ttl=ttl)
         return await self._write(work, server_time=True, flushed=False)
 
     async def workers(self) -> list[WorkerRow]:
         return await self._read(partial(workers, now=self._server_time()))
 
-    async def dismiss(self, name: str, incarnation: str) -> None:
-        work = partial(dismiss, name=name, incarnation=incarnation)
+    async def drop_worker(self, name: str, incarnation: str) -> None:
+        work = partial(drop, name=name, incarnation=incarnation)
         await self._write(work, single=True, flushed=False)
 
     async def deaths(self, run: RunId) -> list[Death]:
         return await self._read(partial(reclaim.deaths, run=run))
 
-    async def figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
+    async def fleet_figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
         return await self._read(partial(figures, now=self._server_time(), ages=ages), slow=True)

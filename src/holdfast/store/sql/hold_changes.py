@@ -28,7 +28,7 @@ ON CONFLICT (hold, kind, slot) DO UPDATE SET person = excluded.person, at = excl
                                              until = excluded.until, body = excluded.body"""
 _DROP_NOTE = "DELETE FROM @hold_notes WHERE hold = ? AND kind = ? AND slot = ?"
 _STANDS = "SELECT 1 FROM @blobs WHERE digest = ? AND NOT condemned FOR SHARE"
-_LET_GO = "DELETE FROM @blob_refs WHERE run_key = ? AND digest = ANY(?::bytea[])"
+_RELEASE_BLOBS = "DELETE FROM @blob_refs WHERE run_key = ? AND digest = ANY(?::bytea[])"
 _NOTES = """
 SELECT hold, kind, slot, person, at, until, body FROM @hold_notes
 WHERE hold = ? AND (?::text[] IS NULL OR kind = ANY(?::text[])) ORDER BY number"""
@@ -106,8 +106,8 @@ async def _refer(conn: Conn, run: int, change: HoldChange) -> None:
     for digest in change.blobs:
         require_blob(digest, standing=await conn.row(_STANDS, digest) is not None)
     await refer(conn, run, change.blobs)
-    if change.let_go:
-        await conn.run(_LET_GO, run, list(change.let_go))
+    if change.released_blobs:
+        await conn.run(_RELEASE_BLOBS, run, list(change.released_blobs))
 
 
 async def key(conn: Conn, hold: HoldId, actor: str, key: str) -> HoldKey | None:

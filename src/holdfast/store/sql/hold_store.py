@@ -1,6 +1,5 @@
-"""The part of the store that keeps holds, and with them the audit, the outbox and documents.
-
-Small named things of a tenant, each with a revision that its writers can demand.
+"""Holds, the audit, the outbox and documents: small named values of a tenant, each with a revision that
+writers can require.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ class SqlHolds(SqlAccess):
     ) -> list[tuple[HoldRow, tuple[Any, ...]]]: ...
 
     async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
-        # Only mail concerns a worker; a message, the dispatcher of the outbox.
+        # Only an inbox row concerns a worker; a message concerns the dispatcher of the outbox.
         wakes = change.mail is not None or bool(change.outbox)
         return await self._write(partial(hold_changes.change, change=change), wakes=wakes)
 

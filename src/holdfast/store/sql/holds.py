@@ -1,4 +1,4 @@
-"""Holds as they stand: how their rows are read and written."""
+"""How the rows of holds are read and written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_RUN = {
     "started_by": "runs.started_by",
 }
 OWN = tuple(field for field in FIELDS if field not in _OF_RUN)
-"""What has a column of its own; the rest is that of the run."""
+"""Fields with their own column; the others come from the run."""
 COLUMNS = ", ".join(_OF_RUN.get(field, f"holds.{field}") for field in FIELDS)
 FROM = "FROM @holds AS holds JOIN @runs AS runs ON runs.key = holds.run_key"
 _BY_ID = f"SELECT {COLUMNS} {FROM} WHERE holds.id = ?"

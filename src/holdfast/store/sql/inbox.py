@@ -1,4 +1,4 @@
-"""What is sent to a run: messages, timers that fired, late evidence (D-17, D-29, D-30)."""
+"""What is sent to a run: messages, fired timers, late evidence (D-17, D-29, D-30)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from holdfast.types.status import ENDED, RunStatus
 
 _TO = "SELECT key, status, superseded_by, dead FROM @runs WHERE id = ? AND NOT read_only FOR UPDATE"
 _PUT = "INSERT INTO @inbox (run_key, kind, at, dedupe, payload) VALUES (?, ?, ?, ?, ?)"
-# The row, the run's inbox_seq and its wake-up: always together (D-29).
+# The row, the run's inbox_seq and its ready time change together: otherwise a park could miss the message
+# (D-29).
 _WOKEN = """inbox_seq = inbox_seq + 1, updated_at = ?::bigint,
     ready_at = CASE WHEN worker IS NULL AND status NOT IN ('completed', 'failed', 'cancelled')
                     THEN least(coalesce(ready_at, ?::bigint), ?::bigint) ELSE ready_at END"""
 _WAKE = f"UPDATE @runs SET {_WOKEN} WHERE key = ?"
-# An operator asked for it to resume: the bound on recoveries counts from zero again.
+# An operator asked to resume it: the limit on recoveries counts from zero again.
 REVIVE = """
 UPDATE @runs SET status = 'resumable', ended_at = NULL, error = NULL, recoveries = 0, dead = false
 WHERE key = ?"""
@@ -120,7 +121,7 @@ async def pending(conn: Conn, run: RunId) -> tuple[int, list[InboxRow]]:
 
 
 async def any_due(conn: Conn, now: int) -> bool:
-    """A look without locks: most sweeps end here."""
+    """Checks without locks: most sweeps end here."""
     return await conn.row(_ANY_DUE, now) is not None
 
 

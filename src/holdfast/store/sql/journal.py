@@ -22,7 +22,7 @@ _WHOLE = _RECORD.format(payload="payload")
 _BARE = _RECORD.format(payload="?::bytea")
 _RANGE = "FROM @journal AS journal WHERE journal.key BETWEEN ? AND ?"
 
-# From a record to another of the run with this id, in one statement.
+# From one record to another of the run with this id, in one statement.
 _OF_RUN = """
 FROM @journal AS journal WHERE journal.key BETWEEN
     ((SELECT key FROM @runs WHERE id = ?) << 32) + ?::bigint AND
@@ -59,7 +59,9 @@ async def read(conn: Conn, run: RunId, first: int, last: int | None, payloads: b
     return [_record(r) for r in found]
 
 
-async def listed(conn: Conn, run: RunId, node: str | None, before: int | None, limit: int) -> list[Record]:
+async def checkpoint_records(
+    conn: Conn, run: RunId, node: str | None, before: int | None, limit: int
+) -> list[Record]:
     high = LAST if before is None else before - 1
     found = await conn.rows(_LISTED, b"", run, 0, run, high, node, node, limit or LAST)
     return [_record(r) for r in found]
@@ -90,8 +92,8 @@ async def events(conn: Conn, run: RunId, after: int, limit: int) -> list[Record 
 
 
 async def _first_after(conn: Conn, base: int, low: int, high: int, after: int) -> int:
-    """The first seq below `high` whose last event number is > after, else `high`. Numbers grow with seq, so
-    halving finds it without an index that every settle would have to keep."""
+    """The first seq below `high` whose last event number is > after, else `high`. Numbers grow with seq, so a
+    binary search finds it without an index that every settle would have to update."""
     if after <= 0:
         return low
     while low < high:
@@ -135,7 +137,7 @@ async def prune(
 
 
 async def _rewrite(conn: Conn, key: int, horizon: int, r: Record) -> None:
-    """The record keeps its place and its first event number; of a side only the blobs count."""
+    """The record keeps its place and its first event number; of its side only the blobs matter."""
     if r.seq != horizon:
         raise StoreError(f"The record that replaces {horizon} has seq {r.seq}.")
     if r.side is not None:

@@ -1,4 +1,4 @@
-"""Runs that lost committed history in a failover or a restored backup: found by what was acknowledged."""
+"""Finds runs that lost committed history in a failover or a restored backup, by what was acknowledged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHERE id = ? AND NOT read_only FOR UPDATE"""
 _RECORD = "SELECT 1 FROM @journal WHERE key = ? AND term = ? AND at = ?"
 _VERSION = "SELECT version FROM @holds WHERE id = ?"
 _REPORTED = "SELECT 1 FROM @events WHERE key BETWEEN ? AND ? AND type = ? AND at >= ? LIMIT 1"
-# A run that waits cannot fail: it runs first.
+# A waiting run cannot fail: it has to be running first (see the table of transitions).
 _WAKE = "UPDATE @runs SET status = 'running' WHERE key = ?"
 _STOP = """
 UPDATE @runs SET status = ?, error = ?, ended_at = coalesce(ended_at, ?::bigint), worker = NULL,
@@ -53,7 +53,7 @@ async def _has(conn: Conn, known: AcknowledgedState, base: int, horizon: int, ma
         hold = await conn.row(_VERSION, known.hold)
         if (0 if hold is None else hold[0]) < known.version:
             return False
-    # A record below or at the horizon was pruned or rewritten: nothing can be said of it.
+    # A record at or below the horizon was pruned or rewritten: it cannot be checked.
     if known.head <= horizon:
         return True
     return await conn.row(_RECORD, base | known.head, known.term, known.at) is not None

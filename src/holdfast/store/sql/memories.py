@@ -1,4 +1,4 @@
-"""Memories: put once by their id, found by the words of their content."""
+"""Memories: written once by id, found by the words of their content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages to the outside: written with what they tell of, claimed for a while, finished."""
+"""Messages to the outside: written in the transaction that they report, claimed for a time, finished."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STATES = {str(state): state for state in OutboxState}
 
 
 async def put(conn: Conn, now: int, tenant: str, run_key: int | None, message: OutboxMessage) -> None:
-    """Once by its key."""
+    """Written once for each key."""
     require_findable(message)
     due = now if message.due_at is None else message.due_at
     await conn.run(
@@ -56,7 +56,7 @@ async def select(
     if tenant is not None:
         conditions.append(("outbox.tenant = ?", (tenant,)))
     if state is not None:
-        # In the text: partial indexes are of a state.
+        # In the text: the partial indexes name a state.
         conditions.append((f"outbox.state = '{state}'", ()))
     text = " AND ".join(condition for condition, _ in conditions)
     args = [value for _, values in conditions for value in values]
@@ -68,20 +68,20 @@ async def select(
 
 
 async def drop(conn: Conn, run_key: int, holds: Sequence[str]) -> None:
-    """Of a run about to be deleted. A message that is just being sent keeps its number, without content: the
-    dispatcher that finishes it late finishes no other message."""
+    """For a run that is about to be deleted. A message that is being sent keeps its number, without content:
+    so a dispatcher that finishes it late does not finish another message."""
     for act, given in ((_DROP, ()), (_EMPTY, (b"{}",))):
         await conn.run(act + _OF_RUN, *given, run_key)
         await conn.many(act + _OF_HOLD, [(*given, *_of(hold)) for hold in holds])
 
 
 async def detach_from_run(conn: Conn, holds: Sequence[str]) -> None:
-    """What is still to be sent about these outlives their run."""
+    """Messages about these holds that are still to be sent outlive their run."""
     await conn.many(_DETACH, [_of(hold) for hold in holds])
 
 
 def _of(hold: str) -> tuple[str, str, str]:
-    """The stretch of keys that begin with the hold's id and a colon; a semicolon follows it."""
+    """The range of keys that begin with the hold's id and a colon; in ASCII a semicolon follows the colon."""
     return f"{hold}:", f"{hold};", hold
 
 

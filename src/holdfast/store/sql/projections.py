@@ -36,7 +36,7 @@ class SqlProjections(SqlAccess):
         return 0 if found is None else int(found[0])
 
     async def put_projections(self, rows: Sequence[Projection], *, upto: int) -> None:
-        # What a power cut takes is computed again.
+        # Not flushed: what a power cut loses is computed again.
         await self._write(partial(_put, rows=rows, upto=upto), flushed=False)
 
     async def projections(self, run: RunId) -> list[Projection]:

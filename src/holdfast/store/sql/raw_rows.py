@@ -12,7 +12,7 @@ from holdfast.types.ids import RunId
 _OF_KEY = "JOIN @runs AS runs ON runs.key = t.key >> 32"
 _OF_RUN = "JOIN @runs AS runs ON runs.key = t.run_key"
 _OF_HOLD = "JOIN @holds AS holds ON holds.id = t.hold JOIN @runs AS runs ON runs.key = holds.run_key"
-# Table -> (its own key, what a row is known by, the columns that carry content, how its run is found).
+# Table -> (its own key, what identifies a row, the columns with content, how its run is found).
 _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
     "journal": ("key", ("t.key & 4294967295",), ("payload", "digest"), _OF_KEY),
     "events": ("key", ("t.at", "t.type"), ("payload",), _OF_KEY),

@@ -1,4 +1,4 @@
-"""Leases that lapsed are taken away from workers that fell silent; each such death is written down."""
+"""Takes expired leases away from workers that stopped heartbeating; each death is recorded."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def reclaim(conn: Conn, now: int | None, limit: int, max_recoveries: int, 
 async def _record_death(
     conn: Conn, key: int, recoveries: int, death: Death, bound: int, backoff: int
 ) -> EventRow:
-    """Answers its event."""
+    """Returns its event."""
     done = await conn.row(_DONE_SINCE, key, key) is not None
     recoveries = 1 if done else recoveries + 1
     await conn.run(INSERT_DEATH, *values(key, death))

@@ -1,4 +1,4 @@
-"""Holds that a run opens, closes and goes on from: the row, its audit entry and its message, together."""
+"""Holds that a run opens, closes and resumes from: the row, its audit entry and its message, together."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def apply(conn: Conn, now: int, run: RunRef, side: Side, entries: AuditEnt
     for hold in side.holds:
         await of_run.open(hold)
     for closed in side.close_holds:
-        if closed.id not in side.resumed_holds:  # else it was decided before
+        if closed.id not in side.resumed_holds:  # otherwise it was decided before
             await of_run.close(closed.id, closed.status, closed.reason)
     for hold in side.resumed_holds:
         await of_run.resume(hold)

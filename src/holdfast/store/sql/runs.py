@@ -1,7 +1,4 @@
-"""Runs: made, found, listed and deleted.
-
-The row of a new run, as every SQL store inserts it.
-"""
+"""Runs: created, found and listed; the row of a new run as every SQL store inserts it."""
 
 from __future__ import annotations
 
@@ -53,15 +50,17 @@ def new_run_row(now: int, new: NewRun) -> RunRow:
         horizon=0,
         started_by=new.started_by,
         deployment=new.deployment,
-        gate=new.gate,
+        limit=new.limit,
     )
 
 
 FIELDS = RunRow.__struct_fields__
-COLUMNS = ", ".join(FIELDS)
+# A field that was renamed keeps its column.
+COLUMN_NAMES = RunRow.__struct_encode_fields__
+COLUMNS = ", ".join(COLUMN_NAMES)
 BY_ID = f"SELECT {COLUMNS} FROM @runs WHERE id = ?"
 
-# Locked: then the commit waits for a synchronous standby, which may not have heard of the earlier run yet.
+# Locked: then the commit waits for a synchronous standby, which may not have received the earlier run yet.
 _EARLIER = f"""
 SELECT {COLUMNS} FROM @runs WHERE tenant = ? AND flow = ? AND idempotency_key = ? FOR KEY SHARE"""
 _SUPERSEDE = """
@@ -81,16 +80,16 @@ def run_row(values: Row) -> RunRow:
 
 
 def is_plain(new: NewRun) -> bool:
-    """Its row and its records are all that is written."""
+    """Only its row and its records are written."""
     return new.supersedes is None and all(record.side is None for record in new.first)
 
 
 async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool] | None:
-    """None, and nothing is written, for a run without a limit where an operator set one for its flow."""
+    """None, and nothing is written, for a run without a limit if an operator set one for its flow."""
     fresh = new_run_row(now, new)
     key = await conn.insert_run(new, fresh)
     if key is None:
-        if not new.gate and await concurrency_limits.is_fixed(conn, new.flow):
+        if not new.limit and await concurrency_limits.is_fixed(conn, new.flow):
             return None
         return run_row(await _earlier(conn, new)), False
     if is_plain(new):
@@ -107,21 +106,21 @@ async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool] | Non
 
 
 async def create_limited(conn: Conn, now: int, new: NewRun, given: int | None) -> tuple[RunRow, bool]:
-    """Where the limit is reached, the run is not claimed as it is created: it is queued.
+    """If the limit is reached, the run is not claimed as it is created: it is queued.
 
     `given`: see `@now(?)`."""
-    new = msgspec.structs.replace(new, gate=new.gate or flow_limit(new.flow))
-    await concurrency_limits.declare(conn, now, new.gates)
+    new = msgspec.structs.replace(new, limit=new.limit or flow_limit(new.flow))
+    await concurrency_limits.declare(conn, now, new.limits)
     admission = None
     if new.claimed_by is not None:
-        admission = await conn.load_admission(given, [root_of(new.gate)], lock=True)
-        if not admission.passes(new.gate, starts=True):
+        admission = await conn.load_admission(given, [root_of(new.limit)], lock=True)
+        if not admission.passes(new.limit, starts=True):
             new, admission = msgspec.structs.replace(new, claimed_by=None, lease_until=None), None
     made = await create(conn, now, new)
     assert made is not None
     row, fresh = made
     if admission is not None and fresh:
-        await conn.write_starts([(row.key, start) for start in admission.enter(new.gate, starts=True)])
+        await conn.write_starts([(row.key, start) for start in admission.enter(new.limit, starts=True)])
     elif fresh:
         await conn.notify()
     return row, fresh
@@ -134,7 +133,7 @@ async def _apply(
     missing = await missing_blob(conn, sides)
     if missing is not None:
         raise BlobMissingError(
-            f"The blob {missing.hex()} that run {run.id} begins with is not in the store.",
+            f"The blob {missing.hex()} that run {run.id} starts with is not in the store.",
             hint="Put the blob again, then create the run.",
         )
     check_transitions(status, sides)
@@ -182,7 +181,7 @@ async def select(conn: Conn, where: RunFilter, after: tuple[int, int] | None, li
 
 
 def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[object]]:
-    """Newest first. The text depends only on which filters are given."""
+    """Newest first. The text depends only on which filters are given, so that statements are reused."""
     conditions: list[tuple[str, tuple[object, ...]]] = [("true", ())]
     for column in ("tenant", "flow", "thread", "version"):
         value = getattr(where, column)

@@ -1,4 +1,4 @@
-"""Schedules: when flows are started by the clock. Each write is over the revision that was read."""
+"""Schedules: flows that are started by the clock. Each write names the revision that was read."""
 
 from __future__ import annotations
 

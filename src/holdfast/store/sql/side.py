@@ -17,7 +17,7 @@ _CLOSE_TIMERS = "DELETE FROM @timers WHERE run_key = ? AND token = ANY(?::text[]
 _CLOSE_ALL_TIMERS = "DELETE FROM @timers WHERE run_key = ?"
 _WAITING = "SELECT count(*) FROM @inbox WHERE id = ANY(?::bigint[]) AND run_key = ? AND NOT done"
 _TAKE = "UPDATE @inbox SET done = true WHERE id = ANY(?::bigint[]) AND run_key = ?"
-# Locked, so that the collector passes them over until this transaction has said that it needs them.
+# Locked, so that the collector skips them until this transaction has added its references.
 _STANDING = "SELECT digest FROM @blobs WHERE digest = ANY(?::bytea[]) AND NOT condemned FOR SHARE"
 _REFER = """
 INSERT INTO @blob_refs (run_key, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"""
@@ -32,9 +32,8 @@ _CHANGE_STATUS = "UPDATE @runs SET status = coalesce(?, status), error = coalesc
 
 
 async def side_refusal(conn: Conn, key: int, sides: Sequence[Side], status: str) -> Refusal | None:
-    """Why the sides could not be applied. Asked before anything of the run is written.
-
-    Raises StoreError for a change of status that no run may make: that is a mistake in the caller.
+    """Why the sides cannot be applied; checked before anything of the run is written. Raises StoreError for a
+    change of status that no run may make: that is a mistake of the caller.
     """
     wanted = [number for side in sides for number in side.inbox_done]
     if wanted:
@@ -48,7 +47,7 @@ async def side_refusal(conn: Conn, key: int, sides: Sequence[Side], status: str)
 
 
 async def missing_blob(conn: Conn, sides: Sequence[Side]) -> bytes | None:
-    """The first blob that is named but not there, or condemned (D-37)."""
+    """The first blob that is named but missing or condemned (D-37)."""
     named = list(dict.fromkeys(digest for side in sides for digest in side.blobs))
     if not named:
         return None
@@ -95,7 +94,7 @@ async def refer(conn: Conn, key: int, blobs: Sequence[bytes]) -> None:
 
 
 async def close_all(conn: Conn, now: int, run: RunRef, reason: str, entries: AuditEntries) -> None:
-    """A run ends from outside: its open holds and timers end with it (CA-3)."""
+    """The run is ended from outside: its open holds and timers end with it (CA-3)."""
     await run_holds.close_all(conn, now, run, reason, entries)
     await conn.run(_CLOSE_ALL_TIMERS, run.key)
 

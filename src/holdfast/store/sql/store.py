@@ -1,4 +1,4 @@
-"""The methods that every SQL store has alike. What differs is in the store of each dialect."""
+"""The methods that every SQL store shares. What differs is in the store of each dialect."""
 
 from __future__ import annotations
 
@@ -40,10 +40,12 @@ class SqlStore(SqlHolds, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
     ) -> list[Record]:
         return await self._read(partial(journal.read, run=run, first=first, last=last, payloads=payloads))
 
-    async def listed(
+    async def checkpoint_records(
         self, run: RunId, *, node: str | None = None, before: int | None = None, limit: int = 0
     ) -> list[Record]:
-        return await self._read(partial(journal.listed, run=run, node=node, before=before, limit=limit))
+        return await self._read(
+            partial(journal.checkpoint_records, run=run, node=node, before=before, limit=limit)
+        )
 
     async def last_snapshot(self, run: RunId, at_most: int) -> int | None:
         return await self._read(partial(journal.last_snapshot, run=run, at_most=at_most))
@@ -140,7 +142,7 @@ class SqlStore(SqlHolds, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
 
     # Encrypting with a new key.
 
-    async def kept(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
+    async def stored_rows(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
         return await self._read(partial(raw_rows.stored_rows, table=table, after=after, limit=limit))
 
     async def rewrite(self, table: str, changes: Sequence[tuple[StoredRow, dict[str, Any]]]) -> int:

@@ -11,7 +11,7 @@ from holdfast.store.rows import RunHistory, RunRow
 from holdfast.store.sql import holds, inbox, journal, reclaim
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import OWN, columns
-from holdfast.store.sql.runs import FIELDS, get
+from holdfast.store.sql.runs import COLUMN_NAMES, FIELDS, get
 from holdfast.store.sql.side import missing_blob, refer
 from holdfast.types.event import EventRow
 from holdfast.types.hold import HoldRow
@@ -21,8 +21,8 @@ from holdfast.types.record import Record, Side
 _EVENTS = "SELECT key & 4294967295, at, type, payload FROM @events WHERE key BETWEEN ? AND ? ORDER BY key"
 _BLOBS = "SELECT digest FROM @blob_refs WHERE run_key = ? ORDER BY digest"
 
-# Each store gives runs keys of its own.
-_KEPT = tuple(field for field in FIELDS if field != "key")
+# The key is assigned by this store.
+_KEPT = {column: field for column, field in zip(COLUMN_NAMES, FIELDS, strict=True) if field != "key"}
 _INSERT = f"""
 INSERT INTO @runs ({", ".join(_KEPT)}) VALUES ({", ".join("?" * len(_KEPT))})
 ON CONFLICT (id) DO NOTHING RETURNING key"""
@@ -56,7 +56,7 @@ async def history(conn: Conn, run: RunId) -> RunHistory | None:
 
 
 async def adopt(conn: Conn, _now: int, history: RunHistory) -> tuple[RunRow, bool]:
-    # The row first: another caller with the same run waits for it, and finds it whole.
+    # The row first: a concurrent import of the same run waits for it, and then finds it complete.
     key = await _put_run(conn, history.run)
     if key is not None:
         await _check(conn, history)
@@ -83,12 +83,12 @@ async def _check(conn: Conn, history: RunHistory) -> None:
         "SELECT id FROM @holds WHERE id = ANY(?::text[]) LIMIT 1", [hold.id for hold in history.holds]
     )
     if taken is not None:
-        raise ConflictError(f"The hold {taken[0]} is one of another run in this store.", hold=taken[0])
+        raise ConflictError(f"The hold {taken[0]} belongs to another run in this store.", hold=taken[0])
 
 
 async def _put_run(conn: Conn, run: RunRow) -> int | None:
     kept = msgspec.structs.replace(run, worker=None, lease_until=None, ready_at=None, read_only=True)
-    found = await conn.row(_INSERT, *(getattr(kept, field) for field in _KEPT))
+    found = await conn.row(_INSERT, *(getattr(kept, field) for field in _KEPT.values()))
     return None if found is None else found[0]
 
 

@@ -69,7 +69,7 @@ class BlobSuite:
         assert await condemn(kit) == []
         after = await written(kit, to(hold, decided()))
         for _ in range(2):
-            await written(kit, to(after, let_go=(A, B)))
+            await written(kit, to(after, released_blobs=(A, B)))
         assert await condemn(kit) == [A]
 
     @pytest.mark.covers("HOLD-FORM-03", "D-37")

@@ -34,7 +34,7 @@ class FleetSuite:
     @pytest.mark.covers("FLEET-BAD-06")
     async def test_worker_is_informed_of_as_it_said(self, kit: StoreKit) -> None:
         said = worker(lanes=("fast",), versions={"v1": "refund"}, concurrency=4, busy=2, hot=1, draining=True)
-        assert await kit.store.announce(said, TTL) is None
+        assert await kit.store.put_worker(said, TTL) is None
         (row,) = await kit.store.workers()
         assert (row.lanes, row.versions, row.concurrency) == (("fast",), {"v1": "refund"}, 4)
         assert (row.busy, row.hot, row.draining, row.host, row.pid) == (2, 1, True, "here", 7)
@@ -44,15 +44,15 @@ class FleetSuite:
         for busy in (1, 2):
             kit.clock.advance(seconds=5)
             for _twice in range(2):
-                assert await kit.store.announce(worker(busy=busy), TTL) is None
+                assert await kit.store.put_worker(worker(busy=busy), TTL) is None
         (row,) = await kit.store.workers()
         assert (row.busy, row.seen_at) == (2, kit.clock.now())
 
     @pytest.mark.covers("FLEET-BAD-06")
     async def test_name_of_a_live_worker_is_not_given_twice(self, kit: StoreKit) -> None:
-        await kit.store.announce(worker(busy=3), TTL)
+        await kit.store.put_worker(worker(busy=3), TTL)
         kit.clock.advance(seconds=29)
-        holder = await kit.store.announce(worker(incarnation="two", pid=8), TTL)
+        holder = await kit.store.put_worker(worker(incarnation="two", pid=8), TTL)
         assert holder is not None
         assert (holder.incarnation, holder.pid, holder.until) == ("one", 7, kit.clock.now() + MICROS)
         (row,) = await kit.store.workers()
@@ -60,42 +60,42 @@ class FleetSuite:
 
     @pytest.mark.covers("FLEET-BAD-06")
     async def test_name_is_free_when_its_worker_has_fallen_silent(self, kit: StoreKit) -> None:
-        await kit.store.announce(worker(), TTL)
+        await kit.store.put_worker(worker(), TTL)
         kit.clock.advance(seconds=30)
-        assert await kit.store.announce(worker(incarnation="two"), TTL) is None
-        holder = await kit.store.announce(worker(), TTL)
+        assert await kit.store.put_worker(worker(incarnation="two"), TTL) is None
+        holder = await kit.store.put_worker(worker(), TTL)
         assert holder is not None
         assert holder.incarnation == "two"
 
     async def test_silent_worker_comes_back_to_its_name_when_nobody_took_it(self, kit: StoreKit) -> None:
-        await kit.store.announce(worker(), TTL)
+        await kit.store.put_worker(worker(), TTL)
         kit.clock.advance(hours=2)
-        assert await kit.store.announce(worker(), TTL) is None
+        assert await kit.store.put_worker(worker(), TTL) is None
 
     async def test_worker_that_ends_takes_only_its_own_row(self, kit: StoreKit) -> None:
-        await kit.store.announce(worker(), TTL)
-        await kit.store.announce(worker("x"), TTL)
-        await kit.store.dismiss("w", "another")
+        await kit.store.put_worker(worker(), TTL)
+        await kit.store.put_worker(worker("x"), TTL)
+        await kit.store.drop_worker("w", "another")
         assert [row.name for row in await kit.store.workers()] == ["w", "x"]
         for _twice in range(2):
-            await kit.store.dismiss("w", "one")
+            await kit.store.drop_worker("w", "one")
         assert [row.name for row in await kit.store.workers()] == ["x"]
-        assert await kit.store.announce(worker(incarnation="two"), TTL) is None
+        assert await kit.store.put_worker(worker(incarnation="two"), TTL) is None
 
     async def test_silent_worker_is_remembered_for_a_day(self, kit: StoreKit) -> None:
-        await kit.store.announce(worker(), TTL)
+        await kit.store.put_worker(worker(), TTL)
         kit.clock.advance(hours=23)
-        await kit.store.announce(worker("x"), TTL)
+        await kit.store.put_worker(worker("x"), TTL)
         silent, alive = await kit.store.workers()
         assert silent.until < kit.clock.now() < alive.until
         kit.clock.advance(hours=2)
-        await kit.store.announce(worker("x"), TTL)
+        await kit.store.put_worker(worker("x"), TTL)
         assert [row.name for row in await kit.store.workers()] == ["x"]
 
     @pytest.mark.covers("FLEET-BAD-06")
     async def test_one_of_many_gets_the_name(self, kit: StoreKit) -> None:
         async def announce(store: Store, number: int) -> WorkerRow | None:
-            return await store.announce(worker(incarnation=str(number)), TTL)
+            return await store.put_worker(worker(incarnation=str(number)), TTL)
 
         answers = await kit.race(4, announce)
         assert answers.count(None) == 1
@@ -104,7 +104,7 @@ class FleetSuite:
     # -- the backlog
 
     async def test_nothing_to_do_is_reported_as_that(self, kit: StoreKit) -> None:
-        result = await kit.store.figures(ages=AGES)
+        result = await kit.store.fleet_figures(ages=AGES)
         assert (result.at, result.lanes, result.statuses, result.dead) == (kit.clock.now(), [], {}, 0)
         assert result.holds == [(AGES[0], 0), (AGES[1], 0), (0, 0)]
         assert (result.oldest_hold, result.timer_lag, result.hold_lag, result.schedule_lag) == (0, 0, 0, 0)
@@ -117,25 +117,27 @@ class FleetSuite:
         await kit.created(lane="fast")
         await kit.claimed(lane="slow")
         await kit.created(lane="later", ready_at=kit.clock.now() + MICROS)
-        fast, slow = (await kit.store.figures(ages=AGES)).lanes
+        fast, slow = (await kit.store.fleet_figures(ages=AGES)).lanes
         assert (fast.lane, fast.ready, fast.oldest, fast.running) == ("fast", 2, 7 * MICROS, 0)
         assert (slow.lane, slow.ready, slow.oldest, slow.running) == ("slow", 0, 0, 1)
 
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_runs_behind_a_reached_limit_are_distinguished(self, kit: StoreKit) -> None:
         """Another worker would not help them."""
-        gate = LimitRow(name="flow:refund", concurrency=3)
+        limit = LimitRow(name="flow:refund", concurrency=3)
         for _ in range(6):
-            await kit.created(lane="fast", gate=gate.name, gates=[gate])
+            await kit.created(lane="fast", limit=limit.name, limits=[limit])
         kit.clock.advance(seconds=7)
         await kit.created(lane="fast")
         each = LimitRow(name="flow:mail/*", rate=1, per=60 * MICROS)
         for key in "aab":
-            await kit.created(lane="mail", gate=f"flow:mail/{key}", gates=[LimitRow(name="flow:mail"), each])
+            await kit.created(
+                lane="mail", limit=f"flow:mail/{key}", limits=[LimitRow(name="flow:mail"), each]
+            )
         for limit, (ready, oldest, in_line) in ((2, (2, 7, 3)), (1, (1, 0, 3))):
             want = ClaimRequest(worker="w", ttl=TTL, limit=limit, lanes=("fast",))
             assert len(await kit.store.claim(want)) == limit
-            fast, mail = (await kit.store.figures(ages=AGES)).lanes
+            fast, mail = (await kit.store.fleet_figures(ages=AGES)).lanes
             assert (fast.ready, fast.oldest, fast.in_line) == (ready, oldest * MICROS, in_line)
             assert (mail.ready, mail.in_line) == (2, 1)
         # As many as a worker claims that could claim more.
@@ -157,7 +159,7 @@ class FleetSuite:
         await kit.store.park(lease, status=RunStatus.pending_input, inbox_seen=0, ready_at=None)
         over = await kit.claimed()
         await kit.written(over, kit.record(1, side=Side(status=RunStatus.completed)))
-        result = await kit.store.figures(ages=AGES)
+        result = await kit.store.fleet_figures(ages=AGES)
         assert result.statuses == {"pending": 1, "pending_input": 1}
         assert [(lane.ready, lane.running) for lane in result.lanes] == [(1, 0)]
 
@@ -170,7 +172,7 @@ class FleetSuite:
         await kit.asked(await kit.claimed())
         closed = await kit.asked(await kit.claimed())
         await kit.decide(closed)
-        result = await kit.store.figures(ages=AGES)
+        result = await kit.store.fleet_figures(ages=AGES)
         assert result.holds == [(AGES[0], 1), (AGES[1], 1), (0, 1)]
         assert result.oldest_hold == 3600 * MICROS
 
@@ -181,10 +183,10 @@ class FleetSuite:
         await kit.written(lease, kit.record(1, side=Side(timers=[NewTimer("t", at)])))
         expiring = kit.new_hold(2, expires_at=at + MICROS, expiry_action="fail")
         await kit.asked(lease, expiring, seq=2)
-        result = await kit.store.figures(ages=AGES)
+        result = await kit.store.fleet_figures(ages=AGES)
         assert (result.timer_lag, result.hold_lag) == (0, 0)
         kit.clock.advance(seconds=13)
-        result = await kit.store.figures(ages=AGES)
+        result = await kit.store.fleet_figures(ages=AGES)
         assert (result.timer_lag, result.hold_lag) == (3 * MICROS, 2 * MICROS)
 
     @pytest.mark.covers("FLEET-OPS-01")
@@ -192,8 +194,8 @@ class FleetSuite:
         lease = await kit.claimed()
         messages = [OutboxMessage("t", key, b"{}") for key in ("a", "b")]
         await kit.written(lease, kit.record(1, side=Side(outbox=messages)))
-        assert (await kit.store.figures(ages=AGES)).outbox_waiting == 2
+        assert (await kit.store.fleet_figures(ages=AGES)).outbox_waiting == 2
         (taken, _) = await kit.store.claim_outbox(limit=2, lease=TTL)
         await kit.store.finish_outbox(taken.id, attempt=1, state=OutboxState.dead)
-        result = await kit.store.figures(ages=AGES)
+        result = await kit.store.fleet_figures(ages=AGES)
         assert (result.outbox_waiting, result.outbox_dead) == (1, 1)

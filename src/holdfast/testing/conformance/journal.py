@@ -70,21 +70,21 @@ class JournalSuite:
     @pytest.mark.covers("R-4", "G-1", "RS-STORE-8", "RS-STORE-9")
     async def test_checkpoints_are_listed_newest_first_without_payload(self, kit: StoreKit) -> None:
         run = (await long_run(kit)).run
-        listed = await kit.store.listed(run)
+        listed = await kit.store.checkpoint_records(run)
         assert [record.seq for record in listed] == [9, 8, 7, 6, 4, 3, 2, 1, 0]
         assert {record.payload for record in listed} == {b""}
-        assert [record.seq for record in await kit.store.listed(run, limit=3)] == [9, 8, 7]
-        assert [record.seq for record in await kit.store.listed(run, before=5, limit=2)] == [4, 3]
-        assert [record.seq for record in await kit.store.listed(run, node="odd")] == [9, 7, 3, 1]
-        page = await kit.store.listed(run, node="odd", before=7, limit=1)
+        assert [record.seq for record in await kit.store.checkpoint_records(run, limit=3)] == [9, 8, 7]
+        assert [record.seq for record in await kit.store.checkpoint_records(run, before=5, limit=2)] == [4, 3]
+        assert [record.seq for record in await kit.store.checkpoint_records(run, node="odd")] == [9, 7, 3, 1]
+        page = await kit.store.checkpoint_records(run, node="odd", before=7, limit=1)
         assert [record.seq for record in page] == [3]
-        assert await kit.store.listed(run, node="nobody") == []
+        assert await kit.store.checkpoint_records(run, node="nobody") == []
 
     @pytest.mark.covers("G-2")
     async def test_latest_is_by_seq_and_not_by_time(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         await kit.written(lease, kit.record(1, at=500), kit.record(2, at=500), kit.record(3, at=400))
-        (latest,) = await kit.store.listed(lease.run, limit=1)
+        (latest,) = await kit.store.checkpoint_records(lease.run, limit=1)
         assert latest.seq == 3
 
     @pytest.mark.covers("D-27")
@@ -106,7 +106,7 @@ class JournalSuite:
         assert (row.horizon, row.head, row.event_seq) == (4, 9, 10)
         assert await kit.store.last_snapshot(lease.run, 5) == 4
         assert await kit.store.last_snapshot(lease.run, 3) is None
-        assert [record.seq for record in await kit.store.listed(lease.run)][-1] == 4
+        assert [record.seq for record in await kit.store.checkpoint_records(lease.run)][-1] == 4
 
     @pytest.mark.covers("CORE-STORE-11")
     async def test_pruning_again_deletes_nothing(self, kit: StoreKit) -> None:

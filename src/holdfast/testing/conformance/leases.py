@@ -114,7 +114,7 @@ class LeaseSuite:
     async def test_resting_run_shows_that_it_waits_and_stays_with_its_holder(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         for _ in range(2):
-            assert await kit.store.rest(lease, status=RunStatus.pending_input) is True
+            assert await kit.store.set_idle(lease, status=RunStatus.pending_input) is True
         row = await kit.row(lease.run)
         assert (row.status, row.worker, row.term) == (RunStatus.pending_input, lease.worker, lease.term)
         await kit.store.send(lease.run, "resume", b"")
@@ -127,7 +127,7 @@ class LeaseSuite:
     async def test_lease_that_was_given_back_lets_no_run_rest(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         assert await park(kit.store, lease) is True
-        assert await kit.store.rest(lease, status=RunStatus.pending_input) is False
+        assert await kit.store.set_idle(lease, status=RunStatus.pending_input) is False
         assert (await kit.row(lease.run)).status is RunStatus.waiting
 
     async def test_parking_again_changes_nothing(self, kit: StoreKit) -> None:

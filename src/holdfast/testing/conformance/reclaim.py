@@ -235,7 +235,7 @@ class ReclaimSuite:
         self, kit: StoreKit
     ) -> None:
         lease = await kit.claimed()
-        assert await kit.store.rest(lease, status=RunStatus.pending_input)
+        assert await kit.store.set_idle(lease, status=RunStatus.pending_input)
         kit.clock.advance(seconds=61)
         (row,) = await reclaim(kit, max_recoveries=0)
         assert (row.status, row.recoveries, row.worker) == (RunStatus.pending_input, 0, None)

@@ -111,7 +111,7 @@ class RunSuite:
     async def test_unknown_run_reads_as_nothing(self, kit: StoreKit) -> None:
         assert await kit.store.get_run(UNKNOWN) is None
         assert await kit.store.read(UNKNOWN) == []
-        assert await kit.store.listed(UNKNOWN) == []
+        assert await kit.store.checkpoint_records(UNKNOWN) == []
         assert await kit.store.last_snapshot(UNKNOWN, 9) is None
         assert await kit.store.events(UNKNOWN, after=0, limit=9) == []
         assert await kit.store.pending(UNKNOWN) == (0, [])
@@ -192,7 +192,7 @@ class RunSuite:
         gone, stays = await kit.created(), await kit.claimed()
         await kit.store.delete_run(gone.id)
         for _ in range(2):
-            await kit.store.free_room()
+            await kit.store.free_space()
         await kit.written(stays, kit.record(1))
         assert len(await kit.store.read(stays.run)) == 2
 

@@ -77,7 +77,7 @@ class TransferSuite:
         result = await kit.store.events(run, after=0, limit=9)
         numbers = [e.number if isinstance(e, EventRow) else e.event_from for e in result]
         assert numbers == [1, 2, 3, 4, 7]
-        assert [r.seq for r in await kit.store.listed(run)] == [3, 2, 1, 0]
+        assert [r.seq for r in await kit.store.checkpoint_records(run)] == [3, 2, 1, 0]
         assert await kit.store.last_snapshot(run, 3) == 0
         assert await kit.store.list_runs(RunFilter(thread="t-1"), after=None, limit=9) == [row]
         assert await kit.whole_feed() == [], "it did not happen here"
@@ -91,12 +91,12 @@ class TransferSuite:
         history = await kit.store.history(lease.run)
         assert history is not None
         assert [death.worker for death in history.deaths] == ["worker-1", "worker-2"]
-        assert (await kit.store.figures(ages=())).dead == 1
+        assert (await kit.store.fleet_figures(ages=())).dead == 1
         assert await kit.store.delete_run(lease.run)
         row, _ = await kit.store.adopt(history)
         assert row.dead
         assert await kit.store.deaths(row.id) == history.deaths
-        assert (await kit.store.figures(ages=())).dead == 0
+        assert (await kit.store.fleet_figures(ages=())).dead == 0
         for dead, found in ((True, []), (False, [row]), (None, [row])):
             assert await kit.store.list_runs(RunFilter(dead=dead), after=None, limit=9) == found
 
@@ -104,7 +104,7 @@ class TransferSuite:
     async def test_adopted_run_is_no_live_one(self, kit: StoreKit) -> None:
         row, _ = await kit.store.adopt(await moved(kit))
         assert row.status is RunStatus.pending_input
-        assert (await kit.store.figures(ages=())).statuses == {}
+        assert (await kit.store.fleet_figures(ages=())).statuses == {}
 
     async def test_adopted_run_is_the_same_when_adopted_twice(self, kit: StoreKit) -> None:
         history = await moved(kit)

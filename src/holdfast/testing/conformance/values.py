@@ -85,7 +85,7 @@ class ValueSuite:
         timers = [NewTimer(text, kit.clock.now())]
         side = Side(error=text, holds=[hold], timers=timers, outbox=outbox)
         await kit.written(lease, kit.record(1, node=text, scope=text, side=side))
-        (record,) = await kit.store.listed(lease.run, node=text)
+        (record,) = await kit.store.checkpoint_records(lease.run, node=text)
         assert (record.node, record.scope) == (text, text)
         assert (await kit.row(lease.run)).error == text
         row = await kit.hold(hold.id)

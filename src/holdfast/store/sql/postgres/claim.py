@@ -164,7 +164,7 @@ async def claim(conn: PostgresConnection, now: int | None, want: ClaimRequest) -
         )
         if not choice.keys:
             break
-        claims += await take(conn, now, want, choice, gated=False)
+        claims += await take(conn, now, want, choice, limited=False)
         if len(claims) >= want.limit:
             break
         tried += choice.keys
@@ -172,11 +172,11 @@ async def claim(conn: PostgresConnection, now: int | None, want: ClaimRequest) -
 
 
 async def take(
-    conn: PostgresConnection, now: int | None, want: ClaimRequest, choice: ClaimSelection, *, gated: bool
+    conn: PostgresConnection, now: int | None, want: ClaimRequest, choice: ClaimSelection, *, limited: bool
 ) -> list[Claim]:
     keys = choice.keys
     taken = await conn.rows(
-        _TAKE_SOME, keys, now, gated, want.worker, now, want.ttl, now, keys, keys
+        _TAKE_SOME, keys, now, limited, want.worker, now, want.ttl, now, keys, keys
     )  # fmt: skip
     return [_claim(values, want, choice.since) for values in taken]
 
@@ -210,9 +210,9 @@ def select_runs(found: list[Row], choice: ClaimSelection) -> ClaimSelection:
         tenants: dict[str, CandidateTenant] = {}
         # Backwards: the next one stands last.
         level = sorted((row for row in found if row[0] == urgency), key=_order, reverse=True)
-        for _, name, ready_at, key, running, turn, gate, starts in level:
+        for _, name, ready_at, key, running, turn, limit, starts in level:
             tenant = tenants.setdefault(name, CandidateTenant(name, running, turn, []))
-            tenant.ready.append(ReadyRun(ready_at, key, gate, starts))
+            tenant.ready.append(ReadyRun(ready_at, key, limit, starts))
         choice.serve(tenants.values())
     return choice
 

@@ -10,7 +10,7 @@ from holdfast.store.sql.postgres import claim, concurrency_limits
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.types.concurrency_limits import root_of
 
-_AT_GATE = "SELECT key, gate, status = 'pending' FROM @runs WHERE id = ? AND gate <> '' AND worker IS NULL"
+_WITH_LIMIT = "SELECT key, gate, status = 'pending' FROM @runs WHERE id = ? AND gate <> '' AND worker IS NULL"
 
 
 async def claim_with_limits(
@@ -29,7 +29,7 @@ async def claim_with_limits(
         kept_out = kept_out or choice.refused or len(past.open) < len(lines) or bool(past.shut)
         if not choice.keys:
             break
-        taken = await claim.take(conn, now, want, choice, gated=True)
+        taken = await claim.take(conn, now, want, choice, limited=True)
         choice.missed([one.run.key for one in taken])
         await concurrency_limits.write_starts(
             conn, [(key, start) for key, starts in choice.starts.items() for start in starts]
@@ -51,7 +51,7 @@ def _admission_filter(admission: Admission, lines: list[str]) -> claim.Admission
 
 async def claim_named(conn: PostgresConnection, now: int | None, want: ClaimRequest) -> ClaimResult:
     """A run that a plain claim did not take: perhaps because it has a limit."""
-    stands = await conn.row(_AT_GATE, want.run)
+    stands = await conn.row(_WITH_LIMIT, want.run)
     if stands is None:
         return ClaimResult([])
     key, gate, starts = stands

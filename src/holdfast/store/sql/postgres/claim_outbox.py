@@ -1,4 +1,4 @@
-"""Messages of the outbox: claimed for a while by a dispatcher."""
+"""Messages of the outbox: claimed for a time by a dispatcher."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ GROUP BY w.nth, s.gate"""
 _START = """
 INSERT INTO @gate_starts (gate, at, run_key, until)
 SELECT * FROM unnest(?::text[], ?::bigint[], ?::bigint[], ?::bigint[]) ON CONFLICT DO NOTHING"""
-# A few more than are added each time.
+# A few more than one claim adds, so that the table does not grow.
 _FORGET = """
 DELETE FROM @gate_starts WHERE (gate, at, run_key) IN (
     SELECT gate, at, run_key FROM @gate_starts WHERE until <= ? LIMIT ? FOR UPDATE SKIP LOCKED)"""
@@ -34,14 +34,14 @@ async def load_admission(
     rows = await conn.rows(_LOCKED if lock else AT, sorted(set(roots)))
     inside = await conn.rows(_INSIDE_NOW, now)
     found = Admission([limit_row(values) for values in rows], inside[0][0])
-    for _, gate, count in inside:
-        if gate is not None:
-            found.holds(gate, count)
+    for _, limit, count in inside:
+        if limit is not None:
+            found.holds(limit, count)
     windows = found.windows()
     if windows:
         columns = [w.low for w in windows], [w.high for w in windows], [w.since for w in windows]
-        for nth, gate, count, oldest in await conn.rows(_STARTED, *columns):
-            found.started(windows[int(nth) - 1], gate, count, oldest)
+        for nth, limit, count, oldest in await conn.rows(_STARTED, *columns):
+            found.started(windows[int(nth) - 1], limit, count, oldest)
     return found
 
 
@@ -49,7 +49,7 @@ async def write_starts(conn: PostgresConnection, starts: Sequence[tuple[int, Cou
     """With the keys of the runs that started."""
     if starts:
         columns = (
-            [start.gate for _, start in starts],
+            [start.limit for _, start in starts],
             [start.at for _, start in starts],
             [key for key, _ in starts],
             [start.until for _, start in starts],

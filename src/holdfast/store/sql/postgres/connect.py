@@ -46,12 +46,12 @@ class PostgresConnection:
         return [from_columns(tuple(values)) for values in found]
 
     async def row(self, text: str, *args: Any) -> Row | None:
-        """The first row."""
+        """The first row, or None."""
         found = await self.rows(text, *args)
         return found[0] if found else None
 
     async def run(self, text: str, *args: Any) -> int:
-        """Answers how many rows were touched."""
+        """Returns the number of affected rows."""
         status = await self.raw.execute(statement(text, self.schema), *map(to_column, args))
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0

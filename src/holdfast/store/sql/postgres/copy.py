@@ -139,7 +139,8 @@ _SET = "SELECT setval('{sequence}', greatest(?::bigint, 1), ?::bigint > 0)"
 _REACH = """
 UPDATE @moved_tables SET after = ?, rows = ?, done = ? WHERE name = ? AND rows = ? AND done = ?"""
 _LAST_POSITION = """
-SELECT coalesce(max(pos), 0) FROM (SELECT pos FROM @feed UNION ALL SELECT pos FROM @feed_marks) AS told"""
+SELECT coalesce(max(pos), 0)
+FROM (SELECT pos FROM @feed UNION ALL SELECT pos FROM @feed_marks) AS positions"""
 _FLOOR = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20"
 _HERE = "SELECT pg_current_xact_id()::text::bigint << 20"
 
@@ -155,7 +156,7 @@ class PostgresMoveEndpoint:
         self._line = CopyConnection(self._servers)
         self._types: dict[str, dict[str, str]] = {}
 
-    # Whichever half it is.
+    # For both ends.
 
     async def exists(self) -> bool:
         return (await self._line.read(lambda conn: migration_state(conn, self.where))).expanded > 0
@@ -211,7 +212,7 @@ class PostgresMoveEndpoint:
     async def stop_claims(self, mark: MoveMark) -> None:
         await self._line.alone(lambda conn: write_barrier.stop_claims(conn, mark))
 
-    async def seal(self, *, fence: bool) -> None:
+    async def block_writes(self, *, fence: bool) -> None:
         async def sealed(conn: PostgresConnection) -> None:
             require_state(await write_barrier.read_mark(conn), "closing", "sealed")
             await write_barrier.unguard(conn)
@@ -282,7 +283,7 @@ class PostgresMoveEndpoint:
 
     async def open_for_work(self, counters: Counters) -> None:
         async def opened(conn: PostgresConnection) -> None:
-            # Once: workers there have counted on since.
+            # Only once: workers may have used numbers of the target since.
             require_state(await write_barrier.read_mark(conn), "filling")
             for table, name in (await _sequences(conn)).items():
                 last = counters.get(table, 0)
@@ -351,7 +352,7 @@ async def _feed_positions(
 
 
 async def _batch_size(conn: PostgresConnection, after: Values | None) -> int:
-    """How many of the next blobs are read at once."""
+    """The number of the next blobs that are read at once."""
     sql = "SELECT size FROM @blobs WHERE NOT condemned AND number > ? ORDER BY number LIMIT ?"
     return batch_size((size for (size,) in await conn.rows(sql, (after or (-1,))[0], BATCH)), BLOB_BYTES)
 

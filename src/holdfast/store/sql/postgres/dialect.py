@@ -15,25 +15,25 @@ from holdfast.types.concurrency_limits import flow_limit
 _GIVEN = (
     "id", "tenant", "flow", "version", "code", "lane", "priority", "thread", "instance_key",
     "idempotency_key", "started_by", "deployment", "parent_run", "forked_from", "created_at", "updated_at",
-    "ready_at", "head", "event_seq", "status", "term", "worker", "lease_until", "gate",
+    "ready_at", "head", "event_seq", "status", "term", "worker", "lease_until",
 )  # fmt: skip
 _INSERT = f"""
-INSERT INTO @runs ({", ".join(_GIVEN)}, feed_pos)
-SELECT {", ".join("?" * len(_GIVEN))}, CASE WHEN ?::boolean THEN @place(0, 0) ELSE 0 END
+INSERT INTO @runs ({", ".join(_GIVEN)}, gate, feed_pos)
+SELECT {", ".join("?" * len(_GIVEN))}, ?, CASE WHEN ?::boolean THEN @place(0, 0) ELSE 0 END
 WHERE NOT EXISTS (SELECT 1 FROM @gates AS gates WHERE gates.root = ? AND gates.name = ? AND gates.fixed)
 ON CONFLICT DO NOTHING RETURNING key, event_seq, feed_pos"""
-_TELL = """
+_ANNOUNCE = """
 INSERT INTO @feed (pos, run_key, first, last)
 SELECT feed_pos, key, 1, event_seq FROM made WHERE feed_pos > 0"""
 # The run, its first records and its line in the feed in one statement.
 _CREATE = f"""
 WITH made AS ({_INSERT}), written AS (
     {INTO_JOURNAL}
-    SELECT made.key << 32 | r.seq, r.told + 1, {", ".join(f"r.{name}" for name in JOURNAL)}
+    SELECT made.key << 32 | r.seq, r.events_before + 1, {", ".join(f"r.{name}" for name in JOURNAL)}
     FROM {RECORDS} CROSS JOIN made
-), told AS ({_TELL})
+), announced AS ({_ANNOUNCE})
 SELECT key FROM made"""
-_CREATE_BARE = f"WITH made AS ({_INSERT}), told AS ({_TELL}) SELECT key FROM made"
+_CREATE_BARE = f"WITH made AS ({_INSERT}), announced AS ({_ANNOUNCE}) SELECT key FROM made"
 _NUMBER = """
 WITH moved AS (
     UPDATE @runs SET {also}event_seq = event_seq + ?::bigint, feed_pos = @place(?, feed_pos) WHERE key = ?
@@ -57,8 +57,8 @@ class PostgresConn(PostgresConnection):
     async def insert_run(self, new: NewRun, row: RunRow) -> int | None:
         values = [new.idempotency_key if name == "idempotency_key" else getattr(row, name) for name in _GIVEN]
         # A run that names a limit does not get that of its flow.
-        fixed = "" if new.gate else flow_limit(new.flow)
-        values += [row.event_seq > 0, fixed, fixed]
+        fixed = "" if new.limit else flow_limit(new.flow)
+        values += [row.limit, row.event_seq > 0, fixed, fixed]
         if new.first:
             columns = [list(column) for column in zip(*record_values(0, new.first), strict=True)]
             made = await self.row(_CREATE, *values, *columns)

@@ -52,7 +52,7 @@ _WRITABLE = "Give the address of the primary, or all servers of the cluster: pos
 
 
 def translated(error: BaseException, where: str) -> HoldfastError:
-    """What to raise instead of a driver's error; the caller raises it `from` the original."""
+    """The error to raise instead of a driver's error; the caller raises it `from` the original."""
     if isinstance(error, asyncpg.ClientConfigurationError) or type(error) is ValueError:
         return SettingsError(
             f"The address {where} cannot be used: {error}.",

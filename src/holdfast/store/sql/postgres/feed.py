@@ -1,4 +1,4 @@
-"""The feed: which events of which run were written, in the order of their commits."""
+"""The feed: which events of which run were written, in commit order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def feed(conn: Conn, after: int, limit: int) -> list[tuple[int, RunId, int
             break
         await asyncio.sleep(pause)
     found = await conn.rows(_FEED, after, limit)
-    # Afterwards: what was trimmed before we read is seen here.
+    # Read after the rows: so a trim between the two statements is noticed.
     floor = await conn.row(_FLOOR)
     if floor is not None and after < floor[0]:
         raise feed_trimmed(after, floor[0])

@@ -43,7 +43,7 @@ class PostgresListener:
         self._servers = servers
         self._look = look
         self._pooled = pooled
-        self._bell = MemoryChangeSignal(SystemClock())
+        self._changes = MemoryChangeSignal(SystemClock())
         self._connection: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -53,22 +53,22 @@ class PostgresListener:
         self._heard_at = 0.0
         servers.on_leaving(self._leave)
 
-    def ring(self) -> None:
-        self._bell.ring()
+    def notify(self) -> None:
+        self._changes.notify()
 
     def mark_checked(self) -> None:
-        """The current task is about to look for work: what comes from now on is new to it."""
-        self._bell.mark_checked()
+        """The current task is about to look for work: only later changes are new to it."""
+        self._changes.mark_checked()
 
     async def wait(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
         listens = await self._listens()
         if listens:
-            return await self._bell.wait(timeout)
+            return await self._changes.wait(timeout)
         while True:
             await self._poll()
             left = deadline - time.monotonic()
-            if await self._bell.wait(max(0.0, min(left, self._settings.poll))):
+            if await self._changes.wait(max(0.0, min(left, self._settings.poll))):
                 return True
             if left <= self._settings.poll:
                 return False
@@ -80,7 +80,7 @@ class PostgresListener:
                 first = self._last is None
                 self._last = seen
                 if not first:
-                    self._bell.ring()
+                    self._changes.notify()
 
     async def _listens(self) -> bool:
         """Whether a connection listens, on whatever loop."""
@@ -136,7 +136,7 @@ class PostgresListener:
     async def _start(self) -> None:
         connection = await self._servers.connect(pooled=True)
         try:
-            await connection.add_listener(channel(self._settings.schema), self._told)
+            await connection.add_listener(channel(self._settings.schema), self._on_notification)
         except BaseException:
             connection.terminate()
             raise
@@ -147,14 +147,14 @@ class PostgresListener:
         self._connection, self._loop = connection, asyncio.get_running_loop()
         self._heard_at = time.monotonic()
         # Earlier notifications were not received.
-        self._bell.ring()
+        self._changes.notify()
 
-    def _told(self, *_: Any) -> None:
-        self._bell.ring()
+    def _on_notification(self, *_: Any) -> None:
+        self._changes.notify()
 
     def _ended(self, *_: Any) -> None:
         self._retry_at = 0.0
-        self._bell.ring()
+        self._changes.notify()
 
     async def close(self) -> None:
         self._closed = True

@@ -8,7 +8,7 @@ from holdfast.store.sql.connection import Conn
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.ids import RunId
 
-# A record below or at the horizon was pruned or rewritten: nothing can be said of it.
+# A record at or below the horizon was pruned or rewritten: it cannot be checked.
 _BEHIND = """
 FROM unnest(?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[], ?::bigint[])
     WITH ORDINALITY AS known (run, head, term, at, mail, hold, version, nth)

@@ -106,7 +106,7 @@ class PostgresServers:
             if session.who.system != best.who.system:
                 raise other_cluster_error(session.who, best.who.system)
             if session.who.timeline < best.who.timeline:
-                self._tell_of_old(session.who, best.who.timeline)
+                self._log_old_primary(session.who, best.who.timeline)
         self._favourite, self._sure = best.who.server, True
         return best
 
@@ -133,7 +133,7 @@ class PostgresServers:
             if who.timeline >= seen:
                 self.system, self.timeline = who.system, who.timeline
         if who.timeline < seen:
-            self._tell_of_old(who, seen)
+            self._log_old_primary(who, seen)
             raise old_primary_error(who, seen)
         if 0 < seen < who.timeline:
             said = "the primary is now %s, on timeline %d (before: %d)"
@@ -148,7 +148,7 @@ class PostgresServers:
         """A connection was lost: the next one asks all servers again."""
         self._sure = False
 
-    def _tell_of_old(self, who: ServerIdentity, seen: int) -> None:
+    def _log_old_primary(self, who: ServerIdentity, seen: int) -> None:
         """Once for each server and failover."""
         if (who.server.name, seen) not in self._refused:
             self._refused.add((who.server.name, seen))

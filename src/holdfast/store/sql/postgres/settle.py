@@ -25,9 +25,9 @@ _TYPES = (
     "bytea", "bytea",
 )  # fmt: skip
 _PLACE = ("bigint", "bigint", "bigint")
-_RECORD = f"AS r (run_key, seq, told, {', '.join(JOURNAL)})"
+_RECORD = f"AS r (run_key, seq, events_before, {', '.join(JOURNAL)})"
 RECORDS = f"unnest({', '.join(f'?::{t}[]' for t in (*_PLACE, *_TYPES))}) {_RECORD}"
-"""`told`: how many events the earlier records of the range have."""
+"""`events_before`: the number of events of the earlier records of the range."""
 _ONE_RECORD = f"(VALUES ({', '.join(f'?::{t}' for t in (*_PLACE, *_TYPES))})) {_RECORD}"
 INTO_JOURNAL = f"INSERT INTO @journal (key, event_from, {', '.join(JOURNAL)})"
 
@@ -66,9 +66,10 @@ WITH given AS MATERIALIZED (
               runs.worker IS NULL AND runs.gate <> '' AS freed
 ), written AS (
     {INTO_JOURNAL}
-    SELECT moved.key << 32 | r.seq, moved.before + r.told + 1, {", ".join(f"r.{name}" for name in JOURNAL)}
+    SELECT moved.key << 32 | r.seq, moved.before + r.events_before + 1,
+           {", ".join(f"r.{name}" for name in JOURNAL)}
     FROM {records} JOIN moved ON moved.key = r.run_key
-), told AS (
+), announced AS (
     INSERT INTO @feed (pos, run_key, first, last)
     SELECT feed_pos, key, before + 1, before + events FROM moved WHERE events > 0
 )

@@ -19,7 +19,7 @@ SELECT key, id, term, head, event_seq, worker, status, tenant, gate FROM @runs
 WHERE key = ANY(?::bigint[]) ORDER BY key FOR UPDATE"""
 _APPEND = f"""
 {INTO_JOURNAL}
-SELECT r.run_key << 32 | r.seq, ?::bigint + r.told, {", ".join(f"r.{name}" for name in JOURNAL)}
+SELECT r.run_key << 32 | r.seq, ?::bigint + r.events_before, {", ".join(f"r.{name}" for name in JOURNAL)}
 FROM {RECORDS}"""
 ADVANCE = """
 WITH moved AS (
@@ -35,7 +35,7 @@ _EXISTING = "SELECT term, digest, event_from FROM @journal WHERE key BETWEEN ? A
 
 
 async def settle(conn: Conn, now: int, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
-    """Each run's range or its refusal; a refused run leaves the others alone."""
+    """Each run's records or its refusal; a refused run does not affect the others."""
     found = await conn.rows(_STANDING, [batch.lease.key for batch in batches])
     standing = {(r[0], r[1]): r for r in found}
     entries = AuditEntries()
@@ -44,8 +44,8 @@ async def settle(conn: Conn, now: int, batches: Sequence[RunBatch]) -> list[Sett
         for nth, batch in enumerate(batches)
     ]
     await entries.append(conn)
-    gated = {r[0] for r in found if r[8]}
-    if gated and any(batch.lease.key in gated and releases_lease(batch) for batch in batches):
+    limited = {r[0] for r in found if r[8]}
+    if limited and any(batch.lease.key in limited and releases_lease(batch) for batch in batches):
         # Runs may wait for the place under a limit that became free.
         await conn.notify()
     crashpoint("inside_settle")
@@ -95,7 +95,7 @@ async def park(conn: Conn, now: int, lease: Lease, how: Park) -> bool:
 
 
 async def _parked(conn: Conn, now: int, batch: RunBatch, worker: str | None) -> bool:
-    """Of a range settled before: the run may have been parked with it."""
+    """For records that were settled before: the run may have been parked with them."""
     if batch.park is None:
         return False
     return worker is None or await park(conn, now, batch.lease, batch.park)
@@ -105,9 +105,9 @@ async def append(conn: Conn, now: int, nth: int, key: int, records: Sequence[Rec
     """Writes journal rows, their row in the feed, and the run's row. Events are numbered after `last`."""
     await write_records(conn, key, records, last)
     events = sum([r.events for r in records])
-    tells = events > 0
+    announced = events > 0
     await conn.run(
-        ADVANCE, records[-1].seq, last + events, now, tells, nth, key, last + 1, last + events, tells
+        ADVANCE, records[-1].seq, last + events, now, announced, nth, key, last + 1, last + events, announced
     )  # fmt: skip
 
 
@@ -117,7 +117,8 @@ async def write_records(conn: Conn, key: int, records: Sequence[Record], last: i
 
 
 async def _already_there(conn: Conn, key: int, records: list[Record], head: int) -> tuple[int, int] | None:
-    """How many of the range were written before, and the number of its first event; None if they differ."""
+    """The number of records that were written before and the number of their first event; None if they
+    differ."""
     first, last = records[0].seq, min(records[-1].seq, head)
     base = key << 32
     existing = await conn.rows(_EXISTING, base | first, base | last)

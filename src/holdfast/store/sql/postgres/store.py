@@ -101,7 +101,7 @@ class PostgresStore(SqlStore):
         await self._listener.close()
         await self._pools.close()
         await asyncio.to_thread(self._beats.close)
-        self._listener.ring()
+        self._listener.notify()
         _open_stores.discard(self)
 
     def abandon(self) -> None:
@@ -134,13 +134,13 @@ class PostgresStore(SqlStore):
             return await self._pools.write_at_once(act)
         done = await self._pools.write(act)
         if wakes:
-            self._listener.ring()
+            self._listener.notify()
         return done
 
     # Runs.
 
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
-        made = None if new.gate else await self._create(new)
+        made = None if new.limit else await self._create(new)
         row, fresh = await self._create_limited(new) if made is None else made
         if fresh:
             self._acks.created(new)
@@ -237,7 +237,7 @@ class PostgresStore(SqlStore):
         work = partial(settle_full.park, lease=lease, how=how)
         return await self._write(work, wakes=ready_at is not None)
 
-    async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
+    async def set_idle(self, lease: Lease, *, status: RunStatus) -> bool:
         work = partial(claim.set_idle, now=self.now(), lease=lease, status=status)
         return await self._pools.write_at_once(work)
 
@@ -249,7 +249,7 @@ class PostgresStore(SqlStore):
         freed = await self._write(partial(reclaim.reclaim, **given), server_time=True)
         if freed:
             await self._pools.write_at_once(notify)
-            self._listener.ring()
+            self._listener.notify()
         return freed
 
     async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
@@ -270,7 +270,7 @@ class PostgresStore(SqlStore):
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         return await self._read(partial(feed.feed, after=after, limit=limit))
 
-    async def free_room(self) -> None:
+    async def free_space(self) -> None:
         # Behind a pooler a session may not be free for so long.
         if Capability.notifies in self.capabilities:
             await self._pools.write_at_once(vacuum)

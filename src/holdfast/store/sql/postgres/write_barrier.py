@@ -49,7 +49,7 @@ JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = ? AND NOT t.tgisinternal AND NOT c.relispartition
 AND t.tgname IN ('moved', 'moved_claims', 'moved_starts', 'moved_presence')"""
 _UNGUARDED = frozenset(NOT_COPIED) - {"workers"}
-# No run gets a worker. Who has nothing to claim hears of it when it next says that it is there.
+# No worker can claim a run. A worker without work gets the error when it renews its registration.
 _CLAIMS = (
     """
 CREATE TRIGGER moved_claims BEFORE UPDATE OF worker ON @runs FOR EACH ROW
@@ -64,7 +64,7 @@ EXECUTE FUNCTION @moved()""",
 _GUARD = """
 CREATE TRIGGER moved BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON @{table}
 FOR EACH STATEMENT EXECUTE FUNCTION @moved()"""
-# A run that is taken away from its worker is no death of it: the move took it.
+# A run that is taken away from its worker by a move does not count as a death.
 _FENCE = """
 UPDATE @runs SET term = term + 1, worker = NULL, lease_until = NULL, ready_at = @now(NULL),
                  updated_at = @now(NULL),
@@ -122,7 +122,7 @@ async def fence(conn: PostgresConnection) -> None:
 
 
 async def guard(conn: PostgresConnection) -> None:
-    """Every table refuses every change; a target those of others."""
+    """Every table refuses every change; on a target, those of other processes."""
     await unguard(conn)
     for table in await tables(conn):
         if table not in _UNGUARDED:

@@ -1,4 +1,4 @@
-"""Leases: taken, extended, given back."""
+"""Leases: claimed, extended, released."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LIMIT :limit"""
 _STANDING = """
 SELECT (SELECT count(*) FROM runs INDEXED BY runs_leased WHERE worker IS NOT NULL AND tenant = :tenant),
        coalesce((SELECT turn FROM turns WHERE tenant = :tenant), 0)"""
-# The tenant that was served last is not written again, so a tenant that is alone writes nothing.
+# The tenant that was served last is not written again, so a single tenant costs no write.
 _SERVED_NOW = """
 INSERT INTO turns (tenant, turn) VALUES (?, (SELECT coalesce(max(turn), 0) + 1 FROM turns))
 ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn WHERE turns.turn < excluded.turn - 1"""
@@ -61,14 +61,14 @@ _TAKE_NAMED = f"""{_TAKE}
 WHERE id = :run AND (worker IS NULL OR lease_until <= :now) AND NOT read_only
 AND status NOT IN ('completed', 'failed', 'cancelled') AND (gate = '' OR worker IS NOT NULL OR :passes)
 AND {_CARRIED} RETURNING {COLUMNS}"""
-_AT_GATE = "SELECT key, gate, status = 'pending' FROM runs WHERE id = ? AND gate <> '' AND worker IS NULL"
+_WITH_LIMIT = "SELECT key, gate, status = 'pending' FROM runs WHERE id = ? AND gate <> '' AND worker IS NULL"
 
 _EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
 _REST = "UPDATE runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
 
 
 def any_ready(cur: Cursor, now: int, want: ClaimRequest) -> bool:
-    """A look without the write lock: most claims of an idle worker end here."""
+    """Checks without the write lock: most claims of an idle worker end here."""
     return row(cur, _ANY_READY, _filters(now, want)) is not None
 
 
@@ -79,7 +79,7 @@ def claim(cur: Cursor, now: int, want: ClaimRequest) -> ClaimResult:
         return _claim_named(cur, want, filters | taking)
     claims: list[Claim] = []
     limited = _LazyAdmission(cur, now)
-    # Each round takes from more queues: it passes over those whose limit the last round found reached.
+    # Each round reads from more queues: it skips those whose limit the last round found reached.
     for _ in range(_ROUNDS):
         choice = _choose(cur, filters, want.limit - len(claims), limited)
         for key in choice.keys:
@@ -93,16 +93,16 @@ def claim(cur: Cursor, now: int, want: ClaimRequest) -> ClaimResult:
 
 def _claim_named(cur: Cursor, want: ClaimRequest, given: Filters) -> ClaimResult:
     claims = _claims_for(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": False}))
-    stands = None if claims else row(cur, _AT_GATE, (want.run,))
+    stands = None if claims else row(cur, _WITH_LIMIT, (want.run,))
     if stands is None:
         return ClaimResult(claims)
-    key, gate, starts = stands
+    key, limit, starts = stands
     limited = _LazyAdmission(cur, cast("int", given["now"]))
-    if not limited.admission.passes(gate, starts=bool(starts)):
+    if not limited.admission.passes(limit, starts=bool(starts)):
         return ClaimResult([], True, limited.opens_at)
     claims = _claims_for(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": True}))
     if claims:
-        entered = limited.admission.enter(gate, starts=bool(starts))
+        entered = limited.admission.enter(limit, starts=bool(starts))
         concurrency_limits.write_starts(cur, [(key, start) for start in entered])
     return ClaimResult(claims)
 
@@ -146,7 +146,7 @@ class _LazyAdmission:
         return self.admission.opens_at if "admission" in self.__dict__ else None
 
     def shut(self, line: str) -> list[str] | None:
-        """Keys that are passed over in that queue; None where all of them are."""
+        """Keys that are skipped in that queue; None if all of them are."""
         shut = (
             None
             if not self.admission.open_queues([line])
@@ -157,8 +157,8 @@ class _LazyAdmission:
 
 
 def _choose(cur: Cursor, filters: Filters, limit: int, limited: _LazyAdmission) -> ClaimSelection:
-    """By priority; within one, fair between tenants. Reads a few rows per tenant and queue, however many are
-    ready."""
+    """By priority; within a priority, fair between tenants. Reads a few rows for each tenant and queue,
+    however many runs are ready."""
     choice = ClaimSelection(limit)
     below: int | None = None
     while not choice.full:
@@ -168,7 +168,7 @@ def _choose(cur: Cursor, filters: Filters, limit: int, limited: _LazyAdmission) 
         below = found[0]
         level = filters | {"priority": below, "limit": limit - len(choice.keys)}
         tenants = _tenants(cur, level, limited)
-        if any(run.gate for tenant in tenants for run in tenant.ready):
+        if any(run.limit for tenant in tenants for run in tenant.ready):
             choice.admission = limited.admission
         choice.serve(tenants)
     limited.kept_out = limited.kept_out or choice.refused
@@ -188,7 +188,7 @@ def _tenants(cur: Cursor, level: Filters, limited: _LazyAdmission) -> list[Candi
 
 
 def _ready(cur: Cursor, level: Filters, limited: _LazyAdmission) -> list[ReadyRun]:
-    """Of one tenant: those without a limit, and the first of each queue that moves."""
+    """Of one tenant: the runs without a limit, and the first of each queue that is admitted."""
     unlimited = {"line": "", "shut": None, "exempt": None}
     ready = [ReadyRun(r[0], r[1]) for r in rows(cur, _OF_LINE, level | unlimited)]
     found = row(cur, _NEXT_LINE, level | {"line": ""})

@@ -1,4 +1,4 @@
-"""Messages of the outbox: claimed for a while by a dispatcher."""
+"""Messages of the outbox: claimed for a time by a dispatcher."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANY_DUE = f"SELECT 1 FROM outbox INDEXED BY outbox_due WHERE {_DUE} LIMIT 1"
 _NEXT = f"""
 SELECT outbox.due_at, outbox.id FROM outbox INDEXED BY outbox_due WHERE {_DUE}
 ORDER BY outbox.due_at, outbox.id LIMIT ?"""
-# One step into the index for each topic.
+# One index lookup for each topic.
 _TOPICS = """
 WITH RECURSIVE known (topic) AS (
     SELECT min(topic) FROM outbox WHERE state = 'waiting'
@@ -28,7 +28,7 @@ _CLAIM = "UPDATE outbox SET claimed_until = ?, attempts = attempts + 1 WHERE id 
 
 
 def any_due(cur: Cursor, now: int, topics: Sequence[str]) -> bool:
-    """A look without the write lock: most claims of an idle dispatcher end here."""
+    """Checks without the write lock: most claims of an idle dispatcher end here."""
     return any(row(cur, _ANY_DUE, (topic, now, now)) is not None for topic in _topics(cur, topics))
 
 

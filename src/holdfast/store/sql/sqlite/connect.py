@@ -19,7 +19,7 @@ Args = Sequence[Any] | Mapping[str, Any]
 PAGE_SIZE = 4096
 
 
-UNSYNCED_WARNING = "sync=normal: what was acknowledged in the last moments before a power cut is lost"
+UNSYNCED_WARNING = "sync=normal: a power cut loses what was acknowledged in the last moments"
 
 
 class SqliteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,7 +37,7 @@ class SqliteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Connection(Protocol):
-    """What this folder uses of apsw.Connection (its own annotations are half known to checkers)."""
+    """What this package uses of apsw.Connection (its own annotations are incomplete for type checkers)."""
 
     @property
     def in_transaction(self) -> bool: ...
@@ -85,7 +85,7 @@ def open_file(path: str, flags: int) -> Connection:
 
 
 def _list_as_json(_cursor: object, _number: int, value: object) -> str:
-    """A list is one argument: `json_each` reads it. JSON has no bytes, so they are written in hex."""
+    """A list is one argument, read with `json_each`. JSON has no bytes, so they are written in hex."""
     if not isinstance(value, list):
         raise TypeError(f"SQLite stores no {type(value).__name__}.")
     values = cast("list[Any]", value)
@@ -98,14 +98,14 @@ def connect(settings: SqliteSettings) -> Connection:
     """A connection to an existing, migrated file. It waits for locks as the settings say."""
     conn = open_file(settings.path, apsw.SQLITE_OPEN_READWRITE)
     conn.set_busy_timeout(settings.busy_ms)
-    # Plans do not depend on bound values: otherwise many statements are compiled anew for each call.
+    # Plans do not depend on bound values: otherwise many statements would be compiled again for each call.
     conn.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     conn.execute(f"PRAGMA synchronous = {settings.sync.upper()}")
     conn.execute("PRAGMA temp_store = MEMORY")
     # SQLite's own lower() knows ASCII only.
     conn.create_scalar_function("folded", str.casefold, 1, deterministic=True)
     if sys.platform == "darwin":
-        # fsync on macOS leaves data in the drive's cache.
+        # fsync on macOS leaves data in the drive's cache; F_FULLFSYNC does not.
         conn.execute("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1")
     return conn
 
@@ -121,12 +121,12 @@ def rows(cur: Cursor, sql: str, args: Args = ()) -> list[Row]:
 
 
 def row(cur: Cursor, sql: str, args: Args = ()) -> Row | None:
-    """The first row. The statement is finished, so that a commit may follow."""
+    """The first row. The statement is finished, so that a commit can follow."""
     found = cur.execute(sql, args).fetchall()
     return found[0] if found else None
 
 
-# What the notation of `Conn` means in SQLite. There are no row locks: a transaction that writes has the file.
+# What the notation of `Conn` means in SQLite. There are no row locks: a writing transaction locks the file.
 _NOTATION = (
     (re.compile(r"= ANY\(\?::bytea\[\]\)"), "IN (SELECT unhex(value) FROM json_each(?))"),
     (re.compile(r"<> ALL\(\?::bytea\[\]\)"), "NOT IN (SELECT unhex(value) FROM json_each(?))"),
@@ -144,14 +144,14 @@ _NOTATION = (
 
 @lru_cache(2048)
 def statement(text: str) -> str:
-    """From the notation of the shared modules."""
+    """Translates the notation of the shared modules."""
     for pattern, meaning in _NOTATION:
         text = pattern.sub(meaning, text)
     return text
 
 
 def run_now(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine of the shared modules to its end, in place: over SQLite nothing in it ever waits."""
+    """Runs a coroutine of the shared modules to its end, in place: with SQLite none of it ever waits."""
     try:
         work.send(None)
     except StopIteration as done:

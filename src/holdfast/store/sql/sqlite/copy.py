@@ -1,4 +1,4 @@
-"""A SQLite file as one half of a move."""
+"""A SQLite file as one end of a move."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from holdfast.store.sql.sqlite.writer import transact
 T = TypeVar("T")
 
 _LISTED = frozenset(table for table, _ in JSON_LIST_COLUMNS)
-_COUNTED = (("id",), ("number",))  # keys that count up
+_COUNTED = (("id",), ("number",))  # keys that are assigned in order
 
 _HELD = """
 SELECT worker, count(*), max(lease_until) FROM runs WHERE worker IS NOT NULL AND lease_until > ?
@@ -54,7 +54,7 @@ UPDATE moved_tables SET after = ?, rows = ?, done = ? WHERE name = ? AND rows = 
 
 
 class SqliteMoveEndpoint:
-    """Connects when it is first asked for something that needs it. Calls come one at a time."""
+    """Connects on first use. Calls are made one at a time."""
 
     def __init__(self, settings: SqliteSettings) -> None:
         self._settings = settings
@@ -64,7 +64,7 @@ class SqliteMoveEndpoint:
         self._conn: Connection | None = None
         self._lock = threading.Lock()
 
-    # Whichever half it is.
+    # For both ends.
 
     async def exists(self) -> bool:
         return self._path.is_file() and self._path.stat().st_size > 0
@@ -118,7 +118,7 @@ class SqliteMoveEndpoint:
     async def stop_claims(self, mark: MoveMark) -> None:
         await self._write(lambda cur: write_barrier.stop_claims(cur, mark))
 
-    async def seal(self, *, fence: bool) -> None:
+    async def block_writes(self, *, fence: bool) -> None:
         def sealed(cur: Cursor) -> None:
             mark = write_barrier.read_mark(cur)
             require_state(mark, "closing", "sealed")
@@ -146,7 +146,7 @@ class SqliteMoveEndpoint:
     # As the target.
 
     async def feed_floor(self) -> int | None:
-        return None  # positions go on behind the last, whatever it is
+        return None  # positions continue after the last one
 
     async def begin(self, mark: MoveMark) -> None:
         def begun(cur: Cursor) -> None:
@@ -185,10 +185,10 @@ class SqliteMoveEndpoint:
 
     async def open_for_work(self, counters: Counters) -> None:
         def opened(cur: Cursor) -> None:
-            # Once: workers there have counted on since.
+            # Only once: workers may have used numbers of the target since.
             require_state(write_barrier.read_mark(cur), "filling")
             write_barrier.forget(cur)
-            # Only runs have a counter here: the key of a deleted one is never given again.
+            # Only runs have a counter here: the key of a deleted run is never used again.
             cur.execute("DELETE FROM sqlite_sequence WHERE name = 'runs'")
             cur.execute(
                 "INSERT INTO sqlite_sequence (name, seq) VALUES ('runs', ?)", (counters.get("runs", 0),)
@@ -205,8 +205,8 @@ class SqliteMoveEndpoint:
     # Rows.
 
     def _with_bytes(self, shape: TableShape, values: Values) -> Values:
-        """A blob's bytes travel with its row, if they lie in the folder beside the file: the store puts them
-        there, and so does a house that was given no other place."""
+        """A blob's bytes are copied with its row if they are in the folder beside the file: that is where
+        this store and an instance without other settings put them."""
         found = dict(zip(shape.columns, values, strict=True))
         here = found["place"] == "elsewhere" and self._blobs.has(found["digest"])
         if found["place"] == "file" or here:
@@ -221,7 +221,7 @@ class SqliteMoveEndpoint:
             if (shape.table, name) in JSON_LIST_COLUMNS:
                 found[name] = msgspec.json.encode(found[name]).decode() if found[name] else "[]"
         if shape.table == "blobs" and found["place"] == "row" and len(found["data"]) > IN_ROW:
-            # The file first: a file without a row is garbage, a row without its file is a loss.
+            # The file first: a file without a row is garbage, a row without its file is data loss.
             self._blobs.put_now(found["digest"], found["data"])
             found |= {"place": "file", "data": None}
         return tuple(found.values())
@@ -271,13 +271,13 @@ def _portable_values(shape: TableShape, values: Values) -> Values:
 
 
 def _batch_size(cur: Cursor, after: Values | None) -> int:
-    """How many of the next blobs are read at once."""
+    """The number of the next blobs that are read at once."""
     sql = "SELECT size FROM blobs WHERE NOT condemned AND number > ? ORDER BY number LIMIT ?"
     return batch_size((size for (size,) in rows(cur, sql, ((after or (-1,))[0], BATCH))), BLOB_BYTES)
 
 
 def _counters(cur: Cursor) -> dict[str, int]:
-    """Runs count in a table of SQLite's own; the others go on behind their last row."""
+    """Runs count in a table of SQLite's own; the others continue after their last row."""
     found = row(cur, "SELECT seq FROM sqlite_sequence WHERE name = 'runs'")
     counters = {"runs": 0 if found is None else int(found[0])}
     counted = {shape.table: shape.key[0] for shape in _shapes(cur).values() if shape.key in _COUNTED}

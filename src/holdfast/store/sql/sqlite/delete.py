@@ -1,4 +1,4 @@
-"""Deletes a run with all that belongs to it."""
+"""Deletes a run with everything that belongs to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connection that SQLite gives the shared modules. Nothing in it waits: see `run_now`."""
+"""The connection that SQLite provides to the shared modules. None of it waits: see `run_now`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SqliteConn:
         return self.cur.execute(statement(text), args).fetchall()
 
     async def row(self, text: str, *args: Any) -> Row | None:
-        # All rows are fetched, so that the statement is finished and a commit may follow.
+        # All rows are fetched, so that the statement is finished and a commit can follow.
         found = self.cur.execute(statement(text), args).fetchall()
         return found[0] if found else None
 
@@ -49,11 +49,11 @@ class SqliteConn:
         self.cur.executemany(statement(text), each)
 
     async def notify(self) -> None:
-        """Other processes see that the file changed."""
+        """Nothing to do: other processes see that the file changed."""
 
     async def insert_run(self, new: NewRun, row: RunRow) -> int | None:
         cur = self.cur
-        if not new.gate:
+        if not new.limit:
             limit = flow_limit(new.flow)
             if cur.execute(_FIXED, (limit, limit)).fetchall():
                 return None
@@ -87,5 +87,5 @@ def _values(new: NewRun, run: RunRow) -> Row:
         run.id, run.tenant, run.flow, run.version, run.code, run.lane, run.priority, run.thread,
         run.instance_key, new.idempotency_key, run.started_by, run.deployment, run.parent_run,
         run.forked_from, run.created_at, run.updated_at, run.ready_at, run.head, run.event_seq,
-        run.status, run.term, run.worker, run.lease_until, run.gate,
+        run.status, run.term, run.worker, run.lease_until, run.limit,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""SQLite's errors in the words of holdfast.errors."""
+"""SQLite's errors as errors of `holdfast.errors`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def translated(error: apsw.Error, path: str, system_errno: int = 0) -> StoreError:
-    """What to raise instead of a driver's error; the caller raises it `from` the original."""
+    """The error to raise instead of a driver's error; the caller raises it `from` the original."""
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return StoreBusyError(
             f"The database {path} is locked by another process.",
-            hint="Try again; if it lasts, look for a process that keeps a transaction open on this file.",
+            hint="Try again; if it persists, look for a process that keeps a transaction open on this file.",
         )
     if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and system_errno in _NO_ROOM):
         return StoreFullError(
-            f"There is no room left for the database {path}; nothing was written.",
-            hint="Free some space on its disk, then go on: nothing acknowledged was lost.",
+            f"The disk is full: nothing was written to the database {path}.",
+            hint="Free some space on its disk, then try again. No acknowledged write was lost.",
         )
     if isinstance(error, apsw.NotADBError):
         return not_a_store(path)
@@ -62,9 +62,9 @@ def _unreachable(error: apsw.Error, path: str) -> StoreError:
     if isinstance(error, apsw.IOError):
         return StoreUnavailableError(
             f"Reading or writing the database {path} failed: {error}.",
-            hint="Check its disk; what was not acknowledged was not written.",
+            hint="Check its disk. What was not acknowledged was not written.",
         )
-    return StoreError(f"The database {path} could not do it: {error}.")
+    return StoreError(f"A statement failed in the database {path}: {error}.")
 
 
 def closed(path: str) -> StoreUnavailableError:
@@ -75,6 +75,6 @@ def closed(path: str) -> StoreUnavailableError:
 
 def not_a_store(path: str) -> NotAStoreError:
     return NotAStoreError(
-        f"{path} is not a Holdfast database; it was left as it is.",
-        hint="Give the path of a new file or of a database that Holdfast made.",
+        f"{path} is not a Holdfast database; it was not changed.",
+        hint="Give the path of a new file or of a database that Holdfast created.",
     )

@@ -21,7 +21,7 @@ _AT = "SELECT digest FROM blobs WHERE place = ? AND condemned = 0"
 
 
 def examine(cur: Cursor, now: int, exists: Callable[[bytes], bool] | None) -> StoreFacts:
-    """`exists`: whether the file of a blob is there; None: nothing that takes long is looked at."""
+    """`exists`: whether the file of a blob exists; None: skips everything that takes long."""
     problems: list[str] = []
     outside: list[bytes] = []
     missing = [digest for (digest,) in rows(cur, _MISSING, (_MANY,))]

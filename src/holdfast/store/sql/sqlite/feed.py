@@ -1,4 +1,4 @@
-"""The feed: which events of which run were written, in the order of their commits."""
+"""The feed: which events of which run were written, in commit order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RETURNING pos"""
 
 def feed(cur: Cursor, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
     found = [(pos, RunId(run), first, last) for pos, run, first, last in rows(cur, _FEED, (after, limit))]
-    # Afterwards: what was trimmed before we read is seen here.
+    # Read after the rows: so a trim between the two statements is noticed.
     floor = row(cur, _FLOOR)
     if floor is not None and after < floor[0]:
         raise feed_trimmed(after, floor[0])
@@ -37,5 +37,5 @@ def trim_feed(cur: Cursor, now: int, before: int, limit: int) -> int:
     floor = found[0]
     cur.execute("UPDATE feed_marks SET trimmed = 1 WHERE pos = ?", (floor,))
     cur.execute("DELETE FROM feed_marks WHERE pos < ?", (floor,))
-    # The last row stays, whatever its age: SQLite gives the next one the number after it.
+    # The last row stays, whatever its age: SQLite numbers the next one after it.
     return len(rows(cur, _TRIM, (floor, limit)))

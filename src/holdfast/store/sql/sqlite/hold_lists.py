@@ -1,6 +1,6 @@
-"""Lists of holds: one stretch of an index for each assignee and status, merged; never a scan of the others.
+"""Lists of holds: one range of an index for each assignee and status, merged; never a scan of the others.
 
-First the places alone, which an index has; then the rows of those that are shown.
+First only the places, which an index contains; then the rows of those that are shown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLACES = {
 }
 _BY_NUMBER = f"SELECT holds.number, {COLUMNS} {statement(FROM)} WHERE holds.number IN ({{marks}})"
 _AT_ONCE = 500
-# One step into the index for each, however many holds they have.
+# One index lookup for each, however many holds they have.
 _TENANTS = """
 WITH RECURSIVE known (tenant) AS (
     SELECT min(tenant) FROM holds
@@ -78,7 +78,7 @@ def count(cur: Cursor, where: HoldFilter, limit: int) -> int:
 
 
 def stretches(cur: Cursor, where: HoldFilter) -> list[tuple[HoldFilter, Range]]:
-    """Indexes are by tenant: what is asked for of all of them is asked for of each."""
+    """Indexes are by tenant: a list of all tenants is read tenant by tenant."""
     each = [where]
     if where.tenant is None and not _is_narrow(where):
         each = [replace(where, tenant=tenant) for (tenant,) in rows(cur, _TENANTS)]
@@ -88,7 +88,7 @@ def stretches(cur: Cursor, where: HoldFilter) -> list[tuple[HoldFilter, Range]]:
 def places(
     where: HoldFilter, order: HoldOrder, after: Sequence[Any] | None, limit: int, of: Range
 ) -> tuple[str, list[Any]]:
-    """The statement for one stretch."""
+    """The statement for one range."""
     place = _PLACES[order]
     source, text, args = _query(where, order, of)
     if after is not None:
@@ -109,7 +109,7 @@ def _query(where: HoldFilter, order: HoldOrder, of: Range) -> tuple[str, str, li
 
 
 def _source(where: HoldFilter, order: HoldOrder, of: Range) -> str:
-    """Where SQLite could choose a worse index: it knows nothing of how many rows there are."""
+    """Names the index where SQLite could choose a worse one: it does not know how many rows there are."""
     assignee, status = of
     if _is_narrow(where):
         return "holds"
@@ -122,29 +122,29 @@ def _source(where: HoldFilter, order: HoldOrder, of: Range) -> str:
     if assignee == SHARED_ASSIGNEE:
         return _SHARES if open_ else "holds INDEXED BY holds_shared_by_age"
     if status is HoldStatus.pending:
-        # By age they are sorted: what one assignee has open is not that much.
+        # Sorted by age afterwards: one assignee has few open holds.
         return f"holds INDEXED BY {'holds_of_assignee' if open_ else 'holds_by_age'}"
     return "holds INDEXED BY holds_asked_of"
 
 
 def _once(source: str) -> str:
-    """The same hold may be found in two ways."""
+    """Removes holds that were found in two ways."""
     return "DISTINCT " if source is _SHARES else ""
 
 
 def _is_open(where: HoldFilter, status: HoldStatus) -> bool:
-    """What indexes of open holds have."""
+    """Whether indexes of open holds contain them."""
     return status is HoldStatus.pending and where.live
 
 
 def _is_narrow(where: HoldFilter) -> bool:
-    """Asked for by name: what is found through an id, a run or a note is few."""
+    """Whether the list is asked for by an id, a run or a note: then few holds are found."""
     return bool(where.ids or where.run or where.noted)
 
 
 def _stretch(where: HoldFilter, of: Range) -> list[Condition]:
-    """The columns that an index begins with. A plus keeps SQLite from using them where there is a better way
-    in; the status stands in the text, as partial indexes have it."""
+    """The columns that an index begins with. A plus keeps SQLite from using them if there is a better index;
+    the status is in the text, because partial indexes name it."""
     plus = "+" if _is_narrow(where) else ""
     assignee, status = of
     conditions: list[Condition] = [(f"{plus}holds.status = '{status}'", ())]
@@ -164,8 +164,8 @@ def _stretch(where: HoldFilter, of: Range) -> list[Condition]:
 
 
 def _shared(where: HoldFilter, status: HoldStatus) -> Condition:
-    """Of what is open there are rows for each; of what is over, those that waited for several are looked
-    through."""
+    """Open holds have a row for each assignee that shares them; ended ones with several assignees are
+    filtered."""
     texts = [f"{kind}:{value}" for kind, value in where.assignees or ()]
     if not _is_open(where, status) or _is_narrow(where) or where.resolved_by:
         return _SHARED.format(marks=_marks(texts)), texts * 2
@@ -196,7 +196,7 @@ def _spans(where: HoldFilter) -> list[Condition]:
 
 
 def _of_others(where: HoldFilter) -> list[Condition]:
-    """What stands in the run, in notes, in the tags and in the text."""
+    """Conditions on the run, on notes, on tags and on the text."""
     conditions: list[Condition] = []
     for name, column in _RUN_COLUMNS.items():
         if values := getattr(where, name):

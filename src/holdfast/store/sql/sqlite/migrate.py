@@ -1,4 +1,4 @@
-"""Makes a file ours, and brings it to the newest schema; leaves files that are not ours untouched."""
+"""Creates a file or migrates it to the newest schema; does not touch files of other programs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def prepare(settings: SqliteSettings) -> None:
     known = migrations()
     try:
         _refuse_foreign(settings.path)
-        # Both: a process may have died between creating the tables and switching WAL on.
+        # Both conditions: a process may have died between creating the tables and switching WAL on.
         if _schema_number(settings.path) != known[-1].number or not _is_wal(settings.path):
             _migrate(settings, known)
     except apsw.Error as error:
@@ -54,13 +54,12 @@ def prepare(settings: SqliteSettings) -> None:
 
 
 def _refuse_foreign(path: str) -> None:
-    """By the file's first bytes alone: even opening a foreign database could change it.
-
-    Our own header is there from the first commit on, because creation happens before WAL is switched on.
+    """Checks the file's first bytes only: even opening a foreign database could change it. Our own header is
+    there from the first commit on, because the file is created before WAL is switched on.
     """
     file = Path(path)
     if not file.is_file() or file.with_name(file.name + "-journal").exists():
-        return  # new, or a creation that died and that SQLite will roll back
+        return  # new, or an interrupted creation that SQLite will roll back
     with file.open("rb") as opened:
         header = opened.read(100)
     ours = APPLICATION_ID.to_bytes(4, "big") == header[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]
@@ -69,17 +68,18 @@ def _refuse_foreign(path: str) -> None:
 
 
 def _schema_number(path: str) -> int:
-    """The number of the newest migration in the file; 0 for a new one. Refuses what is newer than we are."""
+    """The number of the newest migration in the file; 0 for a new one. Refuses a newer file than this version
+    knows."""
     file = Path(path)
     if not file.is_file() or file.stat().st_size == 0:
         return 0
-    # A read-only connection does not fold the WAL into the file when it closes.
+    # Read-only: such a connection does not fold the WAL into the file when it closes.
     conn = open_file(path, apsw.SQLITE_OPEN_READONLY)
     try:
         conn.set_busy_timeout(1000)
         number = _user_version(conn)
     except (apsw.ReadOnlyError, apsw.CantOpenError):
-        return 0  # a creation that died: SQLite rolls it back when the file is opened for writing
+        return 0  # an interrupted creation: SQLite rolls it back when the file is opened for writing
     finally:
         conn.close()
     _refuse_newer(path, number)
@@ -91,7 +91,7 @@ def _refuse_newer(path: str, number: int) -> None:
     if number > newest:
         raise SchemaTooNewError(
             f"{path} has schema {number}, this version of Holdfast knows schemas up to {newest}.",
-            hint="Update Holdfast here; the file was left as it is.",
+            hint="Update Holdfast here. The file was not changed.",
         )
 
 
@@ -114,7 +114,7 @@ def _migrate(settings: SqliteSettings, known: list[SqliteMigration]) -> None:
 
 
 def _apply(conn: Connection, path: str, known: list[SqliteMigration]) -> None:
-    # Read again under the lock: another process may have been faster, or newer.
+    # Read again under the lock: another process may have migrated the file meanwhile, or be newer.
     present = _user_version(conn)
     _refuse_newer(path, present)
     if present == 0 and conn.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall():

@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 
 class SqliteReaders:
-    """As many connections as threads read at once. In a WAL database they never wait for writers."""
+    """One connection for each thread that reads at the same time. In a WAL database they never wait for
+    writers."""
 
     def __init__(self, settings: SqliteSettings) -> None:
         self._settings = settings
@@ -35,7 +36,7 @@ class SqliteReaders:
             raise translated(error, self._settings.path) from error
 
     def read_together(self, query: Callable[[Cursor], T]) -> T:
-        """Several statements that see one and the same moment."""
+        """Several statements that see the same moment."""
 
         def whole(cur: Cursor) -> T:
             cur.execute("BEGIN")
@@ -52,7 +53,7 @@ class SqliteReaders:
             self._idle.pop().connection.close()
 
     def abandon(self) -> None:
-        """In a forked child: the connections stay open, they belong to the parent."""
+        """In a forked child: the connections stay open, because they belong to the parent."""
         self._closed = True
 
     def _take(self) -> Cursor:

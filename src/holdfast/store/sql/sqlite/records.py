@@ -16,8 +16,8 @@ ANNOUNCE = "INSERT INTO feed (run_key, first, last) VALUES (?, ?, ?)"
 
 
 def append(cur: Cursor, key: int, records: Sequence[Record], last: int) -> int:
-    """Writes journal rows and their row in the feed. Events are numbered after `last`; answers the new
-    last one."""
+    """Writes journal rows and their row in the feed. Events are numbered after `last`; returns the new last
+    number."""
     base = key << 32
     first = number = last + 1
     values: list[Row] = []

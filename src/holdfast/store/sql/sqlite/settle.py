@@ -1,4 +1,4 @@
-"""The hot path: a range of records appended to its run, fenced by the lease's term (D-6, D-8)."""
+"""The hot path: records appended to their run, fenced by the lease's term (D-6, D-8)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXISTING = "SELECT term, digest, event_from FROM journal WHERE key BETWEEN ? AN
 
 
 def settle(cur: Cursor, now: int, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
-    """Each run's range or its refusal; a refused run leaves the others alone."""
+    """Each run's records or its refusal; a refused run does not affect the others."""
     answers = [_settle_run(cur, now, batch) for batch in batches]
     crashpoint("inside_settle")
     return answers
@@ -82,14 +82,15 @@ def park(cur: Cursor, now: int, lease: Lease, how: Park) -> bool:
 
 
 def _parked(cur: Cursor, now: int, batch: RunBatch, worker: str | None) -> bool:
-    """Of a range settled before: the run may have been parked with it."""
+    """For records that were settled before: the run may have been parked with them."""
     if batch.park is None:
         return False
     return worker is None or park(cur, now, batch.lease, batch.park)
 
 
 def _already_there(cur: Cursor, key: int, records: list[Record], head: int) -> tuple[int, int] | None:
-    """How many of the range were written before, and the number of its first event; None if they differ."""
+    """The number of records that were written before and the number of their first event; None if they
+    differ."""
     first, last = records[0].seq, min(records[-1].seq, head)
     base = key << 32
     existing = rows(cur, _EXISTING, (base | first, base | last))

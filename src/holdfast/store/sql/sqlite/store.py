@@ -1,4 +1,4 @@
-"""The SQLite store: which connection does what. How each thing is done stands in the modules it calls."""
+"""The SQLite store: which connection does what. The modules it calls do the work."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ IN_ROW = 1 << 20  # blobs up to this size live in the database (D-37)
 
 
 class SqliteStore(SqlStore):
-    """Writes go through one connection, heartbeats through another, reads through a few of their own."""
+    """Writes use one connection, heartbeats another, reads a few others."""
 
     capabilities = Capability.durable | Capability.shared | Capability.inline
 
@@ -92,7 +92,7 @@ class SqliteStore(SqlStore):
         self._closed = True
         self._readers.close()
         await asyncio.to_thread(self._close_writers)
-        self._changes.tell()
+        self._changes.notify()
 
     def _close_writers(self) -> None:
         self._writer.close()
@@ -101,14 +101,14 @@ class SqliteStore(SqlStore):
         _open_stores.discard(self)
 
     def _abandon(self) -> None:
-        """In a forked child. SQLite's locks stay with the parent: the child must open a store of its own."""
+        """In a forked child. SQLite's locks stay with the parent, so the child must open its own store."""
         self._closed = True
         self._beating = threading.Lock()
         self._readers.abandon()
         self._writer.abandon()
 
     def _woken(self) -> None:
-        self._changes.tell()
+        self._changes.notify()
 
     async def _read(self, query: Query[T], *, together: bool = False, slow: bool = False) -> T:
         read = self._readers.read_together if together else self._readers.read
@@ -119,8 +119,8 @@ class SqliteStore(SqlStore):
         return await asyncio.to_thread(read, run) if slow else read(run)
 
     async def _peek(self, query: Query[T]) -> T:
-        """The writing connection still has rows that were just written in its cache, while a reader begins
-        each look with nothing."""
+        """The writing connection still has rows that were just written in its cache, while a reader starts
+        with an empty one."""
 
         def run(cur: Cursor) -> T:
             return run_now(query(SqliteConn(cur)))
@@ -154,7 +154,7 @@ class SqliteStore(SqlStore):
         self._changes.mark_checked()
         if want.run is None and not self._readers.read(partial(claim.any_ready, now=self._now(), want=want)):
             return []
-        # A lease keeps live processes apart, and a power cut leaves none: it need not reach the disk at once.
+        # A lease only concerns live processes, and a power cut leaves none: it need not be flushed to disk.
         taken = await self._writer.write(partial(claim.claim, want=want), flushed=False)
         self._lined = self._lined or taken.kept_out
         self._opens_at = taken.opens_at
@@ -164,7 +164,7 @@ class SqliteStore(SqlStore):
         return await asyncio.to_thread(self.extend_now, leases, ttl)
 
     def extend_now(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
-        """`extend` for a heartbeat thread: on a connection of its own, waiting for locks in this thread."""
+        """`extend` for a heartbeat thread: on a separate connection, waiting for locks in this thread."""
         if self._closed:
             raise closed(self._settings.path)
         with self._beating:
@@ -188,7 +188,7 @@ class SqliteStore(SqlStore):
         work = partial(park, lease=lease, how=Park(status, inbox_seen, ready_at))
         return await self._writer.write(work, wakes=ready_at is not None or self._lined)
 
-    async def rest(self, lease: Lease, *, status: RunStatus) -> bool:
+    async def set_idle(self, lease: Lease, *, status: RunStatus) -> bool:
         return await self._writer.write(partial(claim.set_idle, lease=lease, status=status))
 
     async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
@@ -215,7 +215,7 @@ class SqliteStore(SqlStore):
     async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
         return self._readers.read_together(partial(feed.feed, after=after, limit=limit))
 
-    async def free_room(self) -> None:
+    async def free_space(self) -> None:
         """Free pages are used again without a vacuum."""
 
     async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
@@ -260,7 +260,7 @@ class SqliteStore(SqlStore):
             await self._write(partial(blobs.put, digest=digest, size=size, place=place, data=data))
             return
         stored = False
-        # The collector may take the file between the two steps; then it is written again.
+        # The collector may delete the file between the two steps; then it is written again.
         while not stored:
             await self._objects.put(digest, data)
             stored = await self._write(partial(self._name_file, digest=digest, size=size))
@@ -282,8 +282,8 @@ class SqliteStore(SqlStore):
         await self._write(partial(self._drop, digests=digests))
 
     async def _drop(self, conn: Conn, now: int, digests: Sequence[bytes]) -> None:
-        """Files are deleted first, inside the transaction: the row cannot be revived meanwhile, and a crash
-        in between leaves a condemned row without a file, which the next sweep drops."""
+        """Files are deleted first, inside the transaction: so the row cannot be revived meanwhile, and a
+        crash in between leaves a condemned row without a file, which the next sweep drops."""
         free = await conn.rows(_CONDEMNED, list(digests))
         for digest, place in free:
             if place == "file":
@@ -299,7 +299,7 @@ class SqliteStore(SqlStore):
 
 
 async def _create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool]:
-    made = None if new.gate else await runs.create(conn, now, new)
+    made = None if new.limit else await runs.create(conn, now, new)
     return await runs.create_limited(conn, now, new, now) if made is None else made
 
 
@@ -315,7 +315,7 @@ def _data_version(cur: Cursor) -> int:
 
 
 _open_stores: WeakSet[SqliteStore] = WeakSet()
-_inherited: list[SqliteStore] = []  # never finalised: closing a connection would touch the parent's files
+_inherited: list[SqliteStore] = []  # never finalised: closing a connection would change the parent's files
 
 
 def _after_fork() -> None:

@@ -1,4 +1,4 @@
-"""Waking up: at once after a write of this process, by polling after one of another (D-11)."""
+"""Waking workers: at once after a write of this process, by polling after one of another (D-11)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLL_EVERY = 0.05  # seconds
 
 
 class SqliteChangeSignal:
-    """`version` is SQLite's data_version as the writing connection sees it: it moves when others commit."""
+    """`version` is SQLite's data_version on the writing connection: it changes when others commit."""
 
     def __init__(self, version: Callable[[], int | None]) -> None:
         self._version = version
@@ -24,8 +24,8 @@ class SqliteChangeSignal:
         self._waiters: set[asyncio.Future[None]] = set()
         self._seen: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
 
-    def tell(self) -> None:
-        """Something changed that could concern a worker. From any thread."""
+    def notify(self) -> None:
+        """Something changed that could concern a worker. May be called from any thread."""
         with self._lock:
             self._generation += 1
             waiters, self._waiters = self._waiters, set()
@@ -34,13 +34,13 @@ class SqliteChangeSignal:
                 waiter.get_loop().call_soon_threadsafe(_wake, waiter)
 
     def mark_checked(self) -> None:
-        """This task is about to look for work: what comes from now on is new to it."""
+        """This task is about to look for work: only later changes are new to it."""
         task = asyncio.current_task()
         if task is not None:
             self._seen[task] = self._generation
 
     async def wait(self, timeout: float) -> bool:
-        """True as soon as something changed since this task last looked."""
+        """True as soon as something has changed since this task last looked."""
         task = asyncio.current_task()
         seen = self._generation if task is None else self._seen.get(task, self._generation)
         deadline = time.monotonic() + timeout
@@ -68,7 +68,7 @@ class SqliteChangeSignal:
         version = self._version()
         if version is not None and version != self._last:
             self._last = version
-            self.tell()
+            self.notify()
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

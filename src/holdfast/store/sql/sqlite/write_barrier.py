@@ -1,4 +1,4 @@
-"""What keeps writers away from a file that moves: triggers, which cost nothing while there are none."""
+"""Keeps writers away from a file that is being moved: triggers, which cost nothing while there are none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS moved_tables (
 ) STRICT, WITHOUT ROWID"""
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 _UNGUARDED = frozenset(NOT_COPIED) - {"workers", "hold_shares"}
-# No run gets a worker. Who has nothing to claim hears of it when it next says that it is there.
+# No worker can claim a run. A worker without work gets the error when it renews its registration.
 _CLAIMS = """
 CREATE TRIGGER moved_claims BEFORE UPDATE OF worker ON runs
 WHEN NEW.worker IS NOT NULL AND (OLD.worker IS NULL OR OLD.term <> NEW.term)
@@ -37,7 +37,7 @@ BEGIN SELECT RAISE(ABORT, {said}); END"""
 _GUARD = """
 CREATE TRIGGER moved_{verb}_{table} BEFORE {verb} ON {table} {when}
 BEGIN SELECT RAISE(ABORT, {said}); END"""
-# A run that is taken away from its worker is no death of it: the move took it.
+# A run that is taken away from its worker by a move does not count as a death.
 _FENCE = """
 UPDATE runs SET term = term + 1, worker = NULL, lease_until = NULL, ready_at = :now, updated_at = :now,
                 status = iif(status IN ('pending', 'waiting', 'pending_input'), status, 'resumable')
@@ -83,7 +83,7 @@ def fence(cur: Cursor, now: int) -> None:
 
 
 def guard(cur: Cursor, state: MovePhase, peer: str) -> None:
-    """Every table refuses every change; a target those of others."""
+    """Every table refuses every change; on a target, those of other processes."""
     unguard(cur)
     when = "WHEN NOT (SELECT busy FROM moved)" if state == "filling" else ""
     for table in tables(cur):
@@ -105,7 +105,7 @@ def forget(cur: Cursor) -> None:
 
 
 def clear(cur: Cursor) -> None:
-    """Every row goes, of the audit too: it is a copy, and was never at work."""
+    """Deletes every row, of the audit too: it is a copy that was never in use."""
     require_state(read_mark(cur), "filling")
     unguard(cur)
     own = rows(cur, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'audit'")

@@ -1,6 +1,7 @@
-"""The one way to write: at once in the caller's thread when there is no other write, else through one thread.
+"""The only way to write: at once in the caller's thread if there is no other write, else through one thread.
 
-The thread takes everything that queued meanwhile into one transaction, so that many writers share one flush.
+The thread puts everything that was queued meanwhile into one transaction, so that many writers share one
+flush.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ T = TypeVar("T")
 
 Work = Callable[[Cursor, int], T]
 """Writes inside an open transaction; the second argument is the store's time. May be called again after a
-rollback, so it keeps nothing of its own between calls."""
+rollback, so it keeps no state between calls."""
 
 
 class WriterBusy:
-    """The answer of `try_now` while there is another write."""
+    """What `try_now` returns while there is another write."""
 
 
 BUSY: Final = WriterBusy()
@@ -74,17 +75,17 @@ class SqliteWriter:
         self._conn = connect(settings)
         self._conn.set_busy_timeout(0)
         self._cur = self._conn.cursor()
-        self._in_use = threading.Lock()  # its holder has the connection
+        self._in_use = threading.Lock()  # its owner has the connection
         self._gate = threading.Lock()  # guards the start of the thread and the end of the queue
         self._queue: SimpleQueue[WriteJob | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._arriving: deque[None] = deque()  # its ends may be used from several threads
+        self._arriving: deque[None] = deque()  # may be used from several threads
         self._closed = False
 
     async def write(self, work: Work[T], *, wakes: bool = False, flushed: bool = True) -> T:
-        """One transaction: inline when nothing else is going on, else grouped by the thread. Not `flushed`: a
-        power cut may take it, though never without everything that was written after it."""
-        # One turn of the loop lets calls made together (a gather of many creates) be seen together.
+        """One transaction: inline if there is no other write, else grouped by the thread. Not `flushed`: a
+        power cut may lose it, but never without everything that was written after it."""
+        # One turn of the loop, so that calls made together (a gather of many creates) are grouped.
         self._arriving.append(None)
         try:
             await asyncio.sleep(0)
@@ -97,7 +98,7 @@ class SqliteWriter:
         return await self.submit(work, wakes=wakes)
 
     def try_now(self, work: Work[T], *, wakes: bool = False, flushed: bool = True) -> T | WriterBusy:
-        """The same at once in this thread; BUSY, and nothing written, where that would mean to wait."""
+        """The same at once in this thread. Returns BUSY, with nothing written, if it would have to wait."""
         if self._closed:
             raise closed(self._settings.path)
         if not self._queue.empty() or not self._in_use.acquire(False):
@@ -135,13 +136,13 @@ class SqliteWriter:
         return await job.future
 
     def read_if_idle(self, query: Callable[[Cursor], T]) -> T | None:
-        """A look through the writing connection; None while it is in use."""
+        """Reads through the writing connection; None while it is in use."""
         if self._closed or not self._in_use.acquire(False):
             return None
         try:
             return query(self._cur)
         except apsw.Error:
-            return None  # the next call that needs an answer will say what is wrong
+            return None  # the next call that needs an answer reports the error
         finally:
             self._in_use.release()
 
@@ -159,7 +160,8 @@ class SqliteWriter:
             self._conn.close()
 
     def abandon(self) -> None:
-        """In a forked child: the connection is the parent's, and a thread of it may have held the locks."""
+        """In a forked child: the connection belongs to the parent, and one of the parent's threads may hold
+        the locks."""
         self._closed = True
         self._gate = threading.Lock()
         self._in_use = threading.Lock()
@@ -183,7 +185,7 @@ class SqliteWriter:
                 self._deliver(jobs)
 
     def _take(self) -> tuple[list[WriteJob], bool]:
-        """Everything that is queued, waiting for the first; False once the store closes."""
+        """Everything that is queued, waiting for the first job; False once the store closes."""
         jobs: list[WriteJob] = []
         job = self._queue.get()
         while job is not None:
@@ -195,7 +197,7 @@ class SqliteWriter:
         return jobs, False
 
     def _together(self, jobs: list[WriteJob]) -> None:
-        """All in one transaction; where one of them fails by itself, each in its own."""
+        """All jobs in one transaction; if one of them fails, each in its own."""
         try:
             results = transact(self._cur, lambda cur, now: [job.work(cur, now) for job in jobs], self._now)
         except (apsw.BusyError, apsw.FullError, apsw.IOError) as error:
@@ -220,7 +222,7 @@ class SqliteWriter:
         for job in jobs:
             by_loop.setdefault(job.loop, []).append(job)
         for loop, of_loop in by_loop.items():
-            with contextlib.suppress(RuntimeError):  # that loop is closed: no caller waits for the answer
+            with contextlib.suppress(RuntimeError):  # that loop is closed: no caller waits for the result
                 loop.call_soon_threadsafe(_resolve, of_loop)
 
 

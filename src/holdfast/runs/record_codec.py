@@ -59,7 +59,7 @@ def is_as_written(record: Record) -> bool:
 
 
 class RecordCodec:
-    """Seals and opens bodies with one registry of types."""
+    """Encodes and decodes record bodies with one registry of types."""
 
     def __init__(self, registry: TypeRegistry, secrets: Paths = ()) -> None:
         self.registry = registry
@@ -67,13 +67,13 @@ class RecordCodec:
         self.secrets = secrets
         # Values that left a record for the blob store: the driver notes where they lie, for snapshots.
         self.spilled: list[tuple[str, str, str, Any, BlobRef]] = []
-        # What `prepare` packed, for the record that is sealed next: (operand, packed, blobs).
+        # What `prepare` packed, for the record that is encoded next: (operand, packed, blobs).
         self.ready: dict[tuple[int, bool], tuple[Any, Any, list[Blob]]] = {}
         # The last list of operations, if `prepare` found nothing to pack in it.
         self.plain: list[Op] | None = None
 
     def prepare(self, ops: list[Op], output: Any, where: str = "the output") -> None:
-        """Pack what a handler returned before the engine counts on it; sealing its record then cannot fail.
+        """Pack what a handler returned before the engine counts on it; encoding its record then cannot fail.
 
         Raises ValueNotStorableError and ValueTooLargeError, naming the place.
         """
@@ -113,7 +113,7 @@ class RecordCodec:
         self.ready[id(operand), may_leave] = (operand, packed, blobs)
         return size
 
-    def seal(self, record: Record, body: Any, term: int) -> list[Blob]:
+    def encode(self, record: Record, body: Any, term: int) -> list[Blob]:
         """Fill in payload, digest, term and event count. Answers the blobs to put before the record."""
         if self.secrets:
             register_secrets(body_parts(body), self.secrets)
@@ -137,7 +137,7 @@ class RecordCodec:
         return blobs
 
     def clear(self) -> None:
-        """What was prepared is sealed."""
+        """Discard what `prepare` kept: the record is encoded."""
         self.plain = None
         if self.ready:
             self.ready.clear()
@@ -211,7 +211,7 @@ class RecordCodec:
         blobs += spilled
         return value
 
-    def open(self, record: Record) -> Any:
+    def decode(self, record: Record) -> Any:
         """The body of a stored record. Raises CheckpointCorruptError where it does not match its digest,
         SchemaTooNewError where it is of a kind that there is not (D-1)."""
         if not is_as_written(record):

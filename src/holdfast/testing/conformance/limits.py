@@ -31,10 +31,10 @@ def declared(concurrency: int | None = None, rate: int | None = None, name: str 
     return LimitRow(name=name, concurrency=concurrency, rate=rate, per=MINUTE if rate else 0)
 
 
-async def queued_run(kit: StoreKit, *gates: LimitRow, key: str | None = None, **given: Any) -> RunRow:
+async def queued_run(kit: StoreKit, *limits: LimitRow, key: str | None = None, **given: Any) -> RunRow:
     """A run that waits for the flow's limit, or for that of its key."""
-    gate = FLOW if key is None else key_limit("refund", key)
-    return await kit.created(gate=gate, gates=list(gates), **given)
+    limit = FLOW if key is None else key_limit("refund", key)
+    return await kit.created(limit=limit, limits=list(limits), **given)
 
 
 async def claim(store: Store, limit: int = 9, worker: str = "w") -> list[Claim]:
@@ -63,7 +63,7 @@ class LimitSuite:
         rows = [await queued_run(kit, declared(2)) for _ in range(4)]
         first = await claim(kit.store)
         assert [taken.run.id for taken in first] == [row.id for row in rows[:2]]
-        assert first[0].run.gate == FLOW
+        assert first[0].run.limit == FLOW
         assert await ids(kit.store) == []
         await ended(kit, first[0].lease)
         assert await ids(kit.store) == [rows[2].id]
@@ -88,7 +88,7 @@ class LimitSuite:
 
     async def test_run_created_twice_has_one_place(self, kit: StoreKit) -> None:
         until = kit.clock.now() + TTL
-        new = kit.new_run(gate=FLOW, gates=[declared(2, 2)], claimed_by="w", lease_until=until)
+        new = kit.new_run(limit=FLOW, limits=[declared(2, 2)], claimed_by="w", lease_until=until)
         assert (await kit.store.create(new))[1]
         again, fresh = await kit.store.create(new)
         assert (again.status, fresh) == (RunStatus.running, False)
@@ -96,18 +96,18 @@ class LimitSuite:
         assert row.status is RunStatus.running
 
     async def test_each_key_has_a_gate_of_its_own_inside_the_flows(self, kit: StoreKit) -> None:
-        gates = (declared(3), declared(1, name=f"{FLOW}/*"))
-        a, _, b, c, d = [await queued_run(kit, *gates, key=key) for key in "aabcd"]
+        limits = (declared(3), declared(1, name=f"{FLOW}/*"))
+        a, _, b, c, d = [await queued_run(kit, *limits, key=key) for key in "aabcd"]
         assert await ids(kit.store) == [a.id, b.id, c.id]
         assert d.id not in await ids(kit.store)
-        assert (await kit.store.gates(prefix=FLOW))[0][1:] == (3, 2)
+        assert (await kit.store.limits(prefix=FLOW))[0][1:] == (3, 2)
 
     async def test_key_with_a_gate_of_its_own_obeys_that(self, kit: StoreKit) -> None:
         await kit.store.put_limit(LimitRow(name=key_limit("refund", "big"), concurrency=3, fixed=True))
         each = declared(1, name=f"{FLOW}/*")
         for key in ("big",) * 4 + ("small",) * 2:
             await queued_run(kit, declared(), each, key=key)
-        taken = Counter(one.run.gate for one in await claim(kit.store))
+        taken = Counter(one.run.limit for one in await claim(kit.store))
         assert taken == {f"{FLOW}/big": 3, f"{FLOW}/small": 1}
 
     async def test_keys_are_distinguished_whatever_they_contain(self, kit: StoreKit) -> None:
@@ -129,7 +129,7 @@ class LimitSuite:
         kit.clock.advance(seconds=61)
         await kit.store.reclaim(limit=9, max_recoveries=9)
         assert len(await ids(kit.store)) == 1
-        assert second.gate == FLOW
+        assert second.limit == FLOW
 
     async def test_parked_run_gives_its_place_back_and_stands_in_line_again(self, kit: StoreKit) -> None:
         first, second = [await queued_run(kit, declared(1)) for _ in range(2)]
@@ -148,7 +148,7 @@ class LimitSuite:
         await claim(kit.store, 1)
         other = await kit.created(flow="other")
         another = await kit.created(
-            flow="third", gate=flow_limit("third"), gates=[declared(5, name="flow:third")]
+            flow="third", limit=flow_limit("third"), limits=[declared(5, name="flow:third")]
         )
         assert sorted(await ids(kit.store)) == sorted([other.id, another.id])
 
@@ -179,7 +179,7 @@ class LimitSuite:
         assert await ids(kit.store) == [second.id]
         # A running run is checked too, and keeps its place.
         assert await kit.store.send(first.id, "cancel", b"{}")
-        assert (await kit.row(first.id)).gate == FLOW
+        assert (await kit.row(first.id)).limit == FLOW
 
     async def test_limit_is_kept_when_claimers_race(self, kit: StoreKit) -> None:
         each = declared(1, name=f"{FLOW}/*")
@@ -191,13 +191,13 @@ class LimitSuite:
 
         def count(taken: list[Claim], by: int) -> None:
             with lock:
-                for name in [name for one in taken for name in (FLOW, one.run.gate)]:
+                for name in [name for one in taken for name in (FLOW, one.run.limit)]:
                     inside[name] += by
                     most[name] = max(most[name], inside[name])
 
         async def contend(store: Store, number: int) -> int:
             done = 0
-            while (await store.gates(prefix=FLOW))[0][2]:
+            while (await store.limits(prefix=FLOW))[0][2]:
                 taken = await claim(store, 2, f"w{number}")
                 count(taken, 1)
                 await asyncio.sleep(0.002)
@@ -219,7 +219,7 @@ class LimitSuite:
             if number < 3:
                 return len(await named(store, rows[number].id))
             until = kit.clock.now() + TTL
-            new = kit.new_run(gate=FLOW, gates=[declared(2)], claimed_by="w", lease_until=until)
+            new = kit.new_run(limit=FLOW, limits=[declared(2)], claimed_by="w", lease_until=until)
             row, _ = await store.create(new)
             return int(row.worker is not None)
 
@@ -274,8 +274,8 @@ class RateSuite:
         assert await ids(kit.store) == []
 
     async def test_each_key_has_a_rate_of_its_own(self, kit: StoreKit) -> None:
-        gates = (declared(rate=3), declared(rate=1, name=f"{FLOW}/*"))
-        a, _, b, *_ = [await queued_run(kit, *gates, key=key) for key in "aabcd"]
+        limits = (declared(rate=3), declared(rate=1, name=f"{FLOW}/*"))
+        a, _, b, *_ = [await queued_run(kit, *limits, key=key) for key in "aabcd"]
         assert (await ids(kit.store, 2))[:2] == [a.id, b.id]
         assert len(await ids(kit.store)) == 1
         assert await ids(kit.store) == []
@@ -303,9 +303,9 @@ class RateSuite:
         assert sum(await kit.race(4, contend)) == 5
 
     async def test_waiting_ends_when_the_rate_lets_the_next_one_start(self, kit: StoreKit) -> None:
-        gate = LimitRow(name=FLOW, rate=1, per=300_000)
+        limit = LimitRow(name=FLOW, rate=1, per=300_000)
         for _ in range(2):
-            await queued_run(kit, gate)
+            await queued_run(kit, limit)
         assert len(await ids(kit.store)) == 1
         assert await ids(kit.store) == []
         loop = asyncio.get_running_loop()
@@ -326,11 +326,11 @@ class LimitChangeSuite:
         fixed = await kit.store.put_limit(LimitRow(name=FLOW, concurrency=1, fixed=True))
         assert fixed.updated_at == kit.clock.now()
         await queued_run(kit, declared(4))
-        assert [gate for gate, _, _ in await kit.store.gates()] == [fixed]
+        assert [limit for limit, _, _ in await kit.store.limits()] == [fixed]
         assert len(await ids(kit.store)) == 1
         assert await kit.store.drop_limit(FLOW)
         assert not await kit.store.drop_limit(FLOW)
-        assert (await kit.store.gates())[0][0].concurrency == 4
+        assert (await kit.store.limits())[0][0].concurrency == 4
         assert len(await ids(kit.store)) == 3
         assert await kit.store.drop_limit(FLOW, fixed=False)
         assert len(await ids(kit.store)) == 6
@@ -374,11 +374,11 @@ class LimitChangeSuite:
         other = await kit.created(flow="other")
         ready = (await kit.created(flow="refund2")).id
         await kit.store.put_limit(LimitRow(name=FLOW, concurrency=2, fixed=True))
-        assert (await kit.row(waiting[0].id)).gate == FLOW
-        assert (await kit.row(other.id)).gate == ""
+        assert (await kit.row(waiting[0].id)).limit == FLOW
+        assert (await kit.row(other.id)).limit == ""
         until = kit.clock.now() + TTL
         new = await kit.created(claimed_by="w", lease_until=until)
-        assert (new.gate, new.worker) == (FLOW, "w")
+        assert (new.limit, new.worker) == (FLOW, "w")
         assert sorted(await ids(kit.store)) == sorted([waiting[0].id, other.id, ready])
         late = await kit.created(claimed_by="w", lease_until=until)
         assert (late.status, late.worker) == (RunStatus.pending, None)
@@ -386,18 +386,18 @@ class LimitChangeSuite:
         assert (again.id, fresh) == (late.id, False)
 
     async def test_gates_are_listed_with_what_goes_on_at_them(self, kit: StoreKit) -> None:
-        gates = (declared(2), declared(1, 5, name=f"{FLOW}/*"))
+        limits = (declared(2), declared(1, 5, name=f"{FLOW}/*"))
         for key in "aab":
-            await queued_run(kit, *gates, key=key)
-        await kit.created(gate="flow:other", gates=[declared(7, name="flow:other")], flow="other")
+            await queued_run(kit, *limits, key=key)
+        await kit.created(limit="flow:other", limits=[declared(7, name="flow:other")], flow="other")
         await claim(kit.store, 1)
-        found = await kit.store.gates()
-        seen = {gate.name: (gate.concurrency, inside, ready) for gate, inside, ready in found}
+        found = await kit.store.limits()
+        seen = {limit.name: (limit.concurrency, inside, ready) for limit, inside, ready in found}
         assert len(seen) == 5
         assert seen["flow:other"][0] == 7
         inside = seen["flow:other"][1]
         assert seen[FLOW] == (2, 1 - inside, 2 + inside)
         assert seen[f"{FLOW}/*"][0] == seen[f"{FLOW}/a"][0] == 1
         assert sum(seen[f"{FLOW}/{key}"][2] for key in "ab") == 2 + inside
-        page = await kit.store.gates(prefix=f"{FLOW}/", after=f"{FLOW}/*", limit=1)
-        assert [(gate.name, gate.rate, gate.updated_at) for gate, _, _ in page] == [(f"{FLOW}/a", 5, 0)]
+        page = await kit.store.limits(prefix=f"{FLOW}/", after=f"{FLOW}/*", limit=1)
+        assert [(limit.name, limit.rate, limit.updated_at) for limit, _, _ in page] == [(f"{FLOW}/a", 5, 0)]

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Holdfast, RunSettings, Worker
 from holdfast.errors import SettingsError
-from holdfast.runs.worker.health_server import Health, parse_address
+from holdfast.runs.worker.health_server import Health, _protocol, parse_address
 from tests.fleet.workers import Crew, ended, fetch, settings, until
 from tests.services import absent
 from tests.services.pgcluster import Cluster, binaries, free_port
@@ -161,3 +161,39 @@ async def test_what_is_no_question_is_answered_as_that(address: str) -> None:
             writer.close()
             assert answer.partition(b" ")[2][:3] == status
         assert (await fetch(health.port, "/healthz"))[0] == 200
+
+
+async def send_slowly(port: int) -> bytes:
+    """One byte at a time, of a request that has no end; answers what came back when it was cut off."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    said = asyncio.create_task(reader.read())
+    writer.write(b"GET /healthz HTTP/1.1\r\nX: ")
+    while not said.done():
+        writer.write(b"x")
+        await asyncio.wait([said], timeout=0.01)  # its own pace
+    writer.close()
+    return b"" if isinstance(said.exception(), ConnectionError) else said.result()
+
+
+@pytest.mark.covers("PLAIN-LIB-04")
+async def test_client_that_sends_byte_by_byte_is_cut_off_and_others_are_answered_meanwhile() -> None:
+    health = Health("0")
+    health.longest = 0.5
+    await health.listen()
+    try:
+        async with asyncio.timeout(20):
+            slow = [asyncio.create_task(send_slowly(health.port)) for _ in range(20)]
+            assert await fetch(health.port, "/healthz") == (200, '{"alive":true}\n')
+            assert not any(each.done() for each in slow)
+            assert await asyncio.gather(*slow) == [b""] * 20
+            assert await fetch(health.port, "/healthz") == (200, '{"alive":true}\n')
+    finally:
+        await health.close()
+
+
+@pytest.mark.covers("PLAIN-LIB-04")
+async def test_health_port_speaks_http_by_the_protocol_of_uvicorn() -> None:
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    made = _protocol(Health("0")._asgi, 1.0)()
+    assert isinstance(made, HttpToolsProtocol)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 3.0
 """Seconds in which the store must answer for the worker to be ready."""
+LONGEST: Final = 10.0
+"""Seconds that a client has to send its request and take the answer; then its connection is cut. Prometheus
+waits as long for a page."""
 _JSON: Final = "application/json"
 
 
@@ -44,6 +47,7 @@ class Health:
         self.host, self.port = parse_address(address)
         self._server: asyncio.Server | None = None
         self._worker: RunWorker | None = None
+        self.longest = LONGEST
         self.wrong = "it is starting"  # why there is no worker yet
         self.pages: dict[str, HealthPage] = {"/healthz": alive, "/readyz": ready}
 
@@ -63,7 +67,7 @@ class Health:
             return
         try:
             self._server = await asyncio.get_running_loop().create_server(
-                _protocol(self._asgi), self.host, self.port
+                _protocol(self._asgi, self.longest), self.host, self.port
             )
         except OSError as error:
             raise SettingsError(
@@ -141,12 +145,24 @@ def json_response(status: int, value: object) -> HealthResponse:
     return HealthResponse(status, _JSON, msgspec.json.encode(value) + b"\n")
 
 
-def _protocol(app: ASGIApp) -> Callable[[], asyncio.Protocol]:
+def _protocol(app: ASGIApp, longest: float) -> Callable[[], asyncio.Protocol]:
     """Answers one connection. uvicorn without its `Server`, which would take over the signals of the process
     and wake the loop ten times a second. Imported here: most workers have no such server."""
     from uvicorn import Config
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     from uvicorn.server import ServerState
+
+    class TimedProtocol(HttpToolsProtocol):
+        """uvicorn limits only the pause between two requests: one that is sent byte by byte would hold its
+        connection, and a descriptor of the worker, for as long as the client likes."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._cut = self.loop.call_later(longest, transport.abort)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._cut.cancel()
+            super().connection_lost(exc)
 
     config = Config(
         app,
@@ -159,7 +175,7 @@ def _protocol(app: ASGIApp) -> Callable[[], asyncio.Protocol]:
     )
     config.load()
     state = ServerState()
-    return lambda: HttpToolsProtocol(config, state, {})
+    return lambda: TimedProtocol(config, state, {})
 
 
 def parse_address(text: str) -> tuple[str, int]:

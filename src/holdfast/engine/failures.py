@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine import child_scopes, end, holds, retry, settle, unknown_outcomes
+from holdfast.engine import end, holds, retry, settle, subflows, unknown_outcomes
 from holdfast.engine.dataflow import CannotContinueError, give_up_effects
 from holdfast.engine.decision import Decision, node_of, side_of
 from holdfast.engine.messages import HandlerFinished
@@ -147,7 +147,7 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
     forgive(decision.graph, pos, owner, error)
     if collected is not None:
         owner.results[child.index] = collected
-        child_scopes.go_on_with_owner(decision, owner, StepBody([], body.moves, 0))
+        subflows.go_on_with_owner(decision, owner, StepBody([], body.moves, 0))
         return
     child_failed(decision, owner, error)
 

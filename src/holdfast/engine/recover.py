@@ -11,12 +11,13 @@ from __future__ import annotations
 from holdfast.engine import (
     answers,
     breakpoints,
-    child_scopes,
     end,
     failures,
     holds,
+    parallel,
     retry,
     settle,
+    subflows,
     timers,
     unknown_outcomes,
 )
@@ -71,16 +72,16 @@ def _pick_up(decision: Decision, execution: Exec, node: Node) -> None:
 
 def _pick_up_parent(decision: Decision, execution: Exec) -> None:
     if not execution.opened and not execution.results:
-        child_scopes.open_children(decision, execution)
+        subflows.open_children(decision, execution)
     elif execution.items is not None and _is_complete(decision, execution):
-        child_scopes.complete_parent(decision, execution)
+        subflows.complete_parent(decision, execution)
     elif execution.error is not None and not _has_children(decision.pos, execution):
         failures.child_failed(decision, execution, execution.error)
 
 
 def _is_complete(decision: Decision, execution: Exec) -> bool:
     spec = node_of(decision.graph, decision.pos, execution).parallel
-    if spec and child_scopes.is_decided(spec, execution.results):
+    if spec and parallel.is_decided(spec, execution.results):
         return not _has_children(decision.pos, execution)
     return len(execution.results) == len(execution.items or ())
 

@@ -1,15 +1,15 @@
 """A handler ended: its step is settled, its edges fire, what became ready starts.
 
-This module, breakpoints, child_scopes, failures, holds, timers and unknown_outcomes import each other: mutual
-recursion, on purpose. A step that settles may start a hold, a timer or a child scope, and each of these ends
-by settling a step. There is no other import circle in the engine.
+This module, breakpoints, failures, holds, parallel, retry, subflows, timers and unknown_outcomes import each
+other: mutual recursion, on purpose. A step that settles may start a hold, a timer or a child scope, and each of
+these ends by settling a step.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import breakpoints, child_scopes, end, failures, holds, timers, unknown_outcomes
+from holdfast.engine import breakpoints, end, failures, holds, subflows, timers, unknown_outcomes
 from holdfast.engine.dataflow import CannotContinueError, EdgePropagation, chosen_edges
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.messages import HandlerFinished
@@ -216,7 +216,7 @@ def enter(decision: Decision, execution: Exec) -> None:
     elif node.kind is NodeKind.timer:
         timers.sleep(decision, execution, node)
     elif node.kind in PARENTS:
-        child_scopes.open_children(decision, execution)
+        subflows.open_children(decision, execution)
 
 
 def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
@@ -245,7 +245,7 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     owner = pos.execs[scope.owner]
     owner.results[scope.index] = result_of(decision.graph, pos, scope)
     del pos.scopes[scope.path]
-    child_scopes.go_on_with_owner(decision, owner, body)
+    subflows.go_on_with_owner(decision, owner, body)
 
 
 def stall(pos: Position, graph: Graph, scope: Scope) -> CannotContinueError:

@@ -1,20 +1,25 @@
-"""The join of a parallel node: when enough branches are done, and the outcome of the node."""
+"""Parallel nodes: when enough branches are done, the outcome of the join, and its time limit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.engine import failures, settle
+from holdfast.engine.decision import Decision, node_of
+from holdfast.engine.messages import HandlerFinished, TimerFired
+from holdfast.errors import NodeTimeoutError
+from holdfast.model.apply import end_limit
 from holdfast.model.branches import GATES
-from holdfast.model.graph import ParallelSpec
-from holdfast.model.record_bodies import ErrorInfo
+from holdfast.model.graph import Node, ParallelSpec
+from holdfast.model.position import Exec
+from holdfast.model.record_bodies import AttemptBody, ErrorInfo, StepBody
 from holdfast.types.outcome import FAIL
-from holdfast.types.record import Op
+from holdfast.types.record import Kind, Op, Side
 from holdfast.types.value import FrozenDict, FrozenList
 
 Results = Mapping[int, Any]
 """By the branch's number; a branch that still runs, or was dropped, has none."""
-
 
 _NO_SUCCESS = frozenset({FAIL, "partial_success", "retry", "skipped"})
 """Any other word counts as a success: pipelines may name their own outcomes."""
@@ -78,3 +83,56 @@ def _successes(results: Results) -> int:
 
 def _error(message: str) -> ErrorInfo:
     return ErrorInfo("node_failed", "NodeFailedError", message)
+
+
+def drop_losers(decision: Decision, owner: Exec, body: StepBody) -> None:
+    """The join is decided: what still runs in other branches is stopped, in the record that decided it."""
+    record = decision.records[-1][0]
+    mine = (owner.scope, owner.node)
+    for loser in [scope for scope in decision.pos.scopes.values() if scope.owner == mine]:
+        failures.wipe(decision, loser, record, body, "V")
+
+
+def timed_out(decision: Decision, owner: Exec, message: TimerFired) -> None:
+    """The branches took longer than the node's timeout: their results so far are stored, and the node
+    fails."""
+    pos, node = decision.pos, node_of(decision.graph, decision.pos, owner)
+    successes = f"node {node.id!r} took longer than {(node.timeout or 0) / 1e6:g} s"
+    error = ErrorInfo(NodeTimeoutError.code, "NodeTimeoutError", successes)
+    body = AttemptBody("timed_out", error)
+    side = Side(inbox_done=[message.inbox]) if message.inbox else Side(close_timers=[owner.token])
+    record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect, side=side)
+    pos.head, pos.at = record.seq, record.at
+    for scope in [s for s in pos.scopes.values() if s.owner == (owner.scope, owner.node)]:
+        failures.wipe(decision, scope, record, body, "V")
+    end_limit(pos, owner)
+    late = HandlerFinished(
+        scope=owner.scope,
+        node=owner.node,
+        visit=owner.visit,
+        ops=ops_of(node.parallel, owner.results) if node.parallel else [],
+        outcome="fail",
+        error=error,
+        reported=True,
+        retryable=node.retry.attempts > 1,
+        gates=gates_of(owner.results),
+    )
+    failures.on_attempt_failed(decision, owner, late)
+
+
+def settle_join(decision: Decision, owner: Exec, node: Node, spec: ParallelSpec) -> None:
+    """The results of the branches are written to the state before the node settles or fails."""
+    outcome, error = outcome_of(spec, node.id, owner.results)
+    joined = HandlerFinished(
+        scope=owner.scope,
+        node=owner.node,
+        visit=owner.visit,
+        ops=ops_of(spec, owner.results),
+        outcome=outcome,
+        error=error,
+        reported=error is not None,
+        retryable=node.retry.attempts > 1,
+        gates=gates_of(owner.results),
+        duration=max(0, decision.now - decision.pos.at),
+    )
+    settle.on_handler_finished(decision, joined)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import failures, settle, timers
+from holdfast.engine import failures, parallel, settle, timers
 from holdfast.engine.dataflow import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, node_of
-from holdfast.engine.messages import HandlerFinished, TimerFired
-from holdfast.engine.parallel_join import gates_of, is_decided, ops_of, outcome_of
-from holdfast.errors import NodeTimeoutError
-from holdfast.model.apply import end_limit
+from holdfast.engine.messages import HandlerFinished
 from holdfast.model.child_scopes import NotAListError, child_inputs
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import walk as walk_path
-from holdfast.model.graph import Node, ParallelSpec
+from holdfast.model.graph import Node
 from holdfast.model.position import Exec, Scope
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, StepBody
-from holdfast.types.record import Kind, Op, Side
+from holdfast.types.record import Kind, Op
 from holdfast.types.value import FrozenDict, FrozenList
 
 
@@ -67,8 +64,8 @@ def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: li
 
 def go_on_with_owner(decision: Decision, owner: Exec, body: StepBody) -> None:
     spec = node_of(decision.graph, decision.pos, owner).parallel
-    if spec and is_decided(spec, owner.results):
-        _drop_losers(decision, owner, body)
+    if spec and parallel.is_decided(spec, owner.results):
+        parallel.drop_losers(decision, owner, body)
         complete_parent(decision, owner)
         return
     if len(owner.results) == len(owner.items or ()):
@@ -79,64 +76,11 @@ def go_on_with_owner(decision: Decision, owner: Exec, body: StepBody) -> None:
         settle.open_exec(decision, fresh)
 
 
-def _drop_losers(decision: Decision, owner: Exec, body: StepBody) -> None:
-    """The join is decided: what still runs in other branches is stopped, in the record that decided it."""
-    record = decision.records[-1][0]
-    mine = (owner.scope, owner.node)
-    for loser in [scope for scope in decision.pos.scopes.values() if scope.owner == mine]:
-        failures.wipe(decision, loser, record, body, "V")
-
-
-def timed_out(decision: Decision, owner: Exec, message: TimerFired) -> None:
-    """The branches took longer than the node's timeout: their results so far are stored, and the node
-    fails."""
-    pos, node = decision.pos, node_of(decision.graph, decision.pos, owner)
-    successes = f"node {node.id!r} took longer than {(node.timeout or 0) / 1e6:g} s"
-    error = ErrorInfo(NodeTimeoutError.code, "NodeTimeoutError", successes)
-    body = AttemptBody("timed_out", error)
-    side = Side(inbox_done=[message.inbox]) if message.inbox else Side(close_timers=[owner.token])
-    record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect, side=side)
-    pos.head, pos.at = record.seq, record.at
-    for scope in [s for s in pos.scopes.values() if s.owner == (owner.scope, owner.node)]:
-        failures.wipe(decision, scope, record, body, "V")
-    end_limit(pos, owner)
-    late = HandlerFinished(
-        scope=owner.scope,
-        node=owner.node,
-        visit=owner.visit,
-        ops=ops_of(node.parallel, owner.results) if node.parallel else [],
-        outcome="fail",
-        error=error,
-        reported=True,
-        retryable=node.retry.attempts > 1,
-        gates=gates_of(owner.results),
-    )
-    failures.on_attempt_failed(decision, owner, late)
-
-
-def _join(decision: Decision, owner: Exec, node: Node, spec: ParallelSpec) -> None:
-    """The results of the branches are written to the state before the node settles or fails."""
-    outcome, error = outcome_of(spec, node.id, owner.results)
-    joined = HandlerFinished(
-        scope=owner.scope,
-        node=owner.node,
-        visit=owner.visit,
-        ops=ops_of(spec, owner.results),
-        outcome=outcome,
-        error=error,
-        reported=error is not None,
-        retryable=node.retry.attempts > 1,
-        gates=gates_of(owner.results),
-        duration=max(0, decision.now - decision.pos.at),
-    )
-    settle.on_handler_finished(decision, joined)
-
-
 def complete_parent(decision: Decision, owner: Exec) -> None:
     """All children are done: the map, parallel node or sub-flow itself settles."""
     node = node_of(decision.graph, decision.pos, owner)
     if node.parallel:
-        _join(decision, owner, node, node.parallel)
+        parallel.settle_join(decision, owner, node, node.parallel)
         return
     results = [owner.results[i] for i in range(len(owner.items or ()))]
     ops: list[Op] = []

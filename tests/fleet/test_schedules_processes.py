@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
+from holdfast.runs.schedules.cron import newest
 from holdfast.runs.schedules.derive import run_id_for
-from holdfast.runs.schedules.instants import newest
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter
 from holdfast.types.clock import MICROS

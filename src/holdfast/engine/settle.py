@@ -1,8 +1,8 @@
 """A handler ended: its step is settled, its edges fire, what became ready starts.
 
 This module, breakpoints, failures, holds, parallel, retry, subflows, timers and unknown_outcomes import each
-other: mutual recursion, on purpose. A step that settles may start a hold, a timer or a child scope, and each of
-these ends by settling a step.
+other: mutual recursion, on purpose. A step that settles may start a hold, a timer or a child scope, and each
+of these ends by settling a step.
 """
 
 from __future__ import annotations

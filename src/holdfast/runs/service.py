@@ -315,9 +315,9 @@ class RunService:
 
     async def import_run(self, data: bytes, *, as_new_run: bool = False, tenant: str | None = None) -> RunRow:
         """An exported run as read-only history under its own id; `as_new_run`: as a fork that continues."""
-        from holdfast.runs.transfer import export
+        from holdfast.runs.transfer import import_run
 
-        return await export.import_run(self, data, as_new_run=as_new_run, tenant=tenant)
+        return await import_run.import_run(self, data, as_new_run=as_new_run, tenant=tenant)
 
     # ------------------------------------------------------------------ retention
     async def prune(self, run: str, *, keep: int = retention.KEEP) -> int:

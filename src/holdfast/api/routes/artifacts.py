@@ -21,7 +21,7 @@ from holdfast.errors import (
     NotFoundError,
     RunNotFoundError,
 )
-from holdfast.runs.transfer.export import read_archive
+from holdfast.runs.transfer.import_run import read_archive
 
 routes = Routes("runs")
 

@@ -82,7 +82,7 @@ def _read(file: str) -> bytes:
 
 def _parse_archive(file: str, data: bytes) -> Archive:
     """A file that is not as it should be is the caller's trouble, not the store's."""
-    from holdfast.runs.transfer.export import read_archive
+    from holdfast.runs.transfer.import_run import read_archive
 
     try:
         return read_archive(data)

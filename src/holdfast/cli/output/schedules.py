@@ -55,7 +55,7 @@ def length_text(micros: int) -> str:
 
 def moment_text(instant: int, plan: SchedulePlan) -> str:
     """In the schedule's own zone: that is the time its author thinks in."""
-    from holdfast.runs.schedules.instants import local
+    from holdfast.runs.schedules.cron import local
 
     if instant < MICROS:
         return ""

@@ -24,8 +24,8 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.model.program import Program
+from holdfast.runs.schedules.cron import fires_at, following, newest
 from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
-from holdfast.runs.schedules.instants import fires_at, following, newest
 from holdfast.runs.schedules.plan import Schedule, TriggerRequest, read, write
 from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log

@@ -20,6 +20,7 @@ import msgspec
 from holdfast._version import __version__
 from holdfast.checkpoint.encrypt import header_of
 from holdfast.errors import CheckpointCorruptError, InputError, SchemaTooNewError
+from holdfast.runs.record_codec import is_as_written
 from holdfast.store.rows import RunHistory, RunRow
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.event import EventRow
@@ -226,3 +227,9 @@ def damaged_error(what: str) -> CheckpointCorruptError:
         f"the exported run is damaged: {what}.",
         hint="Export it again, or copy it again; nothing was imported.",
     )
+
+
+def changed_record(history: RunHistory) -> int | None:
+    """The first record that does not match its digest; one that is encrypted is looked at once it is open."""
+    records = (record for record in history.records if not is_encrypted(record.payload))
+    return next((record.seq for record in records if not is_as_written(record)), None)

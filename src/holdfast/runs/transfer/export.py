@@ -1,43 +1,23 @@
-"""Moving a run to another machine or store: exported with its whole history, imported as history (D-36)."""
+"""Export of a run with its whole history, for another machine or store (D-36)."""
 
 from __future__ import annotations
 
 from hashlib import sha256
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.checkpoint import Blob
 from holdfast.errors import (
     CheckpointCorruptError,
-    ConflictError,
     FlowNotFoundError,
-    InputError,
     RunNotFoundError,
 )
-from holdfast.model.fingerprint import decode_graph, fingerprint_of
-from holdfast.runs.branch import fork
-from holdfast.runs.encryption.cipher import FieldCipher
-from holdfast.runs.history import checkpoints
 from holdfast.runs.history.versions import spans_of
-from holdfast.runs.record_codec import is_as_written
-from holdfast.runs.transfer.archive import Archive, damaged_error, pack, portable_history, unpack
-from holdfast.store.rows import FlowRow
-from holdfast.types.ciphertext import is_encrypted
-from holdfast.types.ids import RunId, derived_id, is_id
-from holdfast.types.record import Kind
-from holdfast.types.status import HoldStatus
-from holdfast.types.value import BlobRef
+from holdfast.runs.transfer.archive import Archive, changed_record, pack, portable_history
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
     from holdfast.store.rows import RunHistory, RunRow
-    from holdfast.types.hold import HoldRow
-
-# Stores number records and events with 32 bits, and keep other numbers in 64.
-_MAX_NUMBER = 2**32
-_MAX_INT = 2**63
 
 
 async def export_run(service: RunAccess, run: str, *, decrypt: bool = False) -> bytes:
@@ -53,14 +33,14 @@ async def export_run(service: RunAccess, run: str, *, decrypt: bool = False) -> 
     found = await store.history(row.id)
     if found is None:
         raise RunNotFoundError(f"run {row.id} was deleted meanwhile.", run=row.id)
-    if (changed := _changed(found)) is not None:
+    if (changed := changed_record(found)) is not None:
         raise CheckpointCorruptError(
             f"run {row.id} is not exported: its record {changed} does not match its digest.",
             hint="`holdfast postmortem` shows what can be read. Fork from before it, and export the fork.",
             seq=changed,
         )
     older, graph = await _graphs(service, row)
-    history, blobs = await _with_blobs(service, portable_history(found), opened=decrypt)
+    history, blobs = await with_blobs(service, portable_history(found), opened=decrypt)
     return pack(Archive(history, graph, blobs, older=older))
 
 
@@ -79,7 +59,7 @@ async def _graphs(service: RunAccess, row: RunRow) -> tuple[list[bytes], bytes]:
     return list(dict.fromkeys(found[:-1])), found[-1]
 
 
-async def _with_blobs(
+async def with_blobs(
     service: RunAccess, history: RunHistory, *, opened: bool
 ) -> tuple[RunHistory, list[bytes]]:
     """The history and its blobs as they lie in the store, or both by what they hold."""
@@ -89,182 +69,3 @@ async def _with_blobs(
         plain_blobs = (blobs.encrypted.cipher.decrypt_blob(data, address) for address, data in found.items())
         found = dict(sorted((sha256(data).digest(), data) for data in plain_blobs))
     return msgspec.structs.replace(history, blobs=list(found)), list(found.values())
-
-
-async def import_run(
-    service: RunAccess, data: bytes, *, as_new_run: bool = False, tenant: str | None = None
-) -> RunRow:
-    """The run as read-only history under its own id, or as a new run that continues from its last checkpoint;
-    of its own tenant, or of another.
-
-    The same file again gives the same row. Everything is checked before anything is written. Raises
-    InputError, SchemaTooNewError and CheckpointCorruptError for a file that is not as it should be,
-    KeyMissingError for one whose key is not here, ConflictError where the id names a run that differs; for a
-    new run also what a fork raises.
-    """
-    archive = _of_tenant(_decrypted(service, read_archive(data)), tenant)
-    run = archive.history.run
-    if as_new_run:
-        # Before the history is written: a fork needs the flow's code.
-        service.runtime.program_for(run.version, run.flow)
-    row = await _existing(service, archive.history) or await _adopt(service, archive)
-    return await _fork(service, row, archive) if as_new_run else row
-
-
-def read_archive(data: bytes) -> Archive:
-    """What is in the file, checked. Nothing of any store is needed for it, and nothing is decrypted."""
-    if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(
-            f"an exported run is bytes, not {type(data).__name__}.", hint="Read its file as bytes."
-        )
-    archive = unpack(bytes(data))
-    _check(archive)
-    return archive
-
-
-def _decrypted(service: RunAccess, archive: Archive) -> Archive:
-    """By the keys that are here. Raises KeyMissingError; a file in the clear needs none."""
-    if not archive.key_ids():
-        return archive
-    encrypted = service.runtime.blobs.encrypted
-    cipher = FieldCipher(None) if encrypted is None else encrypted.cipher
-    history = portable_history(cipher.decrypt_history(archive.history))
-    if any(is_encrypted(record.payload) for record in history.records):
-        raise damaged_error("a record does not open under its key")
-    _check_digests(history)
-    named = zip(history.blobs, archive.blobs, strict=True)
-    blobs = dict(
-        sorted((sha256(b).digest(), b) for b in (cipher.decrypt_blob(data, at) for at, data in named))
-    )
-    history = msgspec.structs.replace(history, blobs=list(blobs))
-    return msgspec.structs.replace(archive, history=history, blobs=list(blobs.values()))
-
-
-def _of_tenant(archive: Archive, tenant: str | None) -> Archive:
-    if tenant is None:
-        return archive
-    history = archive.history
-    run = msgspec.structs.replace(history.run, tenant=tenant)
-    holds = [msgspec.structs.replace(hold, tenant=tenant) for hold in history.holds]
-    return msgspec.structs.replace(archive, history=msgspec.structs.replace(history, run=run, holds=holds))
-
-
-async def _existing(service: RunAccess, history: RunHistory) -> RunRow | None:
-    found = await service.store.history(history.run.id)
-    if found is None:
-        return None
-    here, _ = await _with_blobs(service, portable_history(found), opened=True)
-    if here != history:
-        raise ConflictError(
-            f"run {history.run.id} is in this store already, and its history differs from the file's.",
-            hint="Fork the one that is here, or delete it before you import.",
-            run=history.run.id,
-        )
-    return found.run
-
-
-async def _adopt(service: RunAccess, archive: Archive) -> RunRow:
-    history, store = archive.history, service.store
-    run = history.run
-    named = zip(history.blobs, archive.blobs, strict=True)
-    blobs = service.runtime.blobs.of(run.tenant)
-    await blobs.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
-    for graph in (*archive.older, archive.graph):
-        version = fingerprint_of(graph)
-        await store.put_flow(FlowRow(name=run.flow, version=version, graph=graph, created_at=store.now()))
-    row, fresh = await store.adopt(history)
-    # Somebody else may have imported another file of this run meanwhile.
-    return row if fresh else await _existing(service, history) or row
-
-
-async def _fork(service: RunAccess, source: RunRow, archive: Archive) -> RunRow:
-    """Named after what is in the file: importing it twice does not make two runs that live, whoever wrote
-    it and under whichever key."""
-    run = RunId(derived_id("import", sha256(pack(archive, form=1)).hexdigest()))
-    made = await service.store.get_run(run)
-    if made is not None:
-        return made
-    _, seq = await checkpoints.latest_seq(service, source.id)
-    return await fork.fork(service, source.id, seq, run_id=run)
-
-
-# ---------------------------------------------------------------------- is it a run?
-
-
-def _check(archive: Archive) -> None:
-    """What the stores and readers rely on. The digests only say that the file is as somebody wrote it."""
-    history = archive.history
-    run = history.run
-    if not is_id(run.id) or portable_history(history) != history:
-        raise damaged_error("its run is not one that export_run writes")
-    _check_graph(run, archive.graph, run.version)
-    for graph in archive.older:
-        _check_graph(run, graph, fingerprint_of(graph))
-    _check_records(history)
-    _check_digests(history)
-    _check_numbers(history)
-    if any(hold.run != run.id or not is_id(hold.id) or hold.seq > run.head for hold in history.holds):
-        raise damaged_error("a hold is not one of its run")
-    if not all(_is_whole(hold) for hold in history.holds):
-        raise damaged_error("a hold was decided without a decision")
-    _check_places(history)
-
-
-def _is_whole(hold: HoldRow) -> bool:
-    """Decided with everything that a decision has, or not at all (CP-14)."""
-    outcome = (hold.resolution, hold.resolved_by, hold.resolved_at)
-    return all((part is not None) == (hold.status is HoldStatus.resolved) for part in outcome)
-
-
-def _check_graph(run: RunRow, graph: bytes, version: str) -> None:
-    try:
-        spec = decode_graph(graph)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise damaged_error(f"its graph cannot be read: {error}") from error
-    if spec.name != run.flow or fingerprint_of(graph) != version:
-        raise damaged_error("its graph is not the one of its version")
-
-
-def _check_records(history: RunHistory) -> None:
-    run, records = history.run, history.records
-    seqs = [record.seq for record in records]
-    if not records or not 0 <= run.horizon <= run.head < _MAX_NUMBER:
-        raise damaged_error("it has no records")
-    if seqs != list(range(run.horizon, run.horizon + len(records))) or seqs[-1] != run.head:
-        raise damaged_error("records are missing")
-    if records[0].kind not in (Kind.created, Kind.snapshot):
-        raise damaged_error("its first record does not stand for itself")
-
-
-def _check_digests(history: RunHistory) -> None:
-    if (changed := _changed(history)) is not None:
-        raise damaged_error(f"record {changed} is not as it was written")
-
-
-def _changed(history: RunHistory) -> int | None:
-    """The first record that does not match its digest; one that is encrypted is looked at once it is open."""
-    records = (record for record in history.records if not is_encrypted(record.payload))
-    return next((record.seq for record in records if not is_as_written(record)), None)
-
-
-def _check_numbers(history: RunHistory) -> None:
-    """Event numbers that grow, and integers that a database can keep."""
-    numbers = [(r.event_from, r.event_from + r.events - 1) for r in history.records if r.events]
-    numbers += [(event.number, event.number) for event in history.events]
-    numbers = [(0, 0), *sorted(numbers), (history.run.event_seq + 1, _MAX_NUMBER)]
-    if any(last >= following for (_, last), (following, _) in pairwise(numbers)):
-        raise damaged_error("its events are not numbered one after the other")
-    structs = [history.run, *history.records, *history.events, *history.holds]
-    values = [value for struct in structs for value in msgspec.structs.astuple(struct)]
-    values += [seq for seq, _ in history.late]
-    if any(isinstance(value, int) and not -_MAX_INT <= value < _MAX_INT for value in values):
-        raise damaged_error("a number in it is too large")
-    if any(record.events < 0 for record in history.records) or history.run.event_seq >= _MAX_NUMBER:
-        raise damaged_error("its events are not numbered one after the other")
-
-
-def _check_places(history: RunHistory) -> None:
-    ids = {hold.id for hold in history.holds}
-    places = {(hold.scope, hold.node, hold.visit, hold.ordinal) for hold in history.holds}
-    if not len(ids) == len(places) == len(history.holds) or len(set(history.blobs)) != len(history.blobs):
-        raise damaged_error("something is in it twice")

@@ -1,4 +1,4 @@
-"""The instants of a schedule: a pure function of its plan. Time zones and their changes are looked at here.
+"""The instants of a schedule (cron, every, at): a pure function of its plan, by its time zone.
 
 A cron expression with a fixed hour fires once on the day the clocks go back, and right after the gap on the
 day they go forward; one that fires all day long (`*/15 * * * *`) follows the time that passes (ADR 33).

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.runs.schedules.instants import fires_at, local, newest, upcoming
+from holdfast.runs.schedules.cron import fires_at, local, newest, upcoming
 from holdfast.runs.schedules.plan import SchedulePlan
 from holdfast.runs.schedules.request import make_plan, require_name
 from holdfast.types.clock import MICROS, to_micros

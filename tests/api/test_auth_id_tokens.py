@@ -155,6 +155,30 @@ async def test_good_token_is_believed_and_new_keys_are_found(
     assert issuer.asked == asked + 1
 
 
+@pytest.mark.covers("PLAIN-LIB-06")
+async def test_signature_and_claims_are_checked_by_the_libraries(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from authlib.oidc.core import CodeIDToken
+    from joserfc import jwt as theirs
+
+    asked: list[str] = []
+    decode, validate = theirs.decode, CodeIDToken.validate
+
+    def decoded(*args: Any, **more: Any) -> Any:
+        asked.append("signature")
+        return decode(*args, **more)
+
+    def validated(self: Any, *args: Any, **more: Any) -> Any:
+        asked.append("claims")
+        return validate(self, *args, **more)
+
+    monkeypatch.setattr(theirs, "decode", decoded)
+    monkeypatch.setattr(CodeIDToken, "validate", validated)
+    await provider(issuer).claims(issuer.token(), NONCE)
+    assert asked == ["signature", "claims"]
+
+
 async def test_provider_that_calls_itself_otherwise_is_not_believed(issuer: Issuer) -> None:
     issuer.lies = {"issuer": "https://evil.example"}
     try:

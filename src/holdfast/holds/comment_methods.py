@@ -26,15 +26,15 @@ class CommentMethods:
     ctx: HoldContext
 
     async def comment(self, actor: Actor, hold: str, text: str) -> Note:
-        from holdfast.holds.actions import notes
+        from holdfast.holds.actions import comments
 
-        return await notes.comment(self.ctx, actor, hold, text)
+        return await comments.comment(self.ctx, actor, hold, text)
 
     async def comments(self, actor: Actor, hold: str) -> Sequence[Note]:
         """Comments, questions asked back and their answers, oldest first."""
-        from holdfast.holds.actions import notes
+        from holdfast.holds.actions import comments
 
-        return await notes.comments(self.ctx, actor, hold)
+        return await comments.comments(self.ctx, actor, hold)
 
     # ------------------------------------------------------------------ files
     async def attach(
@@ -71,47 +71,47 @@ class CommentMethods:
     # ------------------------------------------------------------------ personal notes
     async def save_draft(self, actor: Actor, hold: str, draft: Submission | Mapping[str, Any]) -> None:
         """Save an unfinished answer: `{decision, response_data, comment}`, each optional."""
-        from holdfast.holds.actions import notes
+        from holdfast.holds.actions import comments
 
         said = draft if isinstance(draft, Submission) else read_draft(draft)
-        await notes.save_draft(self.ctx, actor, hold, said)
+        await comments.save_draft(self.ctx, actor, hold, said)
 
     async def draft(self, actor: Actor, hold: str) -> Submission | None:
-        from holdfast.holds.actions import notes
+        from holdfast.holds.actions import comments
 
-        return await notes.draft(self.ctx, actor, hold)
+        return await comments.draft(self.ctx, actor, hold)
 
     async def drop_draft(self, actor: Actor, hold: str) -> None:
-        from holdfast.holds.actions import notes
+        from holdfast.holds.actions import comments
 
-        await notes.drop_draft(self.ctx, actor, hold)
+        await comments.drop_draft(self.ctx, actor, hold)
 
     async def watch(self, actor: Actor, hold: str) -> None:
-        from holdfast.holds.actions import notes
+        from holdfast.holds.actions import snooze
 
-        await notes.watch(self.ctx, actor, hold)
+        await snooze.watch(self.ctx, actor, hold)
 
     async def unwatch(self, actor: Actor, hold: str) -> None:
-        from holdfast.holds.actions import notes
+        from holdfast.holds.actions import snooze
 
-        await notes.unwatch(self.ctx, actor, hold)
+        await snooze.unwatch(self.ctx, actor, hold)
 
     async def snooze(self, actor: Actor, hold: str, until: When) -> None:
         """Hide the hold from the actor's lists until then."""
-        from holdfast.holds.actions import notes
+        from holdfast.holds.actions import snooze
 
-        await notes.snooze(self.ctx, actor, hold, self._instant(until))
+        await snooze.snooze(self.ctx, actor, hold, self._instant(until))
 
     async def unsnooze(self, actor: Actor, hold: str) -> None:
-        from holdfast.holds.actions import notes
+        from holdfast.holds.actions import snooze
 
-        await notes.unsnooze(self.ctx, actor, hold)
+        await snooze.unsnooze(self.ctx, actor, hold)
 
     async def seen(self, actor: Actor, hold: str) -> None:
         """Record that the actor has seen it."""
-        from holdfast.holds.actions import notes
+        from holdfast.holds.actions import snooze
 
-        await notes.mark_seen(self.ctx, actor, hold)
+        await snooze.mark_seen(self.ctx, actor, hold)
 
     def _instant(self, when: When) -> int:
         try:

@@ -23,6 +23,7 @@ from holdfast.runs.driver.release import ReleaseAfterOutage
 from holdfast.runs.retention import RetentionSweep
 from holdfast.runs.schedules.runner import Scheduler
 from holdfast.runs.service import RunService
+from holdfast.runs.worker.drain import TICK, drain
 from holdfast.runs.worker.registration import WorkerRegistration
 from holdfast.runs.worker.sweeps import Reaper, TimerSweep
 from holdfast.store.protocols import Store
@@ -44,7 +45,6 @@ async def warn_if_not_durable(store: Store) -> None:
 
 CLAIM_BACKOFF: Final = Backoff(first=0.1, longest=5.0)
 RESTART_PAUSE: Final = 5.0  # seconds after which a background task that failed starts again
-_TICK: Final = 0.05
 
 Duty = Callable[[], Awaitable[None]]
 
@@ -159,7 +159,7 @@ class RunWorker:
         self._stopping = True
         saying = asyncio.create_task(self.presence.announce_draining())
         try:
-            await self._drain()
+            await drain(self._runs, self.runtime.drivers, self.grace)
         finally:
             await asyncio.gather(saying, return_exceptions=True)
             await self.presence.leave()
@@ -237,7 +237,7 @@ class RunWorker:
                 pass
         finally:
             settings.hot_hold = hot
-            await self._drain()
+            await drain(self._runs, self.runtime.drivers, self.grace)
             self._stopping = False
 
     async def _work_once(self) -> bool:
@@ -250,7 +250,7 @@ class RunWorker:
         # Looked at before the wait: when all of them end in it, others may still be queued.
         busy = bool(taken or self._runs)
         if self._runs:
-            await asyncio.wait(self._runs.values(), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(self._runs.values(), timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
         return busy
 
     async def _serve_people(self) -> None:
@@ -367,19 +367,6 @@ class RunWorker:
         except StoreError as error:
             log.warning("run %s stopped here: %s", run, error, extra={"run": run})
             await self.release_after_outage.release(claim)
-
-    async def _drain(self) -> None:
-        deadline = asyncio.get_running_loop().time() + self.grace
-        while self._runs and asyncio.get_running_loop().time() < deadline:
-            for run in self._runs:
-                driver = self.runtime.drivers.get(run)
-                if driver is not None and not driver.session.draining:
-                    driver.drain()
-            await asyncio.wait(self._runs.values(), timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
-        late = list(self._runs.values())
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
 
 
 def _only_waits(driver: Driver) -> bool:

@@ -1,4 +1,4 @@
-"""Comments, drafts and personal notes of a hold, which do not change the hold itself."""
+"""Comments and drafts of a hold, which do not change the hold itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from holdfast.holds.actions.audit_entries import COMMENTED, entry, event
 from holdfast.holds.actions.change import change, draft_note, draft_of, load, load_visible
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.permissions.assignees import person_key
-from holdfast.types.clock import iso
 from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.ids import new_id
 from holdfast.types.terms import Actor
@@ -32,7 +31,7 @@ async def comment(ctx: HoldContext, actor: Actor, hold: str, text: str) -> Note:
         body = msgspec.json.encode({"text": require_comment(words)})
         note = Note(hold=row.id, kind="comment", slot=new_id(), person=actor.id, at=now, body=body)
         made[:] = [note]
-        return _note_change(
+        return note_change(
             row,
             now,
             notes=(note,),
@@ -56,7 +55,7 @@ async def save_draft(ctx: HoldContext, actor: Actor, hold: str, submission: Subm
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         await ctx.permit(actor, "draft", row, now)
-        return _note_change(row, now, notes=(draft_note(row, actor, submission, now),))
+        return note_change(row, now, notes=(draft_note(row, actor, submission, now),))
 
     await change(ctx, actor, hold, "draft", decide)
 
@@ -67,62 +66,18 @@ async def draft(ctx: HoldContext, actor: Actor, hold: str) -> Submission | None:
 
 
 async def drop_draft(ctx: HoldContext, actor: Actor, hold: str) -> None:
-    await _drop(ctx, actor, hold, "draft")
+    await drop_note(ctx, actor, hold, "draft")
 
 
-async def watch(ctx: HoldContext, actor: Actor, hold: str) -> None:
-    """Add it to the actor's watched holds."""
-    await _mark(ctx, actor, hold, "watch", "watched")
-
-
-async def unwatch(ctx: HoldContext, actor: Actor, hold: str) -> None:
-    await _drop(ctx, actor, hold, "watch")
-
-
-async def snooze(ctx: HoldContext, actor: Actor, hold: str, until: int) -> None:
-    """Hide it from the actor's lists, and send them no reminders, until then. The deadline does not change.
-
-    Raises InputError for a time in the past."""
-    now = ctx.now()
-    if until <= now:
-        raise InputError(f"{iso(until)} is in the past.", hint="Give a later time.", hold=hold)
-    await _mark(ctx, actor, hold, "snooze", "snoozed", until=until)
-
-
-async def unsnooze(ctx: HoldContext, actor: Actor, hold: str) -> None:
-    await _drop(ctx, actor, hold, "snooze")
-
-
-async def mark_seen(ctx: HoldContext, actor: Actor, hold: str) -> None:
-    """Record that the actor has seen it. The first time is in the audit."""
-    row = await load(ctx, actor, hold)
-    known = await ctx.store.hold_notes(row.id, kinds=("seen",))
-    if all(note.slot != person_key(actor.id) for note in known):
-        await _mark(ctx, actor, hold, "seen", "viewed")
-
-
-async def _mark(
-    ctx: HoldContext, actor: Actor, hold: str, kind: str, action: str, *, until: int | None = None
-) -> None:
-    async def decide(row: HoldRow, now: int) -> HoldChange:
-        await ctx.permit(actor, kind, row, now)
-        slot = person_key(actor.id)
-        note = Note(hold=row.id, kind=kind, slot=slot, person=actor.id, at=now, until=until)
-        submission = {"until": iso(until)} if until is not None else {}
-        return _note_change(row, now, notes=(note,), audit=(entry(row, actor.id, action, now, **submission),))
-
-    await change(ctx, actor, hold, kind, decide)
-
-
-async def _drop(ctx: HoldContext, actor: Actor, hold: str, kind: str) -> None:
+async def drop_note(ctx: HoldContext, actor: Actor, hold: str, kind: str) -> None:
     """Drop the actor's note, even if they may no longer see the hold."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
-        return _note_change(row, now, drop_notes=((kind, person_key(actor.id)),))
+        return note_change(row, now, drop_notes=((kind, person_key(actor.id)),))
 
     await change(ctx, actor, hold, kind, decide)
 
 
-def _note_change(row: HoldRow, now: int, **more: Any) -> HoldChange:
+def note_change(row: HoldRow, now: int, **more: Any) -> HoldChange:
     """Without fields: it is written whatever happens to the row in the meantime."""
     return HoldChange(hold=row.id, version=row.version, at=now, **more)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from holdfast.runs.driver.driver import Driver
 from holdfast.types.ids import RunId
 
-TICK: Final = 0.05
+TICK = 0.05  # seconds
 
 
 async def drain(

@@ -1,4 +1,4 @@
-"""What an address says: which servers, which schema, how many connections."""
+"""The settings in an address: servers, schema, number of connections."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}\Z")
 
 
 class PostgresSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`pooled`: whether a pooling proxy may stand between, so that nothing of a session can be kept. None:
-    found out when the store is opened."""
+    """`pooled`: whether a pooling proxy may be in between, so that nothing can be kept in a session. None:
+    detected when the store is opened."""
 
     dsn: str
     schema: str = "holdfast"
@@ -26,12 +26,12 @@ class PostgresSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     silence: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds, in an open transaction: see `session`
     poll: Annotated[float, msgspec.Meta(gt=0)] = 0.25  # seconds, where there are no notifications
     pooled: Literal["yes", "no"] | None = None
-    look: Annotated[float, msgspec.Meta(gt=0)] = 5.0  # seconds between two looks at the other servers
+    look: Annotated[float, msgspec.Meta(gt=0)] = 5.0  # seconds between two checks of the other servers
     settling: Annotated[float, msgspec.Meta(ge=0)] = 3.0  # seconds without claims after a failover
 
     @property
     def shown(self) -> str:
-        """The address as messages have it: without the password."""
+        """The address as messages show it: without the password."""
         return _without_password(self.dsn)
 
 
@@ -46,9 +46,8 @@ OWN_SETTINGS = frozenset(PostgresSettings.__struct_fields__) - {"dsn"}
 
 
 def settings_for(address: str, given: dict[str, Any], forms: str) -> PostgresSettings:
-    """Our own settings are taken out of the query; the rest is the driver's (sslmode, ...).
-
-    Raises SettingsError."""
+    """Our own settings are taken from the query; the rest is passed to the driver (sslmode, ...). Raises
+    SettingsError."""
     try:
         parts = urlsplit(address)
         asked = parse_qsl(parts.query, keep_blank_values=True)
@@ -63,7 +62,7 @@ def settings_for(address: str, given: dict[str, Any], forms: str) -> PostgresSet
         raise settings_error(error, _without_password(dsn), sorted(OWN_SETTINGS), forms) from error
     if not _NAME.match(settings.schema):
         raise SettingsError(
-            f"{settings.schema!r} cannot be the name of a schema here.",
-            hint="Use small letters, digits and underscores, at most 48 of them.",
+            f"{settings.schema!r} is not a valid name for a schema.",
+            hint="Use at most 48 lower-case letters, digits and underscores.",
         )
     return settings

@@ -1,4 +1,4 @@
-"""Leases: taken, extended, given back. The server's own time counts, unless a clock was given."""
+"""Leases: claimed, extended, released. The server's own time counts, unless a clock was given."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from holdfast.types.status import RunStatus
 
 ROUNDS = 5
 
-# Asked for as single values: joined, they would hide from the planner how many runs there are, and it would
-# read them all instead of the first in the index.
+# Selected as single values: with a join the planner could not know how many runs there are, and would read
+# all of them instead of the first in the index.
 _READY = """runs.worker IS NULL AND runs.ready_at <= (SELECT now FROM t)
 AND runs.status NOT IN ('completed', 'failed', 'cancelled')"""
 _SERVED = """((SELECT lanes FROM t) IS NULL OR runs.lane = ANY((SELECT lanes FROM t)::text[]))
@@ -30,7 +30,7 @@ _LINED = f"{_READY} AND runs.gate <> '' AND {_SERVED}"
 # As in the index: the queue of the runs whose first limit is the same (`concurrency_limits.queue_of`).
 _SIGN = "(CASE WHEN runs.status = 'pending' THEN '+' ELSE '-' END"
 _LINE = f"{_SIGN} || split_part(runs.gate, '/', 1))"
-# First which priorities, tenants and lines there are, one step into the index for each.
+# First find the priorities, tenants and queues, with one index lookup for each.
 _GROUPS = f"""
 WITH RECURSIVE t AS MATERIALIZED (
     SELECT @now(?::bigint) AS now, ?::text[] AS lanes, ?::text[] AS versions, ?::bigint[] AS tried
@@ -56,7 +56,7 @@ WITH RECURSIVE t AS MATERIALIZED (
 _STANDING = "coalesce(leased.running, 0), coalesce(turns.turn, 0)"
 _OF_TENANT = """LEFT JOIN leased ON leased.tenant = groups.tenant
 LEFT JOIN @turns AS turns ON turns.tenant = groups.tenant"""
-# Then a few runs of each group, with the lines, of which nothing is looked at yet.
+# Then a few runs of each group, and the queues, which are not examined yet.
 _CANDIDATES = f"""{_GROUPS}
 SELECT groups.urgency, groups.tenant, found.ready_at, found.key, {_STANDING}, '' AS gate, false AS starts
 FROM groups {_OF_TENANT} CROSS JOIN LATERAL (
@@ -66,7 +66,7 @@ FROM groups {_OF_TENANT} CROSS JOIN LATERAL (
 _AND_LINES = f"""{_CANDIDATES} UNION ALL
 SELECT DISTINCT NULL::bigint, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, line, false
 FROM lines"""
-# Or with a few runs of each queue that moves, past those whose own limit is reached.
+# Or with a few runs of each queue that is admitted, skipping keys whose own limit is reached.
 _AND_LINED = f"""{_CANDIDATES} UNION ALL
 SELECT groups.urgency, groups.tenant, found.ready_at, found.key, {_STANDING}, found.gate, found.starts
 FROM lines AS groups {_OF_TENANT} CROSS JOIN LATERAL (
@@ -86,7 +86,7 @@ FROM (SELECT taken.tenant, max(array_position(?::bigint[], taken.key)) AS nth FR
       GROUP BY taken.tenant ORDER BY taken.tenant) AS served,
      (SELECT nextval('@turn_numbers') AS number) AS turn
 ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn"""
-# Runs that another worker is just taking are passed over.
+# Runs that another worker is claiming are skipped, so that claims do not wait for each other.
 _TAKE_SOME = f"""
 WITH free AS MATERIALIZED (
     SELECT runs.key FROM @runs AS runs WHERE runs.key = ANY(?::bigint[]) AND runs.worker IS NULL
@@ -118,8 +118,8 @@ _REST = "UPDATE @runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AN
 
 
 class AdmissionFilter(msgspec.Struct, frozen=True):
-    """What the limits admit: the queues that move, and the keys that are passed over in them, each with the
-    sign of its queue. In queues that are stopped, only those keys that are exempt."""
+    """What the limits admit: the queues that are admitted, and the keys that are skipped in them, each with
+    the sign of its queue. In queues that are stopped, only the keys that are exempt."""
 
     open: list[str]
     shut: list[str]
@@ -136,7 +136,7 @@ class QueuesToLock(msgspec.Struct, frozen=True):
 async def claim_named(
     conn: PostgresConnection, now: int | None, want: ClaimRequest, *, passes: bool = False
 ) -> list[Claim]:
-    """`passes`: also one that has a limit. One whose lease expired has its place there already."""
+    """`passes`: also a run with a limit. A run whose lease expired already has its place."""
     versions = None if want.versions is None else list(want.versions)
     taken = await conn.rows(
         _TAKE_NAMED, want.worker, now, want.ttl, now, want.run, now, passes, versions, versions, versions
@@ -145,7 +145,8 @@ async def claim_named(
 
 
 async def claim(conn: PostgresConnection, now: int | None, want: ClaimRequest) -> ClaimResult | QueuesToLock:
-    """Chosen without locks, then taken unless another worker was faster; then what is left is looked at."""
+    """Chosen without locks, then claimed unless another worker was faster; then the remaining runs are
+    examined."""
     claims: list[Claim] = []
     tried: list[int] = []
     admission: Admission | None = None
@@ -153,7 +154,8 @@ async def claim(conn: PostgresConnection, now: int | None, want: ClaimRequest) -
         found = await candidates(conn, now, want, tried, want.limit - len(claims))
         lines = [row[6] for row in found if row[3] is None]
         if lines and admission is None:
-            # Most reached limits are found so without a lock; where one is open nothing is taken this way.
+            # Most reached limits are found this way without a lock; if one is open, nothing of it is claimed
+            # this way.
             admission = await concurrency_limits.load_admission(
                 conn, now, [line[1:] for line in lines], lock=False
             )
@@ -205,10 +207,10 @@ async def candidates(
 
 
 def select_runs(found: list[Row], choice: ClaimSelection) -> ClaimSelection:
-    """By priority; within one, fair between tenants."""
+    """By priority; within a priority, fair between tenants."""
     for urgency in sorted({row[0] for row in found}):
         tenants: dict[str, CandidateTenant] = {}
-        # Backwards: the next one stands last.
+        # Backwards: the next one is the last element.
         level = sorted((row for row in found if row[0] == urgency), key=_order, reverse=True)
         for _, name, ready_at, key, running, turn, limit, starts in level:
             tenant = tenants.setdefault(name, CandidateTenant(name, running, turn, []))
@@ -224,8 +226,8 @@ def _order(row: Row) -> tuple[int, int]:
 async def extend(
     conn: PostgresConnection, now: int | None, leases: Sequence[Lease], ttl: int
 ) -> tuple[int, list[bool]]:
-    """(the server's time, which are ours still). Even after expiry, as long as no other worker
-    claimed the run (D-33)."""
+    """(the server's time, which leases are still ours). Even after expiry, as long as no other worker claimed
+    the run (D-33)."""
     columns = ([x.key for x in leases], [x.run for x in leases], [x.term for x in leases])
     found = await conn.row(_EXTEND, now, ttl, *columns, [x.worker for x in leases])
     assert found is not None

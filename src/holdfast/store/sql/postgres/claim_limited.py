@@ -1,5 +1,5 @@
 """Claims of runs that have limits: one transaction, in which the rows of the limits are locked before
-anything is counted. Claims of runs without limits do not come here."""
+anything is counted. Claims of runs without limits do not use it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def claim_with_limits(
     claims: list[Claim] = []
     tried: list[int] = []
     kept_out = False
-    # Each round takes from more keys: it passes over those whose limit the last round found reached.
+    # Each round reads more keys: it skips those whose limit the last round found reached.
     for _ in range(claim.ROUNDS):
         past = _admission_filter(admission, lines)
         found = await claim.candidates(conn, now, want, tried, want.limit - len(claims), past)
@@ -50,7 +50,7 @@ def _admission_filter(admission: Admission, lines: list[str]) -> claim.Admission
 
 
 async def claim_named(conn: PostgresConnection, now: int | None, want: ClaimRequest) -> ClaimResult:
-    """A run that a plain claim did not take: perhaps because it has a limit."""
+    """A run that a plain claim did not claim, perhaps because it has a limit."""
     stands = await conn.row(_WITH_LIMIT, want.run)
     if stands is None:
         return ClaimResult([])

@@ -10,14 +10,14 @@ from holdfast.types.outbox import OutboxRow
 
 _DUE = """outbox.state = 'waiting' AND outbox.due_at <= ?::bigint
 AND (outbox.claimed_until IS NULL OR outbox.claimed_until <= ?::bigint)"""
-# One step into the index for each topic: messages that no dispatcher takes wait for ever, and cost nothing.
+# One index lookup for each topic: messages that no dispatcher takes stay for ever, and cost nothing.
 _TOPICS = """
 SELECT array(WITH RECURSIVE known (topic) AS (
     SELECT min(topic) FROM @outbox WHERE state = 'waiting'
     UNION ALL SELECT (SELECT min(topic) FROM @outbox WHERE state = 'waiting' AND topic > known.topic)
     FROM known WHERE known.topic IS NOT NULL)
 SELECT topic FROM known WHERE topic IS NOT NULL)"""
-# Rows that another dispatcher is just taking are passed over.
+# Rows that another dispatcher is claiming are skipped.
 _CLAIM = f"""
 WITH due AS (
     SELECT outbox.id FROM @outbox AS outbox WHERE outbox.topic = ANY(coalesce(?::text[], ({_TOPICS})))

@@ -1,4 +1,4 @@
-"""The server's time, as this process reckons it between two looks at the server (D-33)."""
+"""The server's time, as this process estimates it between two requests to the server (D-33)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from holdfast.types.clock import Clock
 
 _UNKNOWN: Final = 1 << 60
 _DRIFT: Final = 1000
-"""Two clocks may part by one in so many: a millisecond in a second is more than any of them does."""
+"""Two clocks may drift apart by one part in this many: a millisecond in a second is more than any real clock
+does."""
 
 
 class ServerClock:
-    """Whose clock does not matter then: leases are compared by the server itself, and the rest needs only
-    that all processes nearly agree."""
+    """The local clock's setting does not matter: leases are compared by the server itself, and everything
+    else only needs all processes to agree approximately."""
 
     def __init__(self, given: Clock | None) -> None:
         self._given = given
         self._offset = time.time_ns() // 1000 - _monotonic()
-        # How far it may be off, and since when that is so. At first no server was asked.
+        # The largest possible error, and since when it is valid. At first no server was asked.
         self._error = _UNKNOWN
         self._since = _monotonic()
 
@@ -35,7 +36,7 @@ class ServerClock:
         return _monotonic() + self._offset
 
     def asking(self) -> Callable[[int], None]:
-        """Call it before asking the server for its time, and the answer with what it said."""
+        """Call it before asking the server for its time; call the result with the server's answer."""
         began = _monotonic()
 
         def heard(server: int) -> None:
@@ -44,8 +45,8 @@ class ServerClock:
         return heard
 
     def _hear(self, server: int, began: int, ended: int) -> None:
-        """An answer that was long on its way (a slow network, a process that was stopped) may be off by half
-        of that: it counts for less than a quick one from before, unless both cannot be true."""
+        """An answer that took long (a slow network, a stopped process) may be wrong by half of that time: an
+        earlier quick one is preferred, unless both cannot be true."""
         error, offset = (ended - began) // 2, server - (began + ended) // 2
         known = self._error + (ended - self._since) // _DRIFT
         if error <= known or abs(offset - self._offset) > error + known:

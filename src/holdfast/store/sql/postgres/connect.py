@@ -1,4 +1,4 @@
-"""Connections: how statements are written and sent, and how rows come back."""
+"""Connections: how statements are translated and sent, and how rows are read."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any, Protocol, cast
 Row = tuple[Any, ...]
 
 _TABLE = re.compile(r"@(\w+)(?:\[\w+\])?")  # the name of an index is a hint for other dialects
-# PostgreSQL keeps no NUL in a text. The mark is a private character; what follows it tells what it stood for.
+# PostgreSQL cannot store a NUL in a text. The mark is a private-use character; the character after it says
+# what was replaced.
 _MARK, _NUL, _ITSELF = "\ue0c0", "\ue0c00", "\ue0c01"
 
 
 class DriverConnection(Protocol):
-    """What this folder uses of asyncpg's connections (their own annotations are half known to checkers)."""
+    """What this package uses of asyncpg's connections (their own annotations are incomplete for type
+    checkers)."""
 
     async def fetch(self, query: str, *args: Any) -> list[Any]: ...
 
@@ -26,14 +28,14 @@ class DriverConnection(Protocol):
 
 @lru_cache(2048)
 def statement(text: str, schema: str) -> str:
-    """`@runs` is the table in the store's schema: nothing depends on a search path, which is a session's.
-    `?` are arguments in their order."""
+    """`@runs` is the table in the store's schema: nothing depends on a search path, which belongs to a
+    session. `?` are arguments in their order."""
     parts = _TABLE.sub(rf'"{schema}".\1', text).split("?")
     return "".join(part if i == 0 else f"${i}{part}" for i, part in enumerate(parts))
 
 
 class PostgresConnection:
-    """A connection, most often inside a transaction."""
+    """A connection, usually inside a transaction."""
 
     __slots__ = ("raw", "schema")
 
@@ -57,14 +59,14 @@ class PostgresConnection:
         return int(count) if count.isdigit() else 0
 
     async def many(self, text: str, each: Iterable[Sequence[Any]]) -> None:
-        """The same for each, sent together."""
+        """Sends the same statement for each, together."""
         values = [tuple(map(to_column, args)) for args in each]
         if values:
             await self.raw.executemany(statement(text, self.schema), values)
 
 
 def to_column(value: Any) -> Any:
-    """A value as a column can have it."""
+    """The value as a column stores it."""
     if isinstance(value, str):
         if "\0" in value or _MARK in value:
             return value.replace(_MARK, _ITSELF).replace("\0", _NUL)

@@ -1,6 +1,6 @@
-"""A schema of a PostgreSQL database as one half of a move.
+"""A schema of a PostgreSQL database as one end of a move.
 
-One connection moves a schema: calls come one at a time, some with every table locked.
+One connection moves a schema: calls are made one at a time, some with every table locked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PATIENCE = "SET LOCAL lock_timeout = '2s'"
 
 
 class CopyConnection:
-    """Connects when it is first used, and again where the connection is gone."""
+    """Connects on first use, and again if the connection is lost."""
 
     def __init__(self, servers: PostgresServers) -> None:
         self._settings = servers.settings
@@ -78,13 +78,15 @@ class CopyConnection:
         return await self.read(transact)
 
     async def alone(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
-        """With every table locked against writers. Others are at work: it may take some tries."""
+        """With every table locked against writers. Other processes are working, so it may take several
+        attempts."""
 
         async def locked(conn: PostgresConnection) -> T:
             raw: Any = conn.raw
             async with raw.transaction():
                 await conn.run(_PATIENCE)
-                # With all the locks there are: whoever stops here must not stop the whole fleet.
+                # This transaction holds all locks: if its process stops here, the server ends it before the
+                # whole fleet waits.
                 await conn.run(idle_timeout_statement(self._settings))
                 await write_barrier.lock(conn)
                 return await work(conn)
@@ -335,7 +337,7 @@ def _portable_values(values: Values, flags: Sequence[int]) -> Values:
 
 
 def _also_for(terms: str) -> list[str]:
-    """Who else may vote on a hold, which the terms say: lists look for it in a column of its own."""
+    """Who else may vote on a hold, from its terms: lists search for it in a separate column."""
     if terms == "{}":
         return []
     found: list[str] = msgspec.json.decode(terms).get("also_for", [])

@@ -1,4 +1,4 @@
-"""Deletes a run with all that belongs to it. Retention does this to thousands: few round trips each."""
+"""Deletes a run with everything that belongs to it. Retention deletes thousands: few round trips for each."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ _LONGEST = 600.0  # seconds
 
 
 async def vacuum(conn: DriverConn) -> None:
-    """Deleted rows keep their space until a vacuum, and the server's own come at their own times. No file is
-    truncated: that would lock others out. Tables that are being vacuumed already are skipped."""
+    """Deleted rows keep their space until a vacuum, and the server's autovacuum runs at its own
+    times. No file is truncated, because that would lock others out. Tables that are being vacuumed
+    already are skipped."""
     raw: Any = conn.raw
     await raw.execute(statement(_VACUUM, conn.schema), timeout=_LONGEST)
 

@@ -1,4 +1,4 @@
-"""The connection that PostgreSQL gives the shared modules."""
+"""The connection that PostgreSQL provides to the shared modules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ON CONFLICT DO NOTHING RETURNING key, event_seq, feed_pos"""
 _ANNOUNCE = """
 INSERT INTO @feed (pos, run_key, first, last)
 SELECT feed_pos, key, 1, event_seq FROM made WHERE feed_pos > 0"""
-# The run, its first records and its line in the feed in one statement.
+# The run, its first records and its row in the feed in one statement: one round trip.
 _CREATE = f"""
 WITH made AS ({_INSERT}), written AS (
     {INTO_JOURNAL}
@@ -44,7 +44,7 @@ SELECT first FROM moved"""
 
 
 class PostgresConn(PostgresConnection):
-    """A connection of the pool, most often inside a transaction."""
+    """A connection of the pool, usually inside a transaction."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
-"""Where the schema is not what the migrations made of it, and what to do about each.
+"""Differences between the schema and what the migrations made, and how to repair each.
 
-The schema as the server knows it, in a form that is the same for every schema name and server version.
+The schema as the server describes it, in a form that is the same for every schema name and server version.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from holdfast.store.rows import Drift
 from holdfast.store.sql.postgres.connect import PostgresConnection
 
 Things = dict[str, str]
-"""`kind name` -> how it is."""
+"""`kind name` -> its description."""
 
 _OF = "JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ?"
 _TABLES = f"""
@@ -40,7 +40,7 @@ SELECT c.relname, pg_get_indexdef(i.indexrelid), i.indisvalid
 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid {_OF}
   AND NOT EXISTS (
       SELECT 1 FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))"""
-# Since version 18 a column that takes no NULL is a constraint of its own: that is told with the column.
+# Since version 18 a NOT NULL column is also a constraint: it is reported with the column.
 _CONSTRAINTS = f"""
 SELECT c.relname || '.' || k.conname, pg_get_constraintdef(k.oid),
        coalesce(i.indisvalid, true) AND k.convalidated
@@ -77,7 +77,7 @@ async def read_catalogue(conn: PostgresConnection) -> Things:
 
 
 def _plain(text: str, schema: str) -> str:
-    """Without the schema's name, in one line."""
+    """Without the schema's name, on one line."""
     named = re.sub(rf'"?\b{re.escape(schema)}\b"?\.', "@", text)
     return " ".join(named.split())
 
@@ -94,17 +94,18 @@ def written_catalogue(things: Things) -> str:
 
 
 _WORD = re.compile(r"\w+")
-# What keeps writers away from a store that moves (`sealing`): dropping it would open the store again.
+# What keeps writers away from a store that is being moved (`write_barrier`): dropping it would open the store
+# again.
 _OF_A_MOVE = re.compile(r"\bmoved(_\w+)?\b")
-# What guards a store that was moved, or is being filled; `doctor` tells of that apart.
+# What guards a store that was moved, or is being filled; `doctor` reports that separately.
 _SEAL = re.compile(r"moved(_\w+)?")
 _RESTORE = "restore it from a backup, or move the store into a new schema (`holdfast promote`)"
 
 
 def drift_of(expected: Things, found: Things, schema: str, to_come: str = "") -> list[Drift]:
-    """`to_come`: statements of an upgrade that is not finished; what they speak of is left out."""
+    """`to_come`: statements of an upgrade that is not finished; the objects that they change are left out."""
     waits = set(_WORD.findall(to_come))
-    # What belongs to a table that is gone, or is somebody's own, is told with the table.
+    # What belongs to a table that is missing, or was added by others, is reported with the table.
     whole = _tables(expected) ^ _tables(found)
     all_found: list[Drift] = []
     for name in sorted(expected.keys() | found.keys()):
@@ -145,10 +146,11 @@ def _missing(kind: str, thing: str, how: str, schema: str) -> Drift:
 
 
 def _added(kind: str, thing: str) -> Drift:
-    """Not made by Holdfast, which neither reads nor writes it. A rule on one of our tables may refuse one."""
+    """Not made by Holdfast, which neither reads nor writes it. A rule or trigger on one of our tables may
+    refuse or change our writes."""
     grave = kind in ("constraint", "trigger")
     todo = "drop it if it is not needed: it acts on what Holdfast writes" if grave else ""
-    return Drift(what=f"the {kind} {thing} is not Holdfast's", todo=todo, grave=grave)
+    return Drift(what=f"the {kind} {thing} was not created by Holdfast", todo=todo, grave=grave)
 
 
 def _changed(kind: str, thing: str, wanted: str, found: str, schema: str) -> Drift:
@@ -161,10 +163,10 @@ def _changed(kind: str, thing: str, wanted: str, found: str, schema: str) -> Dri
         return Drift(what=f"the trigger {thing} is disabled", todo=todo, grave=True)
     if kind == "function":
         return Drift(
-            what=f"the function {thing} is another", todo=_remedy(kind, thing, wanted, schema), grave=True
+            what=f"the function {thing} was changed", todo=_remedy(kind, thing, wanted, schema), grave=True
         )
     what = f"the {kind} {thing} is {found or 'plain'!r}, not {wanted or 'plain'!r}"
-    # Room in pages and the like: slower or faster, never wrong.
+    # Storage parameters such as the fill factor: they change speed, never results.
     return Drift(what=what, todo=_repair(kind, thing, wanted, schema), grave=kind != "table")
 
 
@@ -191,4 +193,4 @@ def _repair(kind: str, thing: str, wanted: str, schema: str) -> str:
         return f'DROP TRIGGER {name} ON "{schema}".{table}, then {again}'
     if kind == "column":
         return f'change it back: ALTER TABLE "{schema}".{table} ALTER COLUMN {name} ... ({wanted})'
-    return "change it back where it was not meant"
+    return "change it back if that was not intended"

@@ -1,4 +1,4 @@
-"""PostgreSQL's errors in the words of holdfast.errors."""
+"""PostgreSQL's errors as errors of `holdfast.errors`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DRIVER_ERRORS = (
     OSError,
     TimeoutError,
 )
-"""What the driver raises."""
+"""The errors that the driver raises."""
 
 CONNECTION_ERRORS = (
     asyncpg.PostgresConnectionError,
@@ -35,10 +35,10 @@ CONNECTION_ERRORS = (
     asyncpg.CannotConnectNowError,
     OSError,
 )
-"""The connection is gone; whether its last statement was carried out is not known."""
+"""The connection is lost; it is unknown whether its last statement was executed."""
 
 RETRYABLE_ERRORS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
-"""The server rolled the transaction back so that another could go on."""
+"""The server rolled the transaction back so that another could continue."""
 
 _BUSY = (
     asyncpg.TooManyConnectionsError,
@@ -59,30 +59,30 @@ def translated(error: BaseException, where: str) -> HoldfastError:
             hint="It reads postgresql://user:password@host:port/database?setting=value.",
         )
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-        return StoreUnavailableError(f"The server at {where} only reads: it is a replica.", hint=_WRITABLE)
+        return StoreUnavailableError(f"The server at {where} is read-only: it is a replica.", hint=_WRITABLE)
     return _refused(error, where) or _troubled(error, where) or _unreachable(error, where)
 
 
 def _refused(error: BaseException, where: str) -> HoldfastError | None:
-    """What an operator has to fix."""
+    """Errors that an operator has to fix."""
     if isinstance(error, asyncpg.CheckViolationError):
         return barrier_error_for(str(error), where)
     if isinstance(error, asyncpg.InvalidCatalogNameError):
         return StoreUnavailableError(
-            f"There is no database at {where}: {error}.", hint="Create it (createdb), or mend the address."
+            f"There is no database at {where}: {error}.", hint="Create it (createdb), or correct the address."
         )
     if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
         return StoreUnavailableError(
-            f"The server at {where} does not let us in: {error}.", hint="Check the user and the password."
+            f"The server at {where} refused the connection: {error}.", hint="Check the user and the password."
         )
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return StoreUnavailableError(
-            f"This user may not do that at {where}: {error}.",
+            f"This user is not allowed to do that at {where}: {error}.",
             hint="Grant it CREATE on the database, or let an owner open the store once and grant the rest.",
         )
     if isinstance(error, (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError)):
         return NotAStoreError(
-            f"What is stored at {where} is not a Holdfast store any more: {error}.",
+            f"The store at {where} lacks an object that Holdfast created: {error}.",
             hint="Restore what was dropped or changed, or give another ?schema=.",
         )
     return None
@@ -91,8 +91,8 @@ def _refused(error: BaseException, where: str) -> HoldfastError | None:
 def _troubled(error: BaseException, where: str) -> HoldfastError | None:
     if isinstance(error, _FULL):
         return StoreFullError(
-            f"There is no room left for the database {where}; nothing was written.",
-            hint="Free some space on its disk, then go on: nothing acknowledged was lost.",
+            f"The disk is full: nothing was written to the database {where}.",
+            hint="Free some space on its disk, then try again. No acknowledged write was lost.",
         )
     if isinstance(error, _BUSY):
         return StoreBusyError(f"The database {where} is busy: {error}.", hint="Try again.")
@@ -106,7 +106,7 @@ def _troubled(error: BaseException, where: str) -> HoldfastError | None:
 def _unreachable(error: BaseException, where: str) -> HoldfastError:
     if isinstance(error, asyncpg.exceptions.TargetServerAttributeNotMatched):
         return StoreUnavailableError(
-            f"None of the servers at {where} takes writes: they are replicas.", hint=_WRITABLE, away=True
+            f"None of the servers at {where} accepts writes: they are replicas.", hint=_WRITABLE, away=True
         )
     if isinstance(error, (*CONNECTION_ERRORS, asyncpg.InternalClientError, TimeoutError)):
         return StoreUnavailableError(
@@ -115,11 +115,11 @@ def _unreachable(error: BaseException, where: str) -> HoldfastError:
             "called again.",
             away=True,
         )
-    return StoreError(f"The database {where} could not do it: {error}.")
+    return StoreError(f"A statement failed in the database {where}: {error}.")
 
 
 _GONE = re.compile(r"connection (is|was|has been) (closed|released|lost)|connection_lost\(\)")
-"""How the driver says that a connection that was still in use is gone, with names of its own inside."""
+"""How the driver reports that a connection was lost while it was in use, with internal names in the text."""
 
 
 def _reason(error: BaseException) -> str:

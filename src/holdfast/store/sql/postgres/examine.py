@@ -24,7 +24,9 @@ _SCHEMA = "SELECT max(number) FROM (SELECT number FROM @migrations UNION ALL SEL
 _SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c
 JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relkind = 'r'"""
-# A dump that was loaded elsewhere: transactions are counted anew there, and the feed would stand still.
+# A dump that was loaded into another server: transactions are numbered from the start there, and new rows of
+# A dump that was loaded into another server: its transactions are numbered from the start there, so the feed
+# would not advance.
 _AHEAD = """
 SELECT max(pos) > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20 FROM @feed"""
 
@@ -49,7 +51,7 @@ async def examine(conn: PostgresConnection, now: int | None, *, deep: bool) -> S
 
 
 def _to_come(unfinished: list[int]) -> str:
-    """What the second halves will do: until then the schema is another, as it should be."""
+    """What the second halves will change: until then the schema differs, as it should."""
     return "\n".join(each.post for each in migrations() if each.number in unfinished)
 
 
@@ -57,7 +59,7 @@ async def _problems(conn: PostgresConnection) -> list[str]:
     problems: list[str] = []
     ahead = await conn.row(_AHEAD)
     if ahead is not None and ahead[0]:
-        problems.append("the feed has positions ahead of this server's transactions (a dump loaded anew?)")
+        problems.append("the feed has positions ahead of this server's transactions (a restored dump?)")
     return problems
 
 

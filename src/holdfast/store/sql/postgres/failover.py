@@ -1,11 +1,11 @@
-"""Coming to a new primary: what was acknowledged is looked for before anything else is done there, and nobody
-claims for a moment, so that all who were told something have time to look.
+"""After a failover to a new primary: acknowledged writes are looked for before anything else is done there,
+and for a moment no worker claims, so that all processes have time to look.
 
-What was acknowledged here, for as long as a failover could still take it back.
+What was acknowledged here, for as long as a failover could still lose it.
 
-A standby that is not synchronous may be promoted without the last commits. Nobody but those who were told of
-them can know: so each store remembers the newest of the runs that it touched lately, and after a failover
-holds it against the new primary before it does anything else there.
+A standby that is not synchronous may be promoted without the last commits. Only the processes that these were
+acknowledged to can know. So each store remembers the newest state of the runs that it changed recently, and
+after a failover compares it with the new primary before it does anything else there.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _AT_ONCE: Final = 1000
 _NAMED: Final = 20
 _LOOKED_FOR: Final = 3600.0  # seconds
 
-_Newest = tuple[int, int, int, str, int]  # head, the term and instant of that record, for whom, last event
+_Newest = tuple[int, int, int, str, int]  # head, the term and instant of that record, the worker, last event
 
 
 class Acknowledgements:
-    """Written on whatever loop and thread uses the store."""
+    """Written by any loop and thread that uses the store."""
 
     def __init__(self, most: int = MAX_REMEMBERED) -> None:
         self._most = most
@@ -49,7 +49,7 @@ class Acknowledgements:
         self._terms: OrderedDict[RunId, int] = OrderedDict()
         self._mail: OrderedDict[RunId, tuple[int, int]] = OrderedDict()
         self._holds: OrderedDict[HoldId, tuple[RunId, int, int]] = OrderedDict()
-        # Runs that did things and were not there after a failover, and until when we look for them.
+        # Runs that made progress and were missing after a failover, and until when to look for them.
         self._gone: OrderedDict[RunId, AcknowledgedState] = OrderedDict()
         self._gone_until = 0.0
 
@@ -83,8 +83,8 @@ class Acknowledgements:
             known.pop(run, None)
 
     def _put(self, known: OrderedDict[Any, Any], key: str, value: Any) -> None:
-        """The one that was not touched for longest goes. (A plain dict takes long to find its oldest entry
-        where many before it were deleted.)"""
+        """Adds an entry; the least recently used one is dropped. (A plain dict would be slow at finding its
+        oldest entry after many deletions.)"""
         with self._lock:
             known[key] = value
             known.move_to_end(key)
@@ -118,8 +118,8 @@ class Acknowledgements:
 
     # ------------------------------------------------------------------ runs that come back from nothing
     def gone(self, run: RunId | None = None) -> list[AcknowledgedState]:
-        """That run, or some of all, where they were gone after a failover. Whoever makes one anew under its
-        id (a schedule, a caller that tries again) knows nothing of what it did before."""
+        """That run, or some of all, if they were missing after a failover. A process that creates one again
+        under its id (a schedule, a caller that retries) does not know what it did before."""
         if not self._gone or time.monotonic() > self._gone_until:
             return []
         with self._lock:
@@ -130,8 +130,8 @@ class Acknowledgements:
     def returned(
         self, known: Sequence[AcknowledgedState], behind: Sequence[tuple[AcknowledgedState, bool]]
     ) -> list[AcknowledgedState]:
-        """Of those that were gone, who is there again without what was acknowledged. Nobody looks any more
-        for those who are there with it."""
+        """Those of the missing runs that exist again without what was acknowledged. Those that have it are
+        not looked for any more."""
         missing = {each.run for each, _ in behind}
         for each in known:
             if each.run not in missing:
@@ -183,7 +183,7 @@ def log_stopped(row: RunRow | None) -> None:
 
 
 async def send_counted(conn: Conn, run: RunId, send: Callable[[Conn], Awaitable[bool]]) -> tuple[bool, int]:
-    """Within a transaction: whether it was sent, and how many messages the run has then."""
+    """Inside a transaction: whether it was sent, and how many messages the run has then."""
     if not await send(conn):
         return False, 0
     found = await conn.row("SELECT inbox_seq FROM @runs WHERE id = ?", run)
@@ -191,24 +191,22 @@ async def send_counted(conn: Conn, run: RunId, send: Callable[[Conn], Awaitable[
 
 
 def _log_missing(absent: Sequence[AcknowledgedState]) -> None:
-    """Where others delete what is old, there may be thousands: a few by name, the rest as a number."""
-    said = (
-        "run %s is not there any more (record %d was acknowledged): lost in a failover, or deleted elsewhere"
-    )
+    """There may be thousands if another process deletes old runs: a few are named, the rest counted."""
+    said = "run %s is gone (record %d was acknowledged): lost in a failover, or deleted elsewhere"
     for missing in absent[-_NAMED:]:
         log.error(said, missing.run, missing.head, extra={"run": missing.run})
     if len(absent) > _NAMED:
-        log.error("and %d more that were touched here longer ago", len(absent) - _NAMED)
+        log.error("and %d more that were changed here longer ago", len(absent) - _NAMED)
 
 
-# The first timeline that a schema ever saw came with no failover: nothing can have been lost.
+# The first timeline of a schema is not the result of a failover: nothing can have been lost.
 _NOTE = """
 INSERT INTO @timelines (system, timeline, since)
 SELECT ?, ?, CASE WHEN EXISTS (SELECT 1 FROM @timelines) THEN @now(NULL) ELSE 0 END
 ON CONFLICT DO NOTHING"""
-# A position in the feed begins with the number of its transaction. Numbers whose transactions were lost would
-# be given again, to events that come behind a reader who has been there: so many are let pass. It takes no
-# flush, and about a tenth of a second for 10,000.
+# A position in the feed begins with the number of its transaction. The numbers of lost transactions would be
+# used again, for events that come after a reader has passed them: so this many numbers are skipped. It takes
+# no flush, and about a tenth of a second for 10,000.
 _PASS = "DO $$ BEGIN FOR n IN 1..50000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"
 _FIRST_EVER = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM @timelines)"
 _AGE = "SELECT @now(NULL) - since FROM @timelines WHERE system = ? AND timeline = ?"
@@ -222,14 +220,15 @@ class FailoverCheck:
         self._settled_at = 0.0
 
     async def note(self, conn: PostgresConn) -> None:
-        """Since when this timeline is known, to whoever was first here; claims wait from then on."""
+        """Since when this timeline is known, as noted by the first process that found it; claims wait from
+        then on."""
         servers = self._servers
         place = (str(servers.system), servers.timeline)
         age = await conn.row(_AGE, *place)
         if age is None:
             if await conn.row(_FIRST_EVER) is None:
                 await conn.raw.execute(_PASS)
-            # Only now: whoever finds the timeline noted may write.
+            # Last: a process that finds the timeline noted may write.
             await conn.run(_NOTE, *place)
             age = await conn.row(_AGE, *place)
         left = servers.settings.settling - (0 if age is None else age[0] / 1e6)
@@ -239,12 +238,13 @@ class FailoverCheck:
         await self.note(conn)
         lost = await self.acks.verify(conn, lambda: self._clock.given)
         if lost:
-            said = "%d of the runs that this process touched are behind what was acknowledged to it"
+            said = "%d of the runs that this process changed lack what was acknowledged to it"
             log.error(said, len({known.run for known in lost}))
 
     @property
     def settling(self) -> bool:
-        """Whether there was a failover a moment ago: claims and the reaper wait for those who look."""
+        """Whether there was a failover a moment ago: claims and the reaper wait until all processes have
+        compared."""
         return time.monotonic() < self._settled_at
 
     async def settled(self) -> None:

@@ -14,14 +14,14 @@ JOIN @runs AS runs ON runs.key = feed.run_key
 WHERE feed.pos > ? AND feed.pos < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20
 ORDER BY feed.pos LIMIT ?"""
 _FLOOR = "SELECT pos FROM @feed_marks WHERE trimmed ORDER BY pos DESC LIMIT 1"
-# Below every transaction that is open: nothing can come before a mark any more.
+# Below every open transaction: no row can be added before a mark any more.
 _MARK = """
 INSERT INTO @feed_marks (pos, at)
 SELECT pos, @now(?::bigint) FROM @feed
 WHERE pos < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20
 ORDER BY pos DESC LIMIT 1 ON CONFLICT DO NOTHING"""
 _OLD = "SELECT max(pos) FROM @feed_marks WHERE trimmed OR at <= ?"
-# Another process that trims takes the rows after those, and none waits.
+# Another process that trims takes the rows after those, so that none waits.
 _TRIM = """
 DELETE FROM @feed WHERE pos IN (
     SELECT pos FROM @feed WHERE pos <= ? ORDER BY pos LIMIT ? FOR UPDATE SKIP LOCKED)"""
@@ -32,8 +32,8 @@ _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.1, 0.1)
 
 
 async def feed(conn: Conn, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
-    """What was committed before the call is in it, unless a transaction that began earlier stays open for
-    long: then the feed ends before that one, for as long as it lasts."""
+    """Contains everything that was committed before the call, unless a transaction that began earlier stays
+    open: then the feed ends before that one until it ends."""
     begun = 0
     for pause in _PAUSES:
         horizon = await conn.row(_HORIZON)

@@ -1,4 +1,4 @@
-"""Heartbeats from a thread: on a loop and a connection of their own, so that a busy loop costs no lease."""
+"""Heartbeats from a thread: with its own loop and connection, so that a busy loop does not lose leases."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class HeartbeatThread:
                 raise translated(error, self._settings.shown) from error
 
     async def _again(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
-        """A beat has no time to lose: a server that says nothing is left, and the next one is asked at once
-        (saying twice that we are alive does no harm)."""
+        """A heartbeat cannot wait: a server that does not answer is given up, and the next one is asked at
+        once (extending a lease twice does no harm)."""
         try:
             return await self._extend(leases, ttl)
         except DRIVER_ERRORS:
@@ -86,7 +86,7 @@ class HeartbeatThread:
             runner.close()
 
     def abandon(self) -> None:
-        """In a forked child: thread, loop and connection are the parent's."""
+        """In a forked child: thread, loop and connection belong to the parent."""
         self._closed = True
         self._lock = threading.Lock()
         _inherited.append((self._runner, self._connection))

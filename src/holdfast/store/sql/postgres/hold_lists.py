@@ -1,5 +1,6 @@
-"""Lists of holds: one stretch of an index for each assignee and status, merged by the server; then the rows
-of those that are shown. Text is compared here: what is the same in any case, the server need not know."""
+"""Lists of holds: one range of an index for each assignee and status, merged by the server; then the rows of
+those that are shown. Text is compared here, so that upper and lower case are treated the same on every
+server."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _NOT_NOTED = """NOT EXISTS (
 _SHARED = """holds.shared && ?::text[]
     AND holds.assignee_type || ':' || holds.assignee_value <> ALL (?::text[])"""
 _RUNS = "holds.run_key IN (SELECT key FROM @runs WHERE id = ANY(?::text[]))"
-_PAGE = 500  # prompts that are looked through at once
+_PAGE = 500  # prompts that are searched at once
 
 Condition = tuple[str, Sequence[Any]]
 
@@ -75,7 +76,7 @@ async def _places(
 async def _page(
     conn: Conn, where: HoldFilter, order: HoldOrder, after: Sequence[Any] | None, limit: int
 ) -> list[Row]:
-    """Places, each with the prompt behind it where that is looked at."""
+    """Places, each with its prompt if that is searched."""
     text, args = _stretches(where, order, after, limit)
     return await conn.rows(f"{text} ORDER BY {_sorting(order)} LIMIT ?", *args, limit)
 
@@ -88,7 +89,7 @@ def _sorting(order: HoldOrder) -> str:
 def _stretches(
     where: HoldFilter, order: HoldOrder, after: Sequence[Any] | None, limit: int
 ) -> tuple[str, list[Any]]:
-    """Each stretch gives as many as could be shown; all of them stand under one another."""
+    """Each range returns as many as could be shown; they are combined."""
     each = [_stretch(where, order, after, of) for of in ranges(where)]
     columns = ", ".join(f"holds.{column}" for column in _PLACES[order])
     prompt = "holds.prompt" if where.text else "''"
@@ -111,7 +112,7 @@ def _stretch(
 
 
 def _beginning(where: HoldFilter, of: Range) -> list[Condition]:
-    """The columns that an index begins with; the status stands in the text, as partial indexes have it."""
+    """The columns that an index begins with; the status is in the text, because partial indexes name it."""
     assignee, status = of
     conditions: list[Condition] = [(f"holds.status = '{status}'", ())]
     if status is not HoldStatus.pending:
@@ -149,7 +150,7 @@ def _spans(where: HoldFilter) -> list[Condition]:
 
 
 def _of_others(where: HoldFilter) -> list[Condition]:
-    """What stands in the run, in notes and in the tags."""
+    """Conditions on the run, on notes and on tags."""
     conditions: list[Condition] = []
     for name, column in _RUN_COLUMNS.items():
         if values := getattr(where, name):

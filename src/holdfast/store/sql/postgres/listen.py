@@ -1,7 +1,7 @@
-"""Waking up: at once by NOTIFY, or by polling where there are no notifications (D-11).
+"""Waking workers: at once by NOTIFY, or by polling if there are no notifications (D-11).
 
-LISTEN needs a session of its own, which a pooling proxy does not give. There, and while the connection is
-away, the store looks at a few numbers that grow with everything that could concern a worker.
+LISTEN needs a session, which a pooling proxy does not give. With one, and while the connection is lost, the
+store polls a few numbers that grow with everything that could concern a worker.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class PostgresListener:
                 return False
 
     async def _poll(self) -> None:
-        with contextlib.suppress(Exception):  # the next one may succeed; who works hears of it anyway
+        # the next one may succeed; a caller that uses the store gets the error anyway
+        with contextlib.suppress(Exception):
             seen = await self._look()
             if seen != self._last:
                 first = self._last is None
@@ -83,7 +84,7 @@ class PostgresListener:
                     self._changes.notify()
 
     async def _listens(self) -> bool:
-        """Whether a connection listens, on whatever loop."""
+        """Whether a connection is listening, on any loop."""
         if self._pooled or self._closed:
             return False
         if self._is_alive() and await self._answers():
@@ -95,7 +96,7 @@ class PostgresListener:
         try:
             await asyncio.shield(self._starting)
         except (HoldfastError, *DRIVER_ERRORS) as error:
-            log.warning("cannot listen for changes, looking from time to time instead: %s", error)
+            log.warning("cannot listen for changes, polling instead: %s", error)
             return False
         return True
 
@@ -108,12 +109,12 @@ class PostgresListener:
         )
 
     async def _answers(self) -> bool:
-        """A connection that only listens would never notice that its server is gone."""
+        """Asks the server: a connection that only listens would never notice that its server is gone."""
         loop, connection = self._loop, self._connection
         if time.monotonic() - self._heard_at < self._settings.look:
             return True
         if loop is not asyncio.get_running_loop():
-            return True  # the loop that it belongs to looks after it
+            return True  # its own loop handles it
         self._heard_at = time.monotonic()
         try:
             async with asyncio.timeout(min(self._settings.timeout, self._settings.look)):

@@ -27,12 +27,13 @@ WHERE runs.id = known.run AND runs.term < known.term"""
 
 
 async def find_lost(conn: Conn, known: Sequence[AcknowledgedState]) -> list[tuple[AcknowledgedState, bool]]:
-    """Those that the store does not have; True: not even the run."""
+    """The states that the store does not have; True: not even the run exists."""
     columns = ("run", "head", "term", "at", "mail", "hold", "version")
     values = [[getattr(each, name) for each in known] for name in columns]
     return [(known[nth - 1], gone) for nth, gone in await conn.rows(_FIND, *values)]
 
 
 async def fence(conn: Conn, terms: Mapping[RunId, int]) -> None:
-    """Where a claim was lost: its worker must not be taken for the one that gets that term next."""
+    """Raises the term where a claim was lost: the next worker would get the same term, and the old one would
+    pass for it."""
     await conn.run(_FENCE, list(terms), list(terms.values()))

@@ -1,8 +1,8 @@
-"""Makes a schema ours, and brings it to the newest form; leaves schemas that are not ours untouched.
+"""Creates a schema or migrates it to the newest form; does not touch schemas of other programs.
 
-A schema in use grows by the first halves of migrations, which add only: the code of the last release goes on
-working beside that of this one. Their numbers stand in `halves` until the second halves have run (`finish`);
-older code reads `migrations` alone, and is refused from then on.
+A schema in use gets the first halves of migrations, which only add: code of the last release keeps working
+beside this one. Their numbers are in `halves` until the second halves have run (`finish`); older code reads
+only `migrations`, and is refused from then on.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ __all__ = [
 OLDEST_SERVER = 150000
 
 LOCK_TIMEOUT = 1.0
-"""Seconds that a change waits for a table: later statements wait as long. Then it gives up for a while."""
+"""Seconds that a change waits for a lock on a table: later statements wait behind it. Then it gives up for a
+while."""
 MAX_WAIT = 60.0
-"""Seconds over which it is tried again."""
+"""Seconds over which it is retried."""
 _QUIET = 2.0
 _BUILDING = 86_400.0  # seconds for one index
 
@@ -69,14 +70,14 @@ _NOTE_HALF = "INSERT INTO @halves (number, name, applied_at, whole) VALUES (?, ?
 _VALID = """
 SELECT i.indisvalid FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relname = ?"""
-# Never the form that waits: who waits in a statement has a snapshot, and building an index waits for those.
+# Never the form that waits: a waiting statement has a snapshot, and building an index waits for all
+# snapshots.
 _TAKE = "SELECT pg_try_advisory_xact_lock(?)"
 
 
 async def migration_state(conn: PostgresConnection, where: str) -> MigrationState:
-    """How far the schema is; all zero for a new one.
-
-    Raises NotAStoreError for one with tables of another program, and SchemaTooNewError."""
+    """The state of the schema; all zero for a new one. Raises NotAStoreError for a schema with tables of
+    another program, and SchemaTooNewError."""
     there = {name for (name,) in await conn.rows(_THERE, conn.schema)}
     if "migrations" not in there:
         if there:
@@ -87,9 +88,9 @@ async def migration_state(conn: PostgresConnection, where: str) -> MigrationStat
     newest = migrations()[-1].number
     if number > newest:
         raise SchemaTooNewError(
-            f"The schema {conn.schema} of {where} has number {number}, this version of Holdfast knows those "
+            f"The schema {conn.schema} of {where} has number {number}, this version of Holdfast knows numbers "
             f"up to {newest}.",
-            hint="Update Holdfast here; the database was left as it is.",
+            hint="Update Holdfast here. The database was not changed.",
         )
     rows = await conn.rows(_BEGUN) if "halves" in there else []
     building = tuple(n for n, whole in rows if not whole and n <= newest)
@@ -97,9 +98,9 @@ async def migration_state(conn: PostgresConnection, where: str) -> MigrationStat
 
 
 async def bring_up(settings: PostgresSettings, conn: PostgresConnection) -> MigrationState:
-    """Create the schema, or add what this version needs; one process at a time, the second one finds
-    everything done. Never waits for a table for longer than a moment, so that a fleet at work stands still
-    for no longer; tried again for a minute, then StoreBusyError."""
+    """Create the schema, or add what this version needs; one process at a time, a second one finds everything
+    done. Never waits long for a lock on a table, so that a running fleet is not stopped; retried for a
+    minute, then raises StoreBusyError."""
     now = await migration_state(conn, settings.shown)
     newest = migrations()[-1].number
     if now.expanded < newest or now.building:
@@ -119,8 +120,8 @@ async def bring_up(settings: PostgresSettings, conn: PostgresConnection) -> Migr
 
 
 async def finish(settings: PostgresSettings, conn: PostgresConnection) -> list[PostgresMigration]:
-    """Run the second halves of what was begun; answers which. The caller made sure that no older code is at
-    work: it is refused from now on."""
+    """Run the second halves of what was begun; returns their numbers. The caller made sure that no older code
+    is running: it is refused from now on."""
     before = set((await migration_state(conn, settings.shown)).begun)
     newest = migrations()[-1].number
     if any(number > newest for number in before):
@@ -137,7 +138,7 @@ async def finish(settings: PostgresSettings, conn: PostgresConnection) -> list[P
 # ---------------------------------------------------------------------- one after another
 
 _Step = Callable[[PostgresSettings, PostgresConnection, Any], Awaitable[bool]]
-"""The next thing to do, inside a transaction that has the lock; False: nothing is left. Its last argument
+"""Does the next change, inside a transaction that has the lock; False: nothing is left. Its last argument
 runs statements outside of it."""
 
 
@@ -149,10 +150,10 @@ async def _one_at_a_time(settings: PostgresSettings, conn: PostgresConnection, s
             more = await _locked(settings, conn, step)
         except asyncpg.LockNotAvailableError as error:
             more, why = None, str(error)
-            todo = "Look for long transactions (pg_stat_activity), then start again; nothing is half done."
+            todo = "Look for long transactions (pg_stat_activity), then start again. No change is half done."
         else:
-            why = "another process is at it"
-            todo = "Start again when it is done: it may be building an index, which takes its time."
+            why = "another process is changing it"
+            todo = "Start again when it is done: building an index may take long."
         if more is False:
             return
         if more is True:
@@ -161,7 +162,7 @@ async def _one_at_a_time(settings: PostgresSettings, conn: PostgresConnection, s
         waited = time.monotonic() - began
         if waited > MAX_WAIT:
             raise StoreBusyError(
-                f"The schema {conn.schema} of {settings.shown} could not be brought up to date within "
+                f"The schema {conn.schema} of {settings.shown} could not be migrated within "
                 f"{MAX_WAIT:.0f} s: {why}.",
                 hint=todo,
             )
@@ -172,11 +173,11 @@ async def _one_at_a_time(settings: PostgresSettings, conn: PostgresConnection, s
 
 
 async def _locked(settings: PostgresSettings, conn: PostgresConnection, step: _Step) -> bool | None:
-    """None: another process has the lock."""
+    """None if another process has the lock."""
     raw: Any = conn.raw
     async with raw.transaction():
         await raw.execute(f"SET LOCAL lock_timeout = '{int(LOCK_TIMEOUT * 1000)}ms'")
-        # It says nothing while an index is built outside, which a server may be set to end it for.
+        # The transaction is idle while an index is built outside, and the server may be set to end idle ones.
         await raw.execute(f"SET LOCAL {IDLE} = 0")
         found = await conn.row(_TAKE, _lock_number(conn.schema))
         if found is None or not found[0]:
@@ -198,7 +199,7 @@ async def _expand_next(settings: PostgresSettings, conn: PostgresConnection, out
     left = [each for each in known if each.number > present.expanded]
     if not left:
         return False
-    log.info("the schema %s goes from %d to %d", conn.schema, present.expanded, left[0].number)
+    log.info("migrating the schema %s from %d to %d", conn.schema, present.expanded, left[0].number)
     await _expand(conn, left[0])
     return True
 
@@ -227,7 +228,7 @@ async def _finish_next(settings: PostgresSettings, conn: PostgresConnection, out
     if not present.begun:
         return False
     (half,) = [each for each in migrations() if each.number == present.begun[0]]
-    # Outside first: what is done inside keeps its locks until the end.
+    # Outside first: changes inside keep their locks until the end.
     await outside.run(concurrent_statements(half.post))
     await _execute(conn, transactional_sql(half.post))
     await conn.run(_NOTE, half.number, half.name)
@@ -241,7 +242,7 @@ async def _execute(conn: PostgresConnection, sql: str) -> None:
 
 
 class _Outside:
-    """Statements on a connection of their own, while the transaction that has the lock stays open."""
+    """Statements on a separate connection, while the transaction that has the lock stays open."""
 
     def __init__(self, settings: PostgresSettings, inside: PostgresConnection) -> None:
         self.settings = settings
@@ -250,20 +251,20 @@ class _Outside:
     async def run(self, statements: Sequence[str]) -> None:
         if not statements:
             return
-        # What the driver fetched keeps its snapshot until the next statement; a plain one lets go of it.
+        # What the driver fetched keeps its snapshot until the next statement; a plain one releases it.
         await self.inside.raw.execute("SELECT 1")
         raw = await PostgresServers(self.settings).connect(pooled=True)
         try:
             conn = PostgresConnection(raw, self.settings.schema)
             for text in statements:
                 if await self._is_to_do(conn, text):
-                    log.info("building outside of a transaction: %s", text)
+                    log.info("running outside a transaction: %s", text)
                     await raw.execute(statement(text, conn.schema), timeout=_BUILDING)
         finally:
             await raw.close(timeout=self.settings.timeout)
 
     async def _is_to_do(self, conn: PostgresConnection, text: str) -> bool:
-        """What was broken off leaves an index behind that is not valid."""
+        """An interrupted build leaves an invalid index behind."""
         name = index_of(text)
         found = None if name is None else await conn.row(_VALID, conn.schema, name)
         if found is not None and not found[0]:
@@ -277,7 +278,7 @@ def _lock_number(schema: str) -> int:
 
 
 def _refuse_unfinished(now: MigrationState, settings: PostgresSettings) -> None:
-    """Code of the release before the last may be at work, and it was not tested on what comes now."""
+    """Code of the release before the last may be running, and it was not tested with the next changes."""
     left = [number for number in now.begun if number <= RELEASED]
     if left:
         raise StoreUnavailableError(
@@ -289,6 +290,6 @@ def _refuse_unfinished(now: MigrationState, settings: PostgresSettings) -> None:
 
 def _foreign(schema: str, where: str) -> NotAStoreError:
     return NotAStoreError(
-        f"The schema {schema} of {where} has tables that are not Holdfast's; it was left as it is.",
-        hint="Give another one with ?schema=, or an empty database.",
+        f"The schema {schema} of {where} has tables of another program; it was not changed.",
+        hint="Give another schema with ?schema=, or an empty database.",
     )

@@ -1,4 +1,4 @@
-"""The files of schema/: what each number adds (`NNNN_name.sql`), and what it takes away later
+"""The files of schema/: what each number adds (`NNNN_name.sql`), and what it removes later
 (`NNNN_name.post.sql`)."""
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from importlib import resources
 import msgspec
 
 WHOLE = 2
-"""Numbers up to this one are from before there were halves: they are applied whole."""
+"""Numbers up to this one have no halves: they are applied at once."""
 
 RELEASED = 2
-"""The newest number of the release before this one: its code works on all that the numbers after it add.
-When a release is out, it is raised together with the archive of `tests.upgrade.last_release`."""
+"""The newest number of the last release: its code works with everything that later numbers add. After a
+release it is raised, together with the archive of `tests.upgrade.last_release`."""
 
 _APART = re.compile(r"^(?:CREATE (?:UNIQUE )?INDEX|DROP INDEX) CONCURRENTLY [^;]+;", re.MULTILINE)
 _MADE = re.compile(r"CREATE (?:UNIQUE )?INDEX CONCURRENTLY (\w+)")
@@ -21,8 +21,8 @@ _POST = ".post.sql"
 
 
 class PostgresMigration(msgspec.Struct, frozen=True):
-    """`sql` adds only, so that the code of the last release goes on working; `post` takes away what only that
-    code needed, and is empty where nothing is to go."""
+    """`sql` only adds, so that the code of the last release keeps working; `post` removes what only that code
+    needed, and may be empty."""
 
     number: int
     name: str
@@ -31,8 +31,8 @@ class PostgresMigration(msgspec.Struct, frozen=True):
 
 
 class MigrationState(msgspec.Struct, frozen=True):
-    """How far a schema is. `number`: the newest migration that is wholly there, which is what older code
-    reads; `begun`: numbers whose first half is there; `building`: those of them that still lack an index."""
+    """`number`: the newest migration that is complete, which is what older code reads; `begun`: numbers whose
+    first half has run; `building`: those of them that still lack an index."""
 
     number: int = 0
     begun: tuple[int, ...] = ()
@@ -40,7 +40,7 @@ class MigrationState(msgspec.Struct, frozen=True):
 
     @property
     def expanded(self) -> int:
-        """The newest number whose tables and columns are there."""
+        """The newest number whose tables and columns exist."""
         return max(self.number, *self.begun, 0)
 
 
@@ -58,21 +58,22 @@ def migrations() -> list[PostgresMigration]:
 
 
 def transactional_sql(sql: str) -> str:
-    """What runs inside the transaction."""
+    """The statements that run inside the transaction."""
     return _APART.sub("", sql)
 
 
 def concurrent_statements(sql: str) -> list[str]:
-    """What PostgreSQL runs outside of one only: indexes that are built while others write."""
+    """The statements that PostgreSQL only runs outside a transaction: indexes that are built while others
+    write."""
     return [found.rstrip(";") for found in _APART.findall(sql)]
 
 
 def creation_sql(sql: str) -> str:
-    """All of it inside a transaction: for a schema that is not in use yet."""
+    """All statements inside a transaction: for a schema that is not in use yet."""
     return _APART.sub(lambda found: found[0].replace(" CONCURRENTLY", "", 1), sql)
 
 
 def index_of(text: str) -> str | None:
-    """The index that this statement makes."""
+    """The index that this statement creates."""
     found = _MADE.match(text)
     return None if found is None else found[1]

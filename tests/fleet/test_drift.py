@@ -138,9 +138,9 @@ async def test_change_that_matters_is_found_with_what_to_do(
 @pytest.mark.parametrize(
     ("act", "what"),
     [
-        ("CREATE TABLE @reports (n int PRIMARY KEY)", "table reports is not Holdfast's"),
-        ("ALTER TABLE @runs ADD COLUMN cost numeric", "column runs.cost is not Holdfast's"),
-        ("CREATE INDEX my_own ON @runs (flow, ended_at)", "index my_own is not Holdfast's"),
+        ("CREATE TABLE @reports (n int PRIMARY KEY)", "table reports was not created by Holdfast"),
+        ("ALTER TABLE @runs ADD COLUMN cost numeric", "column runs.cost was not created by Holdfast"),
+        ("CREATE INDEX my_own ON @runs (flow, ended_at)", "index my_own was not created by Holdfast"),
         ("ALTER TABLE @runs SET (fillfactor = 90)", "table runs is 'fillfactor=90', not 'fillfactor=50'"),
     ],
 )
@@ -199,7 +199,9 @@ def test_doctor_tells_drift_with_what_to_do_and_fails(address: str) -> None:
     schema = schema_of(address)
     postgres.execute(f"CREATE TABLE {schema}.reports (n int)")
     well = _holdfast("doctor", *store)
-    assert (well.returncode, "the table reports is not Holdfast's" in well.stdout) == (0, True), well.stdout
+    assert (well.returncode, "the table reports was not created by Holdfast" in well.stdout) == (0, True), (
+        well.stdout
+    )
     postgres.execute(f"DROP INDEX {schema}.runs_ready")
     ill = _holdfast("doctor", *store)
     assert ill.returncode == 1

@@ -233,7 +233,7 @@ async def test_change_gives_up_after_a_while_with_nothing_half_done(
     try:
         async with connection.transaction():
             await connection.fetch(f"SELECT count(*) FROM {schema_of(used)}.runs")
-            with pytest.raises(StoreBusyError, match="could not be brought up to date") as caught:
+            with pytest.raises(StoreBusyError, match="could not be migrated") as caught:
                 await opened(used)
     finally:
         await connection.close()
@@ -251,7 +251,7 @@ async def test_who_waits_for_another_that_migrates_is_reported(
     try:
         async with connection.transaction():
             await connection.execute(f"SELECT pg_advisory_xact_lock({number})")
-            with pytest.raises(StoreBusyError, match="another process is at it") as caught:
+            with pytest.raises(StoreBusyError, match="another process is changing it") as caught:
                 await opened(used)
     finally:
         await connection.close()

@@ -150,14 +150,14 @@ def test_old_command_line_works_until_the_upgrade_is_finished_and_is_then_refuse
         wait_until_asked(old, 3)
         refused = new.cli("migrate", "--finish", "--yes")
         assert refused.returncode == 2
-        assert "older version may be at work" in refused.stderr
+        assert "older version may be using" in refused.stderr
         assert "session" in refused.stderr
         assert postgres.execute(f"SELECT max(number) FROM {schema}.migrations") == [(RELEASED,)]
 
     deadline = time.monotonic() + 20
     while (done := new.cli("migrate", "--finish")).returncode:
         # It died, and what it had is its own until the lease is over.
-        assert "in no register" in done.stderr
+        assert "not registered" in done.stderr
         assert time.monotonic() < deadline, done.stderr
     newest = migrations()[-1].number
     assert postgres.execute(f"SELECT max(number) FROM {schema}.migrations") == [(newest,)]

@@ -88,8 +88,8 @@ async def migration_state(conn: PostgresConnection, where: str) -> MigrationStat
     newest = migrations()[-1].number
     if number > newest:
         raise SchemaTooNewError(
-            f"The schema {conn.schema} of {where} has number {number}, this version of Holdfast knows numbers "
-            f"up to {newest}.",
+            f"The schema {conn.schema} of {where} has number {number}; this version of Holdfast "
+            f"knows numbers up to {newest}.",
             hint="Update Holdfast here. The database was not changed.",
         )
     rows = await conn.rows(_BEGUN) if "halves" in there else []

@@ -1,4 +1,4 @@
-"""Who of an older version is at work: each session of ours says in its name which schema it knows."""
+"""Sessions of older versions: the name of each of our sessions says which schema it knows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from holdfast._version import __version__
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.migrations import migrations
 
-# Versions from before there was a register of workers gave their sessions no name. What a session last asked
-# tells whether it works on this schema: our statements name it in quotes, people and tools seldom do.
+# Versions from before workers were registered gave their sessions no name. The last query of a session shows
+# whether it uses this schema: our statements name it in quotes, people and tools rarely do.
 _SESSIONS = """
 SELECT pid, application_name, coalesce(host(client_addr), 'this machine') FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
@@ -29,7 +29,7 @@ def _own_name() -> str:
 
 
 def session_name(dsn: str) -> str:
-    """The address may name its sessions already: both names are kept."""
+    """The address may name its sessions already: then both names are kept."""
     given = dict(parse_qsl(urlsplit(dsn).query)).get("application_name")
     return _own_name() if not given else f"{given[:20]} {_own_name()}"
 
@@ -42,6 +42,6 @@ async def older_sessions(conn: PostgresConnection, knows: int) -> list[str]:
 
 
 async def unregistered_workers(conn: PostgresConnection, now: int | None) -> list[str]:
-    """Who has runs and is not in the register of workers. Behind a pooler, where the names of sessions say
-    little, this is how older versions show."""
+    """Workers that have runs and are not registered. Behind a pooler, where session names say little, this is
+    how older versions are found."""
     return [worker for (worker,) in await conn.rows(_LEASES, now)]

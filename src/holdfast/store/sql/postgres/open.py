@@ -1,4 +1,5 @@
-"""Opening: is it there, may we write, is it ours, is a pooler between; and the schema brought up to date."""
+"""Opening: checks that the server exists, accepts writes and is ours, and whether there is a pooler; migrates
+the schema."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class OpenResult(msgspec.Struct, frozen=True):
 
 async def prepare(servers: PostgresServers, clock: ServerClock, arrivals: FailoverCheck) -> OpenResult:
     """Create or migrate the schema. Raises SettingsError, NotAStoreError, SchemaTooNewError and
-    StoreUnavailableError; the database is then as it was."""
+    StoreUnavailableError; then the database was not changed."""
     settings = servers.settings
     try:
         raw = await servers.connect(pooled=True)
@@ -57,7 +58,7 @@ async def _prepare(settings: PostgresSettings, clock: ServerClock, raw: Any) -> 
         )
     if standby or read_only:
         raise StoreUnavailableError(
-            f"The server at {settings.shown} only reads: it is a replica, or its transactions are read-only.",
+            f"The server at {settings.shown} is a replica, or its transactions are read-only.",
             hint="Give the address of the primary, or all servers of the cluster.",
         )
     # A pooler invents a process id for each connection.
@@ -69,7 +70,7 @@ async def _prepare(settings: PostgresSettings, clock: ServerClock, raw: Any) -> 
 
 
 async def _require_transactions(settings: PostgresSettings, raw: Any) -> None:
-    """A pooler that gives a connection for one statement only breaks every write that is several."""
+    """A pooler that gives out a connection for one statement breaks every write that has several."""
     try:
         async with raw.transaction():
             await raw.execute("SELECT 1")
@@ -77,6 +78,6 @@ async def _require_transactions(settings: PostgresSettings, raw: Any) -> None:
         if "statement pooling" not in str(error):
             raise
         raise SettingsError(
-            f"The pooler at {settings.shown} pools by statements, and a write of Holdfast is a transaction.",
+            f"The pooler at {settings.shown} pools statements, but Holdfast writes in transactions.",
             hint="Set pool_mode = transaction (or session) for this database in the pooler.",
         ) from error

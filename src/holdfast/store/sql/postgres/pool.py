@@ -1,4 +1,4 @@
-"""Where connections come from: one pool for each event loop that uses the store."""
+"""The connections of a store: one pool for each event loop that uses it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from holdfast.store.sql.postgres.session import PostgresServer, identify, idle_t
 T = TypeVar("T")
 
 Work = Callable[[PostgresConn], Awaitable[T]]
-"""Inside an open transaction. May be called again after a rollback: it keeps nothing of its own between."""
+"""Runs inside an open transaction. May be called again after a rollback, so it keeps no state
+between calls."""
 
 ArrivalHook = Callable[[PostgresConn], Awaitable[None]]
 
@@ -40,7 +41,7 @@ _driver: Any = asyncpg  # half annotated
 
 
 async def connect(settings: PostgresSettings, *, pooled: bool) -> Any:
-    """A connection of its own, to the primary. Raises the driver's errors."""
+    """A separate connection to the primary. Raises the driver's errors."""
     return await PostgresServers(settings).connect(pooled=pooled)
 
 
@@ -63,11 +64,11 @@ class PostgresPools:
         servers.on_leaving(self._leave)
 
     async def read(self, query: Work[T]) -> T:
-        """One statement, or several that need no common moment. A lost connection is simply replaced."""
+        """One statement, or several that need not see the same moment. A lost connection is replaced."""
         return await self._finish(query, again=(*RETRYABLE_ERRORS, *CONNECTION_ERRORS))
 
     async def read_together(self, query: Work[T]) -> T:
-        """As of one moment."""
+        """Several statements that see the same moment."""
 
         async def together(conn: PostgresConn) -> T:
             async with _transaction(conn, isolation="repeatable_read", readonly=True):
@@ -87,12 +88,12 @@ class PostgresPools:
         return await self._finish(transact, again=RETRYABLE_ERRORS)
 
     async def write_at_once(self, work: Work[T]) -> T:
-        """Work that is one statement, which is a transaction of its own."""
+        """Work that is one statement, which is a transaction by itself."""
         return await self._finish(work, again=RETRYABLE_ERRORS)
 
     async def _finish(self, act: Work[T], again: tuple[type[BaseException], ...]) -> T:
-        """The caller may be cancelled; what was sent is brought to its end, as in any other store. In an
-        empty context: timers and sockets keep the one that they were made in, and with it a whole run."""
+        """The caller may be cancelled; what was sent is completed, as in any other store. In an empty
+        context: timers and sockets keep the context they were created in, and with it a whole run."""
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._translating(act, again), context=Context())
         self._running.add(task)
@@ -117,10 +118,11 @@ class PostgresPools:
                 if isinstance(error, (*CONNECTION_ERRORS, _READ_ONLY, asyncpg.InternalClientError)):
                     self._servers.doubt()
                 if isinstance(error, _READ_ONLY):
-                    # The server became a replica, and has refused: each connection is made anew, and looks
-                    # for the primary.
+                    # The server became a replica and refused: every connection is replaced, and looks for the
+                    # primary.
                     await self._expire()
-                # A silent server has been waited for already: once more, then the caller gets the error.
+                # The timeout of a server that does not answer is over already: one more try, then the caller
+                # gets the error.
                 most = 2 if isinstance(error, TimeoutError) else _TRIES
                 if tries < most and isinstance(error, (*again, _READ_ONLY)):
                     await asyncio.sleep(0.01 * tries)
@@ -129,8 +131,8 @@ class PostgresPools:
 
     @asynccontextmanager
     async def _acquired(self) -> AsyncGenerator[PostgresConn]:
-        """A connection to the newest primary that is known here, watched while it is used: one that says
-        nothing for long may have lost its server without a word."""
+        """A connection to the newest known primary, watched while it is used: if it gets no answer for long,
+        its server may be gone without closing it."""
         if self._servers.due():
             self._look(silent=False)
         pool = await self._pool()
@@ -141,7 +143,7 @@ class PostgresPools:
             await self._greet(raw)
             yield PostgresConn(raw, self._settings.schema)
             if not self._servers.is_current(raw):
-                # Another server took over meanwhile: what this one said counts for nothing.
+                # Another server took over meanwhile: the answer of this one does not count.
                 raise _driver.ConnectionDoesNotExistError("it led to an old primary")
         finally:
             vigil.end()
@@ -149,9 +151,10 @@ class PostgresPools:
             await pool.release(raw)
 
     async def _current(self, pool: Any) -> Any:
-        """What still leads to an old primary is thrown away."""
+        """Connections to an old primary are closed."""
         while True:
-            # One that is free is taken at once; only who has to wait needs a limit (and a task for it).
+            # A free connection is taken at once; only a caller that has to wait needs a timeout (and a task
+            # for it).
             limit = None if pool.get_idle_size() else self._settings.timeout
             raw = await pool.acquire(timeout=limit)
             if self._servers.is_current(raw):
@@ -167,7 +170,7 @@ class PostgresPools:
             await self._arrive(PostgresConn(raw, self._settings.schema))
 
     async def _arrive(self, conn: PostgresConn) -> None:
-        """One for all, of whatever loop; if it fails, the next one tries again."""
+        """One check for all loops; if it fails, the next caller tries again."""
         with self._lock:
             mine, self._arriving = not self._arriving, True
         if not mine:
@@ -188,7 +191,7 @@ class PostgresPools:
         return task
 
     def _leave(self, server: PostgresServer | None) -> None:
-        """What is under way on connections that have to go fails now, and is tried again elsewhere."""
+        """Calls on connections that are closed fail now, and are retried on another server."""
         for raw, loop in list(self._used.items()):
             left = not self._servers.is_current(raw) if server is None else raw.who.server == server
             if left:
@@ -206,7 +209,7 @@ class PostgresPools:
                     min_size=0,
                     max_size=self._settings.pool,
                     connect=partial(self._servers.connect, pooled=self._pooled),
-                    # Nothing of a session is ever set: there is nothing to reset.
+                    # No session state is ever set, so there is nothing to reset.
                     reset=_no_reset,
                 )
         await pool
@@ -239,14 +242,14 @@ class PostgresPools:
                 loop.call_soon_threadsafe(pool.terminate)
 
     def abandon(self) -> None:
-        """In a forked child: the connections are the parent's."""
+        """In a forked child: the connections belong to the parent."""
         self._closed = True
         _inherited.append(self._pools)
         self._pools = WeakKeyDictionary()
 
 
 class _SilenceTimer:
-    """Checks the server when a statement has been silent for a while, and again after that."""
+    """Checks the server when a statement has had no answer for a while, and again after that."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, patience: float, look: Callable[[], asyncio.Task[None]]
@@ -268,7 +271,8 @@ _inherited: list[Any] = []  # never finalised: closing a connection would end th
 
 
 async def _close_with_loop(pool: Any) -> AsyncGenerator[None]:
-    """Ends with its loop: what `asyncio.run` leaves open it closes, and with it the pool of that loop."""
+    """Closed with its loop: `asyncio.run` closes async generators that are left, and with it the pool of that
+    loop."""
     try:
         yield
     finally:
@@ -276,7 +280,7 @@ async def _close_with_loop(pool: Any) -> AsyncGenerator[None]:
 
 
 def _terminate(raw: Any) -> None:
-    with suppress(_driver.InterfaceError):  # given back meanwhile
+    with suppress(_driver.InterfaceError):  # released meanwhile
         raw.terminate()
 
 

@@ -1,4 +1,5 @@
-"""Which settings of the server weaken the promise that nothing acknowledged is lost, and who has a copy."""
+"""Which settings of the server weaken the promise that nothing acknowledged is lost, and which standbys have
+a copy."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from holdfast.types.durability import Durability, Standby
 _SETTINGS = """
 SELECT name, setting FROM pg_settings
 WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names')"""
-# A role without the right to see them gets rows with nothing in them.
+# A role without the right to see them gets empty rows.
 _STANDBYS = """
 SELECT coalesce(nullif(application_name, ''), host(client_addr), 'without a name'), state, sync_state,
        pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn)::bigint,
@@ -19,7 +20,7 @@ FROM pg_stat_replication WHERE NOT pg_is_in_recovery() ORDER BY 1"""
 
 _FSYNC = "fsync is off: if the machine of the server fails, the whole database can be damaged"
 _PAGES = "full_page_writes is off: if the machine of the server fails, what was being written can be damaged"
-_COMMIT = "synchronous_commit is off: what was acknowledged in the last moments before a crash is lost"
+_COMMIT = "synchronous_commit is off: a crash loses what was acknowledged in the last moments"
 _LOCAL = "synchronous_commit is local: no commit waits for the standbys that are named as synchronous"
 _REMOTE = (
     "synchronous_commit is remote_write: a standby that fails with its primary can lose the last moments"

@@ -1,8 +1,8 @@
-"""Which servers an address names, and which of them is the one to write to.
+"""The servers that an address names, and which of them accepts writes.
 
-A failover makes a new timeline: a number that the server counts up when a standby is promoted. Of two servers
-that both take writes, the one with the lower number is an old primary that came back. Nobody of ours writes
-to it: each new connection is asked for its timeline and its cluster before it is used.
+A failover makes a new timeline: a number that grows when a standby is promoted. Of two servers that both
+accept writes, the one with the lower number is an old primary that came back. Nothing is written to it: each
+new connection is asked for its timeline and its cluster before it is used.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from holdfast.store.sql.postgres.session import (
 )
 from holdfast.telemetry import log
 
-_AWHILE: Final = 2.0  # seconds that we wait for the word of the others when one takes writes
-_KNOCKS: Final = 2  # in vain, until a primary that was not replaced is given up
-_AGAIN: Final = 0.2  # seconds until all are asked anew while none takes writes
+_AWHILE: Final = 2.0  # seconds to wait for the answers of the others when one accepts writes
+_KNOCKS: Final = 2  # failed checks until a primary that was not replaced is given up
+_AGAIN: Final = 0.2  # seconds until all are asked again while none accepts writes
 
 
 class PostgresServers:
-    """Shared by all connections of a store, of whatever loop and thread. `timeline`: the highest seen."""
+    """Shared by all connections of a store, on every loop and thread. `timeline`: the highest seen."""
 
     def __init__(self, settings: PostgresSettings) -> None:
         self.settings = settings
@@ -57,12 +57,12 @@ class PostgresServers:
 
     # ------------------------------------------------------------------ connecting
     async def connect(self, *_: Any, pooled: bool, **_more: Any) -> Any:
-        """A connection to the primary. Raises the driver's errors, and StoreUnavailableError where the only
-        server that takes writes is one that must not have them."""
+        """A connection to the primary. Raises the driver's errors, and StoreUnavailableError if the only
+        server that accepts writes must not get them."""
         if len(self.all) == 1:
             return self._admitted(await self._asked(self.all[0], pooled=pooled))
         if self._sure:
-            # The others were asked when this one was found, and are asked again from time to time.
+            # The others were asked when this one was found, and are asked again regularly.
             with suppress(StoreUnavailableError, *DRIVER_ERRORS):
                 async with asyncio.timeout(self.settings.timeout / 3):
                     return self._admitted(await self._asked(self._favourite, pooled=pooled))
@@ -72,13 +72,13 @@ class PostgresServers:
             try:
                 return self._admitted(await self._best(pooled=pooled))
             except NoPrimaryError:
-                # They answer: a failover is under way, and nothing was sent yet that could be lost.
+                # They answer: a failover is in progress, and nothing was sent yet that could be lost.
                 if time.monotonic() + _AGAIN > deadline:
                     raise
                 await asyncio.sleep(_AGAIN)
 
     async def _best(self, *, pooled: bool) -> Any:
-        """All are asked at once; of those that take writes, the one with the highest timeline."""
+        """All are asked at once; of those that accept writes, the one with the highest timeline is chosen."""
         asking = [asyncio.create_task(self._asked(server, pooled=pooled)) for server in self.all]
         best: Any = None
         try:
@@ -141,7 +141,7 @@ class PostgresServers:
             self._leave(None)
 
     def is_current(self, session: Any) -> bool:
-        """Whether it leads to the newest primary that this process has seen."""
+        """Whether it is connected to the newest primary that this process has seen."""
         return session.who.timeline == self.timeline
 
     def doubt(self) -> None:
@@ -149,15 +149,15 @@ class PostgresServers:
         self._sure = False
 
     def _log_old_primary(self, who: ServerIdentity, seen: int) -> None:
-        """Once for each server and failover."""
+        """Logged once for each server and failover."""
         if (who.server.name, seen) not in self._refused:
             self._refused.add((who.server.name, seen))
-            said = "%s takes writes on timeline %d, but %d was seen: an old primary; nothing is written to it"
+            said = "%s accepts writes on timeline %d, but %d was seen: an old primary, not written to"
             log.error(said, who.server.name, who.timeline, seen)
 
     # ------------------------------------------------------------------ looking round
     def on_leaving(self, leave: Callable[[PostgresServer | None], None]) -> None:
-        """`leave` is called, from any thread, when connections to that server have to go (None: to all that
+        """`leave` is called, from any thread, when connections to that server must be closed (None: all that
         are not current)."""
         self._leavers.append(leave)
 
@@ -166,7 +166,7 @@ class PostgresServers:
             leave(server)
 
     def due(self) -> bool:
-        """Whether it is time to look whether another server became the primary behind our back."""
+        """Whether it is time to check whether another server became the primary."""
         return (
             len(self.all) > 1
             and not self._looking
@@ -175,7 +175,8 @@ class PostgresServers:
 
     async def look(self, *, silent: bool = False) -> None:
         """Ask the other servers whether one of them is a newer primary. `silent`: a statement has had no
-        answer for a while; then the primary is asked too, and left if it does not answer a newcomer."""
+        answer for a while; then the primary is asked too, and given up if it does not answer a new
+        connection."""
         if self._looking:
             return
         self._looking = True
@@ -189,8 +190,8 @@ class PostgresServers:
             self._looked_at, self._looking = time.monotonic(), False
 
     def _judge(self, primary: PostgresServer, *, answered: bool) -> None:
-        """One that is only slow is not left at once: what is under way there would be done again. Behind a
-        pooler, which keeps newcomers waiting while it is busy, nobody is."""
+        """A slow server is not given up at once: its running calls would be repeated. Behind a pooler, which
+        keeps new connections waiting while it is busy, none is given up."""
         self._unanswered = 0 if answered else self._unanswered + 1
         replaced = self._favourite != primary
         if not answered and not self.pooled and (replaced or self._unanswered >= _KNOCKS):
@@ -201,12 +202,12 @@ class PostgresServers:
             self._leave(primary)
 
     async def _answers(self, server: PostgresServer) -> bool:
-        """Whether it said anything at all. A newer primary is admitted, and all others are left."""
+        """Whether it answered at all. A newer primary is admitted, and all others are left."""
         try:
             async with asyncio.timeout(min(self.settings.timeout, self.settings.look)):
                 session = await self._asked(server, pooled=True)
         except (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError):  # also TimeoutError
-            return False  # or somebody before it that has nobody to ask
+            return False  # or a pooler before it that has no server
         except DRIVER_ERRORS:
             return True
         who = session.who
@@ -223,7 +224,7 @@ def _writers(asked: Iterable[asyncio.Task[Any]]) -> list[Any]:
 
 
 def _connect_error(asked: list[asyncio.Task[Any]]) -> BaseException:
-    """An error that an operator can fix comes before a server that does not answer."""
+    """An error that an operator can fix is preferred to a server that does not answer."""
     errors = [task.exception() for task in asked if task.done()]
     if any(error is None or isinstance(error, asyncpg.CannotConnectNowError) for error in errors):
         return no_primary_error()

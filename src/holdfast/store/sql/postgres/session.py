@@ -1,4 +1,4 @@
-"""A connection, and whom it leads to: which server, of which cluster, on which timeline."""
+"""A connection and its identity: which server, of which cluster, on which timeline."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _driver: Any = asyncpg  # half annotated
 
 
 def _is_unexpected(record: logging.LogRecord) -> bool:
-    """Whoever begins to connect may be called off (another server was faster, the time is over). When that
-    connection then ends, asyncio finds an error that nobody asked the driver for, and calls it an ERROR."""
+    """Whether asyncio's report is more than a cancelled connection attempt (another server was faster, or a
+    timeout). When such a connection ends, asyncio logs an ERROR that has no consequence."""
     error = record.exc_info[1] if record.exc_info else None
     return not (isinstance(error, ConnectionError) and str(error) == "unexpected connection_lost() call")
 
@@ -39,11 +39,11 @@ class PostgresServer(msgspec.Struct, frozen=True):
 
 
 class ServerIdentity(msgspec.Struct):
-    """What a connection leads to."""
+    """The server that a connection leads to."""
 
     server: PostgresServer
     reads_only: bool = False
-    system: int = 0  # the cluster: the same for a primary and all its standbys
+    system: int = 0  # the cluster's id: the same for a primary and all its standbys
     timeline: int = 0
     asked_at: float = 0.0
 
@@ -53,7 +53,7 @@ class PostgresSession(asyncpg.Connection):  # pyright: ignore[reportUntypedBaseC
 
 
 def servers_of(settings: PostgresSettings) -> list[PostgresServer]:
-    """One for each host of the address. An address without hosts is the driver's to understand."""
+    """One for each host of the address. An address without hosts is left to the driver."""
     parts = urlsplit(settings.dsn)
     who, at, places = parts.netloc.rpartition("@")
     if "," not in places:
@@ -68,7 +68,8 @@ async def connect(server: PostgresServer, settings: PostgresSettings, *, pooled:
     """Raises the driver's errors."""
     given = options(settings, pooled=pooled)
     if server.only:
-        # It may stand for several all the same (`?host=one,two`): then the driver looks for the primary.
+        # It may stand for several servers all the same (`?host=one,two`): then the driver looks for the
+        # primary.
         given["target_session_attrs"] = "read-write"
     session = await _driver.connect(server.dsn, connection_class=PostgresSession, **given)
     try:
@@ -81,7 +82,7 @@ async def connect(server: PostgresServer, settings: PostgresSettings, *, pooled:
 
 
 async def identify(session: Any, settings: PostgresSettings) -> None:
-    """Who it is. Behind a pooler each transaction may meet another server: asked again now and then."""
+    """Behind a pooler each transaction may use another server, so the identity is checked again regularly."""
     found = await session.fetchrow(_WHO, timeout=settings.timeout)
     who: ServerIdentity = session.who
     who.reads_only, who.system, who.timeline = found
@@ -89,12 +90,13 @@ async def identify(session: Any, settings: PostgresSettings) -> None:
 
 
 IDLE = "idle_in_transaction_session_timeout"
-"""Who is stopped or cut off in the middle of a transaction keeps its locks for as long as the server takes it
-for alive, and at a gate or in an audit everybody would wait behind them: the server ends it before that."""
+"""A process that is stopped or cut off during a transaction keeps its locks for as long as the server
+believes it is alive, and everything that needs the same limit or audit chain would wait. So the server ends
+such a transaction earlier."""
 
 
 def idle_timeout_statement(settings: PostgresSettings) -> str:
-    """For one transaction, where nothing can be set for a session."""
+    """For one transaction, if nothing can be set for a session."""
     return f"SET LOCAL {IDLE} = {int(settings.silence * 1000)}"
 
 
@@ -103,7 +105,7 @@ def options(settings: PostgresSettings, *, pooled: bool) -> dict[str, Any]:
     return {
         "timeout": settings.timeout,
         "command_timeout": settings.statement_timeout,
-        # A prepared statement belongs to a session, and behind a pooler the next call may meet another one.
+        # A prepared statement belongs to a session, and behind a pooler the next call may use another one.
         "statement_cache_size": 0 if pooled else 256,
         "max_cacheable_statement_size": 64 << 10,
         "server_settings": {"application_name": session_name(settings.dsn), **session},
@@ -114,15 +116,15 @@ NoPrimaryError = asyncpg.exceptions.TargetServerAttributeNotMatched
 
 
 def no_primary_error() -> BaseException:
-    return NoPrimaryError("none of the servers takes writes")
+    return NoPrimaryError("none of the servers accepts writes")
 
 
 def old_primary_error(who: ServerIdentity, seen: int) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"The server {who.server.name} takes writes, but it is an old primary: it is on timeline "
+        f"The server {who.server.name} accepts writes, but it is an old primary: it is on timeline "
         f"{who.timeline}, and timeline {seen} was seen. Nothing is written to it.",
         hint="Stop it, or make it a standby of the new primary (pg_rewind); give all servers in the address. "
-        "After a restore that was meant, start the process anew.",
+        "After an intended restore, restart the process.",
     )
 
 
@@ -130,5 +132,5 @@ def other_cluster_error(who: ServerIdentity, ours: int) -> StoreUnavailableError
     return StoreUnavailableError(
         f"The server {who.server.name} belongs to another cluster ({who.system}) than the one that this "
         f"store is on ({ours}). Nothing is written to it.",
-        hint="Mend the address. After a move to a new cluster that was meant, start the process anew.",
+        hint="Correct the address. After an intended move to a new cluster, restart the process.",
     )

@@ -1,8 +1,8 @@
-"""The hot path: ranges of records appended to their runs, fenced by the lease's term (D-6, D-8).
+"""The hot path: records appended to their runs, fenced by the lease's term (D-6, D-8).
 
-Most batches are plain: they go on where the run stands, and change nothing beside it but its status. All of
-these are one statement, which is a transaction of its own: one round trip. What it did not take is looked at
-one by one, in a second transaction, where everything can be asked and answered.
+Most batches are plain: they continue the run's journal and change nothing else but its status. All of these
+are one statement, which is a transaction by itself: one round trip. Runs that it did not take are handled one
+by one in a second transaction, where everything can be checked and answered.
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ WITH given AS MATERIALIZED (
     INSERT INTO @feed (pos, run_key, first, last)
     SELECT feed_pos, key, before + 1, before + events FROM moved WHERE events > 0
 )
--- Who waits at a gate hears of the place that came free.
+-- Wakes workers that wait for a place under the run's limit.
 SELECT key, before, parked, CASE WHEN freed THEN pg_notify(?, '')::text END FROM moved"""
 
 
 _MANY = _plain(_RUNS, RECORDS)
-# A run on its own, step by step: single values are quicker on both sides than arrays of one.
+# A single run, step by step: single values are faster on both sides than arrays of one.
 _ONE = _plain(_ONE_RUN, _ONE_RECORD)
 
 
 def is_plain(batch: RunBatch) -> bool:
-    """Nothing beside the run's own row, and no more than one change of that."""
+    """Nothing beside the run's own row, and at most one change of it."""
     sides = [record.side for record in batch.records if record.side is not None]
     if not all(map(_changes_only_status, sides)):
         return False
@@ -107,9 +107,9 @@ def _is_range(records: list[Record]) -> bool:
 async def settle_plain(
     conn: PostgresConnection, now: int | None, batches: Sequence[RunBatch]
 ) -> dict[int, tuple[int, bool]]:
-    """By the runs' keys: the number of the last event before the range, and whether the run was let go. Runs
-    that are not in it were not touched."""
-    # In the order of keys, so that two settles wait for each other in one direction only.
+    """By the runs' keys: the number of the last event before the records, and whether the run was released.
+    Runs that are not in it were not changed."""
+    # In the order of keys, so that two settles wait for each other in one direction only: no deadlock.
     ordered = sorted(batches, key=lambda batch: batch.lease.key)
     runs = [_run_values(batch) for batch in ordered]
     records = [values for batch in ordered for values in record_values(batch.lease.key, batch.records)]
@@ -139,7 +139,7 @@ def _run_values(batch: RunBatch) -> tuple[Any, ...]:
 
 
 def record_values(key: int, records: Sequence[Record]) -> list[tuple[Any, ...]]:
-    """As RECORDS takes them, turned."""
+    """As RECORDS takes them, transposed."""
     values: list[tuple[Any, ...]] = []
     result = 0
     for r in records:

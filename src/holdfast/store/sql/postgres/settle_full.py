@@ -1,4 +1,4 @@
-"""Settling with everything that may come along: asked, answered, written run by run, in one transaction."""
+"""Settling with every side effect: checked, answered and written run by run, in one transaction."""
 
 from __future__ import annotations
 

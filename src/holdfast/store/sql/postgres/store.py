@@ -1,4 +1,4 @@
-"""The PostgreSQL store: which connection does what. How each thing is done stands in the modules it calls."""
+"""The PostgreSQL store: which connection does what. The modules it calls do the work."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ T = TypeVar("T")
 
 
 class PostgresStore(SqlStore):
-    """Reads and writes go through a pool, heartbeats and LISTEN through connections of their own."""
+    """Reads and writes use a pool; heartbeats and LISTEN have their own connections."""
 
     capabilities = Capability.durable | Capability.shared | Capability.notifies
 
     def __init__(
         self, servers: PostgresServers, clock: ServerClock, arrivals: FailoverCheck, found: OpenResult
     ) -> None:
-        """Of a schema that is prepared: `PostgresStore.open` does that."""
+        """For a schema that is ready: use `PostgresStore.open`."""
         pooled = found.pooled
         self._clock = clock
         self._arrivals = arrivals
@@ -105,7 +105,7 @@ class PostgresStore(SqlStore):
         _open_stores.discard(self)
 
     def abandon(self) -> None:
-        """In a forked child. Connections stay with the parent: the child must open a store of its own."""
+        """In a forked child. Connections stay with the parent, so the child must open its own store."""
         self._pools.abandon()
         self._beats.abandon()
 
@@ -144,7 +144,8 @@ class PostgresStore(SqlStore):
         row, fresh = await self._create_limited(new) if made is None else made
         if fresh:
             self._acks.created(new)
-            # One that is claimed as it is created starts at once. Its worker finds that it was stopped.
+            # A run that is claimed as it is created starts at once; its worker then finds that it was
+            # stopped.
             await self._came_back(row.id)
         return row, fresh
 
@@ -271,7 +272,7 @@ class PostgresStore(SqlStore):
         return await self._read(partial(feed.feed, after=after, limit=limit))
 
     async def free_space(self) -> None:
-        # Behind a pooler a session may not be free for so long.
+        # Behind a pooler a session may not be available for that long.
         if Capability.notifies in self.capabilities:
             await self._pools.write_at_once(vacuum)
 
@@ -329,7 +330,7 @@ class PostgresStore(SqlStore):
     async def durability(self) -> Durability:
         return await self._pools.read(durability)
 
-    # Blobs: all in the database, whatever their size, since every machine of the fleet reaches it.
+    # Blobs: all in the database, whatever their size, because every machine of the fleet can reach it.
 
     async def put_blob(self, digest: bytes, size: int, data: bytes | None) -> None:
         place = "elsewhere" if data is None else "row"

@@ -1,4 +1,4 @@
-"""An upgrade as an operator sees it: what is to come, and which sessions prevent it."""
+"""An upgrade as an operator sees it: what is to be done, and which sessions prevent it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def _read_upgrade(settings: PostgresSettings, conn: PostgresConnection) ->
     known = migrate.migrations()
     older = await older_sessions(conn, max(now.begun)) if now.begun else []
     if now.begun and now.expanded >= known[-1].number:
-        older += [f"{worker}, which is in no register" for worker in await unregistered_workers(conn, None)]
+        older += [f"{worker}, which is not registered" for worker in await unregistered_workers(conn, None)]
     return Upgrade(
         shared=True,
         number=now.number,

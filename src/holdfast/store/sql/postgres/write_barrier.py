@@ -1,7 +1,7 @@
-"""What keeps writers away from a schema that moves: triggers, which cost nothing while there are none.
+"""Keeps writers away from a schema that is being moved: triggers, which cost nothing while there are none.
 
-Making one waits for the transactions that write to its table, and every later writer meets it, in
-whatever session and from whatever version: what was acknowledged is there, and nothing comes after it.
+Creating one waits for the transactions that write to its table, and every later writer meets it, in any
+session and from any version: so everything acknowledged is there, and nothing is added after it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ async def set_state(conn: PostgresConnection, state: MovePhase) -> None:
 
 
 async def lock(conn: PostgresConnection) -> None:
-    """All at once, in one order: writers that are under way are waited for."""
+    """All tables at once, in one order: waits for running writers."""
     names = [f"@{table}" for table in await tables(conn) if table not in _UNGUARDED]
     await conn.raw.execute(
         statement(f"LOCK TABLE {', '.join(names)} IN SHARE ROW EXCLUSIVE MODE", conn.schema)
@@ -142,13 +142,13 @@ async def forget(conn: PostgresConnection) -> None:
 
 
 async def clear(conn: PostgresConnection) -> None:
-    """Every row goes, of the audit too: it is a copy, and was never at work. What the schema says of itself
-    (its migrations, the servers that it was found on) stays."""
+    """Deletes every row, of the audit too: it is a copy that was never in use. What the schema records about
+    itself (its migrations, the servers that it was found on) stays."""
     require_state(await read_mark(conn), "filling")
     await unguard(conn)
     await conn.run("ALTER TABLE @audit DISABLE TRIGGER USER")
     names = [f"@{table}" for table in await tables(conn) if table not in _UNGUARDED]
-    # However many rows there are: it is a matter of moments, within the time that a statement may take.
+    # Independent of the number of rows: it takes moments, within the statement timeout.
     await conn.run(f"TRUNCATE {', '.join(names)}")
     await conn.run("ALTER TABLE @audit ENABLE TRIGGER USER")
     await forget(conn)

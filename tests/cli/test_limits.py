@@ -67,9 +67,9 @@ def test_limit_that_means_nothing_is_refused(cli: Cli, jobs: str) -> None:
     complains(cli("limits", "set", "flow:jobs", "--concurrency", "some"), 2, "'some' is not a number of runs")
     complains(cli("limits", "set", "flow:jobs", "--concurrency", "-1"), 2, "'-1' is not a number of runs")
     complains(cli("limits", "set", "flow:new"), 2, "nothing would limit 'flow:new'")
-    complains(cli("limits", "set", "flow:new/x", "--concurrency", "1"), 2, "no flow declares what divides")
+    complains(cli("limits", "set", "flow:new/x", "--concurrency", "1"), 2, "no flow declares a key")
     unspelled = cli("limits", "set", "flow:jobs/eu/50%", "--concurrency", "1")
-    complains(unspelled, 2, "no run is under the limit 'flow:jobs/eu/50%'", "flow:jobs/eu%2F50%25")
+    complains(unspelled, 2, "no run can have the limit 'flow:jobs/eu/50%'", "flow:jobs/eu%2F50%25")
     complains(cli("limits", "clear", "flow:jobs"), 2, "no limit 'flow:jobs' is set here")
 
 

@@ -171,7 +171,7 @@ async def test_thousands_of_runs_that_others_deleted_are_reported_as_a_number(
     assert len(lost) == 2500
     result = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert len(result) == 21
-    assert "run gone-2499 is not there any more" in result[-2]
+    assert "run gone-2499 is gone" in result[-2]
     assert result[-1] == "and 2480 more that were changed here longer ago"
 
 

@@ -60,7 +60,7 @@ async def test_key_is_made_of_the_input_or_of_the_runs_own_names(hf: Holdfast) -
         "flow:counted/ann@acme",
         "flow:counted/a%2Fb@acme",
     ]
-    with pytest.raises(StateError, match=r"in the input there is no order\.customer"):
+    with pytest.raises(StateError, match=r"the input has no order\.customer"):
         await service.create(program, {"order": {}})
 
 

@@ -1,1 +1,1 @@
-"""Running: the only room that joins engine, codec and store."""
+"""Running flows: the only package that joins engine, codec and store."""

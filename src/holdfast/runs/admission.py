@@ -1,4 +1,4 @@
-"""Limits on runs: under which a new run is, and why a run was not claimed."""
+"""Limits on runs: which limit a new run has, and why a run was not claimed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _held_limits: ContextVar[tuple[str, ...]] = ContextVar(
 
 
 class QueuedRun(msgspec.Struct, frozen=True):
-    """A run that was just created, and that a limit does not let start yet."""
+    """A run that was just created, and that a limit does not admit yet."""
 
     row: RunRow
 
@@ -34,10 +34,8 @@ class QueuedRun(msgspec.Struct, frozen=True):
 def limits_for_new_run(
     program: Program, values: Mapping[str, Any], own: Mapping[str, Any]
 ) -> tuple[str, list[LimitRow]]:
-    """The limit that a new run is under, and what its flow declares. `values`: what it starts with;
-    `own`: its names.
-
-    Raises StateError where the input has not what the key is made of."""
+    """The limit of a new run, and those that its flow declares. `values`: its input; `own`: its names. Raises
+    StateError if the input lacks a value of the key."""
     limits, flow = program.limits, program.graph.name
     if limits is None:
         return "", []
@@ -55,9 +53,9 @@ def limits_for_new_run(
         key = as_text(compile_template(limits.key).render(resolve, strict=True).value)
     except TemplateRenderError as error:
         raise StateError(
-            f"the limits of flow {flow!r} are divided by {limits.key!r}, and in the input there is no "
+            f"the limits of flow {flow!r} are divided by {limits.key!r}, and the input has no "
             f"{'.'.join(error.path)}.",
-            hint="Give it, or declare it with a default.",
+            hint="Give the value, or declare it with a default.",
             flow=flow,
         ) from error
     return key_limit(flow, key), limits.rows(flow)
@@ -74,7 +72,7 @@ def limits_for_fork(program: Program, source: RunRow) -> tuple[str, list[LimitRo
 
 @contextmanager
 def inside_limit(name: str) -> Generator[None]:
-    """What happens here happens in a run that counts against that limit."""
+    """The code inside runs in a run that counts against that limit."""
     if not name:
         yield
         return
@@ -86,7 +84,7 @@ def inside_limit(name: str) -> Generator[None]:
 
 
 def held_limits() -> tuple[str, ...]:
-    """For code that continues in another thread, which does not inherit this."""
+    """For code that continues in another thread, which does not inherit the context variable."""
     return _held_limits.get()
 
 
@@ -108,7 +106,7 @@ async def limit_reached_error(store: Store, row: RunRow) -> LimitReachedError:
             why = f"{name} allows {rate_text(limit.rate, limit.per)} to start"
     return LimitReachedError(
         f"run {row.id} is queued: {why}.",
-        hint="It starts when there is room; `holdfast limits list` shows what runs and what waits.",
+        hint="It starts when the limit admits it; `holdfast limits list` shows what runs and what waits.",
         run=row.id,
         flow=row.flow,
         gate=row.limit,

@@ -1,4 +1,4 @@
-"""Files that people attach to holds, kept among the blobs of their tenant, and read by the run that asked."""
+"""Files that people attach to holds, stored as blobs of their tenant, and read by the run that asked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BlobAttachments:
-    """As they came, under their own hash: nothing here ever runs or shows them."""
+    """Stored unchanged under their own hash: nothing here executes or shows them."""
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
@@ -30,7 +30,7 @@ class BlobAttachments:
         await self._blobs.of(tenant).put([Blob(ref, data)])
 
     async def get(self, tenant: str, digest: bytes) -> bytes:
-        """Raises BlobMissingError where it is gone or damaged."""
+        """Raises BlobMissingError if it is missing or damaged."""
         data = await self._blobs.of(tenant).content(digest)
         if data is None or sha256(data).digest() != digest:
             raise BlobMissingError(
@@ -41,8 +41,8 @@ class BlobAttachments:
         return data
 
     async def read_for(self, run: RunId, tenant: str, reference: Any) -> bytes:
-        """Only what the run was given: a hash alone opens nothing. Raises InputError for no reference,
-        NotFoundError for a file that is not this run's, BlobMissingError."""
+        """Only files that the run was given: a hash alone gives no access. Raises InputError for a value that
+        is not a reference, NotFoundError for a file of another run, BlobMissingError."""
         digest = _digest_of(reference)
         own = await self._blobs.store.blobs_of(run)
         if not set(own).intersection(self._blobs.of(tenant).places(digest)):
@@ -55,7 +55,7 @@ def _digest_of(reference: Any) -> bytes:
         return bytes.fromhex(read_file({}, reference)["sha256"])
     except FieldValueError as error:
         raise InputError(
-            f"{clean_text(repr(reference), 80)} {error.message}.", hint="Give what the form's field has."
+            f"{clean_text(repr(reference), 80)} {error.message}.", hint="Give the value of the form's field."
         ) from None
 
 

@@ -28,10 +28,9 @@ IN_ROW = 1 << 20
 
 
 class Objects(Protocol):
-    """Where blobs that are too large for a row live.
-
-    `get` raises BlobMissingError for what is not there, and only then: the run that names it fails. Any other
-    error means that they are unavailable now; runs wait for them, and resume later."""
+    """Where blobs are stored that are too large for a row. `get` raises BlobMissingError for a blob that does
+    not exist, and only then: the run that names it fails. Any other error means that they are unavailable
+    now; runs wait, and resume later."""
 
     async def put(self, digest: bytes, data: bytes) -> None: ...
 
@@ -43,7 +42,7 @@ class Objects(Protocol):
 
 
 class StoreErrorObjects:
-    """The objects of another library, with our errors in place of those that it raises."""
+    """The objects of another library, with our errors instead of those that it raises."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -72,7 +71,7 @@ def _store_errors(what: str) -> Generator[None]:
     except HoldfastError:
         raise
     except Exception as error:
-        # Its words are not repeated: they may hold an address with a password.
+        # Its text is not repeated: it may contain an address with a password.
         raise StoreUnavailableError(
             f"A large value cannot be {what} now: the blob store did not answer ({type(error).__name__}).",
             hint="Check that it can be reached; the run waits, and resumes when it can.",
@@ -96,15 +95,15 @@ def _decrypted(cipher: FieldCipher, data: bytes, address: bytes, digest: bytes) 
         return cipher.decrypt_blob(data, address)
     except CheckpointCorruptError as error:
         raise BlobMissingError(
-            f"The blob {digest.hex()} that a checkpoint names is damaged: what lies at {address.hex()} "
-            "does not open.",
+            f"The blob {digest.hex()} that a checkpoint names is damaged: the bytes at {address.hex()} "
+            "cannot be decrypted.",
             hint="Restore the blob folder or the database from a backup, then resume.",
             digest=digest.hex(),
         ) from error
 
 
 class BlobStore:
-    """Of one tenant where the store is encrypted (`of`): blobs are shared within a tenant only (D-38)."""
+    """`of` gives that of one tenant: in an encrypted store blobs are shared within a tenant only (D-38)."""
 
     def __init__(self, store: Store, objects: Objects | None, tenant: str | None = None) -> None:
         self.store = store
@@ -150,38 +149,38 @@ class BlobStore:
         data = await self._get(ref.digest)
         if data is None:
             raise BlobMissingError(
-                f"The blob {ref.digest.hex()} ({ref.size} bytes) that a checkpoint names is gone.",
+                f"The blob {ref.digest.hex()} ({ref.size} bytes) that a checkpoint names is missing.",
                 hint="Restore the blob folder or the database from a backup, then resume.",
                 digest=ref.digest.hex(),
             )
         return unspill(ref, data, registry)
 
     async def data_at(self, digest: bytes) -> bytes:
-        """A blob's bytes as they lie in the store. Raises BlobMissingError where they are gone or damaged."""
+        """A blob's stored bytes. Raises BlobMissingError if they are missing or damaged."""
         data = await self.raw(digest)
         if data is None or (not is_encrypted(data) and sha256(data).digest() != digest):
             raise BlobMissingError(
-                f"The blob {digest.hex()} that a run names is {'gone' if data is None else 'damaged'}.",
+                f"The blob {digest.hex()} that a run names is {'missing' if data is None else 'damaged'}.",
                 hint="Restore the blob folder or the database from a backup.",
                 digest=digest.hex(),
             )
         return data
 
     def places(self, digest: bytes) -> list[bytes]:
-        """Where a blob of this tenant may lie."""
+        """The addresses at which a blob of this tenant may be stored."""
         if self.encrypted is None:
             return [digest]
         return self.encrypted.cipher.places(digest, self.tenant or DEFAULT_TENANT)
 
     async def content(self, digest: bytes) -> bytes | None:
-        """A blob's own bytes, decrypted; none where it is not there."""
+        """A blob's own bytes, decrypted; None if it does not exist."""
         return await self._get(digest)
 
     async def _get(self, digest: bytes) -> bytes | None:
         if self.encrypted is None:
             return await self.raw(digest)
         cipher = self.encrypted.cipher
-        # Whoever knows the digest has read the record that names it; only its tenant has it.
+        # A caller that knows the digest has read the record that names it, so it belongs to the tenant.
         tenants = (self.tenant,) if self.tenant is not None else self.encrypted.known_tenants()
         for address in dict.fromkeys(place for t in tenants for place in cipher.places(digest, t)):
             data = await self.raw(address)
@@ -190,7 +189,7 @@ class BlobStore:
         return None
 
     async def replace(self, address: bytes, data: bytes) -> None:
-        """Other bytes at the same address: encrypted anew."""
+        """Replace the bytes at an address, after encrypting them with another key."""
         row = await self.store.blob(address)
         if row is not None and row[1] is None and self.objects is not None:
             await self.objects.replace(address, data)
@@ -198,15 +197,15 @@ class BlobStore:
             await self.store.replace_blob(address, data)
 
     async def raw(self, address: bytes) -> bytes | None:
-        """As it lies in the store."""
+        """The stored bytes."""
         row = await self.store.blob(address)
-        # What fits into a row was never elsewhere: there it is gone.
+        # What fits into a row is never stored elsewhere, so it is missing.
         if row is not None and row[1] is None and self.objects is not None and row[0] > IN_ROW:
             return await self.objects.get(address)
         return None if row is None else row[1]
 
     async def materialise(self, pos: Position, registry: TypeRegistry) -> None:
-        """Fetch what the present state still refers to: not every blob that its history ever named."""
+        """Fetch the blobs that the present state refers to, not every blob that its history named."""
         if self.encrypted is not None and self.tenant is None:
             await (await self.of_run(RunId(pos.run))).materialise(pos, registry)
             return
@@ -226,7 +225,7 @@ class BlobStore:
                     refs = scope.tree.refs if frame.parent < 0 else {}
                     filled = await self._filled(partition, inside, refs, registry)
                     if filled:
-                        # The input is frozen, so it is made anew; values only, the keys stay as they are.
+                        # The input is frozen, so it is built again; only values change, the keys stay.
                         frozen = isinstance(inside, FrozenDict)
                         both = {**inside, **filled}
                         frame.over[partition] = FrozenDict(both) if frozen else both
@@ -243,14 +242,14 @@ class BlobStore:
         return body
 
     async def _fill_steps(self, frame: Frame, registry: TypeRegistry) -> None:
-        """What a branch wrote is applied once more at its join: it must be at hand then."""
+        """What a branch wrote is applied again at its join, so it must be loaded."""
         for delta in frame.steps:
             for i, (partition, key, op, operand) in enumerate(delta.ops):
                 if isinstance(operand, BlobRef):
                     delta.ops[i] = (partition, key, op, await self.fetch(operand, registry))
 
     async def whole(self, value: Any, registry: TypeRegistry) -> Any:
-        """A value with what lies in the blob store put back into its place."""
+        """A value with large values put back into their place."""
         if isinstance(value, BlobRef):
             return await self.fetch(value, registry)
         if next(refs_in(value), None) is None:
@@ -267,7 +266,7 @@ class BlobStore:
         refs: dict[tuple[str, str], BlobRef],
         registry: TypeRegistry,
     ) -> dict[str, Any]:
-        """The values that lay elsewhere, by key."""
+        """The values that were stored elsewhere, by key."""
         filled: dict[str, Any] = {}
         for key, value in inside.items():
             if isinstance(value, BlobRef):

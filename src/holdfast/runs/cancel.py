@@ -42,8 +42,8 @@ async def cancel(service: RunAccess, run: str, *, reason: str, by: str) -> RunRo
 
 
 async def withdraw_holds(store: Store, run: RunId, *, by: str) -> None:
-    """A decision that came after this would be taken and lost. The run needs no inbox row about it: what
-    it reads first is that it has to stop, and that closes whatever changes meanwhile."""
+    """A decision after this would be accepted and lost. The run needs no inbox row about it: the first
+    message it reads is the cancellation, which closes everything that changed meanwhile."""
     for row in await store.holds(run=run, status=HoldStatus.pending, limit=ALL):
         made = cancelled(row, by=by, reason=REASON, at=store.now())
         await store.change_hold(msgspec.structs.replace(made, mail=None))

@@ -1,4 +1,4 @@
-"""Claiming one run for a caller that drives it itself, where its limits may make it wait."""
+"""Claims one run for a caller that drives it itself, if its limits may make it wait."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ WaitCallback = Callable[[LimitReachedError], None]
 async def claim_in_turn(
     service: RunAccess, run: RunId, *, created: bool = False, waits: WaitCallback | None = None
 ) -> Claim | RunRow:
-    """The run, as soon as its limits let it start. Its row, where another worker claimed it meanwhile and
-    brought it to its end or to its next wait. `created`: it is queued, and only this caller knows of it.
-
-    Raises RunBusyError where another worker has it already; LimitReachedError where it would wait for the
-    run that starts it, which counts against the same limit."""
+    """The run, as soon as its limits admit it. Its row, if another worker claimed it meanwhile and brought it
+    to its end or to its next wait. `created`: it is queued, and only this caller knows of it. Raises
+    RunBusyError if another worker has it already; LimitReachedError if it would wait for the run that starts
+    it, which counts against the same limit."""
     queued = created
     while True:
         try:
@@ -47,12 +46,12 @@ async def _require_no_circle(
     limit = root_of(str(error.facts["gate"]))
     if limit not in held_limits() or not error.facts["full"]:
         return
-    # A worker may have claimed it just now; then it comes to its end without us.
+    # A worker may have claimed it just now; then that worker brings it to its end.
     if created and not await service.store.delete_run(run):
         return
     raise LimitReachedError(
         f"a run of flow {error.facts['flow']!r} would wait for the limit {limit}, which the run that "
-        "starts it uses up.",
+        "starts it has used up.",
         hint="Make it a sub-flow, which is a part of the same run, or raise the limit.",
         **error.facts,
     ) from None

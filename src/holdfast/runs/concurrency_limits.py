@@ -1,4 +1,4 @@
-"""Limits as an operator sees and sets them: what holds, who is inside, who waits."""
+"""Limits as an operator sees and sets them: what applies, what runs, what waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 1_000_000
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit as it holds now. `fixed`: an operator set it; else the flow declares it."""
+    """A limit that applies now. `fixed`: an operator set it; else the flow declares it."""
 
     name: str
     concurrency: int | None
@@ -46,7 +46,7 @@ class LimitService:
         self._store = store
 
     async def list(self, prefix: str = "", *, keys: bool = False) -> list[Limit]:
-        """By name. `keys`: also those keys that runs stand at just now, though nothing was set for them."""
+        """In order of name. `keys`: also keys that runs use now without a limit of their own."""
         found = await self._store.limits(prefix=prefix, limit=_MOST)
         return [
             Limit(
@@ -62,7 +62,7 @@ class LimitService:
         ]
 
     async def set(self, name: str, *, concurrency: int | None = None, rate: str | None = None) -> Limit:
-        """In place of what the flow declares. What is not given is not limited. Raises SettingsError."""
+        """Replaces what the flow declares. What is not given is not limited. Raises SettingsError."""
         limit = _limit_row(name, concurrency, rate)
         await self._require_keyed(name)
         await self._store.put_limit(limit)
@@ -71,7 +71,7 @@ class LimitService:
     async def change(
         self, name: str, *, concurrency: int | str | None = None, rate: str | None = None
     ) -> Limit:
-        """The same, but what is not given stays as it is; "none" takes a limit away."""
+        """The same, but what is not given is not changed; "none" removes a limit."""
         held = [one for one in await self.list(name, keys=True) if one.name == name]
         now = held[0] if held else None
         kept = concurrency if concurrency is not None else now.concurrency if now else None
@@ -82,7 +82,7 @@ class LimitService:
         return await self.set(name, concurrency=wanted, rate=None if pace == "none" else pace)
 
     async def clear(self, name: str) -> Limit | None:
-        """What the flow declares holds again; None where it declares nothing. Raises NotFoundError."""
+        """What the flow declares applies again; None if it declares nothing. Raises NotFoundError."""
         if not await self._store.drop_limit(name):
             raise NotFoundError(
                 f"no limit {name!r} is set here.", hint="`holdfast limits list` shows those in force."
@@ -93,14 +93,14 @@ class LimitService:
         return next(one for one in await self.list(name) if one.name == name)
 
     async def _require_keyed(self, name: str) -> None:
-        """Only what a flow declares says which runs have a key."""
+        """Only a flow's declaration says which runs have a key."""
         root = root_of(name)
         if root == name:
             return
         names = {limit.name for limit, _, _ in await self._store.limits(prefix=root, limit=_MOST)}
         if not any(other.startswith(f"{root}/") for other in names):
             raise SettingsError(
-                f"{name!r} is the limit of a key, and no flow declares what divides {root!r}.",
+                f"{name!r} is the limit of a key, and no flow declares a key for {root!r}.",
                 hint='Declare it: Flow(..., limits=Limits(key="{{customer}}", per_key=5)).',
             )
 
@@ -113,8 +113,8 @@ def _limit_row(name: str, concurrency: int | None, rate: str | None) -> LimitRow
         )
     if normalized_name(name) != name:
         raise SettingsError(
-            f"no run is under the limit {name!r}: its keys are spelled another way.",
-            hint=f"Write {normalized_name(name)!r}; `holdfast limits list --keys` shows names as they are.",
+            f"no run can have the limit {name!r}: its key is stored in another form.",
+            hint=f"Write {normalized_name(name)!r}; `holdfast limits list --keys` shows the stored names.",
         )
     if concurrency is not None and not 0 <= concurrency <= 1_000_000_000:
         raise SettingsError(f"{concurrency} is not a number of runs.", hint="Give 0 or more.")

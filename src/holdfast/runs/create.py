@@ -1,6 +1,6 @@
-"""A new run: its options checked, its first records made, its flow's graph kept beside it.
+"""A new run: its options are checked, its first records made, its flow's graph stored.
 
-How a run is started: its names checked, and what it has of its own beside its flow's settings.
+How a run is started: its names, and the options that replace its flow's settings.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ MOMENTS: Final = ("before", "after", "both")
 
 
 def check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
-    """Raises InputError; the store is not touched."""
+    """Raises InputError; the store is not used."""
     for name, value in names.items():
         if value is not None and not require_text(value, name):
             raise InputError(f"{name} is empty.", hint="Leave it out, or give it a value.")
     run_id = names["run_id"]
     if run_id is not None and not is_id(run_id):
         raise InputError(
-            f"run_id {run_id!r} has not the form of an id.",
-            hint="Give a version-4 UUID in lower case; a name of your own goes into idempotency_key=.",
+            f"run_id {run_id!r} is not a valid id.",
+            hint="Give a version-4 UUID in lower case; for your own names use idempotency_key=.",
         )
     if priority is not None and (type(priority) is not int or abs(priority) > MAX_PRIORITY):
         raise InputError(
@@ -58,7 +58,7 @@ def check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
 def own_options(
     graph: Graph, breaks: Sequence[str] | None, checkpoints: str | Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """What is kept in the run's first record. Raises InputError for nodes that are not there."""
+    """The options stored in the run's first record. Raises InputError for nodes that do not exist."""
     options: dict[str, Any] = {}
     if breaks:
         options["breaks"] = break_places(graph, breaks)
@@ -83,7 +83,7 @@ def _checkpoints(graph: Graph, given: Any) -> dict[str, Any]:
     chosen = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"policy": given}
     unknown = sorted(map(str, chosen.keys() - {"policy", "when", "exclude"}))
     if unknown:
-        raise InputError(f"checkpoints has no {', '.join(unknown)}.", hint="It has policy, when and exclude.")
+        raise InputError(f"checkpoints has no {', '.join(unknown)}.", hint="Use policy, when and exclude.")
     policy = chosen.get("policy", graph.spec.checkpoints)
     if not isinstance(policy, str) or policy not in POLICIES:
         raise InputError(f"checkpoints {clean_text(repr(policy), 80)} is none of {', '.join(POLICIES)}.")
@@ -99,7 +99,7 @@ def _checkpoints(graph: Graph, given: Any) -> dict[str, Any]:
 
 
 class RunNames(TypedDict, total=False):
-    """What a run is called by and belongs to; fields of `NewRun`."""
+    """The names and owners of a run; fields of `NewRun`."""
 
     tenant: Required[str]
     thread: str | None
@@ -129,12 +129,12 @@ async def prepare(
     started_by: str | None = None,
     deployment: str | None = None,
 ) -> tuple[NewRun, Position]:
-    """Checked, begun and sealed, and not yet stored.
+    """Checked, begun and encoded, but not stored yet.
 
-    `started_by`: who set it going, as `user:dana@acme`; `deployment`: what it is a run of, beside its flow.
-    `breaks`: nodes to stop before, `child/node` inside a sub-flow. `checkpoints`: which records this
-    run lists, instead of the flow's policy: "every", "explicit", "none", or a mapping with policy, when
-    and exclude."""
+    `started_by`: who started it, such as `user:dana@acme`; `deployment`: the deployment that it is a run of.
+    `breaks`: nodes to stop before, `child/node` inside a sub-flow. `checkpoints`: which records this run
+    lists, instead of the flow's policy: "every", "explicit", "none", or a mapping with policy, when and
+    exclude."""
     names: RunNames = {
         "tenant": tenant, "thread": thread, "instance_key": instance_key,
         "idempotency_key": idempotency_key, "started_by": started_by, "deployment": deployment,
@@ -182,8 +182,8 @@ def new_run(
     priority: int | None = None,
     **names: Unpack[RunNames],
 ) -> NewRun:
-    """The row of a run that begins with the records `first`, claimable at once. `limits`: the one that it is
-    under, and those that its flow declares; `lane` and `priority`: those of the flow, unless given."""
+    """The row of a run that begins with the records `first`, claimable at once. `limits`: its own, and those
+    that its flow declares; `lane` and `priority`: those of the flow by default."""
     spec = program.graph.spec
     return NewRun(
         id=run,
@@ -241,7 +241,7 @@ async def encode_records(
 async def store_flow(service: RunAccess, program: Program) -> None:
     """Store the graph, so that runs can be read without code, and what the code consists of (D-34)."""
     if program.code_digest not in service.caches.stored_flows:
-        # Looked at first: a read costs little, and nearly every process finds what another has written.
+        # Read first: a read is cheap, and nearly every process finds what another has written.
         if await service.store.code(program.code_digest) is None:
             await service.store.put_code(program.code_digest, program.code_marks)
         service.caches.stored_flows.add(program.code_digest)

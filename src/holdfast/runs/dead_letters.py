@@ -1,8 +1,8 @@
 """Dead letters: runs that were given up because their workers stopped heartbeating again and again (ADR 34).
 
-What was under way at each death is read from the journal: a node that stands there every time is where to
-look first. A worker that died within the moment in which records wait to be written together died a node
-later than its journal says.
+The nodes that were running at each death are read from the journal: a node that is there every time is the
+first suspect. Records wait a moment to be written together, so a worker that died in that moment was one node
+further than its journal says.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from holdfast.model.position import Position
     from holdfast.runs.access import RunAccess
 
-# Whoever dies while he ends a run leaves it to the workers again.
+# Short: if the process dies while it ends a run, workers can claim the run again.
 _TTL: Final = 30 * MICROS
-# Phases of a node in which its own code runs.
+# Phases in which the node's own code runs.
 _WORKING: Final = frozenset({"work", "doubt"})
 
 
 class DeathReport(msgspec.Struct, frozen=True):
-    """A death, and the nodes that were under way, as `fetch` or `each[3]`. `unknown`: why they cannot
-    be told."""
+    """A death, and the nodes that were running, as `fetch` or `each[3]`. `unknown`: why they are
+    not known."""
 
     death: Death
     nodes: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class DeadRun(msgspec.Struct, frozen=True):
 
     @property
     def suspects(self) -> list[tuple[str, int]]:
-        """Nodes by how often they were under way, the most frequent first."""
+        """Nodes by how often they were running, the most frequent first."""
         return Counter(node for autopsy in self.deaths for node in autopsy.nodes).most_common()
 
 
@@ -64,7 +64,7 @@ async def list_dead(service: RunAccess, *, tenant: str | None = None, limit: int
 
 
 async def examine_dead(service: RunAccess, run: str) -> DeadRun:
-    """Of any run: its worker may have died before without its being given up."""
+    """For any run: its worker may have died without the run being given up."""
     row = await service.get(run)
     deaths = await service.store.deaths(row.id)
     heads = {head: await _under_way(service, row, head) for head in {death.head for death in deaths}}
@@ -93,7 +93,8 @@ def _names(pos: Position, graph: Graph) -> list[str]:
 
 
 async def retry_dead(service: RunAccess, run: str, *, by: str = "user:local") -> RunRow:
-    """What killed it is fixed: any worker may claim it, and the bound counts anew. Its deaths stay."""
+    """The cause is fixed: any worker may claim the run, and its recoveries are counted from zero. Its deaths
+    are kept."""
     row = await _require_dead(service, run)
     body = msgspec.json.encode({"by": by})
     event = EventRow(0, service.store.now(), "run.retry_requested", body)
@@ -109,9 +110,9 @@ async def discard_dead(
     by: str = "user:local",
     unread: bool = False,
 ) -> RunRow:
-    """It is not worth fixing: the next worker that serves its flow ends it as cancelled, without running
-    any of its nodes again. `unread`: it ends here and now, without being loaded; so does one whose workers
-    died while they stopped it. Its history then does not say which effects were under way."""
+    """The next worker that serves its flow ends it as cancelled, without running any of its nodes again.
+    `unread`: it is ended here and now, without being loaded; so is a run whose workers died while they
+    cancelled it. Its history then does not say which effects had begun."""
     row = await _require_dead(service, run)
     _, unread_rows = await service.store.pending(row.id)
     if unread or any(message.kind == "cancel" for message in unread_rows):
@@ -120,7 +121,7 @@ async def discard_dead(
 
 
 async def _end_unread(service: RunAccess, row: RunRow, reason: str, by: str) -> RunRow:
-    """What the engine writes for a run that was cancelled, but for what only its state could tell."""
+    """What the engine writes for a cancelled run, except for what only its state could show."""
     store, now = service.store, service.store.now()
     asked = EventRow(0, now, "run.cancel_requested", msgspec.json.encode({"reason": reason, "by": by}))
     want = ClaimRequest(worker=service.runtime.worker, ttl=_TTL, run=row.id)
@@ -154,7 +155,7 @@ async def _require_dead(service: RunAccess, run: str) -> RunRow:
         RunStatus.cancelled: "It was cancelled.",
     }
     raise RunEndedError(
-        f"run {row.id} is {run_label(row.status)}, and no dead letter.",
+        f"run {row.id} is {run_label(row.status)}; it is not a dead letter.",
         hint=ways.get(row.status, "`holdfast dead list` shows those."),
         run=row.id,
     )

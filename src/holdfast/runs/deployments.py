@@ -1,4 +1,4 @@
-"""A run of a deployment: does it fit, which skills is it pinned to, and what has become of them since."""
+"""A run of a deployment: whether it fits, which skills it is pinned to, and whether these have changed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from holdfast.types.skill import is_changed
 async def deployment_for_run(
     store: Store, program: Program, ref: str, *, tenant: str, instance_key: str | None
 ) -> tuple[str, dict[str, Any]]:
-    """(the deployment's id, what the run's first record keeps of it). Raises InputError where the run does
-    not fit it, SkillNotFoundError where a bound skill has no version to offer."""
+    """(the deployment's id, what the run's first record keeps of it). Raises InputError if the run does not
+    fit it, SkillNotFoundError if a bound skill has no version."""
     deployments = Deployments(store)
     found = await deployments.get(ref, tenant=tenant)
     _require_flow(found, program)
@@ -49,7 +49,7 @@ def _require_key(deployment: Deployment, instance_key: str | None) -> None:
     """An instance key is set exactly in entity mode (CP-3)."""
     if deployment.mode is Mode.entity and instance_key is None:
         raise InputError(
-            f"each run of deployment {deployment.name!r} is one of an entity, and this one names none.",
+            f"each run of deployment {deployment.name!r} belongs to an entity, and this one names none.",
             hint='Give it instance_key="...".',
         )
     if deployment.mode is Mode.plain and instance_key is not None:
@@ -60,7 +60,7 @@ def _require_key(deployment: Deployment, instance_key: str | None) -> None:
 
 
 async def load_skills(store: Store, row: RunRow, kept: Sequence[dict[str, str]]) -> RunSkills:
-    """When a run is loaded. What is not as it was is logged, and does not stop the run."""
+    """When a run is loaded. A skill that has changed is logged; the run continues."""
     pins = pins_of(kept)
     found = await load_pinned(store, row.tenant, pins, row.id)
     changed = [pin for pin in pins if pin.id in found and is_changed(pin, found[pin.id])]
@@ -69,7 +69,7 @@ async def load_skills(store: Store, row: RunRow, kept: Sequence[dict[str, str]])
 
 
 async def _is_strict(store: Store, row: RunRow) -> bool:
-    """As the deployment says now: its owner may decide to continue."""
+    """As the deployment says now: its owner may have changed it so that runs continue."""
     if row.deployment is None:
         return False
     found = await Deployments(store).find(row.deployment, tenant=row.tenant)

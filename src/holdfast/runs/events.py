@@ -1,4 +1,4 @@
-"""What a run's journal tells, with or without the flow's code: events, and the records behind them (D-3)."""
+"""Events of a run, with or without the flow's code, and the records behind them (D-3)."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ async def read_events(service: RunAccess, row: RunRow, *, after: int, limit: int
 
 
 async def hide_secrets(service: RunAccess, row: RunRow, found: list[Event]) -> list[Event]:
-    """Events are for showing: what is declared secret is not in them, nor repeated in a text."""
+    """Events are shown to people: values that are declared secret are removed from them, and from texts."""
     reader = await reader_of(service, row)
     if row.id not in service.caches.known_secrets:
-        # The present values; those of the records just read are known.
+        # The present values; those of the records just read are registered already.
         service.caches.known_secrets.add(row.id)
         await load(service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs)
     secrets = reader.graph.secrets
@@ -58,7 +58,7 @@ async def hide_secrets(service: RunAccess, row: RunRow, found: list[Event]) -> l
 async def bare_events(
     service: RunAccess, row: RunRow, readers: RunReader | RunReaders, *, after: int, limit: int
 ) -> list[Event]:
-    """Like `read_events`, and whole records: without what only the run as a whole could tell."""
+    """Like `read_events`, with whole records, but without what only the run as a whole could add."""
     rows = await service.store.events(row.id, after=after, limit=limit)
     return [event for stored in rows for event in _events_for(readers, row, stored) if event.number > after]
 
@@ -84,7 +84,7 @@ def _events_for(readers: RunReader | RunReaders, row: RunRow, stored: Record | E
 
 
 def _unreadable(row: RunRow, record: Record) -> list[Event]:
-    """A damaged record keeps its numbers, so that a cursor never meets a gap; its columns are still shown."""
+    """A damaged record keeps its numbers, so that a cursor never finds a gap; its columns are still shown."""
     data = {
         "seq": record.seq,
         "kind": kind_name(record),

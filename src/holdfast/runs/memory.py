@@ -1,8 +1,8 @@
 """Memory: what nodes remember beyond one run, and how much of that a run records (D-22).
 
-`live`: every read and write goes to the memory. `snapshot`: what a node read and wrote is recorded, and on
-re-entry returned and not done again. `journaled`: as snapshot, and writes are pending until the node has
-settled: with the store's own memory they are put in the transaction of that settle, so once or not at all.
+`live`: every read and write uses the memory. `snapshot`: what a node read and wrote is recorded; on re-entry
+it is returned from the record. `journaled`: as snapshot, and writes are pending until the node has settled:
+with the store's own memory they are written in the transaction of that settle, so exactly once or not at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MemoryBackend(Protocol):
 
 
 class InProcessMemory:
-    """Gone with the process; for tests and for flows that need no more."""
+    """Lost with the process; for tests and for flows that need no more."""
 
     def __init__(self) -> None:
         self._traces: dict[tuple[str, str], Memory] = {}
@@ -84,7 +84,7 @@ class ThreadCalls(Protocol):
 class NodeMemory:
     """What `ctx.memory` is: the memory as this node may use it.
 
-    `scope`: "global", "run" (this run only), "thread" (related runs), or a name of your own.
+    `scope`: "global", "run" (this run only), "thread" (related runs), or another name.
     """
 
     def __init__(self, memory: MemoryBackend, ctx: MemoryContext, consistency: str) -> None:

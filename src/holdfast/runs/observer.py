@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RunObserver(Protocol):
-    """Calls come on the event loop, must return at once and must not raise: the run does not wait."""
+    """Calls are made on the event loop, must return at once and must not raise: the run does not wait."""
 
     def began(self, driver: Driver) -> None:
         """A run was claimed and loaded; nothing of it has run yet."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ALL = 1_000_000
 PAGE = 200
 MAX_SCANNED = 5_000
-"""Holds that one page is found among."""
+"""The number of holds that are examined for one page."""
 
 Place = tuple[Any, ...]
 
@@ -60,9 +60,9 @@ async def pending_page(
     after: Place | None = None,
     limit: int = 50,
 ) -> tuple[list[PendingRun], Place | None]:
-    """At most so many, the newest question first, and the place to go on after; None: that was all.
-    `starter`: only of runs for whose start they answer. A page may be short where few of those that were
-    looked at are wanted: no request looks at more than a bounded number."""
+    """At most `limit`, the newest question first, and the cursor to continue after; None: there is no more.
+    `starter`: only of runs that they started. A page may be short if few of the examined holds match: no
+    request examines more than a fixed number."""
     where = HoldFilter(tenant=tenant, status=(HoldStatus.pending,), not_type=(BREAKPOINT,))
     if thread is not None:
         where = msgspec.structs.replace(where, run=await _unended(service, tenant, thread))
@@ -71,7 +71,7 @@ async def pending_page(
     found: list[PendingRun] = []
     looked_at = 0
     while looked_at < MAX_SCANNED:
-        # One more than is wanted: whether there is more.
+        # One more than wanted, to know whether there is more.
         size = PAGE if starter is not None else limit - len(found) + 1
         page = await service.store.list_holds(where, order=HoldOrder.newest, after=after, limit=size)
         for hold, place in page:
@@ -116,7 +116,7 @@ async def _asked(service: RunAccess, hold: HoldRow) -> list[PendingRun]:
 async def open_breakpoints(
     service: RunAccess, *, run: str | None, flow: str | None, tenant: str | None
 ) -> list[HoldRow]:
-    """Where runs wait for a debugger, oldest first; not those of imported history."""
+    """Breakpoints that runs wait at, oldest first; not those of imported history."""
     only = None if run is None else (await service.get(run, tenant=tenant)).id
     holds = await service.store.holds(run=only, status=HoldStatus.pending, tenant=tenant, limit=ALL)
     found = [h for h in holds if h.type == BREAKPOINT and flow in (None, h.flow)]

@@ -1,4 +1,4 @@
-"""Between a record's body in memory and its payload in the store: exact values, spill, digest, events."""
+"""Converts a record's body to its stored payload and back: exact values, spill, digest, events."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RecordCodec:
         self.registry = registry
         # Paths whose values are hidden wherever this process shows something.
         self.secrets = secrets
-        # Values that left a record for the blob store: the driver notes where they lie, for snapshots.
+        # Values that were moved to the blob store: the driver notes their places, for snapshots.
         self.spilled: list[tuple[str, str, str, Any, BlobRef]] = []
         # What `prepare` packed, for the record that is encoded next: (operand, packed, blobs).
         self.ready: dict[tuple[int, bool], tuple[Any, Any, list[Blob]]] = {}
@@ -114,7 +114,7 @@ class RecordCodec:
         return size
 
     def encode(self, record: Record, body: Any, term: int) -> list[Blob]:
-        """Fill in payload, digest, term and event count. Answers the blobs to put before the record."""
+        """Fill in payload, digest, term and event count. Returns the blobs to put before the record."""
         if self.secrets:
             register_secrets(body_parts(body), self.secrets)
         blobs: list[Blob] = []
@@ -160,7 +160,8 @@ class RecordCodec:
         registry = self.registry
         ops: list[Any] = []
         for partition, key, op, operand in body.ops:
-            # What a reducer meets must be at hand when it is applied again: only plain sets may leave.
+            # A reducer needs the value when it is applied again: only plain sets may be moved to the blob
+            # store.
             may_leave = op == "set"
             ready = self.ready.get((id(operand), may_leave)) if self.ready else None
             if ready is not None:
@@ -202,7 +203,7 @@ class RecordCodec:
         if kind not in _SPILLS:
             return packed
         if kind is CreatedBody and isinstance(packed, dict):
-            # Each field on its own: a later set of one of them then shares nothing it does not need.
+            # Each field separately: a later set of one field then stores nothing else again.
             return {key: self._spilled(part, blobs) for key, part in packed.items()}  # type: ignore[misc]
         return self._spilled(packed, blobs)
 
@@ -212,20 +213,20 @@ class RecordCodec:
         return value
 
     def decode(self, record: Record) -> Any:
-        """The body of a stored record. Raises CheckpointCorruptError where it does not match its digest,
-        SchemaTooNewError where it is of a kind that there is not (D-1)."""
+        """The body of a stored record. Raises CheckpointCorruptError if it does not match its digest,
+        SchemaTooNewError for an unknown kind (D-1)."""
         if not is_as_written(record):
             raise CheckpointCorruptError(
                 f"record {record.seq} ({kind_name(record)} of node {record.node!r}) does not match its "
                 f"digest {record.digest.hex()}: it was damaged after it was written.",
-                hint="The record is kept as it is. Fork from an earlier checkpoint, or restore a backup.",
+                hint="The record was not changed. Fork from an earlier checkpoint, or restore a backup.",
                 seq=record.seq,
                 digest=record.digest.hex(),
             )
         if record.kind not in BODY_TYPES:
             raise SchemaTooNewError(
                 f"record {record.seq} is of {kind_name(record)}, which this version does not know.",
-                hint="A newer version wrote it: upgrade before you go on with this run.",
+                hint="A newer version wrote it: upgrade before you resume this run.",
                 seq=record.seq,
             )
         body = self.unpack_body(decode_body(record.payload, BODY_TYPES[record.kind]))
@@ -247,11 +248,11 @@ class RecordCodec:
 
 
 def body_parts(body: Any) -> list[Any]:
-    """The values in a body, each where its name can be seen: an operation as a map of one field."""
+    """The values in a body, each with its name: an operation as a map of one field."""
     parts = [getattr(body, name) for name in _ANY_FIELDS.get(body.__class__, ())]
     if isinstance(body, StepBody):
         parts += [{key: operand} for _, key, _, operand in body.ops]
-        # What is added to a list may be one of its items.
+        # What is added to a list may be one of its items, so it is checked with the paths of items too.
         parts += [{key: [operand]} for _, key, op, operand in body.ops if op != "set"]
     elif isinstance(body, ChunkBody):
         parts += [data for _, data in body.items]
@@ -259,7 +260,7 @@ def body_parts(body: Any) -> list[Any]:
 
 
 def _surely_fits(value: Any) -> bool:
-    """Known without looking inside."""
+    """Known without examining the value's content."""
     kind = kind_of(value)
     if kind is str:
         return len(value) <= _SHORT and value.isascii()
@@ -269,7 +270,7 @@ def _surely_fits(value: Any) -> bool:
 
 
 def log_records(run: RunId, records: list[Record]) -> None:
-    """What became durable, by its columns: no value of the user's."""
+    """Logs what became durable, by its columns: no value of the user's."""
     for record in records:
         about = {"run": run, "node": record.node, "scope": record.scope, "visit": record.visit}
         more = {"attempt": record.attempt, "seq": record.seq, "outcome": record.outcome}

@@ -1,5 +1,5 @@
 """How a person names a moment: a checkpoint's id, a run, `RUN@12` (a record), `RUN@pay` (a node's latest);
-and a stretch of records: `5:9`, `5:`, `:9`."""
+and a range of records: `5:9`, `5:`, `:9`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _FORMS = "A moment is a checkpoint's id, RUN (as it stands), RUN@12 (after recor
 
 
 async def find(service: RunAccess, ref: str) -> tuple[RunRow, int]:
-    """The run and record that are meant. Raises RunNotFoundError, CheckpointNotFoundError, InputError."""
+    """The run and record that the reference names. Raises RunNotFoundError, CheckpointNotFoundError,
+    InputError."""
     run, at, place = ref.partition("@")
     if at:
         return await _within(service, await service.get(run), place)
@@ -48,7 +49,7 @@ async def _within(service: RunAccess, row: RunRow, place: str) -> tuple[RunRow, 
     if not found:
         raise CheckpointNotFoundError(
             f"run {row.id} has no checkpoint at node {place!r}.",
-            hint=f"It has some at: {', '.join(nodes[:20])}." if nodes else _FORMS,
+            hint=f"It has checkpoints at: {', '.join(nodes[:20])}." if nodes else _FORMS,
             run=row.id,
             node=place,
         )
@@ -60,7 +61,7 @@ def parse_range(text: str) -> tuple[int, int | None]:
     first, colon, last = (part.strip() for part in text.partition(":"))
     if not colon:
         raise InputError(
-            f"{text!r} is half of a range.", hint=f"Write {text or '5'}:{text or '5'}, 5:9, 5: or :9."
+            f"{text!r} is only half of a range.", hint=f"Write {text or '5'}:{text or '5'}, 5:9, 5: or :9."
         )
     if not first and not last:
         raise InputError(f"{text!r} names neither end of a range.", hint="Write 5:9, 5: or :9.")

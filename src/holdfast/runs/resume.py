@@ -1,4 +1,4 @@
-"""Resume a run: itself, or a branch of it where an older checkpoint or another input is meant (R-1)."""
+"""Resume a run: the run itself, or a branch of it for an older checkpoint or another input (R-1)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ async def request_resume(
     no_breaks: bool = False,
     accept_loss: bool = False,
 ) -> RunRow:
-    """A failed run resumes; a parked or abandoned one is made claimable; a finished one stays so.
-
+    """A failed run resumes; a parked or abandoned one is made claimable; a finished one does not change.
     `breaks`, `no_breaks` and `accept_loss`: as for `RunService.request_resume`."""
     row = await service.get(run)
     require_live(row)
@@ -58,9 +57,9 @@ async def resume(
 ) -> tuple[RunRow, bool]:
     """(the run that continues, whether it is a new one). Any worker that serves the flow claims it.
 
-    `mode`: `resume` resumes the run itself where that is meant (its latest checkpoint, no input), else
-    in a fork, so that its history stays; `fork` and `rewind` always do that. A run that has completed or was
-    cancelled stays so. Raises CheckpointNotFoundError for a checkpoint that is not this run's."""
+    `mode`: `resume` resumes the run itself for its latest checkpoint without input, else a fork of it, so
+    that its history stays; `fork` and `rewind` always make a new run. A run that has completed or was
+    cancelled does not change. Raises CheckpointNotFoundError for a checkpoint of another run."""
     from holdfast.runs.branch.fork import branch
     from holdfast.runs.history import checkpoints
 

@@ -1,4 +1,4 @@
-"""What events tell beyond their own record: how far the run was, and which questions a resume asks again."""
+"""What events say beyond their own record: the run's progress, and which questions a resume asks again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def _progress_start(
 
 
 async def complete(service: RunAccess, row: RunRow, readers: RunReaders, events: Sequence[Event]) -> None:
-    """Fill in what these events tell about the run as a whole (R-15 to R-17)."""
+    """Add what these events say about the run as a whole (R-15 to R-17)."""
     wanted = [event for event in events if event.type in _PROGRESS]
     if wanted:
         await _fill_progress(service, row, readers, wanted)
@@ -55,7 +55,7 @@ async def complete(service: RunAccess, row: RunRow, readers: RunReaders, events:
 
 
 async def _fill_end(service: RunAccess, row: RunRow, readers: RunReaders, event: Event) -> None:
-    """The last event says what the run came to and how long it took, from its creation (G-48)."""
+    """The last event contains the run's result and its duration since creation (G-48)."""
     event.data["duration_us"] = event.at - row.created_at
     reader = readers.at(event.data["seq"])
     try:
@@ -69,7 +69,7 @@ async def _fill_end(service: RunAccess, row: RunRow, readers: RunReaders, event:
         )
         await service.runtime.blobs.materialise(loaded.pos, reader.codec.registry)
     except StoreError as error:
-        # The end itself is known; only what it came to cannot be read.
+        # The end itself is known; only the result cannot be read.
         event.data["output_unreadable"] = str(error)
         return
     event.data["output"] = loaded.pos.scopes[""].tree.merged().get("artifacts", {})
@@ -96,7 +96,7 @@ async def _fill_progress(service: RunAccess, row: RunRow, readers: RunReaders, w
 
 
 async def _renamed(service: RunAccess, row: RunRow, record: Record, done: dict[str, bool]) -> dict[str, bool]:
-    """After a migration the nodes are called as they are called then."""
+    """After a migration nodes have the names of the new version."""
     names: dict[str, str] = (await migration_note(service, row, record.seq)).get("renamed", {})
     return {names.get(label, label): top for label, top in done.items()}
 
@@ -107,7 +107,7 @@ def _count(done: dict[str, bool], record: Record) -> None:
 
 
 async def _newest(service: RunAccess, run: RunId, before: int) -> CheckpointId | None:
-    """The checkpoint that the run goes on from."""
+    """The checkpoint that the run resumes from."""
     found = await service.store.checkpoint_records(run, before=before, limit=1)
     if not found:
         return None

@@ -1,8 +1,7 @@
-"""Retention: ended runs and their old records go.
+"""Retention: ended runs and their old records are deleted, with blobs that no run refers to and old rows of
+the feed.
 
-What no run needs any more: blobs that nothing refers to, old lines of the feed.
-
-The sweep that forgets: ended runs are kept as their flow says, and blobs until nothing names them.
+A sweep deletes ended runs as the retention of their flow says, and blobs that are not referred to.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ if TYPE_CHECKING:
 KEEP = 10
 BATCH = 500
 _WHY = {
-    RunStatus.pending: "it has not begun",
+    RunStatus.pending: "it has not started",
     RunStatus.running: "it is being advanced",
-    RunStatus.waiting: "it waits for a moment to come",
+    RunStatus.waiting: "it is sleeping",
     RunStatus.pending_input: "it waits for an answer",
-    RunStatus.resumable: "it is to resume",
+    RunStatus.resumable: "it will be resumed",
 }
 
 
 class RetentionItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What retention takes of one run: all of it (`whole`), or its records before `horizon`."""
+    """What retention deletes of one run: all of it (`whole`), or its records before `horizon`."""
 
     run: RunId
     flow: str
@@ -60,24 +59,25 @@ class RetentionItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CleanupResult(msgspec.Struct):
-    """What a clean-up did. `skipped`: runs that could not be read, left as they are; `why`: the last one."""
+    """What a clean-up did. `skipped`: runs that could not be read and were not changed; `why`: the last
+    error."""
 
     runs: int = 0
     records: int = 0
     skipped: int = 0
     why: str = ""
-    feed: int = 0  # lines of the feed
+    feed: int = 0  # rows of the feed
 
 
 # ---------------------------------------------------------------------- one run
 
 
 async def prune(service: RunAccess, run: str, *, keep: int = KEEP) -> int:
-    """Keep the last `keep` checkpoints of an ended run. Answers how many records went.
+    """Keep the last `keep` checkpoints of an ended run. Returns the number of deleted records.
 
-    The oldest kept checkpoint is rewritten as a self-contained snapshot, with the history that led to it,
-    so that nothing of the picture is lost but the records. Needs no code of the flow. Raises RunBusyError
-    for a run that has not ended.
+    The oldest kept checkpoint is rewritten as a self-contained snapshot, with the history that led to it, so
+    that only the records are lost. Needs no code of the flow. Raises RunBusyError for a run that has not
+    ended.
     """
     row = await service.get(run)
     require_ended(row)
@@ -102,7 +102,7 @@ async def prune(service: RunAccess, run: str, *, keep: int = KEEP) -> int:
 def require_ended(row: RunRow) -> None:
     if row.status not in ENDED:
         raise RunBusyError(
-            f"run {row.id} is {run_label(row.status)}: {_WHY.get(row.status, 'it lives')}. "
+            f"run {row.id} is {run_label(row.status)}: {_WHY.get(row.status, 'it has not ended')}. "
             "A run is pruned only after it has ended.",
             hint="Wait for its end, or cancel it first.",
             run=row.id,
@@ -120,7 +120,7 @@ async def _horizon(service: RunAccess, row: RunRow, keep: int) -> int | None:
 
 
 async def _exact_reader(service: RunAccess, row: RunRow) -> RunReader:
-    """Values of types that are not loaded here stay as they lie there, so that they can be written back."""
+    """Values of types that are not loaded here are kept encoded, so that they can be written back."""
     program = service.runtime.programs.get(row.version)
     if program is not None and not row.migrated:
         return RunReader(program.graph, service.runtime.codec_for(program), True)
@@ -137,7 +137,7 @@ async def _exact_reader(service: RunAccess, row: RunRow) -> RunReader:
 
 
 def _snapshot(folded: FoldedRun) -> Record:
-    """The record at the horizon, its columns as they are, its payload the whole position."""
+    """The record at the horizon: its columns unchanged, its payload the whole position."""
     from holdfast.runs.history.checkpoints import lineage_of
 
     old = folded.record
@@ -148,14 +148,14 @@ def _snapshot(folded: FoldedRun) -> Record:
     }
     record = msgspec.structs.replace(old, kind=int(Kind.snapshot), payload=b"", digest=b"", size=0)
     folded.reader.codec.encode(record, SnapshotBody(position), old.term)
-    # Its event numbers were given out long ago: a cursor must still be able to pass them.
+    # Its event numbers were assigned long ago: a cursor must still be able to pass them.
     record.events = old.events
     record.side = Side(blobs=sorted({ref.digest for ref in refs_in(position)}))
     return record
 
 
 async def _named_after(service: RunAccess, row: RunRow, horizon: int, reader: RunReader) -> set[bytes]:
-    """The blobs that the kept records name; a record that cannot be read keeps all that the run has."""
+    """The blobs that the kept records refer to. If a record cannot be read, all blobs of the run are kept."""
     records = await service.store.read(row.id, first=horizon + 1)
     try:
         bodies = [reader.codec.decode(record) for record in records]
@@ -177,9 +177,9 @@ async def plan(
     since: int | None = None,
     measured: bool = True,
 ) -> AsyncIterator[RetentionItem]:
-    """What that retention would take of the ended runs (of one flow; or of these). Changes nothing. `since`:
-    runs that have not changed from that instant on were looked after then; only their age is asked. Not
-    `measured`: how much it is that goes is not counted, which takes reading it."""
+    """What that retention would delete of the ended runs (of one flow; or of these). Changes nothing.
+    `since`: runs that have not changed since that instant were handled then; only their age is checked. Not
+    `measured`: sizes are not counted, because that needs reading the records."""
     async for row in _ended(service, flow, runs):
         if since is not None and row.updated_at < since and not _is_old(service, row, retention):
             continue
@@ -206,7 +206,7 @@ async def _ended(service: RunAccess, flow: str | None, runs: tuple[str, ...]) ->
 async def share_of(
     service: RunAccess, row: RunRow, retention: Retention, *, measured: bool = True
 ) -> RetentionItem | None:
-    """None where nothing of the run is to go."""
+    """None if nothing of the run is to be deleted."""
     whole = _is_old(service, row, retention)
     if not whole and retention.keep is None:
         return None
@@ -235,7 +235,8 @@ def _is_old(service: RunAccess, row: RunRow, retention: Retention) -> bool:
 async def apply_item(
     service: RunAccess, share: RetentionItem, retention: Retention, done: CleanupResult
 ) -> None:
-    """Do what the plan says; a run that continued meanwhile is left alone, and so is one that others took."""
+    """Carry out the plan; a run that was resumed meanwhile is skipped, and so is one that another worker
+    handled."""
     if share.whole:
         done.runs += await service.store.delete_run(share.run, ended=True)
         return
@@ -259,7 +260,7 @@ async def clean(
     """Retention by count and by age, over the ended runs (of one flow).
 
     Those that ended more than `older_than` seconds ago are deleted, the others keep their last `keep`
-    checkpoints. A run that has not ended is left alone.
+    checkpoints. A run that has not ended is not changed.
     """
     days = None if older_than is None else older_than / 86_400
     return await apply(service, Retention(keep, days), flow=flow)
@@ -275,7 +276,7 @@ async def apply(
 
 
 def declared_retention(service: RunAccess, override: Retention | None = None) -> dict[str, Retention]:
-    """By flow, of the flows that this process serves. Of several versions the one loaded last counts."""
+    """By flow, for the flows that this process serves. Of several versions the one loaded last counts."""
     programs = service.runtime.programs.values()
     return {program.graph.name: override or program.retention for program in programs}
 
@@ -283,7 +284,7 @@ def declared_retention(service: RunAccess, override: Retention | None = None) ->
 async def make_room(
     service: RunAccess, override: Retention | None = None, since: int | None = None
 ) -> CleanupResult:
-    """What retention takes, of every flow that this process serves (R-42)."""
+    """Apply the retention of every flow that this process serves (R-42)."""
     total = CleanupResult()
     rule = override or service.runtime.settings.retention
     for flow, retention in declared_retention(service, rule).items():
@@ -295,7 +296,7 @@ async def make_room(
 
 
 async def make_room_at_once(service: RunAccess) -> CleanupResult:
-    """For a store that is full. A sweep leaves the room to the store, which sees to it in its own time."""
+    """For a store that is full: the space is free at once. A sweep leaves that to the store."""
     done = await make_room(service)
     if done.runs or done.records:
         await service.store.free_space()
@@ -307,7 +308,8 @@ _EVER = 1 << 62
 
 
 async def collect_blobs(service: RunAccess, *, grace: float = GRACE) -> int:
-    """Delete blobs that no run refers to and that are older than the grace period (D-37). Answers how many.
+    """Delete blobs that no run refers to and that are older than the grace period (D-37). Returns their
+    number.
 
     Condemned first, then the object, then the row: a settle that names one meanwhile puts it again.
     """
@@ -327,10 +329,10 @@ async def collect_blobs(service: RunAccess, *, grace: float = GRACE) -> int:
 
 
 async def trim_feed(service: RunAccess, kept: float) -> int:
-    """Let the feed forget what it told longer than so many seconds ago. Answers how many lines went; a few
-    thousand in each transaction, so that no settle waits."""
+    """Delete rows of the feed that are older than `kept` seconds. Returns their number; a few thousand in
+    each transaction, so that no settle waits."""
     store = service.store
-    # For no time at all: whatever was told, also while we ask.
+    # 0 seconds: everything, also what is written during the call.
     before, total = store.now() - int(kept * 1e6) if kept else _EVER, 0
     while gone := await store.trim_feed(before=before):
         total += gone
@@ -344,8 +346,8 @@ FIRST = 60.0
 class RetentionSweep:
     """Applies the retention of the flows that its process serves; `retention` overrides them all.
 
-    Any number of workers may do this at once: each run is pruned in one transaction that looks again
-    whether it has ended and whether another worker was there before.
+    Any number of workers may do this at once: each run is pruned in one transaction that checks again whether
+    it has ended and whether another worker has pruned it.
     """
 
     def __init__(
@@ -354,7 +356,7 @@ class RetentionSweep:
         self.service = service
         self.retention = retention
         self.every = every
-        # When the last sweep began; what has not changed since then was looked after.
+        # When the last sweep began; runs that have not changed since were handled then.
         self._swept: int | None = None
 
     async def sweep(self) -> CleanupResult:
@@ -366,11 +368,11 @@ class RetentionSweep:
         if self.service.runtime.settings.reencrypt:
             await reencrypt(self.service)
         if total.runs or total.records:
-            log.info("retention: %d runs and %d records of others went", total.runs, total.records)
+            log.info("retention: deleted %d runs and %d records of other runs", total.runs, total.records)
         return total
 
     async def serve(self) -> None:
-        """Until cancelled. The first sweep comes after a while: a worker that starts has more to do."""
+        """Until cancelled. The first sweep is delayed: a worker that starts has other work first."""
         clock = self.service.runtime.clock
         pause = min(self.every, FIRST)
         while True:

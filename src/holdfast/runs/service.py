@@ -1,7 +1,7 @@
-"""What can be asked of runs from outside: create, look, answer, cancel, resume. No journal records (D-2).
+"""The operations on runs from outside: create, read, answer, cancel, resume. Writes no journal records (D-2).
 
-Most methods forward to a function in a module of their own. These modules are imported when they are first
-needed: a command that only lists runs must not wait for all of them.
+Most methods forward to a function in another module. These modules are imported on first use: a command that
+only lists runs must not wait for all of them.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ class RunService:
 
     # ------------------------------------------------------------------ creating
     async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:
-        """A new run, durable when this returns, for any worker to take (options as for `create.prepare`).
-
-        (row, False) where the idempotency key names an earlier one."""
+        """A new run, durable when this returns, for any worker to claim (options as for `create.prepare`).
+        (row, False) if the idempotency key names an earlier one."""
         new, _ = await create.prepare(self, program, given, **options)
         return await self.store.create(new)
 
     async def start(
         self, program: Program, given: Any, **options: Any
     ) -> tuple[Claim, Position] | QueuedRun | RunRow:
-        """Create a run and claim it in one transaction, for a caller who drives it at once. Where limits let
-        no more run it is queued, for `claim.claim_in_turn`. Where the idempotency key names an earlier run:
-        that run's row."""
+        """Create a run and claim it in one transaction, for a caller that drives it at once.
+
+        If its limit is reached it is queued, for `claim.claim_in_turn`. If the idempotency key names an
+        earlier run: that run's row."""
         recorder = self.runtime.recorder
         recorder.expected += 1
         try:
@@ -82,7 +82,8 @@ class RunService:
 
     # ------------------------------------------------------------------ looking
     async def get(self, run: str, *, tenant: str | None = None) -> RunRow:
-        """By its id or enough of its beginning; `tenant`: only a run of theirs. Raises RunNotFoundError."""
+        """By its id or a unique beginning of it; `tenant`: only a run of this tenant. Raises
+        RunNotFoundError."""
         row = await self.store.get_run(RunId(require_text(run, "a run's id")))
         found = [] if row is not None else await self.store.find_runs(run) if len(run) >= 4 else []
         if tenant is not None:
@@ -92,7 +93,7 @@ class RunService:
         if row is None:
             if len(found) == 1:
                 return found[0]
-            more = f" {len(found)} runs begin so: write more of its id." if found else ""
+            more = f" {len(found)} runs begin with it: give more of the id." if found else ""
             raise RunNotFoundError(
                 f"there is no run {run!r} in this store.{more}", hint="`holdfast runs` lists them.", run=run
             )
@@ -114,7 +115,7 @@ class RunService:
     async def breakpoints(
         self, *, run: str | None = None, flow: str | None = None, tenant: str | None = None
     ) -> list[HoldRow]:
-        """Breakpoints at which runs stand, oldest first."""
+        """Breakpoints that runs wait at, oldest first."""
         return await open_breakpoints(self, run=run, flow=flow, tenant=tenant)
 
     # ------------------------------------------------------------------ answers and requests
@@ -140,9 +141,8 @@ class RunService:
         actor: Actor | None = None,
         key: str | None = None,
     ) -> HoldRow:
-        """Answer the open question of a run in plain words, or with a whole answer as a mapping. `actor`: who
-        says it, where it is not the operator of the store. `key`: sent again under it, it counts
-        once."""
+        """Answer the open question of a run in plain words, or with a complete answer as a mapping. `actor`:
+        who answers, if not the operator of the store. `key`: sent again with the same key, it counts once."""
         from holdfast.runs import text_answers
 
         return await text_answers.answer_text(self, run, content, hold=hold, by=by, actor=actor, key=key)
@@ -161,10 +161,9 @@ class RunService:
         no_breaks: bool = False,
         accept_loss: bool = False,
     ) -> RunRow:
-        """A failed run resumes; a parked or abandoned one is made claimable; a finished one stays so.
-
-        `breaks`: nodes that it stops before from now on too. `no_breaks`: it stops at no breakpoint.
-        `accept_loss`: even where the store lost part of its history, else that is a HistoryLostError."""
+        """A failed run resumes; a parked or abandoned one is made claimable; a finished one does not change.
+        `breaks`: more nodes to stop before. `no_breaks`: it stops at no breakpoint. `accept_loss`: even if
+        the store lost part of its history, else that is a HistoryLostError."""
         from holdfast.runs import resume
 
         return await resume.request_resume(
@@ -179,13 +178,14 @@ class RunService:
         return await dead_letters.list_dead(self, tenant=tenant, limit=limit)
 
     async def deaths(self, run: str) -> DeadRun:
-        """Every death of a worker that had this run, with the nodes that were under way."""
+        """Every death of a worker that had this run, with the nodes that were running."""
         from holdfast.runs import dead_letters
 
         return await dead_letters.examine_dead(self, run)
 
     async def retry_dead(self, run: str, *, by: str = "user:local") -> RunRow:
-        """Any worker may claim it, and the bound counts anew. RunEndedError where it is not dead."""
+        """Any worker may claim it, and its recoveries are counted from zero. RunEndedError if it is
+        not dead."""
         from holdfast.runs import dead_letters
 
         return await dead_letters.retry_dead(self, run, by=by)
@@ -193,8 +193,8 @@ class RunService:
     async def discard_dead(
         self, run: str, *, reason: str = "discarded", by: str = "user:local", unread: bool = False
     ) -> RunRow:
-        """The next worker ends it as cancelled, no node runs again; `unread`: at once, without loading
-        it. RunEndedError where it is not dead."""
+        """The next worker ends it as cancelled, no node runs again; `unread`: at once, without loading it.
+        RunEndedError if it is not dead."""
         from holdfast.runs import dead_letters
 
         return await dead_letters.discard_dead(self, run, reason=reason, by=by, unread=unread)
@@ -223,20 +223,19 @@ class RunService:
         return await checkpoints.make_checkpoint(self, row, seq)
 
     async def standing(self, ref: str, checkpoint: str | int | None = None) -> tuple[RunRow, int | None]:
-        """(run, None) where `ref` (and `checkpoint`) mean the run as it stands; else (run, seq)."""
+        """(run, None) if `ref` (and `checkpoint`) mean the run's latest state; else (run, seq)."""
         from holdfast.runs.history import checkpoints
 
         return await checkpoints.resolve_run(self, ref, checkpoint)
 
     async def find(self, ref: str) -> tuple[RunRow, int]:
-        """The run and record that a person's words mean: a checkpoint's id, RUN, RUN@12 or RUN@node."""
+        """The run and record that a reference names: a checkpoint's id, RUN, RUN@12 or RUN@node."""
         from holdfast.runs import references
 
         return await references.find(self, ref)
 
     async def diff(self, a: str, b: str, *, whole: bool = False) -> Diff:
-        """From moment `a` to moment `b`, each named as for `find`: what differs, and where they part.
-
+        """From moment `a` to moment `b`, each given as for `find`: what differs, and where they diverge.
         `whole`: with every change of the values, however many there are."""
         from holdfast.runs.history import compare
 
@@ -251,7 +250,7 @@ class RunService:
     async def replay(
         self, run: str, *, upto: int | None = None, against: Graph | None = None, version: str = ""
     ) -> Replay:
-        """Make the run's decisions once more and compare. `against`: with the graph of another version."""
+        """Make the run's decisions again and compare. `against`: with the graph of another version."""
         from holdfast.runs.history import replay
 
         return await replay.replay(self, run, upto=upto, against=against, version=version)
@@ -267,9 +266,8 @@ class RunService:
         run_id: str | None = None,
         started_by: str | None = None,
     ) -> RunRow:
-        """A new run from a checkpoint (an id, or a run and a record); the source stays as it is.
-
-        `started_by`: who asks for it; without, the initiator of the source."""
+        """A new run from a checkpoint (an id, or a run and a record); the source does not change.
+        `started_by`: who asks for it; default: the initiator of the source."""
         from holdfast.runs.branch import fork
 
         return await fork.fork(self, ref, seq, patch=patch, given=input, run_id=run_id, started_by=started_by)
@@ -301,14 +299,15 @@ class RunService:
     async def migrate(
         self, program: Program, *, runs: Sequence[str] = (), dry_run: bool = False, force: bool = False
     ) -> list[MigrationReport]:
-        """Move runs (default: all that live on another version) to this one; those that do not fit stay."""
+        """Move runs (default: all live ones of another version) to this one; those that do not fit are not
+        changed."""
         from holdfast.runs.migrate import check
 
         return await check.migrate(self, program, runs=runs, dry_run=dry_run, force=force)
 
     # ------------------------------------------------------------------ moving
     async def export_run(self, run: str, *, decrypt: bool = False) -> bytes:
-        """The run with its whole history as a file, for another machine or store. The run stays as it is."""
+        """The run with its whole history as a file, for another machine or store. The run does not change."""
         from holdfast.runs.transfer import export
 
         return await export.export_run(self, run, decrypt=decrypt)
@@ -321,7 +320,7 @@ class RunService:
 
     # ------------------------------------------------------------------ retention
     async def prune(self, run: str, *, keep: int = retention.KEEP) -> int:
-        """Keep the last checkpoints of an ended run. Answers how many records went."""
+        """Keep the last checkpoints of an ended run. Returns the number of deleted records."""
         return await retention.prune(self, run, keep=keep)
 
     async def clean(
@@ -331,7 +330,7 @@ class RunService:
         return await retention.clean(self, keep=keep, older_than=older_than, flow=flow)
 
     async def make_room(self) -> retention.CleanupResult:
-        """What the retention of the flows that are served here takes, now; its room is free at once."""
+        """Apply the retention of the flows that are served here, now; the space is free at once."""
         return await retention.make_room_at_once(self)
 
     async def collect_blobs(self, *, grace: float = retention.GRACE) -> int:
@@ -344,7 +343,7 @@ class RunService:
         return await read_events(self, await self.get(run), after=after, limit=limit)
 
     async def stream(self, run: str, *, after: int = 0, poll: float = 0.5) -> AsyncIterator[Event]:
-        """Events as they commit, until the run ends or parks for good with no further events."""
+        """Events as they commit, until the run ends or is parked with no further events."""
         import asyncio
 
         woken = asyncio.Event()

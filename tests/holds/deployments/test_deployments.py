@@ -65,7 +65,7 @@ async def test_an_instance_key_is_given_exactly_in_entity_mode(hf: Holdfast) -> 
     await hf.deploy("cases", flow, mode="entity")
     await hf.deploy("plain", flow)
 
-    with pytest.raises(InputError, match="is one of an entity, and this one names none"):
+    with pytest.raises(InputError, match="belongs to an entity, and this one names none"):
         await flow.run({}, on=hf, deployment="cases")
     with pytest.raises(InputError, match="has plain runs, and this one names an entity"):
         await flow.run({}, on=hf, deployment="plain", instance_key="c-1")

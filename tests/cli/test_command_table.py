@@ -67,6 +67,16 @@ def test_only_the_called_command_is_imported_and_nothing_that_is_slow(name: str)
     assert not found & {"holdfast.app.holdfast", "holdfast.runs.service", "holdfast.store.protocols"}
 
 
+def test_a_run_of_a_python_flow_loads_neither_pipelines_nor_agents(tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("from holdfast import Flow\nf = Flow('f')\n@f.node\ndef a(s): return {}\n")
+
+    found = imported("run", str(file), "--store", f"sqlite:{tmp_path / 'f.db'}")
+
+    apart = ("holdfast.agents", "holdfast.attractor", "holdfast.frontends.dot", "holdfast.api")
+    assert not {each for each in found if each.startswith(apart)}
+
+
 def test_an_unknown_command_is_compared_with_all_names(capsys: pytest.CaptureFixture[str]) -> None:
     from holdfast.cli.main import run
 

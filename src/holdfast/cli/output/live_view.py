@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-FRAME = 0.1
 KEPT = 200
 _SPINNER = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")
 _SIGNS = {

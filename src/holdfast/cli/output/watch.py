@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from holdfast.cli.output.live_view import FRAME
 from holdfast.cli.output.results import event_json, event_line
 from holdfast.cli.output.screen import (
     PATIENCE,
@@ -30,6 +29,8 @@ from holdfast.types.ids import RunId
 
 POLL = 0.3
 """Seconds after which others may have written something that nobody told us about."""
+
+FRAME = 0.1
 
 
 async def watch(service: RunService, row: RunRow, driving: asyncio.Future[Any], *, json: bool) -> None:

@@ -89,8 +89,9 @@ if TYPE_CHECKING:
     )
     from holdfast.frontends.python import Guard, Join, NodeHandle, Retry, all_of, any_of, quorum
     from holdfast.holds.actions.rate_limit import Pace
+    from holdfast.holds.directory.absence import Away
     from holdfast.holds.directory.admin import Registrar
-    from holdfast.holds.directory.base import Away, Circle, Directory, Memberships, Person
+    from holdfast.holds.directory.base import Circle, Directory, Memberships, Person
     from holdfast.holds.directory.external import Lookups, OutsideDirectory
     from holdfast.holds.directory.file import FileDirectory
     from holdfast.holds.directory.stored import TableDirectory

@@ -10,7 +10,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.api.auth import tokens
 from holdfast.api.auth.grants import SERVER, CredentialGrant, require_within
-from holdfast.api.auth.principal import ROLES
+from holdfast.api.auth.rights import ROLES
 from holdfast.api.auth.tokens import KIND, ApiTokens
 from holdfast.cli.main import run
 from holdfast.errors import ForbiddenError

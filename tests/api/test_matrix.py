@@ -21,7 +21,7 @@ from holdfast.api.aliases import ALIASES
 from holdfast.api.app import ApiSettings, build
 from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.grants import CredentialGrant
-from holdfast.api.auth.principal import ROLES, Access, Right, with_implied
+from holdfast.api.auth.rights import ROLES, Access, Right, with_implied
 from holdfast.api.live.websocket import PATHS as SOCKETS
 from holdfast.api.pages.all import PAGES
 from holdfast.api.pages.negotiation import TAG

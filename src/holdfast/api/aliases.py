@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.route_index import RouteIndex
 
 ALIAS: Final = "holdfast.alias"

@@ -21,7 +21,8 @@ from starlette.routing import Route as Place
 from holdfast.api import problems
 from holdfast.api.aliases import ROOT, AliasPaths, alias_in
 from holdfast.api.auth.host_guard import HostGuard
-from holdfast.api.auth.principal import DOCUMENT_NAMES, Access, Principal, Right
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import DOCUMENT_NAMES, Access, Right
 from holdfast.api.compression import compress
 from holdfast.api.cors import cors
 from holdfast.api.live.websocket import sockets

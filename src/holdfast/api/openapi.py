@@ -11,7 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast._version import __version__
-from holdfast.api.auth.principal import Access, Right
+from holdfast.api.auth.rights import Access, Right
 from holdfast.api.problems import MEDIA, Problem
 from holdfast.api.routing import LONGEST_KEY, LONGEST_NAME, Route
 

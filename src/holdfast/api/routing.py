@@ -23,7 +23,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Access, Principal, Right
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import Access, Right
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError
 

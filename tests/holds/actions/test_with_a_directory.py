@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InputError, NotAssignedError
+from holdfast.holds.directory.absence import Away
 from holdfast.holds.directory.admin import Registrar
-from holdfast.holds.directory.base import Away, Person
+from holdfast.holds.directory.base import Person
 from holdfast.holds.directory.stored import TableDirectory
 from holdfast.holds.service import HoldService
 from holdfast.types.status import HoldStatus

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from holdfast.errors import SettingsError
-from holdfast.holds.directory.base import Away, Circle, Person
+from holdfast.holds.directory.absence import Away
+from holdfast.holds.directory.base import Circle, Person
 from holdfast.holds.egress import Egress
 from holdfast.holds.notify.apprise_bridge import AppriseChannel
 from holdfast.holds.notify.slack import Slack

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.holds.directory.base import Away, Circle, Memberships, Person
+from holdfast.holds.directory.absence import Away
+from holdfast.holds.directory.base import Circle, Memberships, Person
 from holdfast.holds.directory.file import TenantDirectory
 from holdfast.holds.permissions.actor import memberships_for
 from holdfast.holds.permissions.check import PermissionFacts, PermissionVerdict, can

@@ -14,8 +14,9 @@ from holdfast.errors import (
     NotFoundError,
     SettingsError,
 )
+from holdfast.holds.directory.absence import Away
 from holdfast.holds.directory.admin import Registrar
-from holdfast.holds.directory.base import Away, Circle, Directory, Memberships, Person
+from holdfast.holds.directory.base import Circle, Directory, Memberships, Person
 from holdfast.holds.directory.external import Lookups, OutsideDirectory
 from holdfast.holds.directory.file import FileDirectory
 from holdfast.holds.directory.stored import TableDirectory

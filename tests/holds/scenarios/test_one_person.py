@@ -15,7 +15,8 @@ from holdfast.errors import (
     NotAssignedError,
 )
 from holdfast.holds.actions.answers import Submission
-from holdfast.holds.directory.base import Away, Memberships, Person
+from holdfast.holds.directory.absence import Away
+from holdfast.holds.directory.base import Memberships, Person
 from holdfast.holds.directory.stored import TableDirectory
 from holdfast.holds.links.tokens import LinkGrant
 from holdfast.types.status import HoldStatus

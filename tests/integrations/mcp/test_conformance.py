@@ -19,7 +19,8 @@ from holdfast import Holdfast, Worker
 from holdfast.api.app import ApiSettings, build
 from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.host_guard import hosts_for
-from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import Right
 from holdfast.api.routes.all import THEMES
 from holdfast.api.server import HttpServer
 from holdfast.errors import InputError

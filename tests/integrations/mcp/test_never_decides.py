@@ -12,7 +12,7 @@ import pytest
 from holdfast import Flow
 from holdfast.api.app import ApiSettings
 from holdfast.api.auth.grants import CredentialGrant
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.errors import ForbiddenError, HoldfastError
 from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.integrations.mcp.agent import McpCaller, as_agent

@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.api.auth.principal import ROLES, Principal, Right, with_implied
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import ROLES, Right, with_implied
 from holdfast.errors import ForbiddenError, InputError
 from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.terms import Actor

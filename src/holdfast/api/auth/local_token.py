@@ -7,7 +7,8 @@ import secrets
 
 from starlette.requests import Request
 
-from holdfast.api.auth.principal import Principal, Right, with_implied
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import Right, with_implied
 from holdfast.api.problems import HttpError
 from holdfast.types.terms import operator
 

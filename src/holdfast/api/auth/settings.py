@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.api.auth.host_guard import is_loopback
-from holdfast.api.auth.principal import ROLES
+from holdfast.api.auth.rights import ROLES
 from holdfast.errors import SettingsError
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.ids import DEFAULT_TENANT

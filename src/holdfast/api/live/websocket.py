@@ -25,7 +25,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from holdfast.api import problems
 from holdfast.api.aliases import alias_in
-from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import Right
 from holdfast.api.live.follower import StreamTimeouts, follow_run
 from holdfast.api.live.hub import Hub, hub_of
 from holdfast.api.live.messages import SocketCommand, SocketMessage, SocketSubscription, read_message

@@ -18,7 +18,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast._version import __version__
-from holdfast.api.auth.principal import Access
+from holdfast.api.auth.rights import Access
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import HERE
 from holdfast.api.problems import HttpError

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect

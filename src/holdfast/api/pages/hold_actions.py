@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 from starlette.datastructures import FormData
 
-from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import Right
 from holdfast.api.problems import HttpError
 from holdfast.errors import ForbiddenError, InputError
 from holdfast.holds.actions.ask_back import open_questions

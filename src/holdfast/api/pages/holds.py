@@ -9,7 +9,7 @@ import msgspec
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pages.decision_form import (
     FormDraft,
     draft_from,

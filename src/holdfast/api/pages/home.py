@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Access, Right
+from holdfast.api.auth.rights import Access, Right
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
 from holdfast.api.pagination import Cursor

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from holdfast.api.auth.authenticator import Authenticator
-from holdfast.api.auth.principal import Access
+from holdfast.api.auth.rights import Access
 from holdfast.api.pages.decision_form import FormDraft, draft_with_errors, read_form, submission
 from holdfast.api.pages.holds import CHOOSE, hold_context
 from holdfast.api.pages.negotiation import pages

@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from holdfast._version import __version__
-from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import Right
 from holdfast.drawing.labels import WORDS
 from holdfast.holds.queries.history_text import short_date, short_name
 from holdfast.holds.queries.summary import assignee_of, countdown, roughly, title_of

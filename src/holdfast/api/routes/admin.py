@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from holdfast._version import __version__
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Limit, Page
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.admin import (

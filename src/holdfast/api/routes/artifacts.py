@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
 from holdfast.api.pipelines import require_no_document
 from holdfast.api.routing import ApiCall, ApiReply, Routes

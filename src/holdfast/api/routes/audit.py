@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.audit import AuditWire, audit_wire, module_of

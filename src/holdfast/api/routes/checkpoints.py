@@ -6,7 +6,7 @@ the documents' other prefixes to these paths.
 
 from __future__ import annotations
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
 from holdfast.api.routes.holds import (
     CHANGING,

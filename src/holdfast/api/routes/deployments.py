@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import moment

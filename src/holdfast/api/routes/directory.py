@@ -6,14 +6,15 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant
 from holdfast.errors import ConflictError, InputError, NotFoundError
+from holdfast.holds.directory.absence import Away
 from holdfast.holds.directory.admin import Registrar
-from holdfast.holds.directory.base import Away, Circle, Person
+from holdfast.holds.directory.base import Circle, Person
 from holdfast.holds.directory.stored import TableDirectory
 from holdfast.types.clock import to_micros
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.routes.holds import CHANGING, LOOKING, hold_reply
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.holds import HoldWire, Name

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
 from holdfast.api.pipelines import require_no_document
 from holdfast.api.program_lookup import find_program, is_version_named, is_visible_to_tenant

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.events import event_wire

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
 from holdfast.api.presence import HoldPresence, HoldViewer
 from holdfast.api.problems import HttpError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, ApiReply, Routes

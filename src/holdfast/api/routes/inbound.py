@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Access, Right
+from holdfast.api.auth.rights import Access, Right
 from holdfast.api.inbound.mail import MailReceiver, MailTaken
 from holdfast.api.inbound.settings import InboundSettings, MailSource, SlackSource, WebhookSource
 from holdfast.api.inbound.slack import ChatUsers, SlackReceiver, payload_of

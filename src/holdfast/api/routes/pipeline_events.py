@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.live.follower import follow_run
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import BEAT, HEADERS, MEDIA, RETRY, EventStream

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pipelines import document_of, find_pipeline
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.pipelines import AnswerQuestion, AnswerTaken, QuestionList, question_wire

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pipelines import find_pipeline, pipeline_from_request
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.files import drawing

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page, cursor_of, decode_cursor
 from holdfast.api.pipelines import whole_input
 from holdfast.api.program_lookup import find_program

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit, Page
 from holdfast.api.routes.holds import if_match
 from holdfast.api.routes.holds import list_holds as _list

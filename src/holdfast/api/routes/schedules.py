@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.program_lookup import is_visible_to_tenant
 from holdfast.api.routing import ApiCall, ApiReply, Routes

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from holdfast.api.auth.authenticator import COOKIE, Authenticator
 from holdfast.api.auth.grants import CredentialGrant, require_within
-from holdfast.api.auth.principal import Access, Right
+from holdfast.api.auth.rights import Access, Right
 from holdfast.api.auth.sessions import local_path
 from holdfast.api.auth.tokens import ApiToken
 from holdfast.api.pagination import Page

@@ -6,7 +6,7 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse, Response
 
 from holdfast.api.auth.oidc.flow import Oidc, SignInState
-from holdfast.api.auth.principal import Access
+from holdfast.api.auth.rights import Access
 from holdfast.api.auth.sessions import local_path
 from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.aliases import alias_in
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.live.follower import StreamTimeouts, follow_holds, follow_run
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import BEAT, HEADERS, MEDIA, RETRY, EventStream

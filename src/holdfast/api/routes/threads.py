@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit, Page
 from holdfast.api.routes.runs import page_of_runs, run_reply, send_input, start_from_request
 from holdfast.api.routing import ApiCall, ApiReply, Routes

@@ -285,8 +285,8 @@ async def set_absence(
     store: str | None,
     json: bool,
 ) -> Exit:
+    from holdfast.holds.directory.absence import Away
     from holdfast.holds.directory.admin import Registrar
-    from holdfast.holds.directory.base import Away
     from holdfast.holds.directory.stored import TableDirectory
 
     async with _open_store(store) as opened:

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import ConflictError, InputError, NotFoundError
-from holdfast.holds.directory.base import Away, Circle, Person
+from holdfast.holds.directory.absence import Away
+from holdfast.holds.directory.base import Circle, Person
 from holdfast.holds.directory.stored import ADDRESS, AWAY, GROUP, PERSON, ROLE, TableDirectory
 from holdfast.holds.permissions.assignees import looks_like_email, parse_assignee, person_key
 from holdfast.store.protocols import Store

@@ -7,18 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.holds.directory.absence import Away
 from holdfast.types.deployment import Delegation
-
-
-class Away(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Out of office from `since` to before `until` (microseconds; none: open). `substitute` acts then."""
-
-    substitute: str
-    since: int | None = None
-    until: int | None = None
-
-    def is_active(self, now: int) -> bool:
-        return (self.since is None or self.since <= now) and (self.until is None or now < self.until)
 
 
 class Person(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

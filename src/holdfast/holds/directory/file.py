@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.errors import DirectoryUnavailableError, SettingsError
-from holdfast.holds.directory.base import Away, Circle, Memberships, Person
+from holdfast.holds.directory.absence import Away
+from holdfast.holds.directory.base import Circle, Memberships, Person
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.telemetry import log
 from holdfast.types.clock import to_micros

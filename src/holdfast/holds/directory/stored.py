@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.holds.directory.base import Away, Circle, Memberships, Person
+from holdfast.holds.directory.absence import Away
+from holdfast.holds.directory.base import Circle, Memberships, Person
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.store.protocols import Store
 from holdfast.types.document import Document

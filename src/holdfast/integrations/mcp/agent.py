@@ -11,7 +11,8 @@ import msgspec
 from starlette.requests import Request
 
 from holdfast.api.auth.grants import CredentialGrant
-from holdfast.api.auth.principal import Principal, Right
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import Right
 from holdfast.api.live.channel import StreamSignal
 from holdfast.api.live.hub import hub_of
 from holdfast.api.problems import HttpError, no_right

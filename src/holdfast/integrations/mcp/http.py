@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.api.auth.principal import Access
+from holdfast.api.auth.rights import Access
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, Routes, read_bytes
 from holdfast.integrations.mcp.agent import McpCaller

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import cursor_of, decode_cursor
 from holdfast.api.problems import HttpError
 from holdfast.api.routes.runs import start_from_request

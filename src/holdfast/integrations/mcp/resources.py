@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.routes.runs import list_runs
 from holdfast.api.schemas.runs import ListRuns
 from holdfast.errors import NotFoundError

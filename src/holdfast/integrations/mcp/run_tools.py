@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit
 from holdfast.api.routes.flows import list_flows as all_flows
 from holdfast.api.routes.runs import cancel_run as cancel

@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from holdfast.api.auth.principal import Right
+from holdfast.api.auth.rights import Right
 from holdfast.api.problems import HttpError
 from holdfast.integrations.mcp.agent import McpCaller, Progress
 

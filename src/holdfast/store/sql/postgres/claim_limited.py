@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.rows import Claim, ClaimRequest
-from holdfast.store.sql.choose import ClaimSelection
+from holdfast.store.sql.claim_priority import ClaimSelection
 from holdfast.store.sql.postgres import claim, concurrency_limits
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.types.concurrency_limits import root_of

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.rows import Claim, ClaimRequest
-from holdfast.store.sql.choose import CandidateTenant, ClaimSelection, ReadyRun
+from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.runs import COLUMNS, run_row
 from holdfast.store.sql.sqlite import concurrency_limits
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows

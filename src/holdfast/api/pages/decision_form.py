@@ -16,6 +16,7 @@ from holdfast.api.pages.form_fields import (
     form_values,
     sections_of,
 )
+from holdfast.api.pages.tool_arguments import argument_sections, argument_values
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall
 from holdfast.errors import FormInvalidError, HoldfastError
@@ -82,7 +83,7 @@ async def submission(
     comment = str(form.get("comment") or "").replace("\r\n", "\n").strip()
     files, wrong = await _files(service, actor, row, form)
     data = form_values(row, decision, form, files)
-    draft = FormDraft(decision=decision, values=_by_field(data), comment=comment, wrong=wrong)
+    draft = FormDraft(decision=decision, values=_by_field(row, data), comment=comment, wrong=wrong)
     said = Submission(
         decision=decision,
         response_data=data if data != {} else None,
@@ -132,14 +133,17 @@ def draft_with_errors(draft: FormDraft, error: HoldfastError) -> FormDraft:
     return msgspec.structs.replace(draft, wrong={**named, **draft.wrong})
 
 
-def draft_from(said: Submission | None) -> FormDraft:
+def draft_from(row: HoldRow, said: Submission | None) -> FormDraft:
     """What the person had filled in before."""
     if said is None:
         return FormDraft()
-    return FormDraft(decision=said.decision, values=_by_field(said.response_data), comment=said.comment or "")
+    values = _by_field(row, said.response_data)
+    return FormDraft(decision=said.decision, values=values, comment=said.comment or "")
 
 
-def _by_field(data: Any) -> dict[str, Any]:
+def _by_field(row: HoldRow, data: Any) -> dict[str, Any]:
+    if argument_sections(row):
+        return argument_values(data)
     if isinstance(data, dict):
         return cast("dict[str, Any]", data)
     return {} if data is None else {DATA: data}

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 import msgspec
 from starlette.datastructures import FormData
 
+from holdfast.api.pages.tool_arguments import argument_data, argument_sections
 from holdfast.holds.forms.answer import form_of
 from holdfast.holds.forms.fill import fill
 from holdfast.model.forms import field_kinds
@@ -91,7 +92,8 @@ def sections_of(row: HoldRow) -> list[Section]:
         return [each for each in form["sections"] if each is not first]
     if row.schema is None:
         return []
-    return [{"field": DATA, "kind": "json", "label": "Data of the answer", "type": "input"}]
+    arguments = argument_sections(row)
+    return arguments or [{"field": DATA, "kind": "json", "label": "Data of the answer", "type": "input"}]
 
 
 def field_of(
@@ -196,6 +198,9 @@ def _without_zone(text: str) -> str:
 def form_values(row: HoldRow, decision: str | None, form: FormData, files: Mapping[str, Any]) -> Any:
     """The data of the answer. `files`: references to what was uploaded or kept, by field (`items.0.bill`)."""
     asked = [each for each in sections_of(row) if each["type"] != "context"]
+    if form_of(row) is None and argument_sections(row):
+        typed = {each["field"]: _value(each, f"{PREFIX}{each['field']}", form, files) for each in asked}
+        return argument_data(row, typed)
     if form_of(row) is None:
         text = str(form.get(f"{PREFIX}{DATA}") or "").strip()
         return _decoded(text) if asked and text else None

@@ -53,7 +53,7 @@ async def hold_page(call: ApiCall, hold: str) -> Response:
     """A hold, to be read and decided."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    draft = draft_from(await service.draft(call.actor, row.id))
+    draft = draft_from(row, await service.draft(call.actor, row.id))
     return await _show(call, service, row, draft)
 
 
@@ -96,7 +96,7 @@ async def _act(call: ApiCall, service: HoldService, row: HoldRow, act: str, form
     except HttpError:
         raise
     except HoldfastError as error:
-        draft = draft_from(await service.draft(call.actor, row.id))
+        draft = draft_from(row, await service.draft(call.actor, row.id))
         return await _show(call, service, await service.get(call.actor, row.id), draft, error, act=True)
     try:
         await service.get(call.actor, row.id)

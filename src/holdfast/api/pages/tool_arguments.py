@@ -1,0 +1,87 @@
+"""An agent asks whether a tool may run: a field for each argument of the tool, instead of one for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.types.hold import HoldRow
+
+INSTRUCTIONS: Final = "holdfast.instructions"
+"""The field for a message to the agent; no argument can be named so."""
+_KINDS: Final = {"integer": "integer", "number": "number", "boolean": "boolean"}
+_LONG: Final = 80
+
+
+def argument_sections(row: HoldRow) -> list[Mapping[str, Any]]:
+    """Empty where the hold is not about a tool, or the tool does not name its arguments."""
+    known = _properties(row)
+    if not known:
+        return []
+    given = _given(row)
+    fields = [_section(name, schema, given.get(name)) for name, schema in known.items()]
+    more = {"field": INSTRUCTIONS, "kind": "textarea", "label": "Message to the agent", "type": "input"}
+    return [*fields, more]
+
+
+def _section(name: str, schema: Any, value: Any) -> Mapping[str, Any]:
+    label = name.replace("_", " ")
+    found = {"field": name, "label": label[:1].upper() + label[1:], "type": "input", "default": value}
+    said = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+    choices: Any = said.get("enum")
+    if said.get("type") == "string" and isinstance(choices, list):
+        options = [{"id": str(each), "label": str(each)} for each in cast("list[Any]", choices)]
+        return {**found, "kind": "select", "options": options}
+    if said.get("type") == "string" and isinstance(value, str | None):
+        long = "\n" in (value or "") or len(value or "") > _LONG
+        return {**found, "kind": "textarea" if long else "text"}
+    return {**found, "kind": _KINDS.get(str(said.get("type")), "json")}
+
+
+def argument_data(row: HoldRow, typed: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The data of the answer: only what differs from what the agent asked for, or was added."""
+    given = _given(row)
+    said = str(typed.get(INSTRUCTIONS) or "").strip()
+    edited = {name: value for name, value in given.items() if name not in typed}
+    for name, value in typed.items():
+        if name == INSTRUCTIONS or (value in (None, "") and given.get(name, "") in (None, "")):
+            # An empty field says nothing where the agent said nothing either.
+            edited |= {name: given[name]} if name in given else {}
+        elif value is not None:
+            edited[name] = value
+    data: dict[str, Any] = {} if edited == given else {"arguments": edited}
+    return {**data, **({"modifications": {"instructions": said}} if said else {})} or None
+
+
+def argument_values(data: Any) -> dict[str, Any]:
+    """By field: what an answer or a draft of it said."""
+    said = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    changes: Any = said.get("modifications")
+    more: Any = cast("dict[str, Any]", changes) if isinstance(changes, dict) else {}
+    given: Any = said.get("arguments")
+    values: dict[str, Any] = {}
+    for part in (more.get("tool_args"), more.get("arguments"), given):
+        values |= part or {}
+    return {**values, **({INSTRUCTIONS: more["instructions"]} if more.get("instructions") else {})}
+
+
+def _properties(row: HoldRow) -> dict[str, Any]:
+    """The schema of the tool's arguments, as an approval of a tool call has it."""
+    if row.schema is None or "tool" not in _context(row):
+        return {}
+    found: Any = msgspec.json.decode(row.schema)
+    for name in ("properties", "arguments", "properties"):
+        found = cast("dict[str, Any]", found).get(name) if isinstance(found, dict) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _given(row: HoldRow) -> dict[str, Any]:
+    found: Any = _context(row).get("arguments")
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _context(row: HoldRow) -> dict[str, Any]:
+    found: Any = msgspec.json.decode(row.context)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

@@ -141,7 +141,7 @@ def test_old_command_line_works_until_the_upgrade_is_finished_and_is_then_refuse
         wait_until_asked(old, 1)
         said = new.cli("migrate")
         assert said.returncode == 0, said.stderr
-        assert f"added  {RELEASED + 1:04d}" in said.stdout
+        assert f"added: migration {RELEASED + 1:04d}" in said.stdout
         assert "holdfast migrate --finish" in said.stdout
         assert postgres.execute(f"SELECT max(number) FROM {schema}.migrations") == [(RELEASED,)]
         done = old.cli("doctor")

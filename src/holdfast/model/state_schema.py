@@ -201,7 +201,7 @@ class StateSchema:
             if name not in values:
                 self._fill(self.fields[name], scratch, wrong)
         if wrong:
-            raise StateError(f"The input does not fit the state: {'; '.join(wrong)}.", problems=wrong)
+            raise StateError(f"the input does not fit the state: {'; '.join(wrong)}.", problems=wrong)
         return initial, scratch
 
     def _given(self, given: Any) -> Mapping[str, Any]:

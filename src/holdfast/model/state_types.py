@@ -267,7 +267,7 @@ class PydanticShape(Shape):
         try:
             return self.cls.model_validate(given)
         except ValueError as error:
-            raise StateError(f"The input does not fit the state: {_pydantic_text(error)}.") from None
+            raise StateError(f"the input does not fit the state: {_pydantic_text(error)}.") from None
 
     def build(self, scratch: dict[str, Any]) -> Any:
         state = self.cls.__new__(self.cls)

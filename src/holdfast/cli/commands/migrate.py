@@ -130,7 +130,6 @@ def _state(now: Upgrade, where: str) -> str:
 
 
 def _show(what: str, steps: list[UpgradeStep]) -> None:
+    """The statements are in the JSON."""
     for step in steps:
-        lines = [line for line in step.does.splitlines() if line.strip() and not line.startswith("--")]
-        does = f": {lines[0]}{' …' if len(lines) > 1 else ''}" if lines else ""
-        print_line(f"{what}  {step.number:04d} {step.name}{does}")
+        print_line(f"{what}: migration {step.number:04d} ({step.name})")

@@ -188,7 +188,7 @@ def _lanes(seen: FleetSnapshot, width: int, most: int) -> list[RenderableType]:
         Column("RUNNING", [(f"{lane.running:,}", "") for lane in shown], 7),
     ]
     if any(lane.in_line for lane in lanes):  # held back by limits
-        columns.append(Column("IN LINE", [(f"{lane.in_line:,}", "") for lane in shown], 6))
+        columns.append(Column("LIMITED", [(f"{lane.in_line:,}", "") for lane in shown], 7))
     return [table(columns, width), *_more(len(lanes) - len(shown))]
 
 

@@ -100,7 +100,7 @@ async def test_run_stops_when_its_history_went_back(tmp_path: Path, caplog: pyte
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     for run in (approved, begun):
         assert any(f"run {run} stops. History lost: " in said for said in errors)
-    assert any(f"run {gone}" in said and "is not there any more" in said for said in errors)
+    assert any(f"run {gone}" in said and "is gone" in said for said in errors)
 
 
 async def going_on_takes_a_word(service: RunService, approved: RunId, begun: RunId) -> None:

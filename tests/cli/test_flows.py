@@ -103,7 +103,7 @@ def test_a_renamed_node_is_refused_tried_moved_and_answered_once(cli: Cli, flow:
     new = deploy(flow, NEW)
     refused = cli("answer", run[:8], "approve", "--resume")
     assert refused.code == 2
-    assert "It keeps its place, and so does an answer that was given" in refused.err
+    assert "The run waits, and answers are kept" in refused.err
     stays = cli("flows", "migrate", new)
     assert (stays.code, "0 of 1 runs moved" in stays.out) == (1, True)
     declared = deploy(flow, DECLARED, "_declared")

@@ -28,7 +28,8 @@ from holdfast.types.value import FrozenDict
 
 
 class Suspended(BaseException):
-    """Unwinds a handler in a thread that waits for a person. Not an Exception: handlers must not catch it."""
+    """Unwinds a handler in a thread that waits for a person. Not an Exception, so that handlers do not catch
+    it."""
 
 
 class SubstepCall(NamedTuple):
@@ -52,7 +53,7 @@ class ContextCalls:
         self.remember_later: dict[tuple[str, int, int], list[Memory]] = {}
 
     async def load_skills(self) -> None:
-        """Before the first handler is called: what it finds there does not depend on when it looks."""
+        """Before the first handler is called, so that every handler sees the same skills."""
         from holdfast.runs.deployments import load_skills
 
         session = self.session
@@ -84,7 +85,7 @@ class ContextCalls:
         )
 
     def lists_turns(self, execution: Exec, node: Node) -> bool:
-        """Where the settings list no checkpoints of this node, they list none inside it (D-10)."""
+        """If the settings list no checkpoints of this node, they list none inside it (D-10)."""
         session = self.session
         graph = session.graph_of(execution)
         return any(
@@ -125,7 +126,7 @@ class ContextCalls:
             await recorder.room(session.queue)
 
     def step_ended(self) -> None:
-        """Perhaps nothing of that handler is under way any more but a question."""
+        """The handler may now be waiting only for an answer."""
         if self.session.answers:
             self.session.wake.set()
 
@@ -151,7 +152,7 @@ class ContextCalls:
         session.recorder.hurry()
 
     def sleep_inside(self, execution: Exec, node: Node, key: str, seconds: float) -> None:
-        """Where a sleep of before has lost its timer, it ends when it would have ended."""
+        """A sleep that has lost its timer ends when it would have ended."""
         session = self.session
         known = execution.subs.get(key)
         wake = session.clock.now() + int(seconds * 1e6) if known is None else int(known.value)

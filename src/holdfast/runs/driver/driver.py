@@ -1,7 +1,7 @@
 """Driving one run: decide, write, act, wait. One driver holds one lease.
 
-The driver is on top of its helpers, in this order: session (the data that all share), keys, late_evidence,
-writer, context_calls, handler_call, handler_tasks, inbox, park, wait. Each knows only those before it.
+The driver is above its helpers, in this order: session (the data that all share), keys, late_evidence,
+writer, context_calls, handler_call, handler_tasks, inbox, park, wait. Each imports only those before it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from holdfast.store.rows import Claim
 from holdfast.telemetry import current_node
 from holdfast.types.status import REPEATABLE, RunStatus
 
-# Seconds after which a run whose handlers never wait lets others have the loop, if nothing is unwritten.
+# Seconds after which a run whose handlers never wait yields to other tasks of the loop, if nothing is
+# unwritten.
 STARVING = 0.1
 
 
@@ -62,7 +63,7 @@ class Driver:
             session.queue.on_outage = self.writer.uncheckpointed
 
     async def drive(self) -> RunStatus:
-        """Until the run ends or waits. Raises LeaseLostError where another worker has claimed it."""
+        """Until the run ends or waits. Raises LeaseLostError if another worker has claimed it."""
         session = self.session
         self.task = asyncio.current_task()
         token = current_node.set((session, None))
@@ -79,7 +80,7 @@ class Driver:
             await self.evidence.report_lost_run()
             raise
         except StoreError:
-            # Unavailable for longer than we wait. What we know of effects is reported when it is back.
+            # Unavailable for longer than we wait. What is known about effects is reported when it is back.
             self.handlers.cancel_all_but_effects()
             session.services.evidence_outbox.keep(session.run, await self.evidence.collect())
             raise
@@ -87,7 +88,7 @@ class Driver:
             await self.handlers.stop(set())
             session.recorder.close(session.queue)
             current_node.reset(token)
-            # From here on the task is our caller's own, and must not be cancelled for what was ours.
+            # From here on the task belongs to our caller, and must not be cancelled because of our handler.
             self.task = None
             self._left.set()
 
@@ -126,13 +127,14 @@ class Driver:
             elif (queue.over or queue.outage is not None) and queue.full:
                 await recorder.room(queue)
             elif monotonic() - self._yielded_at > (MAX_DELAY if queue.pending else STARVING):
-                # Handlers that never wait must not hold up the loop: other runs, timers, the bound on delay.
+                # Handlers that never wait must not block the loop: other runs, timers, the limit on delays.
                 recorder.catch_up(queue)
                 await asyncio.sleep(0)
                 self._yielded_at = monotonic()
 
     def _check_messages(self, messages: list[Message]) -> None:
-        """What a record cannot hold is a failure of its node; how an effect ended is kept as evidence."""
+        """A value that a record cannot hold is a failure of its node; the outcome of an effect is kept as
+        evidence."""
         pos = self.session.pos
         for i, message in enumerate(messages):
             if type(message) is HandlerFinished:
@@ -145,7 +147,7 @@ class Driver:
                     self.evidence.add_finished(message, pos.head + 1)
 
     def _alone(self, decision: Decision) -> Exec | None:
-        """The only one to start, with nothing to wait for besides: no task of its own is needed."""
+        """Whether it is the only execution to start, with nothing else to wait for: then it needs no task."""
         starts, session = decision.starts, self.session
         pos = session.pos
         if len(starts) != 1 or session.tasks or pos.holds or pos.timers:
@@ -160,7 +162,7 @@ class Driver:
             return execution
         if node.script:
             return None
-        # With a context it may ask and wait for the answer: that must not stop the driver.
+        # With a context it may ask and wait for the answer, which would block the driver.
         if handler is None or "ctx" not in handler.takes or node.effect not in REPEATABLE:
             return execution
         return None
@@ -196,20 +198,20 @@ class Driver:
         if not self.inbox.urgent:
             return messages
         received = await self.inbox.take()
-        # A handler that finishes although it was to stop does so after the cancel, not before it.
+        # A handler that finishes although it was to stop is reported after the cancel, not before it.
         after = stopped and isinstance(message, HandlerFinished) and message.error is None
         return [*received, *messages] if after else [*messages, *received]
 
     def _was_interrupted(self) -> bool:
-        """Whether the cancel that came was our own, to stop a handler; then it is over with that."""
+        """Whether the cancellation was our own, to stop a handler; then it is cleared."""
         ours, self._interrupted = self._interrupted, False
         task = asyncio.current_task()
         return ours and task is not None and task.uncancel() == 0
 
     # ------------------------------------------------------------------ from outside
     def lease_gone(self) -> None:
-        """From the heartbeat: the lease is not ours. Where we are about to end or park that is our own doing,
-        and where it is not, the write that follows is refused."""
+        """From the heartbeat: the lease is not ours. If we are about to end or park, that is our own doing;
+        otherwise the next write is refused."""
         if not self.session.leaving and self.task is not None:
             self.lost()
 
@@ -233,12 +235,12 @@ class Driver:
         )
 
     def inbox_changed(self) -> None:
-        """From the runtime's watch: there are new rows in the inbox of this run."""
+        """From the runtime's watch: the inbox of this run has new rows."""
         self.inbox.urgent = True
         self.session.wake.set()
 
     def interrupt(self) -> None:
-        """A cancel request: do not wait for the handler that runs inline."""
+        """A cancel request: stop waiting for the handler that runs inline."""
         self.inbox_changed()
         if self.session.inline is not None and self.task is not None and not self._interrupted:
             self._interrupted = True
@@ -250,7 +252,7 @@ class Driver:
         self.session.wake.set()
 
     def evict(self) -> None:
-        """The run is not worth its place in memory: it parks, as if it had waited there long enough."""
+        """Free the run's place in memory: it parks, as if it had waited long enough."""
         if not self.session.evicted:
             self.session.evicted = True
             self.session.wake.set()

@@ -1,4 +1,4 @@
-"""What is known of effects whose records could not be written: reported when the store is back (D-17)."""
+"""Evidence about effects whose records could not be written: reported when the store is back (D-17)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EvidenceOutbox:
             self._reporting = asyncio.get_running_loop().create_task(self._report_all())
 
     async def report(self, run: RunId) -> None:
-        """What is kept of this run. Raises StoreError where the store is still unavailable."""
+        """Report what is kept of this run. Raises StoreError while the store is unavailable."""
         while known := self._kept.get(run):
             intent, evidence = known[0]
             await report_late(self._store, run, intent, evidence)
@@ -62,12 +62,13 @@ class EvidenceOutbox:
                 if error.retryable:
                     await asyncio.sleep(next(pauses))
                 else:
-                    # A missing key, say: the other runs do not wait for that.
+                    # For example a missing key: the other runs do not wait for that.
                     self._kept.pop(run, None)
                     _log_unreported(run, error)
 
     async def close(self) -> None:
-        """A last try, in case the store is back; a person is asked about what cannot be reported (D-15)."""
+        """A last attempt, in case the store is back; a person is asked about what cannot be
+        reported (D-15)."""
         if self._reporting is not None:
             self._reporting.cancel()
             await asyncio.gather(self._reporting, return_exceptions=True)

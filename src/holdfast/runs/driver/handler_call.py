@@ -30,7 +30,7 @@ SLOW = 50_000  # microseconds: work that took longer is flushed at once (D-9)
 
 
 class HandlerCall:
-    """What it answers is a message to the engine; nothing here moves the position."""
+    """Returns messages to the engine; nothing here changes the position."""
 
     def __init__(self, session: RunSession, writer: RecordWriter, calls: ContextCalls) -> None:
         self.session = session
@@ -109,7 +109,7 @@ class HandlerCall:
         return ctx
 
     def _item(self, scope: Scope) -> Any:
-        """What the map hands to this child."""
+        """The item of the map that this child gets."""
         owner = self.session.pos.execs.get(scope.owner) if scope.owner is not None else None
         return owner.items[scope.index] if owner is not None and owner.items is not None else None
 
@@ -164,7 +164,7 @@ class HandlerCall:
         return await handler_result.route(program, node, program.routers.get(node.id, []), after, ctx)
 
     async def _choose(self, program: Program, node: Node, execution: Exec) -> HandlerFinished:
-        """A node that has no handler, or whose handler failed, is done: code chooses the way on."""
+        """A node without a handler, or whose handler failed, is done: a router chooses its next edge."""
         settled = execution.subs[SETTLED].value
         finished = HandlerFinished(
             scope=execution.scope,
@@ -217,7 +217,8 @@ class HandlerCall:
         return finished
 
     def storable(self, message: HandlerFinished, execution: Exec) -> HandlerFinished:
-        """What a record cannot hold is a failure of its node, found before the engine counts on it."""
+        """A value that a record cannot hold is a failure of its node, found before the engine
+        relies on it."""
         session = self.session
         try:
             for op in message.ops:
@@ -237,12 +238,13 @@ class HandlerCall:
 
 
 def _may_route(node: Node, finished: HandlerFinished) -> bool:
-    """An effect is recorded first: whatever its router does then, it is not run again."""
+    """An effect is recorded first, so that it is not run again whatever its router does."""
     return node.effect in REPEATABLE and node.guard is None and finished.error is None
 
 
 def _doubt(execution: Exec, ctx: Context) -> SubstepDoubted:
-    """Whatever the handler made of it: a sub-step whose outcome is unknown is for the in-doubt policy."""
+    """Whatever the handler did about it: a sub-step whose outcome is unknown is handled by the in-doubt
+    policy."""
     assert ctx.doubt is not None
     substep, error = ctx.doubt
     return SubstepDoubted(
@@ -251,9 +253,8 @@ def _doubt(execution: Exec, ctx: Context) -> SubstepDoubted:
 
 
 def _raise_if_stopped() -> None:
-    """The handler was stopped: by a park (it waits for a person), a cancel, a lost lease, from outside.
-
-    Otherwise it has cancelled itself: that is a failure like any other.
+    """Raises if the handler was stopped: by a park (it waits for a person), a cancel, a lost lease, or from
+    outside. Otherwise it has cancelled itself: that is a failure like any other.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

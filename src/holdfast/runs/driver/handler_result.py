@@ -1,4 +1,4 @@
-"""Calling a handler and understanding how it ended. The one place where user code runs."""
+"""Calls a handler and interprets its result. The only place where user code runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLASS = "class:"  # in a policy's `retry_on`: an error class, which the handler 
 
 
 def build_state(program: Program, tree: FrameTree, scratch: dict[str, Any]) -> Any:
-    """The state of a run that was loaded: its long lists stay in the journal until the handler reads them."""
+    """The state of a loaded run: its long lists stay in the journal until the handler reads them."""
     absent = frozenset(key for key, value in scratch.items() if type(value) is Segment)
     if not absent:
         return program.schema.build(scratch)
@@ -64,8 +64,8 @@ async def call(handler: NodeHandler | Router, given: dict[str, Any]) -> Any:
 def interpret_result(
     program: Program, node: Node, result: Any, scratch: dict[str, Any], artifacts: list[Op]
 ) -> tuple[list[Op], Any]:
-    """What a handler returned: (changes of the state, output). A dict is an update; all else is output.
-    `artifacts`: what it has put out by `ctx.artifact`."""
+    """What a handler returned: (changes of the state, output). A dict is an update; everything else is
+    output. `artifacts`: what it has passed to `ctx.artifact`."""
     ops = artifacts
     if result is None:
         return ops, None
@@ -87,7 +87,7 @@ def interpret_result(
 def take_outcome(node: Node, outcome: Outcome, finished: HandlerFinished) -> Any:
     """Fill in what the handler's Outcome says; returns its update. It may report a failure itself."""
     where = f"of the Outcome of node {node.id!r}"
-    # Declared types are a promise of the caller's; here they are checked.
+    # Declared types are the caller's promise; here they are checked.
     suggested, update = cast("Any", outcome.suggested), cast("Any", outcome.update)
     if isinstance(suggested, str) or not isinstance(suggested, Sequence):
         kind = type(outcome.suggested).__name__
@@ -132,14 +132,14 @@ def judge_guardrail(
         finished.reroute = spec.reroute
     elif spec.on_violation == "sanitize":
         if not replace:
-            # Going on with what was objected to would be an approval by silence.
-            why = f"{reason} (and nothing was given to put instead)"
+            # Continuing with the rejected value would approve it without a decision.
+            why = f"{reason} (and no replacement was given)"
             finished.error = ErrorInfo(GuardrailError.code, "GuardrailError", why)
             finished.outcome = "fail"
             return
         if not isinstance(replace, Mapping):
             raise StateError(
-                f"what guardrail {node.id!r} puts instead is a {type(replace).__name__}, "
+                f"the replacement of guardrail {node.id!r} is a {type(replace).__name__}, "
                 "not a mapping of fields."
             )
         finished.ops = program.schema.ops(dict(cast("Mapping[str, Any]", replace)), scratch)
@@ -180,7 +180,7 @@ def _known(router: Router, choice: Any) -> bool:
 
 
 def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
-    """Scratch as it will be after these operations, without changing anything."""
+    """Scratch as it will be after these operations; changes nothing."""
     seen = dict(tree.see(frame, "scratch"))
     trial = FrameTree.rooted({"scratch": seen, "aux": dict(tree.see(frame, "aux"))})
     trial.settle(0, Delta(-1, 0, 0, 0, [op for op in ops if op[0] == "scratch"]))
@@ -190,7 +190,8 @@ def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
 def failure(
     node: Node, handler: NodeHandler | None, execution: Exec, error: BaseException, duration: int
 ) -> HandlerFinished:
-    """How a raised error is judged: may it be tried again, and is it known that nothing happened (D-15)?"""
+    """How a raised error is judged: whether it may be retried, and whether it is known that nothing happened
+    (D-15)."""
     declared = _declared(node, handler, error)
     repeatable = node.effect in REPEATABLE or bool(node.idempotency_key) or node.kind is NodeKind.guardrail
     any_error = not node.retry.retry_on and not (handler and handler.retry_on)
@@ -221,7 +222,7 @@ def describe(error: BaseException) -> ErrorInfo:
     code = error.code if isinstance(error, HoldfastError) else "node_failed"
     try:
         detail = "".join(traceback.format_exception(error))[-MAX_DETAIL:]
-    except Exception as broken:  # an error that cannot say what it is
+    except Exception as broken:  # an error whose text cannot be read
         detail = f"no traceback: {type(broken).__name__}"
     return ErrorInfo(
         code, clean_text(type(error).__name__), clean_text(error), clean_text(detail, MAX_DETAIL)

@@ -1,4 +1,4 @@
-"""The handlers of one run that are under way, each in a task, and what came of those that have ended."""
+"""The running handlers of one run, each in a task, and the results of those that have ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.types.status import REPEATABLE
 
 
 class HandlerTasks:
-    """They stand in the session by (scope, node); a question inside a handler has its ordinal besides."""
+    """They are in the session by (scope, node); a question inside a handler also has its ordinal."""
 
     def __init__(self, session: RunSession, call: HandlerCall) -> None:
         self.session = session
@@ -36,7 +36,7 @@ class HandlerTasks:
         task.add_done_callback(lambda finished: self._ended(key, finished))
 
     def _answer(self, key: Place, execution: Exec) -> None:
-        """The handler waits at its questions: it continues with what was answered."""
+        """The handler waits for answers: it continues with this one."""
         for where, answer in self.session.answers.items():
             if where[:2] == key:
                 sub = execution.subs[where[2]]
@@ -60,40 +60,41 @@ class HandlerTasks:
         session.wake.set()
 
     def _broken(self, key: Place, error: BaseException | None) -> HandlerFinished:
-        """An error of ours inside a handler's task: a failure of the node, never a silent stop."""
+        """An error of ours inside a handler's task is a failure of the node: it must not stop without a
+        trace."""
         execution = self.session.pos.execs[key]
         info = ErrorInfo("internal", type(error).__name__, str(error))
         return HandlerFinished(scope=key[0], node=key[1], visit=execution.visit, outcome="fail", error=info)
 
     def is_working(self) -> bool:
-        """Whether some handler does more than wait for an answer."""
-        # One whose answer is there continues in the loop's next turn.
+        """Whether a handler does more than wait for an answer."""
+        # One whose answer has arrived continues in the loop's next turn.
         answered = {key[:2] for key, answer in self.session.answers.items() if answer.done()}
         blocked = {key[:2] for key in self.session.answers} - answered
         return any(key not in blocked or self._is_busy(key) for key in self.session.tasks)
 
     def _is_busy(self, key: Place) -> bool:
-        """It waits for an answer, and does a sub-step beside."""
+        """It waits for an answer and runs a sub-step at the same time."""
         ctx = self.session.contexts.get(key)
         return ctx is not None and ctx.busy
 
     def repeatable(self) -> set[Place]:
-        """Those that may be stopped at any time: they are simply run again."""
+        """Those that may be stopped at any time, because they can be run again."""
         node, execs = self.session.node, self.session.pos.execs
         return {key for key in self.session.tasks if node(execs[key]).effect in REPEATABLE}
 
     def cancel_all_but_effects(self) -> None:
-        """Effects in flight cannot be called back: they may end, and how they ended is reported (D-17)."""
+        """Effects in progress cannot be undone: they may end, and their outcome is reported (D-17)."""
         for key, task in self.session.tasks.items():
             if not self.session.is_effect(key):
                 task.cancel()
 
     async def suspend_all(self) -> None:
-        """Handlers that wait for a person are unwound; they are entered again when the answer is there."""
+        """Handlers that wait for a person are unwound; they are entered again when the answer has arrived."""
         await self.stop({key[:2] for key in self.session.answers})
 
     async def stop(self, keys: set[Place]) -> None:
-        """Cancel these handlers (all, if the set is empty) and wait until they are gone."""
+        """Cancel these handlers (all, if the set is empty) and wait until they have ended."""
         wanted = [task for key, task in self.session.tasks.items() if not keys or key in keys]
         for task in wanted:
             task.cancel()

@@ -1,4 +1,5 @@
-"""The leases of the runs in memory: a heartbeat extends them, and no effect begins on one that may expire."""
+"""The leases of the runs in memory: a heartbeat extends them, and no effect begins with one that may expire
+soon."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from holdfast.types.lease import Lease
 
 
 class LeaseHolder(Protocol):
-    """What holds a lease in this process: a driver."""
+    """The owner of a lease in this process: a driver."""
 
     lease: Lease
 
@@ -38,7 +39,7 @@ class LeaseKeeper:
         self._settings = settings
         self._holders = holders
         self._loop = asyncio.get_running_loop()
-        # When each lease was last asked for, in seconds of the monotonic clock.
+        # When each lease was last requested, in seconds of the monotonic clock.
         self._asked_at: dict[RunId, float] = {}
         self._heartbeat: threading.Thread | None = None
         self._stop = threading.Event()
@@ -60,18 +61,19 @@ class LeaseKeeper:
 
     @property
     def is_heartbeating(self) -> bool:
-        """Whether leases are kept; before the first of them there is nothing to keep."""
+        """Whether leases are extended; before the first one there is nothing to extend."""
         return self._heartbeat is None or self._heartbeat.is_alive()
 
     def stop(self) -> None:
         self._stop.set()
 
     def _beat(self) -> None:
-        """A thread and connection of its own: a handler that blocks the loop must not cost the lease."""
+        """In a separate thread with its own connection: a handler that blocks the loop must not lose the
+        lease."""
         pause = self._settings.lease_ttl / 3
         while not self._stop.wait(pause):
             if self._loop.is_closed():
-                return  # it ended without closing us: there is no run left to keep a lease for
+                return  # the loop ended without closing this: no run is left that needs a lease
             # Sooner after an error: when the store is back, leases may have expired, and other workers look
             # for such runs.
             done = self._extend(list(self._holders.values()))
@@ -81,17 +83,19 @@ class LeaseKeeper:
         """Whether the store answered."""
         if not holders:
             return True
-        # Before it is asked: a process that was stopped while the answer came must not count from there.
+        # Read before the store is asked: a process that was stopped while the answer came must not count from
+        # the answer.
         asked = self._clock.monotonic()
         try:
             held = self._store.extend_now([holder.lease for holder in holders], self.ttl)
         except StoreMovedError:
-            held = [False] * len(holders)  # no lease counts there any more
+            held = [False] * len(holders)  # no lease is valid there any more
         except StoreError as error:
             log.warning("heartbeat failed, trying again: %s", error)
             return False
         except Exception:
-            # A bug of a database driver, say: without a heartbeat every run of this process would be lost.
+            # For example a bug of a database driver: without a heartbeat every run of this process would be
+            # lost.
             log.exception("heartbeat failed, trying again")
             return False
         for holder, ours in zip(holders, held, strict=True):
@@ -103,9 +107,8 @@ class LeaseKeeper:
         return True
 
     async def ensure_margin(self, lease: Lease) -> bool:
-        """Extend a lease that may expire soon by our own clock; False: it is no longer ours (D-17).
-
-        It counts from when it was asked for: an answer may come when the lease has expired again."""
+        """Extend a lease that may expire soon by our own clock; False: it is no longer ours (D-17). It counts
+        from when it was requested: the answer may arrive after the lease has expired again."""
         ttl = self._settings.lease_ttl
         usable = max(ttl - self._settings.lease_margin, ttl / 4)
         while self._clock.monotonic() - self._asked_at.get(lease.run, -ttl) >= usable:

@@ -1,7 +1,7 @@
-"""The driver's side of the inbox: rows become messages to the engine, each once.
+"""The driver's side of the inbox: each row becomes one message to the engine.
 
-When a run is loaded, this also finds out whether the code has changed since: that matters only for nodes
-which the run may still reach (D-34).
+When a run is loaded, this also checks whether the code has changed since: that matters only for nodes which
+the run may still reach (D-34).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _REDUCER: Final = "reducer:"
 
 
 async def changed_ahead(store: Store, program: Program, pos: Position, old: str) -> list[str] | None:
-    """The nodes ahead whose code is not what it was under the digest `old`; reducers go by their field.
-    None where the store no longer has what that code consisted of."""
+    """The nodes ahead whose code differs from the code with digest `old`; reducers are named by their field.
+    None if the store no longer has the parts of that code."""
     kept = await store.code(old)
     if kept is None:
         return None
@@ -64,7 +64,7 @@ def _is_reducer(name: str) -> bool:
 
 
 def _coming(program: Program, pos: Position) -> Iterator[str]:
-    """Named as the parts of a program's code are: `pay`, `child/pay`."""
+    """Named like the parts of a program's code: `pay`, `child/pay`."""
     for scope in pos.scopes.values():
         inner = program.at(scope.graph)
         yield from _named(inner, _nodes_ahead(inner.graph, pos, scope), scope.graph)
@@ -90,7 +90,8 @@ def _named(program: Program, nodes: Iterable[int], path: str) -> Iterator[str]:
 
 
 def require_same_substeps(session: RunSession) -> None:
-    """Changed code may not continue amid a visit: the recorded sub-steps are those of the old code (D-34)."""
+    """Changed code may not continue during a visit: the recorded sub-steps are those of the old
+    code (D-34)."""
     for execution in session.pos.execs.values():
         program = session.program_of(execution)
         node = program.graph.nodes[execution.node].id
@@ -98,7 +99,7 @@ def require_same_substeps(session: RunSession) -> None:
             raise VersionMismatchError(
                 f"the code of node {node!r} has changed, and visit {execution.visit} of it has "
                 "recorded sub-steps or answers that the old code made.",
-                hint="Load the old code; or, if the new code takes the same steps, say so on the node: "
+                hint="Load the old code; or, if the new code takes the same steps, declare that on the node: "
                 f"compatible_with={execution.code!r}.",
                 flow=session.graph.name,
                 node=node,
@@ -116,20 +117,20 @@ class DriverInbox:
         self._late: EvidenceBySeq = {}
 
     async def first(self, inbox_seq: int) -> list[Message]:
-        """On loading a run: is it our code, what was under way, then the inbox."""
+        """When a run is loaded: compare the code, judge what was running, then read the inbox."""
         messages = await self._first(inbox_seq)
         if self.session.row.term > 1:
             self.writer.announce(self._still_asked(messages))
         return messages
 
     def announce_resume(self, messages: list[Message]) -> None:
-        """A run that waits in memory and is resumed asks again, as one that had parked does (R-17)."""
+        """A run that is resumed while it waits in memory asks again, as a parked one does (R-17)."""
         asked = self._still_asked(messages)
         if asked and any(isinstance(message, ResumeRequested) for message in messages):
             self.writer.announce(asked)
 
     def _still_asked(self, messages: list[Message]) -> list[str]:
-        """The open questions that these messages do not answer; none of a run that is cancelled."""
+        """The open questions that these messages do not answer; none for a run that is cancelled."""
         if any(isinstance(message, CancelRequested) for message in messages):
             return []
         answered = {
@@ -160,13 +161,13 @@ class DriverInbox:
         return [*_breaks_in(read), *messages, *read]
 
     async def _sweep(self, read: list[Message]) -> bool:
-        """Whether a deadline has passed of the questions that are still open."""
+        """Whether a deadline of the open questions has passed."""
         session = self.session
         return bool(self._still_asked(read)) and await session.services.sweep_holds(session.run)
 
     async def _code_changed(self) -> CodeChanged | None:
-        """Other code than the last that advanced this run, if it matters to what is ahead of it. Raises
-        VersionMismatchError where it may not."""
+        """The code differs from the code that last advanced this run, if that matters to nodes ahead. Raises
+        VersionMismatchError if the flow refuses it."""
         session = self.session
         old, new = session.pos.code or session.row.code, session.program.code_digest
         if old == new:
@@ -181,13 +182,13 @@ class DriverInbox:
             raise VersionMismatchError(
                 f"the code of flow {session.graph.name!r}{of} has changed since run {session.run} was last "
                 "advanced, and the flow refuses changed code.",
-                hint="Load the old code; the run keeps its place meanwhile.",
+                hint="Load the old code; the run waits until then.",
                 flow=session.graph.name,
             )
         waiting = [hold for hold in session.pos.holds.values() if hold.why == "code" and hold.key == new]
         if waiting:
             return None
-        # Before the record that names it, so that the next change can be compared with this one.
+        # Stored before the record that names it, so that the next change can be compared with this code.
         await store.put_code(new, program.code_marks)
         return CodeChanged(old=old, new=new, nodes=nodes or [])
 
@@ -195,7 +196,7 @@ class DriverInbox:
         return any(hold.why == "code" for hold in self.session.pos.holds.values())
 
     async def _late_reports(self) -> EvidenceBySeq:
-        """What a fenced worker reported about effects that were under way (D-17)."""
+        """What a fenced worker reported about effects that were running (D-17)."""
         session = self.session
         reports = await session.store.late_reports(session.run)
         return {seq: decode_evidence(raw, session.codec.registry) for seq, raw in reports}
@@ -208,10 +209,10 @@ class DriverInbox:
         fresh = [row for row in rows if row.id not in self._taken]
         self.unread = self._asks_about_code()
         if self.unread:
-            # Nothing continues before a person has agreed to the changed code; the other rows wait.
+            # Nothing continues before a person has accepted the changed code; the other rows wait.
             fresh = [row for row in fresh if row.kind == "cancel" or self._is_about_code(row)]
         self._taken.update(row.id for row in fresh)
-        # An answer is not too late because a time limit beside the question was noticed after it.
+        # An answer counts even if the time limit beside the question was noticed after it.
         fresh.sort(key=lambda row: row.kind == "timer")
         return [message for row in fresh if (message := await self._read(row)) is not None]
 
@@ -230,7 +231,7 @@ class DriverInbox:
 
 
 async def message_of(store: Store, row: InboxRow, late: EvidenceBySeq | None = None) -> Message | None:
-    """What a row of the inbox says to the engine; None for a kind that it does not know."""
+    """The message of an inbox row; None for an unknown kind."""
     if row.kind == "timer":
         return TimerFired(token=row.payload.decode(), inbox=row.id)
     if row.kind == "resume":
@@ -245,7 +246,7 @@ async def message_of(store: Store, row: InboxRow, late: EvidenceBySeq | None = N
 
 
 async def _outcome(store: Store, row: InboxRow) -> Message | None:
-    """What became of a hold, as its row says: that is decided once, whichever inbox row brought us here."""
+    """The outcome of a hold, from its row: it is decided once, whichever inbox row led here."""
     hold = await store.hold(HoldId(row.payload.decode()))
     if hold is None or hold.status is HoldStatus.pending:
         return None
@@ -275,6 +276,6 @@ def _undecided_message(hold: HoldRow, row: InboxRow) -> HoldUnanswered:
 
 
 def _breaks_in(read: list[Message]) -> list[Message]:
-    """Breakpoints come first: what was under way would else continue before they are known."""
+    """Breakpoints first: otherwise what was running would continue before they are known."""
     asked = [message for message in read if isinstance(message, ResumeRequested)]
     return [BreakpointsSet(breaks=each.breaks, off=each.off) for each in asked if each.breaks or each.off]

@@ -10,7 +10,7 @@ from holdfast.types.ids import derived_id
 
 
 def idempotency_key(pos: Position, execution: Exec, node: Node) -> str:
-    """The node's own template where it has one. Raises ExpressionError where that cannot be filled."""
+    """From the node's own template if it has one. Raises ExpressionError if that cannot be filled."""
     if node.idempotency_key:
         tree = pos.scopes[execution.scope].tree
         shown = compile_template(node.idempotency_key).render(resolver(tree, execution.frame), strict=True)

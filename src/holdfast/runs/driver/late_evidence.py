@@ -1,7 +1,8 @@
-"""How a run's effects ended, remembered until that is committed, and reported where the run is lost (D-17).
+"""The outcomes of a run's effects, remembered until they are committed, and reported if the run is lost
+(D-17).
 
-Fencing stops writes to the journal, not effects in flight. What a worker that lost a run still knows of its
-effects is stored beside their intents, unfenced, so that an effect in doubt is resolved without a person.
+Fencing stops writes to the journal, not effects in progress. What a worker that lost a run still knows about
+its effects is stored beside their intents, unfenced, so that an effect in doubt is resolved without a person.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ NEVER = 1 << 62  # the seq of a record that was not written: no commit reaches i
 class LateEvidence:
     def __init__(self, session: RunSession) -> None:
         self.session = session
-        # Effects that ended: (seq of the record that says so, seq of the intent, how it ended).
+        # Effects that ended: (seq of the record that contains the outcome, seq of the intent, outcome).
         self._uncommitted: list[tuple[int, int, HandlerFinished | SubstepEvidence]] = []
 
     def add_finished(self, message: HandlerFinished, seq: int) -> None:
-        """A handler has ended; record `seq` is to say so."""
+        """A handler has ended; record `seq` will contain the outcome."""
         execution = self.session.pos.execs.get((message.scope, message.node))
         if execution is not None and execution.intent >= 0 and not message.unknown and message.probe is None:
             self.add(seq, execution.intent, message)
@@ -38,8 +39,8 @@ class LateEvidence:
         self._uncommitted.append((seq, intent, evidence))
 
     async def report_lost_run(self) -> None:
-        """The run is lost. How its effects ended is reported unfenced, for the worker that has it now. Where
-        the store is unavailable, that happens when it is back."""
+        """The run is lost. The outcomes of its effects are reported unfenced, for the worker that has it now.
+        If the store is unavailable, they are reported when it is back."""
         session, outbox = self.session, self.session.services.evidence_outbox
         outbox.keep(session.run, await self.collect())
         with suppress(StoreError):
@@ -47,7 +48,7 @@ class LateEvidence:
         await verify_acknowledged(session)
 
     async def collect(self) -> Evidence:
-        """How the effects of this run ended that no record tells of; those under way may end now."""
+        """The outcomes of effects of this run that no record contains; running effects may end now."""
         session = self.session
         waiting = [task for key, task in session.tasks.items() if session.is_effect(key)]
         if waiting:
@@ -86,7 +87,7 @@ async def _acknowledged(session: RunSession) -> AcknowledgedState | None:
         return AcknowledgedState(
             run=lease.run, head=last.seq, term=last.term, at=last.at, worker=lease.worker
         )
-    # Nothing was written here yet: what we loaded is all that we know.
+    # Nothing was written here yet: only what was loaded is known.
     row = await session.store.get_run(lease.run)
     if row is None or row.head >= queue.committed:
         return None

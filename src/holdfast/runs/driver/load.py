@@ -1,4 +1,4 @@
-"""From the journal to a position: the newest snapshot, and the records after it (D-27)."""
+"""Loads a position from the journal: the newest snapshot, and the records after it (D-27)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def load(
 ) -> LoadedRun:
     """The position of the run after record `upto` (default: its last). No user code runs. `row`: if known.
 
-    Large values stay references, but for those that a map or a sub-flow started from: `blobs` has them."""
+    Large values stay references, except those that a map or a sub-flow started from: `blobs` has them."""
     if upto is None and row is not None and row.head - row.horizon < SHORT:
         records = _from_snapshot(await store.read(run, first=row.horizon))
     else:
@@ -70,7 +70,7 @@ async def load(
 async def begin(
     graph: Graph, codec: RecordCodec, run: RunId, record: Record, store: Store, blobs: BlobStore
 ) -> Position:
-    """`start_from`, with the large values at hand that maps and sub-flows read or reducers add to."""
+    """`start_from`, with the large values loaded that maps and sub-flows read or reducers add to."""
     body = decode_body(codec, run, record)
     if isinstance(body, CreatedBody) and body.base is None and _has_parents(graph):
         await blobs.fill_body(body, codec.registry)
@@ -87,7 +87,8 @@ def _reduces(graph: Graph) -> bool:
 async def fetch_and_apply(
     graph: Graph, pos: Position, record: Record, body: Any, blobs: BlobStore, codec: RecordCodec
 ) -> None:
-    """Apply a record. Where it starts a map, a sub-flow or a branch, what those read is fetched before."""
+    """Apply a record. If it starts a map, a sub-flow or a branch, the values that these read are fetched
+    before."""
     if _starts_parent(graph, pos, getattr(body, "moves", None) or ()):
         await blobs.fill_state(pos, codec.registry)
         await blobs.fill_body(body, codec.registry)
@@ -102,7 +103,7 @@ def _starts_parent(graph: Graph, pos: Position, moves: Iterable[Move]) -> bool:
     for what, path, node, _ in moves:
         scope = pos.scopes.get(path)
         if what not in _BEGINS or scope is None:
-            continue  # of a child that opens in this record: seen when it opened
+            continue  # of a child that opens in this record: loaded when it opened
         outer = pos.scope_graph(graph, scope)
         found = outer.nodes[node]
         if what != "O" and found.kind in PARENTS:
@@ -126,8 +127,8 @@ def decode_body(codec: RecordCodec, run: RunId, record: Record) -> Any:
 
 
 async def segment_loader(store: Store, codec: RecordCodec, run: RunId, *bodies: Any) -> Loader:
-    """Finds what records added to a list that a snapshot among `bodies` names: when it is read, not
-    when the run is loaded. A store that reads nothing in place is asked for these records now."""
+    """Loads what records added to a list that a snapshot among `bodies` names: when it is read, not when the
+    run is loaded. A store that cannot read in place is asked for these records now."""
     between = partial(store.read_now, run)
     if Capability.inline not in store.capabilities:
         between = await _read_ahead(store, run, bodies)
@@ -135,7 +136,7 @@ async def segment_loader(store: Store, codec: RecordCodec, run: RunId, *bodies: 
 
 
 def items_between(codec: RecordCodec, run: RunId, between: Callable[..., list[Record]]) -> Loader:
-    """The same over whatever hands out the records from `first` to `last`."""
+    """The same for any source of the records from `first` to `last`."""
 
     def load_items(scope: str, partition: str, key: str, segment: Segment) -> list[Any]:
         found: list[Any] = []
@@ -169,14 +170,14 @@ def start_from(
     load: Loader | None = None,
     body: Any = None,
 ) -> Position:
-    """The position that a created or snapshot record stands for. `body`: if it was opened already."""
+    """The position that a created or snapshot record contains. `body`: if it was decoded already."""
     body = decode_body(codec, run, record) if body is None else body
     if isinstance(body, SnapshotBody):
         pos = load_position(body.position, load=load)
         pos.head, pos.at = record.seq, max(pos.at, record.at)
         return pos
     if not isinstance(body, CreatedBody) or record.kind != Kind.created:
-        raise CheckpointCorruptError(f"run {run}: record {record.seq} is no place to start from")
+        raise CheckpointCorruptError(f"run {run}: record {record.seq} is neither a start nor a snapshot")
     if body.base is not None:
         pos = load_position(body.base)
         pos.run, pos.head, pos.at = run, record.seq, record.at

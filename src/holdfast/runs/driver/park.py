@@ -1,4 +1,4 @@
-"""How a driver lets a run leave memory: it parks where it waits, or is released for any worker at once."""
+"""How a run leaves memory: it parks if it waits, or is released for any worker at once."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class DriverPark:
         self.writer = writer
 
     async def park(self) -> RunStatus | None:
-        """Release the run until something happens to it. None where its inbox grew meanwhile (D-29)."""
+        """Release the run until something happens to it. None if its inbox grew meanwhile (D-29)."""
         session = self.session
         await asyncio.sleep(0)
         if session.wake.is_set() or self.tasks.is_working():
-            # Something was about to happen: another question of the same handler, an end.
+            # Something was about to happen: another question of the same handler, or an end.
             return None
         await self.tasks.suspend_all()
         if session.finished:
@@ -53,7 +53,7 @@ class DriverPark:
         return status
 
     async def _commit_park(self, park: Park) -> bool:
-        """With the last records in one commit, where there are any."""
+        """In one commit with the last records, if there are any."""
         session, queue = self.session, self.session.queue
         queue.park, queue.parked = park, False
         try:
@@ -78,7 +78,7 @@ class DriverPark:
             session.lost = True
             raise session.lease_lost_error()
         if row.worker is None and row.status in PARKED:
-            # It was done the first time, and the answer was lost on its way to us.
+            # It was done the first time, and the answer was lost.
             session.leaving = True
             return row.status
         return None
@@ -92,7 +92,7 @@ class DriverPark:
         return decision
 
     async def leave(self) -> RunStatus:
-        """No handler runs any more: park where the run waits anyway, else release it."""
+        """No handler runs any more: park if the run waits, else release it."""
         pos = self.session.pos
         starting = any(e.phase == "work" and not waits_inside(pos, e) for e in pos.execs.values())
         if not starting and (pos.holds or pos.timers):

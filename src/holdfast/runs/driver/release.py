@@ -1,4 +1,4 @@
-"""Releasing a run: any worker may claim it again, at once or after a rest.
+"""Releasing a run: any worker may claim it again, at once or after a delay.
 
 A run that stopped because the store was unavailable is released when the store is back (R-41).
 """
@@ -28,8 +28,8 @@ _REMEMBERED: Final = 10_000
 async def release_run(
     store: Store, lease: Lease, status: Callable[[RunRow], Awaitable[RunStatus]], rest: int = 0
 ) -> None:
-    """Claimable again after `rest` microseconds. Where an inbox row comes at that moment it is tried again:
-    no heartbeat extends the lease any more, and it would expire as if its worker had died."""
+    """Claimable again after `rest` microseconds. Retried if an inbox row arrives at that moment: no heartbeat
+    extends the lease any more, and it would expire as if its worker had died."""
     while True:
         row = await store.get_run(lease.run)
         if row is None or row.term != lease.term or row.worker is None:
@@ -40,15 +40,15 @@ async def release_run(
 
 
 async def release_unserved(store: Store, lease: Lease, rest: int) -> None:
-    """This process cannot serve the run: it keeps its place for a worker that can, which goes first."""
+    """This process cannot serve the run: it is released for a worker that can, which may claim it first."""
     await release_run(store, lease, partial(_status_before, store), rest)
 
 
 async def _status_before(store: Store, row: RunRow) -> RunStatus:
-    """From columns that need neither the run's code nor its key: a claim leaves no trace of the old status.
+    """From columns that need neither the run's code nor its key: a claim overwrites the old status.
 
-    Unread inbox rows show what a parked run waited for. One that was interrupted while it also waited for a
-    person is shown as waiting for that person; it can be claimed all the same. One that had not begun is
+    Unread inbox rows show what a parked run waited for. A run that was interrupted while it also waited for a
+    person is shown as waiting for that person; it can be claimed all the same. A run that had not started is
     resumable: no run is pending again once it was claimed.
     """
     encrypted = encrypted_store_within(store)
@@ -62,7 +62,7 @@ async def _status_before(store: Store, row: RunRow) -> RunStatus:
 
 class ReleaseAfterOutage:
     """A run that stopped once may resume at once: the store was unavailable, and answers again. One that
-    stops again and again misses something else (its blobs): it rests longer each time, and never fails."""
+    stops repeatedly lacks something else (its blobs): its delay grows each time, and it never fails."""
 
     def __init__(self, services: RunServices) -> None:
         self.services = services
@@ -72,8 +72,8 @@ class ReleaseAfterOutage:
         self._stopped.pop(run, None)
 
     async def release(self, claim: Claim) -> None:
-        """When the store is back, so that its outage does not count as a death of the run's worker. What is
-        known of effects is reported first: the worker that claims the run finds it."""
+        """When the store is back, so that its outage does not count as a death of the run's worker. Evidence
+        about effects is reported first: the worker that claims the run finds it."""
         rest = self._rest(claim.run.id)
         pauses = STORE_BACKOFF.pauses()
         while True:
@@ -82,7 +82,7 @@ class ReleaseAfterOutage:
                 await self._release(claim, rest)
                 return
             except StoreMovedError:
-                return  # the run moved with the store, as it was
+                return  # the run was moved with the store
             except StoreError:
                 await self.services.clock.sleep(next(pauses))
 

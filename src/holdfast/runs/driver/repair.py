@@ -1,8 +1,8 @@
 """Loading a run whose journal was damaged (D-19).
 
-Falling back to the last good record is automatic only if nothing that touched the outside lies in the lost
-range; otherwise the run stops, and an operator forks. Either way it is an event on the run, and the
-damaged record stays as it is.
+Falling back to the last good record is automatic only if the lost range has no effect on the outside;
+otherwise the run stops, and an operator forks it. Either way it is an event of the run, and the damaged
+record is not changed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _DOES = frozenset({Kind.step, Kind.intent, Kind.substep, Kind.asked})
 
 
 async def load_or_repair(services: RunServices, claim: Claim, program: Program) -> LoadedRun:
-    """The run as it stands, or as it stood before the damage. Raises CheckpointCorruptError or
-    BlobMissingError after the run was stopped with that error."""
+    """The run at its last record, or before the damage. Raises CheckpointCorruptError or BlobMissingError
+    after the run was stopped with that error."""
     codec = services.codec_for(program)
     try:
         loaded = await _load(services, claim, program, codec)
@@ -62,14 +62,14 @@ async def _load(services: RunServices, claim: Claim, program: Program, codec: Re
 async def _past_snapshots(
     services: RunServices, claim: Claim, graph: Graph, codec: RecordCodec, error: CheckpointCorruptError
 ) -> LoadedRun:
-    """A damaged snapshot loses nothing: the records that it stood for are still there."""
+    """A damaged snapshot loses nothing: the records before it still exist."""
     bad = error.facts.get("seq")
     run = claim.run.id
     if not isinstance(bad, int):
         raise error
     record = (await services.store.read(run, first=bad, last=bad, payloads=False))[0]
     if record.kind != Kind.snapshot or record.outcome == MIGRATED:
-        # What a migration made of the run is in that record alone.
+        # The result of a migration is in that record alone.
         raise error
     pos = await _replay(services, claim, graph, codec, bad, claim.run.head)
     message = "run %s: its snapshot at record %d is damaged; loaded from the records before it"
@@ -111,12 +111,12 @@ async def _fall_back(
     lost = await services.store.read(row.id, first=bad, payloads=False)
     effects = [r for r in lost if r.kind in _DOES and r.effect and r.effect not in REPEATABLE]
     if effects:
-        raise _typed(error, lost, "and steps that touched the outside lie after it") from error
+        raise _typed(error, lost, "and later steps had effects on the outside") from error
     if any(r.outcome == MIGRATED for r in lost):
-        raise _typed(error, lost, "and it was migrated after it: its version cannot be taken back") from error
+        raise _typed(error, lost, "and the run was migrated after it, which cannot be undone") from error
     pos = await _replay(services, claim, graph, codec, bad, bad - 1)
     for scope in pos.scopes.values():
-        # From here on the journal holds records that do not count: lists must not be found by ranges of it.
+        # From here on the journal contains records that do not count: lists must not be read by ranges of it.
         scope.tree.fill_all()
         scope.tree.grown.clear()
     pos.head = row.head
@@ -130,7 +130,7 @@ async def _fall_back(
 
 
 def _timers(pos: Position) -> list[NewTimer]:
-    """Those that the lost records consumed are armed again; the others are still there, and stay."""
+    """Timers that the lost records consumed are set again; the others still exist."""
     waiting = [e for e in pos.execs.values() if e.token and e.phase in ("delay", "children")]
     armed = [NewTimer(e.token, e.wake_at) for e in waiting if e.wake_at is not None]
     asleep = [sub for e in pos.execs.values() for sub in e.subs.values() if sub.name == NAP and not sub.done]
@@ -154,8 +154,8 @@ def _info(error: HoldfastError) -> ErrorInfo:
 
 
 async def _stop(services: RunServices, claim: Claim, codec: RecordCodec, error: HoldfastError) -> None:
-    """The run fails as it stands: its holds stay as they are, open or decided, and when the damage is
-    repaired it may be resumed (RM-3)."""
+    """The run fails at its last record: its holds do not change, and when the damage is repaired it may be
+    resumed (RM-3)."""
     pos = Position(claim.run.id)
     pos.head, pos.at = claim.run.head, claim.run.updated_at
     info = ErrorInfo(STATE_MISSING, type(error).__name__, error.message)

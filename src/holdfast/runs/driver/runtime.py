@@ -1,4 +1,4 @@
-"""The drivers of one event loop: which programs they run, what they share, who watches their inboxes."""
+"""The drivers of one event loop: their programs, what they share, and the watch over their inboxes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ WATCH_AFTER = 0.02  # seconds
 
 
 class Runtime(RunServices):
-    """Bound to one event loop. Programs are known by graph fingerprint; runs are pinned to theirs (D-34)."""
+    """Bound to one event loop. Programs are identified by graph fingerprint; runs are pinned to theirs
+    (D-34)."""
 
     def __init__(self, store: Store, **options: Unpack[ServiceOptions]) -> None:
         self.drivers: dict[RunId, Driver] = {}
@@ -53,20 +54,20 @@ class Runtime(RunServices):
         self.recorder.published = self._published
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}
-        # How the programs of stored documents are made here, by dialect: their runs need no other code.
+        # How the programs of stored documents are built here, by dialect: their runs need no other code.
         self.dialects: dict[str, Callable[[GraphSpec], Program]] = {}
         self._watch_task: asyncio.Task[None] | None = None
         self._watch_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._listeners: dict[RunId, list[Callable[[], None]]] = {}
-        # Hears what became durable here (`holdfast.integrations.otel`).
+        # Called with what became durable here (`holdfast.integrations.otel`).
         self.observer: RunObserver | None = None
         self.settled = 0  # records that became durable here
         self._verbose = log.isEnabledFor(DEBUG)
 
     # ------------------------------------------------------------------ programs
     def register(self, program: Program) -> None:
-        """This process can run that version; of two programs with one graph the later code counts."""
+        """This process can run that version; of two programs with the same graph the later code counts."""
         if self.programs.get(program.version) is not program:
             self.programs[program.version] = program
             self.codec_for(program)
@@ -80,7 +81,7 @@ class Runtime(RunServices):
             raise VersionMismatchError(
                 f"this run was started on version {version} of flow {flow!r}, and only "
                 f"{', '.join(p.version for p in other)} is loaded here.",
-                hint="It keeps its place, and so does an answer that was given. Load the code of its "
+                hint="The run waits, and answers are kept. Load the code of its "
                 "version, or see with `holdfast flows check` whether it fits and move it with "
                 "`holdfast flows migrate`.",
                 flow=flow,
@@ -93,7 +94,7 @@ class Runtime(RunServices):
         )
 
     async def find_program(self, version: str, flow: str) -> Program:
-        """The program of a version that is loaded, or whose stored graph brings all that is needed. Raises as
+        """The program of a version that is loaded, or that its stored graph is enough for. Raises as
         `program_for` does."""
         make = None if version in self.programs else self.dialects.get(dialect_of(version))
         stored = await self.store.flow(flow, version) if make is not None else None
@@ -103,8 +104,8 @@ class Runtime(RunServices):
 
     # ------------------------------------------------------------------ driving
     async def claim(self, run: RunId) -> Claim:
-        """This run, now. Raises RunBusyError where another worker has it, LimitReachedError where a limit
-        does not let it start, RunReadOnlyError for history."""
+        """Claim this run now. Raises RunBusyError if another worker has it, LimitReachedError if its limit is
+        reached, RunReadOnlyError for imported history."""
         claims = await self.store.claim(ClaimRequest(worker=self.worker, ttl=self.ttl, run=run))
         if not claims:
             row = await self.store.get_run(run)
@@ -137,7 +138,7 @@ class Runtime(RunServices):
                 async with beside:
                     return await self._drive(driver), driver.session.pos
         except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError, KeyMissingError):
-            # Later than others: a worker that can serve it claims it first.
+            # With a delay: a worker that can serve it claims it first.
             await release_unserved(self.store, claim.lease, self.ttl // 3)
             raise
         finally:
@@ -175,7 +176,7 @@ class Runtime(RunServices):
 
     # ------------------------------------------------------------------ watching inboxes
     def _start_watch_soon(self) -> None:
-        """If runs are still in memory then: most have ended or parked before anything is sent to them."""
+        """If runs are still in memory then: most end or park before anything is sent to them."""
         if self._watch_timer is None and (self._watch_task is None or self._watch_task.done()):
             self._watch_timer = self._loop.call_later(WATCH_AFTER, self._start_watch)
 
@@ -198,7 +199,7 @@ class Runtime(RunServices):
         await self.store.fire_timers(limit=100)
         await self.sweep_holds()
         drivers = list(self.drivers.values())
-        # Asked once for all of them: a worker keeps up to a hundred that wait for people.
+        # One query for all of them: a worker keeps up to a hundred that wait for people.
         heads = await self.store.inbox_heads([driver.run for driver in drivers])
         for driver in drivers:
             seen = driver.session.inbox_seen

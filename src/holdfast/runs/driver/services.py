@@ -1,4 +1,4 @@
-"""What the runs of one event loop share, whatever drives them. `Runtime` adds the driving."""
+"""What the runs of one event loop share. `Runtime` adds the drivers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ServiceOptions(TypedDict, total=False):
 
 
 class RunServices:
-    """Store, clock, recorder, blobs, leases and what else a run needs besides its own session."""
+    """Store, clock, recorder, blobs, leases and everything else that a run needs beside its own session."""
 
     def __init__(
         self, store: Store, holders: Mapping[RunId, LeaseHolder], **options: Unpack[ServiceOptions]
@@ -81,7 +81,7 @@ class RunServices:
         return codec
 
     async def sweep_holds(self, run: RunId | None = None) -> bool:
-        """Whether there was anything to do: deadlines that have passed become inbox rows of their runs."""
+        """Whether there was anything to do: passed deadlines become inbox rows of their runs."""
         due = await self.store.next_due_hold()
         if due is None or due > self.store.now():
             return False

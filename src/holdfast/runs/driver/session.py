@@ -1,6 +1,6 @@
 """The data of one claimed run, which the helpers of its driver share.
 
-The helpers have an order, and each knows only those before it: session, keys, late_evidence, writer,
+The helpers have an order, and each imports only those before it: session, keys, late_evidence, writer,
 context_calls, handler_call, handler_tasks, inbox, park, wait, driver. What a helper needs of a later one is
 data, and is here.
 """
@@ -34,7 +34,7 @@ HandlerTask = asyncio.Task[HandlerFinished | SubstepDoubted | None]
 class OpenContext(Protocol):
     @property
     def busy(self) -> bool:
-        """Whether a sub-step of its handler is under way."""
+        """Whether a sub-step of its handler is running."""
         ...
 
 
@@ -64,16 +64,16 @@ class RunSession:
         self.queue = services.recorder.open(claim.lease, loaded.pos.head, on_lost)
         self.queue.route = partial(services.preparer.prepare, facts=self.facts)
         self.loop = asyncio.get_running_loop()
-        # Set when something happened that a waiting driver has to look at.
+        # Set when something happened that a waiting driver has to handle.
         self.wake = asyncio.Event()
         self.lost = False
         # Handlers may finish, nothing new starts; then the run is released.
         self.draining = False
         # Asked to leave memory: the run parks as if it had waited there long enough.
         self.evicted = False
-        # That our lease ends now is our own doing.
+        # Our lease is ended by ourselves.
         self.leaving = False
-        # The inbox counter at the last look: parking is refused if it has grown since (D-29).
+        # The inbox counter when it was last read: parking is refused if it has grown since (D-29).
         self.inbox_seen = 0
         # The execution whose handler runs in the driver's own task, if one does.
         self.inline: Exec | None = None
@@ -81,7 +81,7 @@ class RunSession:
         self.contexts: dict[Place, OpenContext] = {}
         # Handlers that wait for a person or a time, by place and ordinal of the question.
         self.answers: dict[tuple[str, int, str], asyncio.Future[Sub]] = {}
-        # What ended and was not yet given to the engine.
+        # What ended and was not given to the engine yet.
         self.finished: list[Message] = []
         # An error of a handler's task that ends this driver.
         self.fatal: BaseException | None = None
@@ -120,7 +120,7 @@ class RunSession:
         return execution is not None and (execution.intent >= 0 or bool(execution.step_intents))
 
     def decision(self) -> Decision:
-        """A new one, for what is decided outside the engine's step."""
+        """A new decision, for what is decided outside the engine's step."""
         return Decision(self.graph, self.pos, self.clock.now())
 
     def check(self) -> None:

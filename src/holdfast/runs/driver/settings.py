@@ -1,4 +1,4 @@
-"""How runs are kept going in one process: leases, waits in memory, grace periods, sweeps."""
+"""Settings for runs in one process: leases, waits in memory, grace periods, sweeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.types.retention import Retention
 
 
 class RunSettings(msgspec.Struct, kw_only=True):
-    """How runs are kept going; times in seconds."""
+    """Settings for runs in one process; times in seconds."""
 
     lease_ttl: float = 30.0
     """how long a process that does not heartbeat keeps its runs"""
@@ -23,14 +23,14 @@ class RunSettings(msgspec.Struct, kw_only=True):
     poll: float = 1.0
     """how often a worker looks for work that it was not notified of"""
     patience: float = 4.0
-    """how long a checkpoint that cannot be written is tried again before its run stops with the error"""
+    """how long writing a checkpoint is retried before its run stops with the error"""
     hold_sweep: float = 300.0
-    """how often a worker sweeps holds, whatever is due; what falls due is noticed with each poll"""
+    """how often a worker sweeps all holds; what becomes due is noticed with each poll"""
     retention: Retention | None = None
-    """in place of what the flows declare"""
+    """replaces what the flows declare"""
     retention_every: float = 3600.0
-    """how often a worker looks what is to go"""
+    """how often a worker applies retention"""
     feed_kept: float = 7 * 86_400.0
-    """how long the feed over all runs keeps its lines; a reader that was away for longer gets an error"""
+    """how long the feed over all runs keeps its rows; a reader that was away for longer gets an error"""
     reencrypt: bool = False
-    """whether a worker also brings everything under the keys that are current, each time it looks"""
+    """whether a worker also re-encrypts everything with the current keys, each time it applies retention"""

@@ -1,4 +1,4 @@
-"""What a driver waits for when nothing can start: a handler that ends, the inbox, a timer, a park."""
+"""What a driver waits for when nothing can start: the end of a handler, the inbox, a timer, a park."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from holdfast.types.status import RunStatus
 
 
 class MonotonicTimers:
-    """A clock that is set back makes no back-off, sleep or time limit longer than it was declared.
+    """A clock that is set back makes no back-off, sleep or time limit longer than declared.
 
-    The wake time that is stored stays what it is: a worker that loads the run later goes by that. A node that
-    waits until a moment goes by the wall clock alone, because that moment is what was asked for.
+    The stored wake time does not change: a worker that loads the run later uses it. A node that waits until a
+    moment uses the wall clock alone, because that moment is what was asked for.
     """
 
     def __init__(self, session: RunSession) -> None:
         self.session = session
-        # token -> when it is over, in seconds of the monotonic clock
+        # token -> its end, in seconds of the monotonic clock
         self._over: dict[str, float] = {}
 
     def left(self) -> float | None:
-        """Seconds until the first of all known waits is over; None where nothing waits for a time."""
+        """Seconds until the first known wait is over; None if nothing waits for a time."""
         wakes = dict(self._wakes())
         self._over = {token: over for token, over in self._over.items() if token in wakes}
         return min((self._left(token, wake) for token, wake in wakes.items()), default=None)
 
     def over(self) -> list[TimerFired]:
-        """Waits that have lasted as long as declared, though by the store's clock they are not over."""
+        """Waits that have lasted as long as declared, although they are not over by the store's clock."""
         now = self.session.clock.now()
         wakes = dict(self._wakes())
         late = [token for token, wake in wakes.items() if wake > now and self._left(token, wake) <= 0]
@@ -99,7 +99,8 @@ class DriverWait:
         self._judged: set[str] = set()
 
     async def next(self) -> list[Message] | RunStatus:
-        """What comes next: a handler that ended, the inbox, a timer. Or nothing for long: the run parks."""
+        """The next event: a handler that ended, the inbox, a timer. If nothing happens for long, the run
+        parks."""
         session, inbox = self.session, self.inbox
         idle_since = session.clock.monotonic()
         session.evicted = False
@@ -133,7 +134,7 @@ class DriverWait:
             inbox.urgent = True
 
     async def _judge(self) -> bool:
-        """A policy may decide what was asked just now, before the run waits for a person."""
+        """A policy may decide what was just asked, before the run waits for a person."""
         session, arbiter = self.session, self.session.services.arbiter
         fresh = [hold for hold in session.pos.holds if hold not in self._judged]
         if arbiter is None or not fresh:
@@ -145,7 +146,7 @@ class DriverWait:
         return any(decided)
 
     def _should_check_inbox(self, idle_since: float) -> bool:
-        """Nothing is under way, and it will not park: a park checks the inbox itself (D-29)."""
+        """Nothing is running, and it will not park: a park checks the inbox itself (D-29)."""
         session = self.session
         if self.tasks.is_working() or session.wake.is_set():
             return False
@@ -159,9 +160,9 @@ class DriverWait:
         return memory_wait(session.services.settings, session.pos, self._timers.left(), waited)
 
     async def _stay(self, pause: float) -> None:
-        """Kept in memory: what comes soon is not worth a park."""
+        """Keep it in memory: a short wait is not worth a park."""
         session = self.session
-        # A timer is the store's: until its record is committed nothing could fire.
+        # A timer is in the store: until its record is committed it cannot fire.
         await session.recorder.committed(session.queue, session.pos.head)
         if self.writer.idle_status is None and self._waits_only_for_person():
             await self.writer.set_idle(RunStatus.pending_input)
@@ -171,21 +172,20 @@ class DriverWait:
         self.inbox.urgent = True
 
     async def _fire(self) -> int:
-        """Timers of this run that are due become rows of its inbox."""
+        """Due timers of this run become rows of its inbox."""
         session = self.session
         fire = partial(session.store.fire_timers, limit=100, run=session.run)
         return await retry_while_unavailable(fire, session.queue)
 
     def _waits_only_for_person(self) -> bool:
-        """As when it parks: a question is open, and no timer is due soon (D-31).
-
-        That a question expires comes to the run by its inbox.
+        """The same condition as for a park: a question is open, and no timer is due soon (D-31). The expiry
+        of a question arrives by the inbox.
         """
         wake, session = self._timers.left(), self.session
         return bool(session.pos.holds) and (wake is None or wake > session.services.settings.hot_timer)
 
     async def _wait(self, seconds: float | None) -> None:
-        """Until something happens, or the time is over (on the runtime's clock)."""
+        """Until something happens or the timeout (on the runtime's clock)."""
         session = self.session
         if seconds is None:
             await session.wake.wait()
@@ -201,7 +201,7 @@ class DriverWait:
                 self.inbox.urgent = True
 
     async def finish_running(self) -> list[Message]:
-        """Nothing new starts. On a cancel everything stops; on a failure effects under way may finish."""
+        """Nothing new starts. On a cancel everything stops; on a failure running effects may finish."""
         session = self.session
         if session.pos.cancelling is not None:
             await self.tasks.stop(set())

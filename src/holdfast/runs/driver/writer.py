@@ -1,4 +1,4 @@
-"""What a driver writes: records in order, intents before effects, now and then a snapshot."""
+"""What a driver writes: records in order, intents before effects, snapshots at intervals."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class RecordWriter:
         self.snapshot_size = 0
         self.strict = False
         self.hurry = False
-        # What the run's row says while it is kept in memory and only waits (D-31).
+        # The status in the run's row while it is kept in memory and only waits (D-31).
         self.idle_status: RunStatus | None = None
         # Executions with an intent whose handler was not called: a release withdraws them (D-14).
         self.uncalled: set[tuple[str, int]] = set()
-        # Those whose handler is not called at all, because they failed before.
+        # Those whose handler is never called, because they failed before.
         self.unstarted: set[tuple[str, int]] = set()
 
     def write(self, decision: Decision) -> bool:
-        """Order what was decided. Answers whether it has to be durable before anything else happens."""
+        """Order what was decided. Returns whether it has to be durable before anything else happens."""
         pos = self.session.pos
         if decision.records:
             self.append_all(decision)
@@ -100,7 +100,7 @@ class RecordWriter:
             self.queue.unrouted.append(side)
 
     def _note_spilled(self) -> None:
-        """Where large values lie, so that a snapshot can name them instead of copying them."""
+        """The places of large values, so that a snapshot can refer to them instead of copying them."""
         for path, partition, key, operand, ref in self.codec.spilled:
             scope = self.session.pos.scopes.get(path)
             if scope is not None and scope.tree.frames[0].over.get(partition, {}).get(key) is operand:
@@ -125,7 +125,7 @@ class RecordWriter:
         record = decision.draft(
             kind, body, node=node.id, execution=execution, effect=effect, outcome=outcome, listed=listed
         )
-        # Encoded first: what cannot be stored must not move the position.
+        # Encoded first: what cannot be stored must not change the position.
         blobs = self.codec.encode(record, body, session.lease.term)
         self.codec.clear()
         apply_record(session.graph, session.pos, record, body)
@@ -149,7 +149,7 @@ class RecordWriter:
         self.append_all(decision)
 
     def _intend(self, starts: list[Exec]) -> None:
-        """Intents travel in the settle that made their nodes ready (D-14)."""
+        """Intents are written in the settle that made their nodes ready (D-14)."""
         session = self.session
         for execution in starts:
             graph = session.graph if execution.scope == "" else session.graph_of(execution)
@@ -165,7 +165,7 @@ class RecordWriter:
             self.uncalled.add((execution.scope, execution.node))
 
     def _without_key(self, execution: Exec, node: Node, error: ExpressionError) -> None:
-        """No key, no effect: the node fails before its handler is called."""
+        """Without a key no effect may begin: the node fails before its handler is called."""
         info = handler_result.describe(ExpressionError(f"the idempotency key of node {node.id!r}: {error}"))
         failed = HandlerFinished(
             scope=execution.scope, node=execution.node, visit=execution.visit, outcome="fail", error=info
@@ -183,9 +183,8 @@ class RecordWriter:
         self.uncalled.clear()
 
     def _snapshot(self) -> None:
-        """So that loading stays short: an index of where the run stands (D-27).
-
-        Not before as many bytes were written as the last one took: snapshots never outweigh the journal.
+        """Keeps loading fast: a snapshot of the run's position (D-27). Written only after as many bytes of
+        records as the last one took: so snapshots never outweigh the journal.
         """
         pos = self.session.pos
         if self.bytes_since < self.snapshot_size or pos.failing is not None or pos.cancelling is not None:
@@ -199,7 +198,8 @@ class RecordWriter:
         self.since_snapshot, self.bytes_since, self.snapshot_size = 0, 0, len(record.payload)
 
     async def end(self) -> RunStatus:
-        """A run whose flow allows it may end during an outage: no effect came since it began (R-41)."""
+        """A run whose flow allows it may end during an outage: no effect has happened since it
+        began (R-41)."""
         session, pos = self.session, self.session.pos
         self.queue.ending = True
         try:

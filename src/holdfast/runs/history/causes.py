@@ -1,11 +1,7 @@
-"""What led to a record: the message that the engine was told, read back from what the journal keeps.
+"""What led to a record: the message that the engine got, derived from the journal.
 
-A worker receives messages (a handler ended, an answer came, a timer fired) and records their results.
-The journal keeps enough of each to tell the engine the same thing once more, with no user code (D-26).
-
-A record at which something was decided, and the messages that several of the causes are made of.
-
-What led to an attempt record: why a node was tried again, went on, or the run was told something.
+A worker receives messages (a handler ended, an answer arrived, a timer fired) and records their results. The
+journal has enough of each to give the engine the same message again, without user code (D-26).
 """
 
 from __future__ import annotations
@@ -43,8 +39,8 @@ NO_ERROR: Final = ErrorInfo("", "", "")
 
 
 class ReplayStep(msgspec.Struct, frozen=True):
-    """A record at which something was decided, and where the run stood. `graph`: the one that decides now;
-    `journal_graph`: the one that the numbers in the journal refer to."""
+    """A record at which something was decided, and the position of the run. `graph`: the one that decides
+    now; `journal_graph`: the one that the numbers in the journal refer to."""
 
     graph: Graph
     journal_graph: Graph
@@ -61,7 +57,7 @@ class ReplayStep(msgspec.Struct, frozen=True):
         return self.pos.scope_graph(self.graph, self.pos.scopes[execution.scope]).nodes[execution.node]
 
     def hold(self, why: str, key: str = "") -> str:
-        """The open question of the record's node; empty where there is none."""
+        """The open question of the record's node; empty if there is none."""
         at = self.execution
         for hold, wait in self.pos.holds.items():
             if (wait.scope, wait.node, wait.why) == (at.scope, at.node, why) and key in ("", wait.key):
@@ -73,7 +69,8 @@ class ReplayStep(msgspec.Struct, frozen=True):
 
 
 Cause = Sequence[Message] | None
-"""What the engine was told; nothing: the record is a worker's own; None: it only follows from another."""
+"""The messages to the engine; empty: the record was written by a worker without a decision; None: it only
+follows from another."""
 
 
 def answered_message(hold: str, resolution: Any) -> HoldAnswered:
@@ -114,7 +111,7 @@ def doubt_message(execution: Exec, substep: str, error: ErrorInfo | None) -> Mes
 
 
 FACTS: Final = frozenset({"withdrawn", "loaded", "uncheckpointed", "damaged", "ignored", "fell_back", "nap"})
-"""Attempt records that a worker writes on its own account: nothing is decided by them."""
+"""Attempt records that a worker writes by itself: nothing is decided by them."""
 
 
 def attempt_cause(scene: ReplayStep) -> Cause:
@@ -205,7 +202,7 @@ _REASONS: dict[str, Callable[[ReplayStep, AttemptBody], Cause]] = {
 
 
 def cause_of(scene: ReplayStep) -> Cause:
-    """Raises CheckpointCorruptError where the record is about a node that is not running."""
+    """Raises CheckpointCorruptError if the record is about a node that is not running."""
     return _CAUSES.get(Kind(scene.record.kind), _fact)(scene)
 
 
@@ -222,7 +219,7 @@ def _step(scene: ReplayStep) -> Cause:
         return [CancelRequested(reason=scene.reason), HandlersStopped()]
     cause = _settling(scene, body)
     if cause and scene.reason and ("C", "", 0, 0) in map(tuple, body.moves):
-        # Everything was done, and still the run ended as cancelled: it had been asked to stop before.
+        # Everything was done, and still the run ended as cancelled: the cancel request came before.
         return [CancelRequested(reason=scene.reason), *cause]
     return cause
 
@@ -246,7 +243,7 @@ def _settling(scene: ReplayStep, body: StepBody) -> Cause:
 
 
 def finished(scene: ReplayStep, execution: Exec, body: StepBody) -> HandlerFinished:
-    """How the handler ended, as its step tells."""
+    """How the handler ended, from its step record."""
     node = scene.node(execution)
     walk: dict[str, Any] = body.walk or {}
     notes: dict[str, Any] = body.notes or {}
@@ -272,7 +269,7 @@ def finished(scene: ReplayStep, execution: Exec, body: StepBody) -> HandlerFinis
 
 
 def _routes(scene: ReplayStep, routes: list[int] | None) -> list[int] | None:
-    """What code chose, by the names of the edges: another version may number them otherwise."""
+    """What code chose, by the names of the edges: another version may number them differently."""
     if routes is None or scene.graph is scene.journal_graph:
         return routes
     scope = scene.pos.scopes[scene.record.scope]
@@ -308,7 +305,7 @@ def _happened(scene: ReplayStep, ops: Sequence[Any], value: Any) -> HoldAnswered
 
 
 def proven(record: Record, body: SubstepBody) -> SubstepEvidence:
-    """What was told late about a sub-step, as its record has it."""
+    """Late evidence about a sub-step, from its record."""
     return SubstepEvidence(ordinal=body.ordinal, name=body.name, value=body.value, effect=record.effect)
 
 
@@ -333,7 +330,7 @@ def _substep(scene: ReplayStep) -> Cause:
 
 
 def _settled(scene: ReplayStep, value: Any) -> Cause:
-    """The node is done, and its code chooses among its edges next."""
+    """The node is done, and its router chooses among its edges next."""
     execution = scene.execution
     node = scene.node(execution)
     if node.kind in PARENTS:

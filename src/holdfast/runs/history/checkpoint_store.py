@@ -27,19 +27,19 @@ PAGE = 100
 
 
 class CheckpointView:
-    """Checkpoints as plain dicts, for tools that know the published interface and nothing of ours."""
+    """Checkpoints as plain dicts, for tools that only know the published interface."""
 
     def __init__(self, service: RunService) -> None:
         self._service = service
 
     async def save(self, checkpoint: Plain) -> None:
-        """Saving what is stored already changes nothing, however often. Raises ConflictError for anything
-        else: a history is not rewritten, it is forked."""
+        """Saving what is stored already changes nothing. Raises ConflictError for anything else: a history is
+        not rewritten, it is forked."""
         known = await self.get(str(checkpoint.get("id")))
         if known is None or known != checkpoint:
             raise ConflictError(
-                f"checkpoint {checkpoint.get('id')!r} is not in the journal as it is given here.",
-                hint="Checkpoints are written by the run. To go on from a changed one: fork(id, patch).",
+                f"checkpoint {checkpoint.get('id')!r} differs from the stored one, or is not stored.",
+                hint="Checkpoints are written by the run. To continue from a changed one: fork(id, patch).",
             )
 
     async def get(self, checkpoint_id: str) -> Plain | None:
@@ -81,8 +81,8 @@ class CheckpointView:
         return found
 
     async def delete(self, checkpoint_id: str) -> None:
-        """Silent where there is none. The oldest checkpoint of an ended run goes, with the records before
-        the next one; any other is part of a history that is still needed: ConflictError."""
+        """Does nothing if there is none. The oldest checkpoint of an ended run is deleted, with the records
+        before the next one; any other is part of a history that is still needed: ConflictError."""
         try:
             row, seq = await checkpoints.resolve(self._service, checkpoint_id)
         except CheckpointNotFoundError:
@@ -92,7 +92,7 @@ class CheckpointView:
         if row.status not in ENDED or older or not newer:
             raise ConflictError(
                 f"checkpoint {checkpoint_id!r} is in the middle of a history.",
-                hint="Records go from the oldest on, after the end: prune(run, keep=...), or delete the run.",
+                hint="Only the oldest records of an ended run can be deleted: use prune(run, keep=...).",
             )
         await retention.prune(self._service, row.id, keep=len(newer))
 

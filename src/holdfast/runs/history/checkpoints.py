@@ -1,6 +1,6 @@
-"""Checkpoints as people ask for them: listed by columns, found by id, folded to the whole picture.
+"""Checkpoints: listed by columns, found by id, folded to the complete state.
 
-What agents had said and done at a checkpoint in the middle of their work, read off their records.
+Also what agents had said and done at a checkpoint during their work, from their records.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PROMPT = "/prompt"
 
 
 def conversations(graph: Graph, pos: Position) -> dict[str, dict[str, Any]]:
-    """By node, and below it by sub-agent: turn, messages, calls that have no result yet, what was spent."""
+    """By node, and below it by sub-agent: turn, messages, calls without a result, what was spent."""
     found: dict[str, dict[str, Any]] = {}
     for execution in pos.execs.values():
         if not execution.subs:
@@ -108,7 +108,7 @@ MEMORY_EFFECT = "memory"
 
 
 class FoldedRun(msgspec.Struct):
-    """Where a run stood at a record, and what had happened until then."""
+    """The position of a run at a record, and what had happened until then."""
 
     row: Any
     reader: RunReader
@@ -136,20 +136,22 @@ async def resolve(service: RunAccess, ref: str, seq: int | None = None) -> tuple
             found = checkpoint_seq(ref, row.id)
             if found is not None:
                 return _within(row, found, missing)
-    raise CheckpointNotFoundError(missing, hint="`holdfast show RUN` lists a run's.", checkpoint=ref)
+    raise CheckpointNotFoundError(missing, hint="`holdfast show RUN` lists checkpoints.", checkpoint=ref)
 
 
 async def resolve_run(
     service: RunAccess, ref: str, checkpoint: str | int | None
 ) -> tuple[RunRow, int | None]:
-    """The run that is meant, and the record if that is not where it stands now. Raises
-    CheckpointNotFoundError for a checkpoint of another run."""
+    """The run, and the record if it is not its latest. Raises CheckpointNotFoundError for a checkpoint of
+    another run."""
     if isinstance(checkpoint, int):
         row, seq = await resolve(service, ref, checkpoint)
     elif checkpoint is not None:
         row, seq = await resolve(service, checkpoint)
         if not row.id.startswith(ref):
-            raise CheckpointNotFoundError(f"checkpoint {checkpoint!r} is not one of run {ref!r}.", run=ref)
+            raise CheckpointNotFoundError(
+                f"checkpoint {checkpoint!r} does not belong to run {ref!r}.", run=ref
+            )
     elif is_id(ref):
         found = await service.store.get_run(RunId(ref))
         if found is not None:
@@ -197,14 +199,14 @@ async def list_checkpoints(
 
 
 async def _first_memory(service: RunAccess, run: RunId, upto: int) -> int:
-    """The first record that touched memory; from there on checkpoints have a memory snapshot."""
+    """The first record that used memory; from there on checkpoints have a memory snapshot."""
     records = await service.store.read(run, last=upto, payloads=False)
     touched = (r.seq for r in records if r.kind == Kind.substep and r.effect == MEMORY_EFFECT)
     return next(touched, upto + 1)
 
 
 async def _asked_ids(service: RunAccess, run: RunId, records: list[Record]) -> dict[int, str]:
-    """The checkpoint of a question is named like its hold."""
+    """The checkpoint of a question has the id of its hold."""
     if not any(record.kind == Kind.asked for record in records):
         return {}
     return {hold.seq: hold.id for hold in await service.store.holds(run=run, limit=1_000_000)}
@@ -266,13 +268,13 @@ async def fold_to(service: RunAccess, row: RunRow, seq: int, reader: RunReader |
 
 
 def _void(reader: RunReader, records: list[Record]) -> list[tuple[int, int]]:
-    """Ranges that a run fell back behind: they are kept, and do not count."""
+    """Ranges of records that a run fell back behind: they are kept, but do not count."""
     found = [r for r in records if r.kind == Kind.attempt and r.outcome == FELL_BACK]
     return [(int(body.token), r.seq) for r in found if (body := _open(reader, r)) is not None]
 
 
 def _open(reader: RunReader, record: Record) -> Any:
-    """A damaged record is shown by its columns; whether it matters, loading the position decides."""
+    """A damaged record is shown by its columns; loading the position decides whether it matters."""
     try:
         return reader.codec.decode(record)
     except CheckpointCorruptError:
@@ -280,7 +282,7 @@ def _open(reader: RunReader, record: Record) -> Any:
 
 
 async def make_checkpoint(service: RunAccess, row: RunRow, seq: int) -> Checkpoint:
-    """The complete picture at one record."""
+    """The complete state at one record."""
     folded = await fold_to(service, row, seq)
     blobs, registry = service.runtime.blobs.of(row.tenant), folded.reader.codec.registry
     refs = _spilled(folded.pos)
@@ -291,7 +293,7 @@ async def make_checkpoint(service: RunAccess, row: RunRow, seq: int) -> Checkpoi
 
 
 def _spilled(pos: Position) -> dict[str, ArtifactRef]:
-    """Artifacts that lie in the blob store; asked before they are fetched from there."""
+    """Artifacts in the blob store; determined before they are fetched."""
     inside = pos.scopes[""].tree.frames[0].over.get("artifacts", {})
     return {
         name: ArtifactRef(digest=value.digest.hex(), size=value.size)
@@ -344,7 +346,7 @@ def _picture(folded: FoldedRun, spilled: dict[str, ArtifactRef]) -> Checkpoint:
 
 
 def lineage_of(first: Any) -> dict[str, Any]:
-    """Where a run came from, by its first record; a pruned run's horizon keeps it."""
+    """The origin of a run, from its first record; a pruned run's horizon keeps it."""
     if isinstance(first, CreatedBody):
         return dict(first.lineage)
     return dict(first.position.get("lineage", {})) if isinstance(first, SnapshotBody) else {}
@@ -398,7 +400,7 @@ def _only(traces: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
 
 
 def diagnostics(history: History) -> dict[str, Any]:
-    """Measured, from the journal alone: so it is the same after any number of crashes (G-13)."""
+    """Measured from the journal alone: so it is the same after any number of crashes (G-13)."""
     executions = history.executions
     under_way = history.spent.values()
     return {

@@ -1,4 +1,4 @@
-"""Comparing two moments: of one run, of two branches of one history, of two runs, of two versions too.
+"""Comparing two moments: of one run, of two branches of one history, of two runs, or of two versions.
 
 No user code runs (D-26): both sides are folded from their journals.
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from holdfast.store.rows import RunRow
 
 LIMIT = 1_000
-"""Changes of one partition that are told in full."""
+"""Maximum number of changes of one partition that are listed."""
 
 Place = tuple[str, int]
 
 
 async def compare(service: RunAccess, a: str, b: str, *, limit: int = LIMIT) -> Diff:
-    """From `a` to `b`, each named as for `RunService.find`. Raises what finding them raises."""
+    """From `a` to `b`, each given as for `RunService.find`. Raises the errors of `find`."""
     (row_a, seq_a), (row_b, seq_b) = await service.find(a), await service.find(b)
     one, other = await make_checkpoint(service, row_a, seq_a), await make_checkpoint(service, row_b, seq_b)
     story_a, story_b = await load_story(service, row_a, seq_a), await load_story(service, row_b, seq_b)
@@ -103,7 +103,8 @@ async def _line(service: RunAccess, at: Checkpoint) -> list[Place]:
 
 
 def _nodes(a: Story, b: Story) -> tuple[list[NodeDiff], int, Sides]:
-    """Visits that only one side has or that differ, in the order of B, then of A; how many are alike."""
+    """Visits that only one side has or that differ, in the order of B, then of A; the number of
+    equal ones."""
     common = {c.identity for c in a.visits if c.seq >= 0} & {c.identity for c in b.visits if c.seq >= 0}
     ours = [c for c in a.visits if c.identity not in common]
     theirs = [c for c in b.visits if c.identity not in common]
@@ -168,7 +169,7 @@ def _facts(visit: Visit) -> dict[str, Any]:
 
 
 def _calls_changed(a: Visit | None, b: Visit | None) -> Iterator[Change]:
-    """Sub-steps by their key or, where they have none, by name and number."""
+    """Sub-steps by their key or, if they have none, by name and number."""
     before, after = ({_key(c): c for c in side.calls} if side is not None else {} for side in (a, b))
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
@@ -198,7 +199,7 @@ def _call(call: CallDetail | None) -> Any:
 
 
 def _timeless(value: Any) -> Any:
-    """An agent's calls note how long they took; time alone does not make two of them differ."""
+    """An agent's calls record their duration; time alone does not make two of them differ."""
     if not isinstance(value, Mapping):
         return value
     return {k: v for k, v in cast("Mapping[str, Any]", value).items() if k != "micros"}

@@ -1,4 +1,4 @@
-"""A decision in words: what a record says was decided, with the names of its graph."""
+"""A decision in words: what a record decided, with the names of its graph."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from holdfast.model.shown_names import shown_name
 from holdfast.types.record import Kind, Move, Record
 
 Named = tuple[str, str, str]
-"""(what, where, to whom): a move without numbers, so that two versions of a graph can be compared."""
+"""(what, where, target): a move without numbers, so that two versions of a graph can be compared."""
 
 _EDGES = {
-    "R": "began anew by",
+    "R": "restarted by",
     "F": "took",
     "G": "took",
     "D": "did not take",
@@ -54,7 +54,7 @@ def _named(graph: Graph, what: str, scope: str, a: int, b: int) -> list[Named]:
 
 
 def moves_text(graph: Graph, moves: Iterable[Move]) -> str:
-    """What a person asks for: which ways were taken and which were not, what started."""
+    """Which edges were taken and which were not, and what started."""
     shown: dict[str, list[str]] = {}
     for what, scope, who in name_moves(graph, moves):
         verb = _EDGES.get(what) or _NODES.get(what)
@@ -74,7 +74,7 @@ def decision_text(graph: Graph, record: Record, body: Any) -> str:
 
 def _step(graph: Graph, record: Record, who: str, body: StepBody) -> str:
     moves = moves_text(graph, body.moves)
-    halts = ", and nothing copes with that" if body.halts else ""
+    halts = ", and no node handles that" if body.halts else ""
     return f"{who} settled with {record.outcome!r}{halts}{_then(moves)}"
 
 

@@ -1,4 +1,4 @@
-"""Two versions of a graph, side by side: which node and edge of the one is which of the other."""
+"""Matches two versions of a graph: which node and edge of one is which of the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.model.program import Program
 
 
 class Match(msgspec.Struct, frozen=True):
-    """By number, old -> new; what is in neither mapping is gone."""
+    """By number, old -> new; what is in neither mapping was removed."""
 
     old: Graph
     new: Program
@@ -26,25 +26,25 @@ class Match(msgspec.Struct, frozen=True):
         return self.new.graph
 
     def name(self, node: int) -> str:
-        """What an old node is called now; its old name where it is gone."""
+        """The present name of an old node; its old name if it was removed."""
         if node < 0:
             return ""
         found = self.nodes.get(node)
         return self.old.nodes[node].id if found is None else self.graph.nodes[found].id
 
     def order(self, node: int) -> int:
-        """The place of an old node among the new ones; of one that is gone, that of its last neighbour."""
+        """The place of an old node among the new ones; for a removed node, that of its last neighbour."""
         return next((self.nodes[n] for n in range(node, -1, -1) if n in self.nodes), 0)
 
     def child(self, node: int) -> Match | None:
-        """The bodies of a map or sub-flow, matched in their turn; None where one side has no body."""
+        """The bodies of a map or sub-flow, matched in turn; None if one side has no body."""
         before, after = self.old.nodes[node].body, self.graph.nodes[self.nodes[node]].body
         if not before or not after:
             return None
         return match(self.old.subgraphs[before], self.new.children[after])
 
     def nearest(self, node: int) -> str:
-        """The new node that an old one that is gone most likely became: of its kind, and new itself."""
+        """The new node that a removed one most likely became: of the same kind, and new itself."""
         kind = self.old.nodes[node].kind
         fresh = [n.id for i, n in enumerate(self.graph.nodes) if n.kind is kind and i not in self._taken]
         if len(fresh) == 1:
@@ -59,7 +59,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 def way_to(old: Graph, new: Program) -> tuple[Migration, ...]:
-    """The declared migrations that lead from the one to the other; none where none are declared."""
+    """The declared migrations that lead from one to the other; empty if none are declared."""
     version = graph_fingerprint(old.spec)
     names = {name for name in (version, old.label) if name}
     return chain(new.migrations, names, new.names) or ()
@@ -74,13 +74,13 @@ def match(old: Graph, new: Program) -> Match:
         if (name := renamed.get(node.id, node.id)) in new.graph.index
     }
     if new.is_item and len(old.nodes) == len(new.graph.nodes) == 1:
-        # The function of a map has no name of its own that runs know.
+        # The function of a map has no name that runs know.
         nodes = {0: 0}
     return Match(old, new, way, nodes, _edges(old, new.graph, nodes))
 
 
 def _edges(old: Graph, new: Graph, nodes: dict[int, int]) -> dict[int, int]:
-    """Edges between the same nodes; of several, first those with one id, then in order."""
+    """Edges between the same nodes; of several, first those with the same id, then in order."""
     between: dict[tuple[int, int], list[int]] = {}
     for e in range(len(new.edges)):
         between.setdefault((new.source[e], new.target[e]), []).append(e)
@@ -110,7 +110,7 @@ def ahead(graph: Graph, start: Iterable[int]) -> set[int]:
 
 
 def place_in(matched: Match, place: str) -> str:
-    """What the place of a node (`send/pay`) is called now; empty where it is gone."""
+    """The present name of a node's place (`send/pay`); empty if it was removed."""
     name, _, rest = place.partition("/")
     node = matched.old.index.get(name, -1)
     if node not in matched.nodes:

@@ -1,4 +1,4 @@
-"""Secrets in what is told of runs: hidden at their places in comparisons and stories."""
+"""Hides secrets in comparisons and stories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARTITIONS: Final = frozenset({"state", "scratch", "input", "artifacts"})
 
 
 def hidden_changes(found: Iterable[Change], paths: Paths) -> Iterator[Change]:
-    """That a secret changed is told, and not from what to what."""
+    """Shows that a secret changed, without its values."""
     return iter(found) if not paths else (_hidden(change, paths) for change in found)
 
 

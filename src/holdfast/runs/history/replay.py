@@ -1,4 +1,4 @@
-"""Replay: a run's decisions made once more from its journal, and whether they lead to the same place.
+"""Replay: a run's decisions made again from its journal, and whether they lead to the same position.
 
 Nothing is written, no user code runs (D-26): outcomes, routes, answers and timers are read from the records.
 """
@@ -61,9 +61,8 @@ class Replay(msgspec.Struct, kw_only=True):
 async def replay(
     service: RunAccess, run: str, *, upto: int | None = None, against: Graph | None = None, version: str = ""
 ) -> Replay:
-    """Raises CheckpointNotFoundError for a record that is not there, CheckpointCorruptError for damage.
-
-    `against`: another version's graph, which decides; the first record where it decides otherwise is named.
+    """Raises CheckpointNotFoundError for a record that does not exist, CheckpointCorruptError for damage.
+    `against`: another version's graph, which decides; the first record where it decides differently is named.
     """
     row = await service.get(run)
     last = _last(row, upto)
@@ -71,7 +70,7 @@ async def replay(
     reader = readers.at(last)
     found = await _retraced(service, row, readers, await _journal(service, row, readers, last), against)
     registry = reader.codec.registry
-    # A journal that the engine would not write need not lead anywhere.
+    # A journal that the engine would not write need not lead to any position.
     recorded = "" if found.difference is not None else await _recorded(service, row, reader, last)
     settled = found.difference is None and found.whole and against is None
     return Replay(
@@ -111,7 +110,7 @@ def _last(row: RunRow, upto: int | None) -> int:
 async def _retraced(
     service: RunAccess, row: RunRow, readers: RunReaders, journal: list[Pair], against: Graph | None
 ) -> RetraceResult:
-    """Version by version: a migration begins anew, and what it brought is not decided but given."""
+    """Version by version: each migration starts again, and its result is taken as given."""
     starts = [i for i, (record, _) in enumerate(journal) if i == 0 or record.outcome == MIGRATED]
     found: RetraceResult | None = None
     for first, end in pairwise([*starts, len(journal)]):
@@ -149,7 +148,7 @@ def _require_all(row: RunRow, records: list[Record], last: int) -> None:
     missing = next((seq for seq in range(row.horizon, last + 1) if seq not in there), None)
     if missing is not None:
         raise CheckpointCorruptError(
-            f"run {row.id}: record {missing} is gone.", hint="Restore a backup.", seq=missing
+            f"run {row.id}: record {missing} is missing.", hint="Restore a backup.", seq=missing
         )
 
 
@@ -159,12 +158,12 @@ def _void(reader: RunReader, row: RunRow, records: list[Record]) -> list[tuple[i
 
 
 async def _whole(service: RunAccess, reader: RunReader, body: Any) -> Any:
-    """With large values put back into their place: conditions are about them."""
+    """With large values put back into their place: conditions read them."""
     return await service.runtime.blobs.fill_body(body, reader.codec.registry)
 
 
 def place(pos: Position, registry: TypeRegistry) -> str:
-    """A digest of where a run stands; the same with the flow's code loaded and without."""
+    """A digest of a run's position; the same with the flow's code loaded and without."""
     dumped = dump_position(pos)
     # Sums may come back from a snapshot as floats.
     dumped["totals"] = {name: float(total) for name, total in pos.totals.items()}

@@ -1,10 +1,9 @@
-"""Going through a journal once more: the engine decides each time, and is held to what was written.
+"""Goes through a journal again: the engine decides each time, and the result is compared with what was
+written.
 
-Pure: records and bodies in, a verdict out. A record is either a worker's own (an intent, a sub-step, live
-output): then it is applied; or the first of a decision: then what led to it is told to `engine.step`, and the
-records that follow must be the ones that `step` answers.
-
-Whether what is decided now is what was written then, and how the first difference is told.
+Pure: records and bodies in, a verdict out. A record is either written by a worker without a decision (an
+intent, a sub-step, live output): then it is applied; or the first of a decision: then the message that led to
+it is given to `engine.step`, and the records that follow must be those that `step` returns.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from holdfast.types.status import REPEATABLE
 from holdfast.types.value import freeze
 
 _COLUMNS = ("kind", "node", "scope", "visit", "attempt", "outcome", "effect", "listed")
-# What another version of a flow may say differently without deciding differently.
+# What another version of a flow may record differently without deciding differently.
 _LOOSE = frozenset({"effect", "listed", "version", "code", "scratch", "schema"})
 
 
 class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """The first record that the engine would not write today, or would write otherwise."""
+    """The first record that the engine would not write today, or would write differently."""
 
     seq: int
     kind: str
@@ -94,7 +93,7 @@ class RecordComparison:
 
 
 def _alike(now: Any, then: Any) -> bool:
-    """A NaN is like another, at any depth."""
+    """NaN equals NaN, at any depth."""
     try:
         return repr(now) == repr(then)
     except ValueError:  # a number of more digits than Python writes
@@ -107,7 +106,7 @@ _OPENS = frozenset({"sleep", "children", "limit", "before", "join_timer", "faili
 
 
 class RetraceResult(msgspec.Struct, kw_only=True):
-    """`whole`: the last record is the last of its decision, so that `pos` stands where the journal does."""
+    """`whole`: the last record is the last of its decision, so that `pos` is the position of the journal."""
 
     pos: Position
     decisions: int = 0
@@ -185,7 +184,7 @@ class _Retracer:
         self._given(lambda r, b: r.term == self.term if record.kind == Kind.created else _opens(r, b))
 
     def _defaults(self) -> dict[str, Any]:
-        """A newer version's fields that the run was started without."""
+        """Fields of a newer version that the run was started without."""
         same = self.graph is self.journal_graph
         return {} if same else {k: freeze(v) for k, v in self.graph.spec.defaults.items()}
 
@@ -196,14 +195,15 @@ class _Retracer:
         self.out.given += 1
 
     def _given(self, belongs: Callable[[Record, Any], bool]) -> None:
-        """The rest of what a fork began with, or of the decision that a pruned run begins amid."""
+        """The rest of the records that a fork began with, or of the decision that a pruned run
+        begins within."""
         while self.at < len(self.journal) and belongs(*self.journal[self.at]):
             self._take(*self.journal[self.at])
             self.out.given += 1
 
     # ------------------------------------------------------------------ one more
     def _taken_on(self, term: int) -> None:
-        """Another worker has loaded the run: it notes that, and judges what was under way."""
+        """Another worker has loaded the run: it records that, and judges what was running."""
         self.term = term
         while self.at < len(self.journal):
             record, body = self.journal[self.at]
@@ -222,13 +222,13 @@ class _Retracer:
         about_code = record.kind == Kind.asked and body.key.startswith("code:")
         if asks_about_code or about_code:
             return
-        # Where it is to stop, and changed code, come before what was under way.
+        # Breakpoints and changed code come before what was running.
         first = takewhile(lambda pair: _is_said_first(pair[1]), self._rest())
         messages: list[Message] = [m for pair in first for m in cause_of(self._scene(*pair)) or ()]
         self._decide([*messages, RunRecovered(late=self._late())])
 
     def _late(self) -> EvidenceBySeq:
-        """What a fenced worker told: where an effect under way is settled with no word of doubt before."""
+        """Evidence of a fenced worker: an effect is settled without a doubt recorded before."""
         found: EvidenceBySeq = {}
         for execution in self.pos.execs.values():
             if execution.phase == "work" and (execution.intent >= 0 or execution.step_intents):
@@ -261,7 +261,7 @@ class _Retracer:
         except (CheckpointCorruptError, KeyError) as error:
             raise self.verdict.differs(record, body, [], f"nothing: {_reason(error)}") from None
         if cause is None:
-            raise self.verdict.differs(record, body, [], "nothing that the journal tells leads to it")
+            raise self.verdict.differs(record, body, [], "nothing in the journal leads to it")
         if not cause:
             self._take(record, body)
             return
@@ -269,7 +269,7 @@ class _Retracer:
         before = self.at
         self._decide(lines)
         if self.at == before:
-            raise self.verdict.differs(record, body, [], "nothing: it goes on as if that had not happened")
+            raise self.verdict.differs(record, body, [], "nothing: it continues as if that had not happened")
 
     def _scene(self, record: Record, body: Any) -> ReplayStep:
         return ReplayStep(self.graph, self.journal_graph, self.pos, record, body, self.reason)
@@ -293,7 +293,7 @@ class _Retracer:
             raise self.verdict.differs(record, body, [], f"nothing: {_reason(error)}") from None
         self._held_to(decision)
 
-    # What only code could judge (`engine.decision.Fits`): the journal tells how it was judged.
+    # What only code could judge (`engine.decision.Fits`): the journal shows how it was judged.
     def ops(self, decision: Decision, _execution: Exec, ops: list[Op]) -> list[Op] | ErrorInfo:
         body = self._written_next(decision)
         if isinstance(body, SubstepBody) and body.ordinal == SETTLED:
@@ -311,7 +311,7 @@ class _Retracer:
         return self.journal[at][1] if at < len(self.journal) else None
 
     def _held_to(self, decision: Decision) -> None:
-        """What was decided is what was written, record by record."""
+        """What was decided must equal what was written, record by record."""
         self.out.decisions += bool(decision.records)
         for draft, drafted in decision.records:
             if self.at >= len(self.journal):
@@ -352,7 +352,7 @@ def _opens(record: Record, body: Any) -> bool:
 
 
 def _without_void(journal: Sequence[Pair]) -> list[Pair]:
-    """Without the ranges that the run fell back behind: they are kept, and do not count."""
+    """Without the ranges that the run fell back behind: they are kept, but do not count."""
     lines = [(record, body) for record, body in journal if _fell_back(body)]
     void = [(int(body.token), record.seq) for record, body in lines]
     return [pair for pair in journal if not any(low <= pair[0].seq < high for low, high in void)]

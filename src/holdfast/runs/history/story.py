@@ -41,7 +41,7 @@ from holdfast.types.record import Kind, Move, Op, Record
 
 
 class StoryRemark(msgspec.Struct, kw_only=True):
-    """Something that befell the run as a whole. `kind`: taken_on, fell_back, damaged, uncheckpointed,
+    """Something that happened to the run as a whole. `kind`: taken_on, fell_back, damaged, uncheckpointed,
     code_changed, failing, cancelled, ended, breaks."""
 
     kind: str
@@ -71,7 +71,7 @@ _NAMES = {"scratch": "state"}
 
 
 def alterations(graph: Graph, pos: Position | None, record: Record, ops: list[Op]) -> list[Alteration]:
-    """`pos` is where the run stood before the record; without it what was there before is not told."""
+    """`pos` is the position before the record; without it, previous values are not shown."""
     tree, frame = _frame_before(graph, pos, record)
     return [_altered(*op, _before(tree, frame, op)) for op in ops]
 
@@ -102,14 +102,14 @@ def _altered(partition: str, key: str, op: str, operand: Any, before: Any) -> Al
     return Alteration(path=path, op=op, before=before, after=operand, parts=inner)
 
 
-# Attempts that only open or note something.
+# Attempts that only start or record something.
 _QUIET = frozenset({
     "before", "children", "join_timer", "join_timeout", "limit", "timed_out", "ignored", "sleep", "nap",
     "withdrawn", "continued",
 })  # fmt: skip
 # Their effect is that of a call or a question inside the node.
 _INSIDE = frozenset({Kind.asked, Kind.substep, Kind.intent})
-# Attempts about no visit, or about none that they could begin.
+# Attempts that are not about a visit, or that cannot begin one.
 _NO_VISIT = frozenset({"loaded", *_QUIET} - {"continued"})
 _REMARKS = {
     "fell_back": "the journal was damaged; the run continued from the last good record",
@@ -122,7 +122,7 @@ _REMARKS = {
 
 
 class StoryBuilder:
-    """Give it every record in order; `pos` is where the run was before it, None where that is not known."""
+    """Pass it every record in order; `pos` is the position before it, None if that is not known."""
 
     def __init__(self, graph: Graph, run: str) -> None:
         self.graph = graph
@@ -135,7 +135,7 @@ class StoryBuilder:
         self.story.visits.append(visit)
 
     def add_earlier(self, visit: Visit) -> None:
-        """What a fork or a pruned run knows of before its first record."""
+        """What a fork or a pruned run knows about before its first record."""
         self._began(visit)
         self.story.brought += 1
 
@@ -144,7 +144,7 @@ class StoryBuilder:
         if body is None:
             self._unreadable(record)
             return
-        # Looked up before the events: with them another visit of the same node may begin.
+        # Found before the events are applied: with them another visit of the same node may begin.
         visit = self._visit_of(record, body)
         ended = visit is not None and visit.ended_at is not None
         self._follow(record, body)
@@ -155,7 +155,7 @@ class StoryBuilder:
             self._fill_visit(visit, record, body, ended=ended)
 
     def stop(self, at: int) -> None:
-        """The run ended around what had not."""
+        """The run ended while visits were open."""
         self.visits.stop(at)
 
     def finish(self) -> Story:
@@ -166,7 +166,7 @@ class StoryBuilder:
 
     # ------------------------------------------------------------------ visits
     def _visit_of(self, record: Record, body: Any) -> Visit | None:
-        """The visit that a record is about, which may have ended; None where it is about none."""
+        """The visit that a record is about, which may have ended; None if it is about none."""
         if not record.node or isinstance(body, (CreatedBody, SnapshotBody, EndBody)):
             return None
         if isinstance(body, AttemptBody) and (body.reason in _REMARKS or body.reason in _NO_VISIT):
@@ -205,7 +205,7 @@ class StoryBuilder:
                 self.visits.open[label].visit = number
         for what, scope, node, item in moves:
             if what == "W":
-                # A branch whose failure is handled around it; events say nothing of it.
+                # A branch whose failure is handled outside it; there is no event for that.
                 drop_branch(self.visits, scope + graph_at(self.graph, scope).nodes[node].id, item, record.at)
 
     def _jumps(self, moves: list[Move]) -> dict[str, int]:
@@ -255,7 +255,7 @@ class StoryBuilder:
             return
         trial = next((t for t in visit.trials if t.at == record.at and t.seq < 0), None)
         if trial is None:
-            # Its event is silent: the effect had not happened.
+            # There is no event for it: the effect had not happened.
             trial = AttemptDetail(reason=body.reason, attempt=record.attempt, at=record.at)
             visit.trials.append(trial)
             visit.attempts = max(visit.attempts, record.attempt)
@@ -287,11 +287,11 @@ class StoryBuilder:
     def _claimed(self, record: Record) -> None:
         at_work = [visit for visit in self.visits.open.values() if not self._waits(visit)]
         running = [shown_name(visit.label, self.graph) for visit in at_work]
-        during = f" while {', '.join(running)} was under way" if running else ""
+        during = f" while {', '.join(running)} was running" if running else ""
         self._remark(record, "taken_on", f"another worker claimed the run{during}", term=record.term)
 
     def _waits(self, visit: Visit) -> bool:
-        """For a person, a time or its children: nothing of it was under way."""
+        """It waited for a person, a time or its children: nothing of it was running."""
         if self.pos is None or visit.scope not in self.pos.scopes:
             return False
         inner = self.pos.scope_graph(self.graph, self.pos.scopes[visit.scope])
@@ -308,7 +308,7 @@ class StoryBuilder:
             self.story.questions.append(_question(record, body))
 
     def snapshot(self, record: Record, body: SnapshotBody) -> None:
-        """Only a migration says something."""
+        """Only a migration adds something."""
         if record.outcome == MIGRATED:
             note: dict[str, Any] = body.position.get(MIGRATION, {})
             self._remark(record, "migrated", f"migrated from version {note.get('from')} to {note.get('to')}")

@@ -34,14 +34,14 @@ ANCESTORS = 50
 
 
 async def load_story(service: RunAccess, row: RunRow, upto: int | None = None, depth: int = 0) -> Story:
-    """Up to record `upto` (default: the last). What a fork brought along is read from its source, where that
-    still exists. Of damaged records only the columns are known."""
+    """Up to record `upto` (default: the last). What a fork took from its source is read there, if that still
+    exists. Of damaged records only the columns are known."""
     readers = await readers_of(service, row)
     last = row.head if upto is None else upto
     builder = StoryBuilder(readers.at(row.horizon).graph, row.id)
     settled = await _read(service, row, readers, builder, last)
     if row.ended_at is not None and last == row.head:
-        # One that was superseded ended without a record of its own.
+        # A superseded run ended without a record.
         builder.stop(row.ended_at)
     story = builder.finish()
     earlier_calls = _add_settled_calls(story, settled)
@@ -86,7 +86,7 @@ def _beginning(builder: StoryBuilder, record: Record, body: Any) -> None:
 
 
 class _Walker:
-    """Where the run was, record by record; not known after a damaged record until the next snapshot."""
+    """The position of the run, record by record; unknown after a damaged record until the next snapshot."""
 
     def __init__(self, service: RunAccess, row: RunRow, readers: RunReaders) -> None:
         self.service, self.row, self.readers = service, row, readers
@@ -174,7 +174,7 @@ def _add_settled_calls(story: Story, settled: SettledCalls) -> bool:
 
 
 async def _fill_in(service: RunAccess, story: Story, depth: int) -> None:
-    """The source's visits have more details than what a fork keeps of them."""
+    """The source's visits have more details than a fork keeps of them."""
     source, seq = story.lineage.get("run"), story.lineage.get("seq")
     row = await service.store.get_run(RunId(source)) if isinstance(source, str) else None
     if row is None or not isinstance(seq, int) or seq > row.head or seq < row.horizon:

@@ -34,7 +34,7 @@ _PHASES = {
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """`pos` is where the run stands; None where its journal cannot be folded, and `damage` says why."""
+    """`pos` is the run's position; None if its journal cannot be folded, and `damage` says why."""
 
     graph: Graph
     reader: RunReader
@@ -44,7 +44,8 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None) -> Timeline:
-    """`keep`: so many ended visits stay in full. Raises FlowNotFoundError where the graph is not stored."""
+    """`keep`: the number of ended visits kept in full. Raises FlowNotFoundError if the graph is not
+    stored."""
     readers = await readers_of(service, row)
     reader = readers.at(row.head)
     visits = Visits(keep)
@@ -55,7 +56,7 @@ async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None
     if pos is not None:
         _reconcile(visits, pos, reader.graph)
     if row.ended_at is not None:
-        # One that was superseded ended without a record of its own.
+        # A superseded run ended without a record.
         visits.stop(row.ended_at)
     elif row.worker is None:
         visits.mark_ready()
@@ -64,7 +65,7 @@ async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None
 
 
 async def _events(service: RunAccess, row: RunRow, readers: RunReaders) -> AsyncIterator[Event]:
-    """All of them, without what is secret: visits are for showing."""
+    """All events, without secrets: visits are shown to people."""
     after, secret = 0, bool(readers.at(row.head).graph.secrets)
     while events := await bare_events(service, row, readers, after=after, limit=PAGE):
         after = events[-1].number
@@ -73,7 +74,7 @@ async def _events(service: RunAccess, row: RunRow, readers: RunReaders) -> Async
 
 
 async def _brought_along(service: RunAccess, row: RunRow, reader: RunReader, visits: Visits) -> None:
-    """A fork, and a run that was pruned, begin with what had happened before."""
+    """A fork, and a pruned run, begin with what had happened before."""
     found = await service.store.read(row.id, first=row.horizon, last=row.horizon)
     try:
         history = begin(found[0], reader.codec.decode(found[0]))
@@ -95,7 +96,7 @@ async def _position(service: RunAccess, row: RunRow, reader: RunReader) -> tuple
 
 
 def _reconcile(visits: Visits, pos: Position, graph: Graph) -> None:
-    """What had begun before the history that is left, and has not ended."""
+    """Visits that began before the remaining history and have not ended."""
     if pos.status in ("completed", "failed", "cancelled"):
         return
     for (scope, node), execution in pos.execs.items():

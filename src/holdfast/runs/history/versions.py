@@ -1,7 +1,7 @@
-"""Which version of its flow a run was on at each of its records, and how it is read there.
+"""The version of its flow that a run had at each of its records, and how it is read there.
 
-A run that was migrated has a history of two graphs: what lies before the migration is read with the old one,
-which the store keeps, and what follows with the new one (D-34).
+A migrated run has a history of two graphs: records before the migration are read with the old one, which the
+store keeps, later ones with the new one (D-34).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class RunReader(msgspec.Struct, frozen=True):
-    """What it takes to read a run: the graph of its version, and the codec of its values.
+    """What is needed to read a run: the graph of its version, and the codec of its values.
 
-    `exact` is False where the flow's code is not loaded here: its own types are then shown as plain data.
+    `exact` is False if the flow's code is not loaded here: its own types are then shown as plain data.
     """
 
     graph: Graph
@@ -35,17 +35,17 @@ class RunReader(msgspec.Struct, frozen=True):
     exact: bool
 
     def at(self, _seq: int) -> RunReader:
-        """As `Readers.at`, of a run that was always on one version."""
+        """As `RunReaders.at`, for a run that was always on one version."""
         return self
 
 
 async def reader_of(service: RunAccess, row: RunRow) -> RunReader:
-    """Of the run as it stands: the program of its version where it is loaded, else the stored graph."""
+    """For the run's present version: its program if that is loaded, else the stored graph."""
     return await reader_for(service, row.flow, row.version)
 
 
 async def reader_for(service: RunAccess, flow: str, version: str) -> RunReader:
-    """No user code is needed. Raises FlowNotFoundError where the version is neither loaded nor stored."""
+    """No user code is needed. Raises FlowNotFoundError if the version is neither loaded nor stored."""
     runtime = service.runtime
     program = runtime.programs.get(version)
     if program is not None:
@@ -54,7 +54,7 @@ async def reader_for(service: RunAccess, flow: str, version: str) -> RunReader:
     if stored is None:
         raise FlowNotFoundError(
             f"version {version} of flow {flow!r} is neither loaded here nor stored.",
-            hint="Load the flow's code; the run keeps its place meanwhile.",
+            hint="Load the flow's code; the run waits until then.",
             flow=flow,
             version=version,
         )
@@ -70,7 +70,7 @@ class VersionSpan(msgspec.Struct, frozen=True):
 
 
 async def spans_of(service: RunAccess, row: RunRow) -> list[VersionSpan]:
-    """Oldest first, from what is left of the journal. A run that was never migrated costs no read."""
+    """Oldest first, from what is left of the journal. For a run that was never migrated nothing is read."""
     found: list[VersionSpan] = []
     seq, version = row.migrated, row.version
     while seq > row.horizon:
@@ -115,7 +115,7 @@ class RunReaders:
 
 
 async def readers_of(service: RunAccess, row: RunRow, exact: RunReader | None = None) -> RunReaders:
-    """`exact`: who reads the values, of all versions."""
+    """`exact`: the reader of the values, for all versions."""
     spans = await spans_of(service, row)
     found = {span.version: await reader_for(service, row.flow, span.version) for span in spans}
     if exact is not None:

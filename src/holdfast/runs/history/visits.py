@@ -1,6 +1,6 @@
-"""From events to visits: one fold for a run that has ended and for one that is under way.
+"""Derives visits from events: one fold for ended runs and for running ones.
 
-Events have no values: what a step changed in the state or what a call returned is filled in by
+Events have no values: what a step changed in the state or what a call returned is added by
 `runs.history.story`, from the records.
 """
 
@@ -40,8 +40,8 @@ def _owner(scope: str) -> str:
 
 
 class Visits:
-    """`keep`: so many ended visits stay in full, the newest; `left_out` counts the rest. Sums are whole.
-    `on_begin` is called with each visit that begins."""
+    """`keep`: the number of ended visits kept in full, the newest; `left_out` counts the rest. Sums are
+    complete. `on_begin` is called with each visit that begins."""
 
     def __init__(self, keep: int | None = None, on_begin: Callable[[Visit], None] | None = None) -> None:
         self.ended: list[Visit] = []
@@ -73,7 +73,7 @@ class Visits:
             self._on_begin(visit)
 
     def add_ended(self, visit: Visit) -> None:
-        """One that ended before the history that is left, with what it spent."""
+        """A visit that ended before the remaining history, with what it spent."""
         self.begin(visit)
         self.end(visit, visit.ended_at or visit.started_at, visit.state)
         node = self.node(visit.path)
@@ -100,19 +100,20 @@ class Visits:
             self.trim()
 
     def stop(self, at: int) -> None:
-        """The run ended around what is open."""
+        """The run ended while these visits were open."""
         for visit in list(self.open.values()):
             self.end(visit, at, "stopped")
 
     def mark_ready(self) -> None:
-        """No worker has the run: what was running is only ready to continue. A map is as its items are."""
+        """No worker has the run: running visits are only ready to continue. A map is ready if its
+        items are."""
         around = {_owner(visit.scope) for visit in self.open.values()}
         for visit in self.open.values():
             if visit.state == "running" and visit.label not in around:
                 visit.state = self.node(visit.path).state = "ready"
 
     def trim(self) -> None:
-        """Down to what is kept."""
+        """Drop all but those that are kept."""
         if self._keep is not None and len(self.ended) > self._keep:
             self.left_out += len(self.ended) - self._keep
             self.ended = self.ended[-self._keep :] if self._keep else []
@@ -125,11 +126,11 @@ class Visits:
             spender.cost += cost
 
     def at_work(self, node: str, scope: str, number: int, at: int) -> Visit:
-        """The visit that is meant; one that had ended continues (a repaired failure, a settled doubt)."""
+        """The visit that is meant; an ended one continues (a repaired failure, a settled doubt)."""
         label = scope + node
         visit = self.open.get(label)
         if visit is not None:
-            # The start of a node that a walk jumps to does not say which visit it is; what follows does.
+            # The start of a node that a walk jumps to does not contain its visit; the next event does.
             visit.visit = number or visit.visit
             return visit
         visit = self._last.get(label)
@@ -150,7 +151,7 @@ class Visits:
         self.open[visit.label] = visit
 
     def rename(self, labels: dict[str, str]) -> None:
-        """The run migrated to a version with other names of nodes. What had ended keeps its old name."""
+        """The run was migrated to a version with other node names. Ended visits keep their old name."""
         for known in (self.open, self._last):
             moved = {new: known.pop(old) for old, new in labels.items() if old in known}
             known.update(moved)
@@ -170,7 +171,7 @@ def close_waits(visit: Visit, at: int) -> None:
 
 
 TEXT_LENGTH = 400
-"""Characters of a node's live output that are remembered."""
+"""Characters of a node's live output that are kept."""
 
 
 def apply_event(visits: Visits, event: Event) -> None:
@@ -240,7 +241,7 @@ def _asked(visits: Visits, event: Event) -> None:
     if not event.node:
         return  # a question of the run itself, not of one of its nodes
     if event.data.get("type") == BREAKPOINT:
-        # A breakpoint is before a node, and is none itself: the node's visit waits.
+        # A breakpoint is before a node, and is not a node: the node's visit waits.
         event = msgspec.structs.replace(event, node=event.node.removesuffix(SUFFIX))
     visit, hold = _visit_for(visits, event), str(event.data.get("hold_id", ""))
     about = str(event.data.get("prompt") or "")
@@ -294,7 +295,7 @@ def _stepped(visits: Visits, event: Event) -> None:
 
 
 def _emitted(visits: Visits, event: Event) -> None:
-    """Text grows at its end, as tokens do; `kind="progress"` is a number from 0 to 1, or done and total."""
+    """Text is appended, as tokens are; `kind="progress"` is a number from 0 to 1, or done and total."""
     emitted: Any = _words(event.data.get("kind"), event.data.get("data"))
     visit = _visit_for(visits, event)
     visit.emitted += 1
@@ -305,7 +306,7 @@ def _emitted(visits: Visits, event: Event) -> None:
 
 
 def _words(kind: Any, emitted: Any) -> Any:
-    """Of agents: the text of a sub-agent is appended like any text, and a tool is named where it begins."""
+    """Of agents: the text of a sub-agent is appended like any text, and a tool is named when it begins."""
     if kind == "agent" and isinstance(emitted, dict):
         return cast("dict[str, Any]", emitted).get("text", emitted)
     if kind == "tool" and isinstance(emitted, dict):
@@ -324,14 +325,14 @@ def _share(emitted: Any) -> float | None:
 
 
 def _skipped(visits: Visits, event: Event) -> None:
-    """Of a node that has been visited before, in another turn or for another item, that is what counts."""
+    """If the node has been visited before, in another turn or for another item, that visit counts."""
     node = visits.node(path_of(event.scope) + event.node)
     if not node.visits:
         node.state = "skipped"
 
 
 def _abandoned(visits: Visits, event: Event) -> None:
-    """A node with all that still ran inside it."""
+    """A node with everything that still ran inside it."""
     label = event.scope + event.node
     for place, visit in list(visits.open.items()):
         if place == label or place.startswith(f"{label}."):
@@ -343,7 +344,7 @@ def _dropped(visits: Visits, event: Event) -> None:
 
 
 def drop_branch(visits: Visits, label: str, number: int | None, at: int) -> None:
-    """A branch with all that still ran in it."""
+    """A branch with everything that still ran in it."""
     branch = f"[{number}]/"
     for place, visit in list(visits.open.items()):
         inside = place.removeprefix(label)
@@ -361,7 +362,7 @@ def _resumed(visits: Visits, event: Event) -> None:
 
 
 def _unreadable(visits: Visits, event: Event) -> None:
-    """A damaged record still tells by its columns that a node was settled, and how."""
+    """The columns of a damaged record still show that a node was settled, and how."""
     visit = visits.open.get(event.scope + event.node)
     if visit is not None and event.data.get("kind") == "step":
         visit.outcome = str(event.data.get("outcome") or "")
@@ -376,7 +377,7 @@ def _ended(visits: Visits, event: Event) -> None:
     visits.stop(event.at)
 
 
-# Attempts that only continue: the handler waited, and nothing went wrong.
+# Attempts that only continue: the handler waited, and nothing failed.
 _NO_TRIAL = frozenset({"withdrawn", "continued"})
 _SETTLED = {
     "node.completed": "done",

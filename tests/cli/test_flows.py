@@ -73,7 +73,7 @@ def test_check_lists_the_run_that_would_break_with_why_and_what_repairs_it(cli: 
     assert said.code == 1
     assert f"{run[:8]}  waiting for input  1 (g1-" in said.out
     assert "breaks" in said.out
-    assert "it stands at node 'approve', where a person is asked, and NEW has no such node" in said.out
+    assert "it is at node 'approve', where a person is asked, and NEW has no such node" in said.out
     assert 'rename={"approve": "confirm"}' in said.out
     assert "1 are on a version whose code is not available here" in said.out
     report = cli("flows", "check", new, "--json")

@@ -244,6 +244,6 @@ async def test_timeline_says_what_is_missing_when_the_list_of_a_map_is_gone(disk
         hf.register(flow.program())
         service = await hf.service()
         line = await make_timeline(service, await service.get(result.run_id))
-        assert "is gone" in line.damage
-        with pytest.raises(BlobMissingError, match="is gone"):
+        assert "is missing" in line.damage
+        with pytest.raises(BlobMissingError, match="is missing"):
             await flow.resume(result.run_id, on=hf)

@@ -125,7 +125,7 @@ async def test_damaged_record_is_no_difference_but_damage(tmp_path: Path) -> Non
         connection = apsw.Connection(str(path))
         connection.execute("DELETE FROM journal WHERE key & 4294967295 = 1")
         connection.close()
-        with pytest.raises(CheckpointCorruptError, match="record 1 is gone"):
+        with pytest.raises(CheckpointCorruptError, match="record 1 is missing"):
             await replayed(hf, run)
 
 

@@ -112,13 +112,13 @@ def traversal(flow: Flow, new: bool) -> None:
 
 
 CASES: list[tuple[Shape, str]] = [
-    (gone, "it stands at node 'gate', where a person is asked, and NEW has no such node"),
+    (gone, "it is at node 'gate', where a person is asked, and NEW has no such node"),
     (other_kind, "a hold that is a timer in NEW"),
     (join_gets_an_edge, "branches come together at node 'join', and other edges lead there in NEW"),
-    (join_policy, "node 'join', which joins them otherwise in NEW"),
+    (join_policy, "node 'join', which joins them differently in NEW"),
     (waits_for_what_is_past, "node 'last' waits for 'extra' in NEW, which is not ahead of this run"),
-    (loop_changes, "it is inside the loop at 'head', whose ways back or out differ in NEW"),
-    (expiry, "leads to 'late' when it expires, which NEW has not"),
+    (loop_changes, "it is inside the loop at 'head', whose edges back or out differ in NEW"),
+    (expiry, "leads to 'late' when it expires, which NEW lacks"),
 ]
 
 

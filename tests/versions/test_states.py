@@ -89,7 +89,7 @@ async def test_what_is_wrong_with_place_and_state_is_reported_at_once(place: Pla
     other.hold("door", prompt="Go?", options=["yes"])
     (verdict,) = await other.check_runs(on=await place.hf())
     text = " ".join(misfit.why for misfit in verdict.misfits)
-    assert "it stands at node 'gate'" in text
+    assert "it is at node 'gate'" in text
     assert "'currency' is missing" in text
 
 

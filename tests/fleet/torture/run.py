@@ -98,7 +98,7 @@ async def _end(fleet: Fleet) -> None:
 _LOUD = re.compile(r"^(ERROR|CRITICAL) |^Traceback ")
 _QUIET = (
     # As it should: the store was away for longer than a checkpoint is tried again. Another worker goes on.
-    "stops here, its checkpoint cannot be written",
+    "stops: its checkpoint cannot be written",
 )
 
 

@@ -1,4 +1,4 @@
-"""Why a run that stands where it stands cannot go on in another version: each reason in plain words."""
+"""Why a run cannot continue in another version from its present position: each reason in plain words."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ def _of_execution(pos: Position, scope: Scope, matched: Match, execution: Exec) 
     if execution.node not in matched.nodes:
         asks = ", where a person is asked" if holds else ""
         yield MigrationBlocker(
-            label, f"it stands at node {label!r}{asks}, and NEW has no such node", _rename(matched, execution)
+            label, f"it is at node {label!r}{asks}, and NEW has no such node", _rename(matched, execution)
         )
         return
     new = matched.graph.nodes[matched.nodes[execution.node]]
     if new.kind is not node.kind:
         yield MigrationBlocker(
-            label, f"it stands at node {label!r}, a {node.kind} that is a {new.kind} in NEW", _WAIT
+            label, f"it is at node {label!r}, a {node.kind} that is a {new.kind} in NEW", _WAIT
         )
     if execution.intent >= 0 and new.effect in REPEATABLE and node.effect not in REPEATABLE:
         yield MigrationBlocker(
             label,
-            f"an effect of node {label!r} is under way, and NEW calls it {new.effect}: it could happen twice",
+            f"an effect of node {label!r} is in progress, and NEW calls it {new.effect}: it could happen twice",
             "keep its effect class until such runs are past it",
             soft=True,
         )
     if execution.intent >= 0 and new.idempotency_key != node.idempotency_key:
         yield MigrationBlocker(
             label,
-            f"the effect of node {label!r} is under way, and NEW gives it another idempotency key",
+            f"the effect of node {label!r} is in progress, and NEW gives it another idempotency key",
             "keep its key until such runs are past it",
             soft=True,
         )
@@ -83,7 +83,9 @@ def _rename(matched: Match, execution: Exec) -> str:
 def _of_expiry(matched: Match, label: str, action: str) -> Iterator[MigrationBlocker]:
     if action.startswith("branch:") and matched.old.index.get(action[7:]) not in matched.nodes:
         yield MigrationBlocker(
-            label, f"the hold at {label!r} leads to {action[7:]!r} when it expires, which NEW has not", _WAIT
+            label,
+            f"the hold at {label!r} leads to {action[7:]!r} when it expires, which NEW lacks",
+            _WAIT,
         )
 
 
@@ -102,7 +104,8 @@ def _of_code(matched: Match, execution: Exec, label: str, name: str) -> Iterator
 
 
 def _of_joins(scope: Scope, matched: Match) -> Iterator[MigrationBlocker]:
-    """Branches wait at a join: what it still waits for is kept as a number, so its edges must be the same."""
+    """Branches wait at a join: what it still waits for is stored as a number, so its edges must be
+    the same."""
     old, new = matched.old, matched.graph
     for edge in scope.tokens:
         if edge not in matched.edges:
@@ -127,7 +130,7 @@ def _of_joins(scope: Scope, matched: Match) -> Iterator[MigrationBlocker]:
             )
         elif old.nodes[node].join != new.nodes[there].join:
             yield MigrationBlocker(
-                label, f"branches come together at node {label!r}, which joins them otherwise in NEW", _WAIT
+                label, f"branches come together at node {label!r}, which joins them differently in NEW", _WAIT
             )
 
 
@@ -136,10 +139,10 @@ def _of_loops(scope: Scope, matched: Match) -> Iterator[MigrationBlocker]:
         name = scope.path + matched.old.nodes[header].id
         used = {*state.decided, *state.fired, *state.dead_exits, *state.held}
         if header not in matched.nodes or not used <= matched.edges.keys():
-            yield MigrationBlocker(name, f"it is inside the loop at {name!r}, which NEW has not", _WAIT)
+            yield MigrationBlocker(name, f"it is inside the loop at {name!r}, which NEW does not have", _WAIT)
         elif not _same_loop(matched, header):
             yield MigrationBlocker(
-                name, f"it is inside the loop at {name!r}, whose ways back or out differ in NEW", _WAIT
+                name, f"it is inside the loop at {name!r}, whose edges back or out differ in NEW", _WAIT
             )
 
 

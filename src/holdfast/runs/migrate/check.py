@@ -1,4 +1,4 @@
-"""What a new version of a flow means for the runs that live on others: reported, tried, or done."""
+"""What a new version of a flow means for the live runs of other versions: reported, tried, or done."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _BATCH = 200
 
 
 class MigrationReport(msgspec.Struct, kw_only=True):
-    """About one run: whether it fits, what came of moving it, what it would do next."""
+    """About one run: whether it fits, the result of migrating it, what it would do next."""
 
     run: RunId
     flow: str
     status: RunStatus
     version: str
     fits: bool
-    served: bool  # whether this process serves the version that the run is on
+    served: bool  # whether this process serves the run's present version
     misfits: list[MigrationBlocker] = []
     migrated: bool = False
     refused: str = ""
@@ -47,7 +47,7 @@ class MigrationReport(msgspec.Struct, kw_only=True):
 
 
 async def check(service: RunAccess, program: Program) -> list[MigrationReport]:
-    """Each live run of that flow on another version, oldest first: would it fit? Nothing is changed."""
+    """Each live run of that flow on another version, oldest first: whether it would fit. Changes nothing."""
     return [_verdict(service, await plan(service, row, program)) async for row in _others(service, program)]
 
 
@@ -59,11 +59,11 @@ async def migrate(
     dry_run: bool = False,
     force: bool = False,
 ) -> list[MigrationReport]:
-    """Move these runs (default: every live one on another version; a failed one only by its name, and then it
-    may go on). One that does not fit, or that somebody works on, is left as it was and told; the others go
-    on. `force`: named runs are moved past reasons that somebody can answer for."""
+    """Migrate these runs (default: every live one on another version; a failed one only by its id, and then
+    it may be resumed). A run that does not fit, or that a worker has, is not changed and is reported; the
+    others continue. `force`: named runs are migrated despite reasons that the operator may accept."""
     if force and not runs:
-        raise InputError("force is for runs that are named.", hint="Name them: --run RUN.")
+        raise InputError("force needs the ids of runs.", hint="Name them: --run RUN.")
     rows = (
         [row async for row in _others(service, program)] if not runs else await _named(service, program, runs)
     )
@@ -83,7 +83,7 @@ async def _others(service: RunAccess, program: Program) -> AsyncIterator[RunRow]
 
 
 async def _named(service: RunAccess, program: Program, runs: Iterable[str]) -> list[RunRow]:
-    """Raises InputError for a run that cannot be meant."""
+    """Raises InputError for a run that cannot be migrated to this flow."""
     found: list[RunRow] = []
     for name in runs:
         row = await service.get(name)
@@ -98,7 +98,7 @@ async def _named(service: RunAccess, program: Program, runs: Iterable[str]) -> l
 
 def _unfit(row: RunRow, program: Program) -> str:
     if row.flow != program.graph.name:
-        return f"is one of flow {row.flow!r}, not of {program.graph.name!r}"
+        return f"belongs to flow {row.flow!r}, not to {program.graph.name!r}"
     if row.read_only:
         return "is imported history"
     return f"has already {row.status}" if row.status in (RunStatus.completed, RunStatus.cancelled) else ""
@@ -147,7 +147,7 @@ def _settled(service: RunAccess, row: RunRow) -> MigrationReport:
 
 
 async def _try(service: RunAccess, row: RunRow, program: Program, force: bool) -> MigrationReport:
-    """On a copy in memory: moved, checked, and advanced by one decision. The store is only read."""
+    """On a copy in memory: migrated, checked, and advanced by one decision. The store is only read."""
     found = await plan(service, row, program, force=force)
     verdict = _verdict(service, found)
     if not found.misfits:

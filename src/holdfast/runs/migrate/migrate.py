@@ -1,7 +1,8 @@
-"""Runs go over to another version of their flow, one by one: by names, with their holds, in one write (D-34).
+"""Migrates runs to another version of their flow, one by one: by names, with their holds, in one write
+(D-34).
 
-A run is folded on the graph it was on, moved in memory to the new one, and checked. What does not fit is
-reported, and the run stays as it was. What fits is written as one snapshot record, under a lease, with the
+A run is folded on its present graph, changed in memory to the new one, and checked. What does not fit is
+reported, and the run is not changed. What fits is written as one snapshot record, under a lease, with the
 run's version and the places of its holds in the same transaction: a crash leaves the old or the new.
 """
 
@@ -42,7 +43,7 @@ _TRIES = 10
 
 
 class MigrationPlan(msgspec.Struct, kw_only=True):
-    """What moving one run would come to. With misfits nothing of it is ever written."""
+    """The result of migrating one run. With misfits nothing of it is ever written."""
 
     row: Any
     misfits: list[MigrationBlocker]
@@ -54,10 +55,10 @@ class MigrationPlan(msgspec.Struct, kw_only=True):
 
 
 async def plan(service: RunAccess, row: RunRow, program: Program, *, force: bool = False) -> MigrationPlan:
-    """The run as it would stand in `program`. Reads only; runs the declared state functions."""
+    """The run as it would be in `program`. Reads only; runs the declared state functions."""
     try:
         old = (await reader_for(service, row.flow, row.version)).graph
-        # Types that the new version knows come back as themselves, others untouched.
+        # Values of types that the new version knows are decoded, others are kept unchanged.
         codec = RecordCodec(OpaqueRegistry(*program.all_types()), program.graph.secrets)
         loaded = await load(service.store, codec, old, row.id, blobs=service.runtime.blobs)
         await service.runtime.blobs.of(row.tenant).materialise(loaded.pos, codec.registry)
@@ -70,7 +71,7 @@ async def plan(service: RunAccess, row: RunRow, program: Program, *, force: bool
     if not found.misfits:
         await _fit(service, found, old, program)
     else:
-        # The position is as it was, and so are its names: what is wrong with the state is reported as well.
+        # The position and its names are unchanged, so problems of the state are reported as well.
         found.misfits += _state_blockers(found.pos, moved, moved.matches)
     return found
 
@@ -102,7 +103,7 @@ async def _fit(service: RunAccess, found: MigrationPlan, old: Graph, program: Pr
         _encode_snapshot(found, program, service.runtime.codec_for(program), service.store.now())
     except HoldfastError as error:
         found.misfits.append(
-            MigrationBlocker("", f"its values cannot be kept in NEW: {error.message}", error.hint or "")
+            MigrationBlocker("", f"its values cannot be stored in NEW: {error.message}", error.hint or "")
         )
 
 
@@ -123,7 +124,7 @@ async def _taken_places(service: RunAccess, run: RunId, moved: RemapResult) -> l
 
 
 def _encode_snapshot(found: MigrationPlan, program: Program, codec: RecordCodec, now: int) -> None:
-    """The one record of a migration: a snapshot that stands for itself, on the new graph."""
+    """The one record of a migration: a self-contained snapshot on the new graph."""
     pos, moved = found.pos, found.moved
     found.blobs = _spilled(pos, codec)
     position = {**dump_position(pos, whole=True, by_ref=True), MIGRATION: found.note}
@@ -144,7 +145,7 @@ def _encode_snapshot(found: MigrationPlan, program: Program, codec: RecordCodec,
 
 
 def _spilled(pos: Position, codec: RecordCodec) -> list[Blob]:
-    """Values that became too large for a record go where such values lie."""
+    """Values that became too large for a record are moved to the blob store."""
     blobs: list[Blob] = []
     for scope in pos.scopes.values():
         tree = scope.tree
@@ -162,14 +163,14 @@ def _spilled(pos: Position, codec: RecordCodec) -> list[Blob]:
 
 
 async def move(service: RunAccess, row: RunRow, program: Program, *, force: bool = False) -> MigrationPlan:
-    """Move one run, if it fits; else it is left alone. Raises RunBusyError where another worker has it,
-    RunReadOnlyError for imported history, LeaseLostError where it was lost on the way."""
+    """Migrate one run, if it fits; else it is not changed. Raises RunBusyError if another worker has it,
+    RunReadOnlyError for imported history, LeaseLostError if the lease was lost meanwhile."""
     found = await plan(service, row, program, force=force)
     if found.misfits:
         return found
     await service.store_flow(program)
     if row.status is RunStatus.failed:
-        # It is to resume: as with `resume`, on whichever version it is then.
+        # It will be resumed, as with `resume`, on the version that it has then.
         await service.request_resume(row.id)
     claim = await service.runtime.claim(row.id)
     try:
@@ -199,7 +200,8 @@ async def _write(service: RunAccess, claim: Claim, found: MigrationPlan) -> None
 
 
 async def _park(service: RunAccess, claim: Claim, before: RunStatus) -> Park:
-    """As it was, if it waits; with unread inbox rows, or in the middle of its work, for any worker."""
+    """With its old status, if it waits; with unread inbox rows, or during its work, claimable by
+    any worker."""
     seen, unread = await service.store.pending(claim.run.id)
     if before in _STAYS and not unread:
         return Park(before, seen)
@@ -207,11 +209,11 @@ async def _park(service: RunAccess, claim: Claim, before: RunStatus) -> Park:
 
 
 async def _give_back(service: RunAccess, claim: Claim, before: RunStatus) -> None:
-    """An inbox row may come while it is released; then there is something to do for a worker."""
+    """An inbox row may arrive while it is released; then a worker has something to do."""
     for _ in range(_TRIES):
         park = await _park(service, claim, before)
         if await service.store.park(
             claim.lease, status=park.status, inbox_seen=park.inbox_seen, ready_at=park.ready_at
         ):
             return
-    # Rows keep coming: then its lease expires, and any worker claims it.
+    # Rows keep arriving: then its lease expires, and any worker claims it.

@@ -1,7 +1,7 @@
-"""A position on one version of a flow becomes one on another: by names, or not at all.
+"""Converts a position on one version of a flow to another version: by names, or not at all.
 
-Everything that a run holds by number (its executions, tokens, counters, loops under way) is looked up in
-the new graph. What has no place there is a misfit, told in words; a run with one is not moved.
+Everything that a run stores by number (its executions, tokens, counters, open loops) is looked up in the new
+graph. What has no place there is a misfit, explained in words; a run with one is not migrated.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Named = tuple[str, str]
 
 
 class RemapResult(msgspec.Struct, kw_only=True):
-    """What came of it. With misfits the position is good for nothing but their explanation."""
+    """The result. With misfits the position can only be used for their explanation."""
 
     misfits: list[MigrationBlocker]
-    forced: list[MigrationBlocker] = []  # passed over because the operator answers for it
+    forced: list[MigrationBlocker] = []  # accepted by the operator
     matches: dict[str, Match] = {}  # by the old path of the scope
     paths: dict[str, str] = {}  # scopes, old -> new
     bodies: dict[ExecKey, Match] = {}  # of maps and sub-flows
     labels: dict[str, str] = {}  # executions, old -> new, where that differs
-    holds: dict[str, tuple[str, str]] = {}  # hold -> (scope, node), where they are called otherwise now
+    holds: dict[str, tuple[str, str]] = {}  # hold -> (scope, node), where the names differ
     timers: list[NewTimer] = []
     close_timers: list[str] = []
 
 
 def remap(pos: Position, old: Graph, new: Program, *, force: bool = False) -> RemapResult:
-    """Change `pos` (a copy of the caller's own) from the old graph to the new. `force`: past soft misfits."""
+    """Change `pos` (the caller's copy) from the old graph to the new. `force`: accept soft misfits."""
     done = RemapResult(misfits=_standstill(pos))
     if old.walk != new.graph.walk:
         done.misfits.append(MigrationBlocker("", f"NEW is traversed as a {new.graph.spec.traversal}", ""))
@@ -55,14 +55,14 @@ def remap(pos: Position, old: Graph, new: Program, *, force: bool = False) -> Re
 
 
 def _standstill(pos: Position) -> list[MigrationBlocker]:
-    """A run that is in the middle of something that only its own version can finish."""
+    """A run in the middle of something that only its own version can finish."""
     found: list[MigrationBlocker] = []
     if (pos.failing is not None and pos.status == "running") or pos.cancelling is not None:
         found.append(MigrationBlocker("", "it is about to end", "let its own version end it"))
     if any(wait.why == "code" for wait in pos.holds.values()):
         found.append(MigrationBlocker("", "a person is asked about changed code", "answer that first"))
     if any(SETTLED in e.subs for e in pos.execs.values()):
-        found.append(MigrationBlocker("", "it is choosing its way", "resume it on its own version first"))
+        found.append(MigrationBlocker("", "it is choosing its next edge", "first resume it on its version"))
     return found
 
 
@@ -90,7 +90,7 @@ def _match_child(owner: ExecKey, done: RemapResult) -> Match | None:
 
 
 class _Remapping:
-    """Nothing is missing any more: every number is replaced by the new one."""
+    """Everything was found: every number is replaced by the new one."""
 
     def __init__(self, pos: Position, done: RemapResult) -> None:
         self.pos = pos
@@ -110,7 +110,7 @@ class _Remapping:
         pos.failed_node, pos.code = self._failed_node(), ""
 
     def _name(self, scope: Scope) -> None:
-        """Paths are made of node names: `send.1[0]/` lies inside the node that was called `send`."""
+        """Paths are made of node names: `send.1[0]/` is inside the node that was called `send`."""
         if scope.owner is None:
             self.paths[scope.path] = ""
             return
@@ -132,7 +132,7 @@ class _Remapping:
         if before != after:
             execution.born = execution.born or before
         if not self.done.matches[execution.scope].new.accepts_code(after[1], execution.code):
-            # Somebody answers for it: from here on its steps are those of the new code.
+            # The operator accepts it: from here on its steps are those of the new code.
             execution.code = ""
         execution.scope, execution.node = self._key((execution.scope, execution.node))
         return execution
@@ -150,18 +150,18 @@ class _Remapping:
 
     def _move_hold(self, hold: str, wait: OpenHold, before: Named, after: Named) -> None:
         if wait.why == "break":
-            # A breakpoint has a name of its own, made of its node's.
+            # A breakpoint has its own name, made from its node's.
             before, after = (before[0], before[1] + SUFFIX), (after[0], after[1] + SUFFIX)
             self.done.labels["".join(before)] = "".join(after)
         self.done.holds[hold] = after
 
     def _failed_node(self) -> str:
-        """Of a run that has failed and is to resume: what that node is called now."""
+        """The present name of the node that a run, which is to resume, failed at."""
         root = self.done.matches[""]
         return root.name(root.old.index.get(self.pos.failed_node, -1)) if self.pos.failed_node else ""
 
     def _own_choices(self) -> None:
-        """Breakpoints and checkpoints of this run alone name nodes by their places."""
+        """Breakpoints and checkpoints of this run alone name nodes by their paths."""
         pos, root = self.pos, self.done.matches[""]
         pos.breaks = [place for old in pos.breaks if (place := place_in(root, old))]
         if pos.checkpoints.get("exclude"):
@@ -169,7 +169,7 @@ class _Remapping:
             pos.checkpoints = {**pos.checkpoints, "exclude": kept}
 
     def _timers(self) -> None:
-        """Those of joins are named after their node: they are armed again under the new name."""
+        """Those of joins are named after their node: they are set again under the new name."""
         pos, done = self.pos, self.done
         timers: dict[str, ExecKey] = {}
         for token, key in pos.timers.items():
@@ -228,7 +228,7 @@ def _loop(state: LoopState, edges: dict[int, int]) -> LoopState:
 
 
 def _walk(walk: dict[str, Any], matched: Match) -> dict[str, Any]:
-    """Goal gates are known by the names of their nodes."""
+    """Goal gates are identified by the names of their nodes."""
     gates = walk.get("gates")
     if not gates:
         return walk

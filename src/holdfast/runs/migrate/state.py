@@ -16,7 +16,7 @@ SCRATCH = "scratch"
 
 
 def migrate_state(tree: FrameTree, matched: Match, label: str) -> list[MigrationBlocker]:
-    """Change the values of one scope in place. What does not fit the new declaration is answered in words."""
+    """Change the values of one scope in place. Returns what does not fit the new declaration, in words."""
     tree.fill_all()
     tree.grown.clear()
     found = list(_of_reducers(tree, matched, label))
@@ -27,7 +27,7 @@ def migrate_state(tree: FrameTree, matched: Match, label: str) -> list[Migration
             found.append(
                 MigrationBlocker(
                     label,
-                    "parallel branches hold changes of their own, and a function cannot migrate them",
+                    "parallel branches have separate changes, and a function cannot migrate them",
                     "declare state= as a mapping of defaults and renamed fields, or let the branches join",
                 )
             )
@@ -41,7 +41,7 @@ def migrate_state(tree: FrameTree, matched: Match, label: str) -> list[Migration
 
 
 class _NoOneStateError(Exception):
-    """A function was given where there is no one state to give it."""
+    """A function was given, but the run has no single state to pass to it."""
 
 
 # ---------------------------------------------------------------------- as declared
@@ -120,7 +120,7 @@ def _rename(tree: FrameTree, was: str, field: str) -> None:
 
 
 def _of_reducers(tree: FrameTree, matched: Match, label: str) -> Iterator[MigrationBlocker]:
-    """What branches will add at their join, and averages, are kept in the form of the old reducer."""
+    """What branches will add at their join, and averages, are stored in the form of the old reducer."""
     old, new = matched.old.spec.reducers, matched.graph.spec.reducers
     names = {change.was: field for step in matched.way for field, change in _renames(step)}
     pending = {
@@ -144,7 +144,7 @@ def _renames(step: Migration) -> Iterator[tuple[str, Renamed]]:
 
 
 def _fit(tree: FrameTree, matched: Match, label: str) -> list[MigrationBlocker]:
-    """Each branch sees a state that its nodes may see; what has a default and is missing gets it."""
+    """Each branch has a state that its nodes can read; missing fields with a default get it."""
     schema = matched.new.schema
     problems: dict[str, None] = {}
     fitted: dict[str, Any] = {}

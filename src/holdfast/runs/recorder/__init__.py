@@ -1,1 +1,1 @@
-"""Writes step records in batches and repeats what the store could not take."""
+"""Writes step records in batches and retries while the store is unavailable."""

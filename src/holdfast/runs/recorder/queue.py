@@ -1,4 +1,4 @@
-"""One run's records on their way to the store, and how long it waits for a store that is unavailable."""
+"""The unwritten records of one run, and how long it waits for a store that is unavailable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class RunQueue:
-    """One run's records on their way to the store."""
+    """The unwritten records of one run."""
 
     __slots__ = (
         "aloft", "blobs", "committed", "crowd", "ending", "flying", "fresh", "last", "lazy", "lease",
@@ -35,43 +35,43 @@ class RunQueue:
         self.lease = lease
         self.pending: list[Record] = []
         self.size = 0  # bytes of them
-        # Records and bytes that are tried again at this moment: they are unwritten, too.
+        # Records and bytes that are being written now: they are unwritten, too.
         self.aloft = self.flying = 0
         self.over = False
         self.committed = head
         # The newest record that was acknowledged to us.
         self.last: Record | None = None
         self.waiters: list[tuple[int, asyncio.Future[None]]] = []
-        # They wait for less to be unwritten.
+        # Writers that wait until less is unwritten.
         self.crowd: list[asyncio.Future[None]] = []
         self.poison: BaseException | None = None
         self.on_lost = on_lost
         # Blobs that pending records name: first those not put yet, then all until their records are durable.
         self.fresh: list[Blob] = []
         self.blobs: list[Blob] = []
-        # What opens holds that have to be looked up first: whom they go to, until when.
+        # Records that open holds which need preparation first: assignee, deadline.
         self.unrouted: list[Side] = []
         self.route: Callable[[Side], Awaitable[None]] | None = None
-        # The `exit` mode: no commits in the background, only where something waits for one (D-10).
+        # The `exit` mode: no commits in the background, only when a caller waits for one (D-10).
         self.lazy = False
-        # Asked for by a driver that has nothing left to do: the run is parked with its last records.
+        # Requested by a driver that has nothing left to do: the run is parked with its last records.
         self.park: Park | None = None
         self.parked = False
-        # Set where the flow allows to continue while the store is unavailable: called once for each outage
+        # Set if the flow allows to continue while the store is unavailable: called once for each outage
         # (R-41, R-63).
         self.on_outage: Callable[[BaseException], None] | None = None
         self.outage: BaseException | None = None
         self.ending = False
-        # A store that is away is waited for this long, in seconds; since when it is.
+        # How long to wait for an unavailable store, in seconds; and since when it is unavailable.
         self.patience = PATIENCE
         self.since: float | None = None
-        # Its blobs are being put, its holds looked up: the records of other runs do not wait for that.
+        # Its blobs are being put, its holds prepared: other runs' records do not wait for that.
         self.preparing: asyncio.Task[None] | None = None
-        # How often its blobs had to be put once more.
+        # How often its blobs had to be put again.
         self.put_again = 0
 
     def take(self) -> list[Record]:
-        """What is to be written now, all of it."""
+        """Everything that is to be written now."""
         again, records = self.since is not None, self.pending
         self.aloft, self.flying = (len(records), self.size) if again else (0, 0)
         self.pending, self.size = [], 0
@@ -84,35 +84,35 @@ class RunQueue:
         self.over = len(self.pending) + self.aloft >= MAX_RECORDS or self.size + self.flying >= MAX_BYTES
 
     def put_back(self, records: list[Record]) -> None:
-        """They could not be written."""
+        """They could not be written: put them back at the front."""
         self.pending = records + self.pending
         self.aloft, self.flying = 0, 0
         self.size = sum(len(record.payload) for record in self.pending)
         self.weigh()
 
     def wake_writers(self) -> None:
-        """Those that wait for room look again."""
+        """Writers that wait for room check again."""
         crowd, self.crowd = self.crowd, []
         for waiter in crowd:
             if not waiter.done():
                 waiter.set_result(None)
 
     def may_wait(self, error: BaseException) -> bool:
-        """Whether a commit that failed so is worth another try: the store may come back."""
+        """Whether a commit that failed with this error should be retried: the store may come back."""
         away = isinstance(error, StoreError) and error.retryable
         return away and self.since is not None and time.monotonic() - self.since < self.patience
 
     @property
     def full(self) -> bool:
-        """More is unwritten than may be (D-9). Where a run continues without checkpoints it may be more."""
+        """Too much is unwritten (D-9). A run that continues without checkpoints may have more."""
         if self.outage is not None:
             return self.size + self.flying >= HELD_BYTES
         return self.over and not self.lazy
 
 
 async def retry_while_unavailable(ask: Callable[[], Awaitable[T]], queue: RunQueue) -> T:
-    """Until it is answered, or the patience of that run is exhausted. For what may simply be asked again
-    while the store is unavailable: reads, and writes that say the same twice."""
+    """Calls until it succeeds, or the patience of that run is exhausted. For calls that may be repeated while
+    the store is unavailable: reads, and idempotent writes."""
     began = time.monotonic()
     for pause in STORE_BACKOFF.pauses():
         try:

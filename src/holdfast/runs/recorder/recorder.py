@@ -1,12 +1,9 @@
-"""The recorder orders records in memory and commits them in batches (D-6 to D-11).
+"""Orders records in memory and commits them in batches (D-6 to D-11).
 
-`append` never waits. `committed` is the barrier. A batch carries one contiguous range per run; at most
-one batch per run is in flight. A refused range poisons the run in this process.
-
-While the store is away a commit is made again and again, for as long as its run has patience; what a run
-needs before its commit (blobs, who is to be asked) is its own affair, and no other run waits for it.
-
-Making a write again while the store is away: how often, and how loud.
+`append` never waits. `committed` is the barrier. A batch has one contiguous range for each run; at most one
+batch of a run is in flight. A refused range stops the run in this process. While the store is unavailable a
+commit is retried for as long as its run has patience; what a run needs before its commit (blobs, prepared
+holds) concerns that run only, and no other run waits for it.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ T = TypeVar("T")
 
 
 class StoreOutage(msgspec.Struct, frozen=True):
-    """The store does not take checkpoints: why, and since when on the monotonic clock."""
+    """The store cannot write checkpoints: why, and since when on the monotonic clock."""
 
     error: StoreError
     since: float
@@ -45,12 +42,12 @@ class StoreOutage(msgspec.Struct, frozen=True):
 class StoreRetry:
     def __init__(self) -> None:
         self.make_room: Callable[[], Awaitable[object]] | None = None
-        # What keeps checkpoints from being written at this moment; readiness reports it.
+        # Why checkpoints cannot be written now; readiness reports it.
         self.trouble: StoreOutage | None = None
 
     async def retry_store_call(self, write: Callable[[], Awaitable[T]], *, settling: bool = True) -> T:
-        """Settling and putting blobs are idempotent, so a failed call is simply made again (D-8). Where the
-        store has been away for long already, once in a while."""
+        """Settling and putting blobs are idempotent, so a failed call is repeated (D-8). If the store has
+        been unavailable for long, less often."""
         cleaned = False
         delays = RETRY_DELAYS
         if settling and self.trouble is not None:
@@ -75,21 +72,21 @@ class StoreRetry:
         raise AssertionError("unreachable")
 
     def note_outage(self, error: StoreError, *, settling: bool) -> None:
-        """One line for each outage of the store, whatever number of runs it holds up."""
+        """Logs one line for each outage of the store, however many runs it stops."""
         if settling and self.trouble is not None:
             self.trouble = StoreOutage(error, self.trouble.since)
             return
-        log.warning("checkpoint not written, trying again: %s", error)
+        log.warning("checkpoint not written, retrying: %s", error)
         if settling:
             self.trouble = StoreOutage(error, monotonic())
 
     def note_recovery(self) -> None:
         if self.trouble is not None:
-            log.warning("the store takes checkpoints again, after %.1f s", monotonic() - self.trouble.since)
+            log.warning("checkpoints are written again after %.1f s", monotonic() - self.trouble.since)
             self.trouble = None
 
     async def _make_room(self) -> None:
-        """A full store is cleaned of what retention would take anyway, once (R-42)."""
+        """A full store is cleaned of what retention would delete anyway, once for each outage (R-42)."""
         if self.make_room is None:
             return
         try:
@@ -100,13 +97,13 @@ class StoreRetry:
 
 MAX_DELAY = 0.02
 _EFFECTS = frozenset({Effect.write, Effect.external, Effect.human})
-_PUT_AGAIN = 3  # times that the collector may be faster than us
+_PUT_AGAIN = 3  # how often the collector may delete a blob before its record is settled
 
 InFlight = list[tuple[RunQueue, list[Record]]]
 
 
 def _is_effect_result(record: Record) -> bool:
-    """What became of an effect is written soon, whatever the mode (D-10)."""
+    """The result of an effect is written soon, whatever the mode (D-10)."""
     return record.kind == Kind.step and record.effect in _EFFECTS
 
 
@@ -118,14 +115,14 @@ class Recorder(StoreRetry):
         self.store = store
         self.inline = Capability.inline in store.capabilities
         self.queues: set[RunQueue] = set()
-        # Runs under way or about to be: with more than one, commits are worth sharing.
+        # Running runs, or runs about to start: with more than one, commits are worth sharing.
         self.expected = 0
         self._waiting: list[RunQueue] = []
         self._commit_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._put_blobs = put_blobs
         self.published: Callable[[RunQueue, list[Record]], None] | None = None
-        # How long runs wait for a store that is away, in seconds.
+        # How long runs wait for an unavailable store, in seconds.
         self.patience = PATIENCE
 
     def open(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> RunQueue:
@@ -142,7 +139,7 @@ class Recorder(StoreRetry):
             self._waiting.remove(queue)
 
     def append(self, queue: RunQueue, record: Record, blobs: Sequence[Blob] = ()) -> None:
-        """Order a record. It is written with the next commit, its blobs before."""
+        """Order a record. It is written with the next commit, its blobs before it."""
         if queue.poison is not None:
             raise queue.poison
         if not queue.pending:
@@ -156,7 +153,7 @@ class Recorder(StoreRetry):
             queue.fresh += blobs
 
     async def committed(self, queue: RunQueue, seq: int) -> None:
-        """Until everything up to `seq` is durable. Raises LeaseLostError where the run is no longer ours."""
+        """Until everything up to `seq` is durable. Raises LeaseLostError if the run is no longer ours."""
         while queue.committed < seq:
             if queue.poison is not None:
                 raise queue.poison
@@ -170,7 +167,7 @@ class Recorder(StoreRetry):
             raise queue.poison
 
     async def room(self, queue: RunQueue) -> None:
-        """Until less is unwritten than may be. Unlike a barrier it keeps no run from continuing without
+        """Until less is unwritten than the limit. Unlike a barrier it lets a run continue without
         checkpoints. Raises as `committed` does."""
         while queue.full and queue.poison is None:
             if self._commit_task is None and self.inline and self.expected <= 1 and self._commit_now():
@@ -183,7 +180,8 @@ class Recorder(StoreRetry):
             raise queue.poison
 
     def catch_up(self, queue: RunQueue) -> None:
-        """What waited long enough is written in place: a thread would not get far beside busy handlers."""
+        """Records that waited long enough are written in place: a thread would make little progress beside
+        busy handlers."""
         if (
             queue.pending
             and not queue.lazy
@@ -194,7 +192,7 @@ class Recorder(StoreRetry):
             self._commit_now()
 
     def hurry(self) -> None:
-        """Do not wait for the timer: something is worth showing or keeping now."""
+        """Commit without waiting for the timer: something should be shown or stored now."""
         if any(not queue.lazy for queue in self._waiting):
             self._start_commit()
 
@@ -205,7 +203,7 @@ class Recorder(StoreRetry):
             self._start_commit()
 
     def _commit_now(self) -> bool:
-        """The only run commits in place: a hop to another thread would cost more than the commit."""
+        """A single run commits in place: a switch to another thread would cost more than the commit."""
         if any(queue.fresh or queue.unrouted for queue in self._waiting):
             return False
         flying = self._load()
@@ -262,7 +260,7 @@ class Recorder(StoreRetry):
                     answers = await self.retry_store_call(partial(self.store.settle, batches))
                     self._commit_done(flying, answers)
                 except BaseException as error:
-                    # Whatever it is: those that wait for this commit must get it.
+                    # Whatever the error is: callers that wait for this commit must get it.
                     self._commit_failed(flying, error)
                     if not isinstance(error, StoreError):
                         raise
@@ -270,8 +268,8 @@ class Recorder(StoreRetry):
             self._commit_task = None
 
     def _start_preparing(self, queue: RunQueue) -> None:
-        """What a run needs first is done in a task of its own: a blob store that is away, or slow, holds up
-        nobody who has no blobs."""
+        """What a run needs first is done in a separate task: a blob store that is unavailable or slow must
+        not delay runs without blobs."""
         queue.since = queue.since or monotonic()
         queue.preparing = asyncio.get_running_loop().create_task(self._prepare(queue))
 
@@ -305,7 +303,7 @@ class Recorder(StoreRetry):
             queue.unrouted.pop(0)
 
     def _puts_again(self, queue: RunQueue, answer: SettleAnswer) -> bool:
-        """The collector was faster than us: the blobs are put once more before that run settles again."""
+        """The collector was faster: the blobs are put again before that run settles again."""
         if answer.refusal is not Refusal.put_blobs_again or not queue.blobs or queue.put_again >= _PUT_AGAIN:
             return False
         queue.put_again += 1
@@ -330,7 +328,7 @@ class Recorder(StoreRetry):
                 if queue.outage is not None:
                     queue.outage = None
                     run = queue.lease.run
-                    log.warning("run %s is checkpointed again", run, extra={"run": run})
+                    log.warning("run %s writes checkpoints again", run, extra={"run": run})
                 if self.published is not None:
                     self.published(queue, records)
             else:
@@ -344,7 +342,8 @@ class Recorder(StoreRetry):
         crashpoint("after_settle")
 
     def _commit_failed(self, flying: InFlight, error: BaseException) -> None:
-        """The store could not write. Nothing past this point may be seen: the runs wait, or stop here."""
+        """The store could not write. Nothing after this point may become visible: the runs wait, or stop
+        here."""
         for queue, records in flying:
             if self._may_go_on(queue, error):
                 self._hold_back(queue, records, error)
@@ -352,13 +351,13 @@ class Recorder(StoreRetry):
                 self._put_back_all([(queue, records)])
             else:
                 if isinstance(error, StoreError) and queue in self.queues:
-                    run, message = queue.lease.run, "run %s stops here, its checkpoint cannot be written: %s"
+                    run, message = queue.lease.run, "run %s stops: its checkpoint cannot be written: %s"
                     log.error(message, run, error, extra={"run": run})
                 self._poison(queue, error)
                 self._wake(queue)
 
     def _may_go_on(self, queue: RunQueue, error: BaseException) -> bool:
-        """Only where the flow allows it and nothing waits for the commit: no effect, no pause (R-43)."""
+        """Only if the flow allows it and nothing waits for the commit: no effect, no pause (R-43)."""
         away = isinstance(error, StoreError) and error.retryable
         return (
             away
@@ -369,7 +368,7 @@ class Recorder(StoreRetry):
         )
 
     def _hold_back(self, queue: RunQueue, records: list[Record], error: BaseException) -> None:
-        """The records stay in order; the next commit takes them along."""
+        """The records stay in order; the next commit includes them."""
         self._put_back_all([(queue, records)])
         waiters, queue.waiters = queue.waiters, []
         for _, waiter in waiters:

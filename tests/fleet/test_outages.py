@@ -68,4 +68,4 @@ async def test_run_goes_on_by_itself_when_the_store_was_away_for_a_while(
     if moment in ("before the intent", "after the handler"):
         assert "checkpoint not written" in caplog.text
         assert ("no room" in caplog.text) is (kind in ("full", "grown"))
-        assert "takes checkpoints again" in caplog.text
+        assert "checkpoints are written again" in caplog.text

@@ -140,12 +140,12 @@ def row_json(row: RunRow) -> dict[str, Any]:
     return msgspec.structs.asdict(run_wire(row))
 
 
-_STORED = ("worker", "lease_until", "ready_at", "recoveries", "gate", "horizon", "migrated", "code", "term")
+_STORED = ("worker", "lease_until", "ready_at", "recoveries", "horizon", "migrated", "code", "term")
 
 
 def stored_json(row: RunRow) -> dict[str, Any]:
     """What only the store knows of a run: who works on it, when it is due, what was pruned."""
-    return iso_times({name: getattr(row, name) for name in _STORED})
+    return iso_times({name: getattr(row, name) for name in _STORED} | {"gate": row.limit})
 
 
 def event_json(event: Event) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def _of_execution(pos: Position, scope: Scope, matched: Match, execution: Exec) 
     if execution.intent >= 0 and new.effect in REPEATABLE and node.effect not in REPEATABLE:
         yield MigrationBlocker(
             label,
-            f"an effect of node {label!r} is in progress, and NEW calls it {new.effect}: it could happen twice",
+            f"an effect of node {label!r} is in progress, and is {new.effect} in NEW: it could happen twice",
             "keep its effect class until such runs are past it",
             soft=True,
         )

@@ -24,8 +24,9 @@ from holdfast.runs.retention import RetentionSweep
 from holdfast.runs.schedules.runner import Scheduler
 from holdfast.runs.service import RunService
 from holdfast.runs.worker.drain import TICK, drain
+from holdfast.runs.worker.reaper import Reaper
 from holdfast.runs.worker.registration import WorkerRegistration
-from holdfast.runs.worker.sweeps import Reaper, TimerSweep
+from holdfast.runs.worker.timer_sweep import TimerSweep
 from holdfast.store.protocols import Store
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.telemetry import log

@@ -17,7 +17,6 @@ from holdfast.store.sql.connection import Conn, Query, Row, Work
 from holdfast.store.sql.lost_history import stop_lost_run
 from holdfast.store.sql.postgres import (
     claim,
-    claim_limited,
     claim_outbox,
     feed,
     hold_lists,
@@ -185,7 +184,7 @@ class PostgresStore(SqlStore):
         given = self._clock.given
         found = await self._pools.write_at_once(partial(claim.claim, now=given, want=want))
         if not isinstance(found, ClaimResult):
-            limited = partial(claim_limited.claim_with_limits, now=given, want=want, lines=found.lines)
+            limited = partial(claim.claim_with_limits, now=given, want=want, lines=found.lines)
             found = await self._pools.write(limited)
         self._opens_at = found.opens_at
         return found.claims
@@ -195,7 +194,7 @@ class PostgresStore(SqlStore):
         claims = await self._pools.write_at_once(partial(claim.claim_named, now=given, want=want))
         if claims:
             return claims
-        found = await self._pools.write(partial(claim_limited.claim_named, now=given, want=want))
+        found = await self._pools.write(partial(claim.claim_named_with_limit, now=given, want=want))
         self._opens_at = found.opens_at
         return found.claims
 

@@ -129,6 +129,6 @@ def test_postmortem_is_written_in_the_form_that_its_file_is_called(
     result = cli("postmortem", run, "--json").json
     assert (result["status"], result["troubles"][0]["ended"]) == ("failed", True)
     assert [chapter["node"] for chapter in result["chapters"]] == ["assess"]
-    complains(cli("postmortem", run, "--format", "pdf"), "no form 'pdf'", "md, html")
+    complains(cli("postmortem", run, "--format", "pdf"), "unknown format 'pdf'", "md, html")
     complains(cli("postmortem", run, "--out", "nowhere/r.md"), "cannot be written")
     complains(cli("postmortem", "feedbeef"), "there is no run")

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.cli.main import Exit
 from holdfast.errors import InputError
-from holdfast.types.status import RunStatus
+from holdfast.types.status import RunStatus, run_label
 
 VARIABLE: Final = "_HOLDFAST_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -122,7 +122,7 @@ async def _runs(store: str | None, begun: str) -> list[Item]:
         rows = [row for row in rows if row.id.startswith(begun)]
         if not rows and begun:
             rows = await opened.find_runs(begun)
-        return [Item(row.id, f"{row.flow}: {row.status}") for row in rows]
+        return [Item(row.id, f"{row.flow}: {run_label(row.status)}") for row in rows]
 
 
 async def _holds(store: str | None, begun: str) -> list[Item]:

@@ -16,7 +16,7 @@ from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.ids import DEFAULT_TENANT, HoldId, is_id
-from holdfast.types.status import HoldStatus
+from holdfast.types.status import HoldStatus, run_label
 from holdfast.types.terms import Actor, operator
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class HoldSession:
         if len(found) == 1:
             return await self.holds.get(self.actor, found[0].id)
         if not found:
-            raise HoldNotFoundError(f"run {run.id} ({run.status}) has no hold.")
+            raise HoldNotFoundError(f"run {run.id} ({run_label(run.status)}) has no hold.")
         raise _ambiguous(f"run {run.id} has {len(found)} {'open ' if opened else ''}holds.", found)
 
 

@@ -15,6 +15,7 @@ from holdfast.cli.output.results import HOLDS_SHOWN, command, hold_json
 from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.types.ids import HoldId
+from holdfast.types.status import run_label
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -99,7 +100,7 @@ async def _find_hold(service: RunService, which: str) -> HoldRow:
             f"run {row.id} has {len(holds)} open holds.", hint=f"Name the one you answer: {names}."
         )
     answered = _last_answer(await service.holds(row.id, open_only=False))
-    raise HoldNotFoundError(f"run {row.id} ({row.status}) has no open hold.{answered}")
+    raise HoldNotFoundError(f"run {row.id} ({run_label(row.status)}) has no open hold.{answered}")
 
 
 def _last_answer(holds: list[HoldRow]) -> str:

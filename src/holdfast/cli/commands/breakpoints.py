@@ -17,6 +17,7 @@ from holdfast.cli.output.screen import print_line, print_list, print_note, print
 from holdfast.errors import HoldDecidedError, HoldNotFoundError, InputError
 from holdfast.types.human_time import clock_time
 from holdfast.types.ids import HoldId
+from holdfast.types.status import run_label
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -158,5 +159,5 @@ async def _find(service: RunService, chosen: BreakpointSelection) -> list[HoldRo
     found = await service.breakpoints(run=chosen.which, flow=chosen.flow)
     if not found:
         row = await service.get(chosen.which)
-        raise HoldNotFoundError(f"run {row.id} ({row.status}) has not stopped at a breakpoint.")
+        raise HoldNotFoundError(f"run {row.id} ({run_label(row.status)}) has not stopped at a breakpoint.")
     return found

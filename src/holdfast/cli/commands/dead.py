@@ -21,7 +21,7 @@ from holdfast.cli.output.screen import (
 )
 from holdfast.types.clock import iso
 from holdfast.types.human_time import ago, clock_time
-from holdfast.types.status import RunStatus
+from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.runs.dead_letters import DeadRun, DeathReport
@@ -114,7 +114,7 @@ async def show_dead(run: str, *, store: str | None, json: bool) -> Exit:
         [
             ("run", row.id),
             ("flow", f"{row.flow} ({row.version})"),
-            ("status", f"{row.status}{', a dead letter' if row.dead else ''}"),
+            ("status", f"{run_label(row.status)}{', a dead letter' if row.dead else ''}"),
             ("error", row.error or ""),
             ("given up", clock_time(row.ended_at) if row.dead else ""),
         ]

@@ -24,6 +24,7 @@ from holdfast.cli.output.screen import (
 from holdfast.errors import InputError
 from holdfast.model.shown_names import shown_name
 from holdfast.types.human_time import clock_time, human_duration
+from holdfast.types.status import label_for
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.diff import Change, ChangeList
@@ -157,7 +158,7 @@ def _print_diff(found: Diff, parts: set[str], picture: Picture | None, visits: i
 
 def _moment(at: Moment, names: Names) -> str:
     where = f" ({names(at.node)})" if at.node else ""
-    return f"{at.run[:8]}@{at.seq}{where}  {at.flow}  {at.status}  {clock_time(at.at)}"
+    return f"{at.run[:8]}@{at.seq}{where}  {at.flow}  {label_for(at.status)}  {clock_time(at.at)}"
 
 
 def _fork_point_text(found: Diff, names: Names) -> str:

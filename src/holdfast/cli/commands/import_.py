@@ -23,6 +23,7 @@ from holdfast.errors import (
     SchemaTooNewError,
 )
 from holdfast.types.human_time import clock_time
+from holdfast.types.status import run_label
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
@@ -172,10 +173,12 @@ def _print_imported(row: RunRow, store: str | None, *, known: bool, json: bool) 
     if json:
         print_json({**row_json(row), "known": known})
     elif known:
-        print_line(f"Run {row.id} ({row.status}) is already in this store and was not changed.")
+        print_line(f"Run {row.id} ({run_label(row.status)}) is already in this store and was not changed.")
     elif row.read_only:
-        print_line(f"Run {row.id} ({row.status}) was imported as history: it can be read and forked.")
+        print_line(
+            f"Run {row.id} ({run_label(row.status)}) was imported as history: it can be read and forked."
+        )
         print_note(f"Show it: {command('show', row.id[:8], store)}")
     else:
-        print_line(f"Run {row.id} ({row.status}) was imported as a new run.")
+        print_line(f"Run {row.id} ({run_label(row.status)}) was imported as a new run.")
         print_note(f"Resume it: {command('resume', row.id[:8], store)}")

@@ -140,12 +140,21 @@ def row_json(row: RunRow) -> dict[str, Any]:
     return msgspec.structs.asdict(run_wire(row))
 
 
-_STORED = ("worker", "lease_until", "ready_at", "recoveries", "horizon", "migrated", "code", "term")
-
-
 def stored_json(row: RunRow) -> dict[str, Any]:
     """What only the store knows of a run: who works on it, when it is due, what was pruned."""
-    return iso_times({name: getattr(row, name) for name in _STORED} | {"gate": row.limit})
+    return iso_times(
+        {
+            "worker": row.worker,
+            "lease_until": row.lease_until,
+            "ready_at": row.ready_at,
+            "recoveries": row.recoveries,
+            "limit": row.limit,
+            "horizon": row.horizon,
+            "migrated": row.migrated,
+            "code": row.code,
+            "term": row.term,
+        }
+    )
 
 
 def event_json(event: Event) -> dict[str, Any]:

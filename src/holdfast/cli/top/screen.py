@@ -21,6 +21,7 @@ from holdfast.drawing.labels import shortened
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from holdfast.types.human_time import ago, clock_time, human_duration
+from holdfast.types.status import RUN_LABELS, RunStatus
 
 Cell = tuple[str, str]
 """A text and its style."""
@@ -118,7 +119,7 @@ def _sum(columns: list[Column]) -> int:
 
 def _figures(seen: FleetSnapshot) -> Table:
     result = seen.figures
-    runs: list[Cell] = [(f"{result.statuses.get(name, 0)} {word}", "") for name, word in _WORDS.items()]
+    runs: list[Cell] = [(f"{result.statuses.get(each, 0)} {RUN_LABELS[each]}", "") for each in _SHOWN]
     runs += [(f"{result.dead} dead", ALERT)] if result.dead else []
     outbox: list[Cell] = [(f"{result.outbox_waiting} waiting", "")] if result.outbox_waiting else []
     outbox += [(f"{result.outbox_dead} dead", ALERT)] if result.outbox_dead else []
@@ -167,13 +168,9 @@ def _late(seen: FleetSnapshot) -> list[Cell]:
     return found or [("nothing", "dim")]
 
 
-_WORDS: Final = {
-    "pending": "pending",
-    "running": "running",
-    "resumable": "resumable",
-    "waiting": "waiting",
-    "pending_input": "wait for people",
-}
+_SHOWN: Final = (
+    RunStatus.pending, RunStatus.running, RunStatus.resumable, RunStatus.waiting, RunStatus.pending_input,
+)  # fmt: skip
 
 
 def _lanes(seen: FleetSnapshot, width: int, most: int) -> list[RenderableType]:

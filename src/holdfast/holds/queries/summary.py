@@ -9,7 +9,7 @@ import msgspec
 from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
-from holdfast.types.status import HoldStatus
+from holdfast.types.status import HOLD_LABELS, HoldStatus
 from holdfast.types.terms import Assignee
 
 SHORT: Final = 8
@@ -29,7 +29,7 @@ def roughly(micros: int) -> str:
 def countdown(row: HoldRow, now: int) -> str:
     """`due in 2 h`, `overdue 3 d`; the outcome if it has ended; empty without a deadline."""
     if row.status is not HoldStatus.pending:
-        return str(row.status)
+        return HOLD_LABELS[row.status]
     if row.paused_at is not None:
         return "paused"
     if row.expires_at is None:

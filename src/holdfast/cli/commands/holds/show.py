@@ -25,7 +25,7 @@ from holdfast.cli.output.screen import (
 )
 from holdfast.types.clock import iso
 from holdfast.types.human_time import clock_time
-from holdfast.types.status import HoldStatus
+from holdfast.types.status import HOLD_LABELS, HoldStatus
 
 if TYPE_CHECKING:
     from holdfast.holds.actions.answers import Submission
@@ -95,7 +95,7 @@ def facts_of(row: HoldRow, now: int) -> list[tuple[str, str]]:
     context = msgspec.json.decode(row.context)
     return [
         ("hold", row.id),
-        ("status", str(row.status)),
+        ("status", HOLD_LABELS[row.status]),
         ("outcome", outcome_of(row, now)),
         ("placed", placed_of(row, now)),
         ("priority", row.priority),

@@ -164,7 +164,7 @@ async def test_html_is_one_file_with_its_drawing_and_nothing_that_runs(hf: Holdf
     assert "What went wrong, and how it was handled" in page.said
     assert "prefers-color-scheme" in text
     assert "@media print" in text
-    with pytest.raises(InputError, match="no form 'pdf'"):
+    with pytest.raises(InputError, match="unknown format 'pdf'"):
         await render(await hf.service(), run, "pdf")
 
 

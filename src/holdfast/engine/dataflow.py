@@ -7,15 +7,12 @@ out), so that the same position and message always give the same moves.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from holdfast.engine.decision import Decision, side_of
 from holdfast.errors import StateError
 from holdfast.model.child_scopes import PARENTS_END, open_child
-from holdfast.model.expr import truthy
-from holdfast.model.graph import EdgeKind, Graph, JoinKind, NodeKind
+from holdfast.model.graph import JoinKind, NodeKind
 from holdfast.model.moves import MOVES, join_token
-from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Position, Scope
 from holdfast.types.hold import HoldClosed
 from holdfast.types.ids import HoldId
@@ -29,53 +26,6 @@ class CannotContinueError(Exception):
     def __init__(self, code: str, message: str, node: str) -> None:
         super().__init__(message)
         self.code, self.message, self.node = code, message, node
-
-
-def chosen_edges(
-    graph: Graph,
-    scope: Scope,
-    execution: Exec,
-    *,
-    routes: list[int] | None,
-    failed: bool,
-    extra: dict[str, Any],
-) -> list[int]:
-    """Which out-edges of a settled node fire. User code has chosen already (`routes`, D-26)."""
-    fired: list[int] = []
-    otherwise: list[int] = []
-    conditional = False
-    resolve = None
-    for e in graph.out[execution.node]:
-        kind = graph.edges[e].kind
-        if graph.loops and graph.edges[e].loop is not None and is_loop_exhausted(graph, scope, e):
-            continue
-        if failed or kind is EdgeKind.failure:
-            if failed and kind is EdgeKind.failure:
-                fired.append(e)
-        elif kind is EdgeKind.always:
-            fired.append(e)
-        elif kind is EdgeKind.otherwise:
-            otherwise.append(e)
-        elif kind is EdgeKind.chosen:
-            if routes and e in routes:
-                fired.append(e)
-                conditional = True
-        else:
-            condition = graph.conditions[e]
-            if resolve is None:
-                resolve = resolver(scope.tree, execution.frame, extra)
-            if condition is not None and truthy(condition.evaluate(resolve)):
-                fired.append(e)
-                conditional = True
-    if otherwise and not conditional:
-        fired += otherwise
-    return fired
-
-
-def is_loop_exhausted(graph: Graph, scope: Scope, e: int) -> bool:
-    """Whether a loop edge reached its maximum; it is then treated as if its condition were false."""
-    edge = graph.edges[e]
-    return edge.loop is not None and edge.on_limit == "continue" and scope.loop_counts.get(e, 0) >= edge.loop
 
 
 def is_open_effect(execution: Exec) -> bool:

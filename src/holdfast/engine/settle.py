@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine import breakpoints, end, failures, holds, subflows, timers, unknown_outcomes
-from holdfast.engine.dataflow import CannotContinueError, EdgePropagation, chosen_edges
+from holdfast.engine.dataflow import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
+from holdfast.engine.edge_conditions import chosen_edges
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk import walk_on
 from holdfast.engine.walk_state import with_walk_fields

@@ -91,7 +91,7 @@ async def test_person_in_no_group_is_a_member(hall: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "why"), [("nobody", "has not verified this address"), ("stray", "no tenant of this server")]
+    ("name", "why"), [("nobody", "has not verified this address"), ("stray", "no tenant on this server")]
 )
 async def test_person_who_cannot_be_named_or_placed_is_not_let_in(hall: Server, name: str, why: str) -> None:
     async with browser() as client:
@@ -120,7 +120,7 @@ async def test_answer_that_does_not_belong_to_the_journey_is_refused(hall: Serve
     async with browser() as other:
         answer = await other.get(str(back.copy_with(params=asked)), headers=cookies)
         assert answer.status_code == 401, answer.text
-        assert "Signing in did not work" in answer.text
+        assert "The sign-in failed" in answer.text
         assert "holdfast_session" not in other.cookies
 
 
@@ -131,7 +131,7 @@ async def test_provider_that_is_away_is_reported_and_the_rest_works(
     async with Holdfast(store) as hf, serving(hf, sign_in=away) as found, browser() as client:
         answer = await client.get(f"{found.serving.address}/sign-in/oidc")
         assert answer.status_code == 502
-        assert "does not answer as it should" in answer.text
+        assert "does not work as expected" in answer.text
         await found.json("GET", "/v1/session")
 
 

@@ -236,7 +236,7 @@ def test_servers_that_cannot_start_say_why(tmp_path: Path) -> None:
         taken.listen()
         port = str(taken.getsockname()[1])
         cases = {
-            f"Nothing can listen at 127.0.0.1:{port}": ("--port", port),
+            f"Cannot listen on 127.0.0.1:{port}": ("--port", port),
             "There is no token yet": ("--host", "0.0.0.0"),
             "--no-worker": ("--no-worker", "--metrics", "0"),
             "cannot be read": ("--sign-in", "no/such/file.toml"),

@@ -151,7 +151,7 @@ def test_leniency_is_warned_about_and_refused_when_strict(cli: Cli) -> None:
 def test_options_of_pipelines_are_refused_for_flows(cli: Cli) -> None:
     said = cli("run", "x.py", "--simulate", "--logs", "D")
     assert said.code == 2
-    assert "--simulate, --logs: x.py is no pipeline" in said.err
+    assert "--simulate, --logs: x.py is not a pipeline" in said.err
 
 
 def test_a_detached_pipeline_is_left_to_a_worker(cli: Cli) -> None:

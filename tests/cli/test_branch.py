@@ -239,7 +239,7 @@ def test_replay_proves_a_run_that_waited_and_was_answered(cli: Cli, refund: str)
 
     said = cli("replay", run[:8])
     assert said.code == 0
-    assert "decisions lead to the same place (digest" in said.out
+    assert "decisions lead to the same result (digest" in said.out
     found = cli("replay", run, "--json").json
     assert found["same"]
     assert found["recorded"] == found["replayed"]
@@ -259,7 +259,7 @@ def test_replay_against_another_version_names_where_it_decides_otherwise(cli: Cl
 
     said = cli("replay", run, "--against", str(other))
     assert said.code == 1
-    assert "Record 1 (step) would be another one." in said.out
+    assert "Record 1 (step) differs." in said.out
     then, now = (
         next(line for line in said.out.splitlines() if line.startswith(word)) for word in ("then", "now")
     )
@@ -270,7 +270,7 @@ def test_replay_against_another_version_names_where_it_decides_otherwise(cli: Cl
     found = cli("replay", run, "--against", str(other), "--json").json
     assert (found["same"], found["difference"]["seq"], found["difference"]["node"]) == (False, 1, "assess")
     same = cli("replay", run, "--against", refund)
-    assert (same.code, "are made again on version" in same.out) == (0, True)
+    assert (same.code, "are the same on version" in same.out) == (0, True)
     stored = cli("show", run, "--json").json["run"]["version"]
     assert cli("replay", run, "--against", stored).code == 0
     complains(cli("replay", run, "--against", "nowhere.py"), "neither a flow nor a stored version")

@@ -49,7 +49,7 @@ def test_a_dead_run_is_listed_with_its_evidence(cli: Cli, dead: str) -> None:
 
 @pytest.mark.covers("FLEET-WORK-11")
 def test_a_dead_run_goes_on_when_it_is_retried(cli: Cli, refund: str, dead: str) -> None:
-    assert "may go on" in cli("dead", "retry", dead, "--by", "user:dana").out
+    assert "is queued again" in cli("dead", "retry", dead, "--by", "user:dana").out
     assert cli("dead", "list", "--json").items == []
     cli("worker", refund, "--until-idle")
     assert cli("answer", dead, "approve", "--resume").code == 0
@@ -60,7 +60,7 @@ def test_a_dead_run_goes_on_when_it_is_retried(cli: Cli, refund: str, dead: str)
 @pytest.mark.covers("FLEET-WORK-11")
 def test_a_dead_run_is_cancelled_when_it_is_discarded(cli: Cli, refund: str, dead: str) -> None:
     said = cli("dead", "discard", dead, "--reason", "ordered twice")
-    assert "the next worker that carries refund ends it as cancelled" in said.out
+    assert "cancelled by the next worker that serves refund" in said.out
     cli("worker", refund, "--until-idle")
     (row,) = cli("runs", "--json").items
     assert (row["status"], row["dead"]) == ("cancelled", False)

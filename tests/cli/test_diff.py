@@ -36,7 +36,7 @@ def test_diff_tells_where_two_branches_part_and_what_differs(cli: Cli, refund: s
         "approve": "removed",
     }
     assert result["same"] is False
-    assert cli("diff", run, run).out.splitlines()[-1] == "They are the same."
+    assert cli("diff", run, run).out.splitlines()[-1] == "No differences."
 
 
 @pytest.mark.covers("TOOL-CLI-08", "TOOL-TIME-03")

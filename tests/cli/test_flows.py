@@ -88,7 +88,7 @@ def test_check_answers_zero_when_every_run_fits_and_when_there_is_none(cli: Cli,
     started(cli, flow, 80)
     said = cli("flows", "check", deploy(flow, DECLARED))
     assert said.code == 0
-    assert "No live run of refund is on another version" in said.out
+    assert "No active run of refund is on a version other" in said.out
     flow.write_text(OLD)
     sys.modules.pop(flow.stem, None)
     started(cli, flow)
@@ -105,7 +105,7 @@ def test_a_renamed_node_is_refused_tried_moved_and_answered_once(cli: Cli, flow:
     assert refused.code == 2
     assert "The run waits, and answers are kept" in refused.err
     stays = cli("flows", "migrate", new)
-    assert (stays.code, "0 of 1 runs moved" in stays.out) == (1, True)
+    assert (stays.code, "0 of 1 runs migrated" in stays.out) == (1, True)
     declared = deploy(flow, DECLARED, "_declared")
     tried = cli("flows", "migrate", declared, "--dry-run")
     assert tried.code == 0
@@ -113,7 +113,7 @@ def test_a_renamed_node_is_refused_tried_moved_and_answered_once(cli: Cli, flow:
     assert "nothing has changed" in tried.err
     assert stored(cli, run)["migrated"] == 0
     moved = cli("flows", "migrate", declared)
-    assert (moved.code, "1 of 1 runs moved to refund 2" in moved.out) == (0, True)
+    assert (moved.code, "1 of 1 runs migrated to refund 2" in moved.out) == (0, True)
     shown = cli("show", run).out
     assert "flow      refund 2 (g1-" in shown
     assert "migrated  from 1 (g1-" in shown

@@ -40,7 +40,7 @@ def test_store_is_brought_under_the_new_key(cli: Cli, refund: str, monkeypatch: 
     first = json.loads(old)["scopes"]["*"]["current"]
     assert cli("show", run, "--json").json["state"]["amount"] == 500
     said = cli("keys", "reencrypt")
-    assert (said.code, "Under current keys now:" in said.out) == (0, True)
+    assert (said.code, "Re-encrypted:" in said.out) == (0, True)
     kept = json.loads(Path("k.json").read_text())
     kept["scopes"]["*"]["keys"] = [k for k in kept["scopes"]["*"]["keys"] if k["id"] != first]
     Path("k.json").write_text(json.dumps(kept))

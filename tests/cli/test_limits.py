@@ -50,9 +50,9 @@ def test_limits_are_listed_set_and_cleared(cli: Cli, jobs: str) -> None:
     assert (changed["concurrency"], changed["rate"], changed["fixed"]) == (2, None, True)
     assert cli("limits", "set", "flow:jobs/ann", "--concurrency", "3", "--json").json["concurrency"] == 3
     assert cli("limits", "clear", "flow:jobs", "--json").json == flow
-    assert "Nothing limits flow:other" not in cli("limits", "clear", "flow:jobs/ann").out
+    assert "flow:other has no limit" not in cli("limits", "clear", "flow:jobs/ann").out
     assert cli("limits", "set", "flow:other", "--concurrency", "3").code == 0
-    assert "Nothing limits flow:other any more." in cli("limits", "clear", "flow:other").out
+    assert "flow:other has no limit any more." in cli("limits", "clear", "flow:other").out
 
 
 def test_store_without_limits_says_how_to_set_one(cli: Cli, refund: str) -> None:

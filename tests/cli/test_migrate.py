@@ -14,7 +14,7 @@ def test_file_has_nothing_to_migrate_and_the_command_says_why(cli: Cli, refund: 
     cli("run", refund, "--input", given(5))
     said = cli("migrate")
     assert said.code == 0
-    assert "a file of one machine" in said.out
+    assert "a local file" in said.out
     result = cli("migrate", "--dry-run", "--json").json
     assert (result["before"]["shared"], result["before"]["to_begin"]) == (False, [])
 

@@ -61,7 +61,7 @@ def test_a_channel_is_listed_and_tried_out(cli: Cli, hold: str, server: HttpServ
     assert cli("notify", "channels").out.splitlines()[1].split()[:2] == ["ops", "slack"]
     assert [each["name"] for each in cli("notify", "channels", "--json").items] == ["ops", "mail"]
     assert "accepted the message" in cli("notify", "test", "ops").out
-    assert "Nothing is to be decided" in server.seen[0].body.decode()
+    assert "No decision is needed" in server.seen[0].body.decode()
     server.says(500, body="broken")
     failed = cli("notify", "test", "ops", "--json")
     assert (failed.code, failed.json["accepted"]) == (1, False)

@@ -28,7 +28,7 @@ def test_preview_counts_runs_records_and_bytes_and_changes_nothing(cli: Cli, ref
     said = cli("prune", "--keep", "1", "--dry-run")
     assert said.code == 0
     assert run[:8] in said.out
-    assert f"Old records of 1 run would go: {before - 1} records, " in said.out
+    assert f"Old records of 1 run would be deleted: {before - 1} records, " in said.out
     planned = cli("prune", "--keep", "1", "--dry-run", "--json").json
     assert planned["done"] is None
     assert [(s["run"], s["records"], s["bytes"] > 0) for s in planned["planned"]] == [(run, before - 1, True)]
@@ -40,10 +40,10 @@ def test_count_takes_old_records_and_says_so(cli: Cli, refund: str) -> None:
     run = ended(cli, refund)
     state = cli("show", run, "--json").json["state"]
     said = cli("prune", "--keep", "1")
-    assert "Gone: 0 whole runs and" in said.out
+    assert "Deleted: 0 whole runs," in said.out
     assert records(cli, run) == 1
     assert cli("show", run, "--json").json["state"] == state
-    assert "Nothing is to go." in cli("prune", "--keep", "1").out
+    assert "Nothing to delete." in cli("prune", "--keep", "1").out
 
 
 @pytest.mark.covers("TOOL-CLI-17", "TOOL-KEEP-03", "R-54-tool")

@@ -49,7 +49,7 @@ def test_a_schedule_is_paused_resumed_and_started_by_hand(cli: Cli, refund: str)
     assert cli("worker", refund, "--until-idle").code == 0
     (row,) = cli("runs", "--json").items
     assert (row["id"], row["status"], row["started_by"]) == (run, "completed", "user:dana")
-    assert "goes on: next" in cli("schedules", "resume", "nightly").out
+    assert "is resumed: next" in cli("schedules", "resume", "nightly").out
     assert cli("schedules", "show", "nightly", "--json").json["last_run"] == run
 
 
@@ -58,7 +58,7 @@ def test_a_schedule_of_a_flow_that_the_store_knows_needs_no_file(cli: Cli, refun
     cli("run", refund, "--input", given(20))
     said = cli(*NIGHTLY, "--flow", "refund")
     assert said.code == 0
-    assert "The input was not tried" in said.err
+    assert "The input was not checked" in said.err
 
 
 @pytest.mark.covers("FLEET-WORK-10")
@@ -86,7 +86,7 @@ def test_what_a_schedule_cannot_be_is_refused_and_nothing_is_set(
 @pytest.mark.covers("FLEET-WORK-10")
 def test_a_schedule_or_flow_that_is_not_there_is_named(cli: Cli, refund: str) -> None:
     cli("run", refund, "--input", given(20))
-    complains(cli(*NIGHTLY, "--flow", "nothing"), 2, "no flow 'nothing' is known to this store")
+    complains(cli(*NIGHTLY, "--flow", "nothing"), 2, "this store has no flow 'nothing'")
     complains(cli(*NIGHTLY, "--flow", "nothing.py"), 2, "there is no file nothing.py")
     for verb in ("show", "next", "pause", "resume", "trigger", "delete"):
         complains(cli("schedules", verb, "weekly"), 2, "there is no schedule 'weekly'")

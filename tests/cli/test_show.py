@@ -174,7 +174,7 @@ def test_show_tells_the_whole_story_of_a_pruned_run(cli: Cli, refund: str) -> No
 
     said = cli("show", run).out
 
-    assert "what was before is pruned" in said
+    assert "older records are pruned" in said
     assert visits(cli, run).keys() == whole.keys()
     assert "✓ pay" in said
 

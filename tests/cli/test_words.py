@@ -155,7 +155,7 @@ def test_replay_of_a_run_whose_past_is_pruned_claims_nothing(cli: Cli, refund: s
     cli("prune", run, "--keep", "1", "--yes")
     said = cli("replay", run)
     assert said.code == 0
-    assert "no decision to make again" in said.out
+    assert "no decision to replay" in said.out
 
 
 SPOOF = r"""

@@ -83,4 +83,4 @@ def test_doctor_says_what_can_be_lost_with_the_standbys_that_there_are() -> None
     assert finding.about == ["two: streaming, async, 8,192 bytes behind, 1.500 s late"]
     unseen = Standby(name="two", state=None, sync=None, lag_bytes=None, lag=None)
     (_, finding) = server_findings(Durability(standbys=[unseen], waits_for="two", hidden=True))
-    assert finding.about == ["two: how it is only a member of pg_monitor may see"]
+    assert finding.about == ["two: its state is visible only to members of pg_monitor"]

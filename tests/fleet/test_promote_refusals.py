@@ -217,7 +217,7 @@ def test_the_command_tells_what_it_does(
     assert "Copying journal: " in done.err
     assert "Compared audit, " in done.err
     assert "journal" in done.out
-    assert "every one compared" in done.out
+    assert "all compared" in done.out
     moved = json.loads(cli("promote", source, secret, "--json").out)
     assert moved["already"] is True
     listed = cli("runs", "--store", source, "--json")
@@ -234,7 +234,7 @@ def test_the_command_tells_what_it_does(
     for moved, place in ((source, address.partition("?")[0]), (address, "back.db")):
         said = cli("doctor", "--store", moved)
         assert said.code == 0, "what keeps writers away is no drift"
-        assert f"was moved to {place}" in said.out or f"{place}, begun" in said.out
+        assert f"was moved to {place}" in said.out or f"{place} (started" in said.out
     undone = cli("promote", "--undo", secret, f"sqlite:{tmp_path}/back.db")
     assert undone.code == 4
     for said in (dry, done, listed, late, undone):

@@ -69,7 +69,7 @@ def test_worker_says_that_its_store_is_away_and_waits_for_it(cluster: Cluster, t
         assert "cannot be reached" in first
         cluster.start()
         lines = iter(worker.stderr.readline, "")
-        assert any("This worker carries hello" in line for line in lines)
+        assert any("This worker serves hello" in line for line in lines)
         run = holdfast(tmp_path, "run", "hello.py", "--store", cluster.address)
         assert subprocess.run(run, cwd=tmp_path, timeout=30, check=False, capture_output=True).returncode == 0
         assert _asked(port, "/readyz") == (200, {"ready": True})

@@ -101,7 +101,7 @@ class Crew:
 
         def began() -> bool:
             assert worker.poll() is None, self.said(worker)
-            return "This worker carries" in self.said(worker)
+            return "This worker serves" in self.said(worker)
 
         await until(began, f"{worker.args}")
         return worker

@@ -16,7 +16,7 @@ from holdfast.api.auth.rights import Right
 from holdfast.api.route_index import RouteIndex
 
 ALIAS: Final = "holdfast.alias"
-"""Where the scope of a rewritten request has its `Alias`."""
+"""The key of the `Alias` in the scope of a rewritten request."""
 ROOT: Final = "/api"
 """The same routes answer below it."""
 
@@ -44,7 +44,7 @@ ALIASES: Final = (
 
 
 class AliasPaths:
-    """ASGI middleware. A path that is also a page's stays where the caller asks for the page."""
+    """ASGI middleware. A path that is also a page is not rewritten if the caller asks for the page."""
 
     def __init__(self, app: ASGIApp, pages: RouteIndex) -> None:
         self.app = app
@@ -80,12 +80,12 @@ def alias_of(path: str) -> Alias | None:
 
 
 def alias_in(scope: Any) -> Alias | None:
-    """The alias under which a request came; None: it named the route's own path."""
+    """The alias of a request; None: it used the route's own path."""
     return scope.get(ALIAS)
 
 
 def _split(scope: Scope) -> tuple[str, str]:
-    """(what the server is mounted below, the path below that)."""
+    """(the root path of the server, the path below it)."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     mounted = root if root and path.startswith(f"{root}/") else ""
     if path.startswith(f"{mounted}{ROOT}/"):

@@ -1,4 +1,4 @@
-"""The application: routes, authentication, and what every answer has."""
+"""The application: routes, authentication, and the headers of every answer."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RequestAuthenticator(Protocol):
     async def note_refusal(
         self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str
     ) -> None:
-        """Called with each 401 and 403 that is the credential's."""
+        """Called with each 401 and 403 because of the credential."""
         ...
 
 
@@ -93,7 +93,7 @@ def build(
     )
     app.state.authenticator = authenticator
     app.state.observed = settings.observed
-    # A path with a slash too many is another path, and a redirect would lose what was sent.
+    # No redirect for an extra slash: a redirect would lose the body.
     app.router.redirect_slashes = False
     return app
 
@@ -104,7 +104,7 @@ def _middleware(settings: ApiSettings) -> list[Middleware]:
 
 
 def _routes_by_path(endpoints: list[tuple[Route, Endpoint]]) -> list[BaseRoute]:
-    """One for each path, so that a method which is not for it learns of all that are."""
+    """One route per path, so that a 405 lists all methods of the path."""
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route, endpoint in sorted(endpoints, key=lambda each: _route_order(each[0].path)):
         known = by_path.setdefault(route.path, {})
@@ -153,7 +153,7 @@ def _endpoint(
             if route.tag == TAG:
                 response = internal_error_page(request, principal, request_id)
         finally:
-            await request.close()  # of a form: its files
+            await request.close()  # closes the temporary files of a form
         took = time.perf_counter() - began
         _log_request(request, route, response, principal, request_id, took)
         if settings.observed is not None:
@@ -177,7 +177,7 @@ async def _authenticate(
 
 
 def _with_common_headers(request: Request, response: Response, request_id: str) -> Response:
-    """What every answer has."""
+    """Add the headers of every answer."""
     compress(request, response)
     response.headers["X-Request-Id"] = request_id
     response.headers.setdefault("Cache-Control", "no-store")
@@ -186,7 +186,7 @@ def _with_common_headers(request: Request, response: Response, request_id: str) 
 
 
 def require(route: Route, request: Request, principal: Principal | None) -> None:
-    """Raises HttpError where the credential is not enough."""
+    """Raises HttpError if the credential does not have the right."""
     if route.needs in (Access.public, Access.link):
         return
     if principal is None:
@@ -200,7 +200,7 @@ def require(route: Route, request: Request, principal: Principal | None) -> None
 
 
 def _request_id(request: Request) -> str:
-    """The caller's own, where it is a decent one."""
+    """The caller's request id if it is well-formed, else a new one."""
     given = request.headers.get("x-request-id", "")
     return given if _REQUEST_ID.match(given) else new_id()
 
@@ -229,7 +229,7 @@ def _log_request(
 async def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        said = HttpError(405, f"{request.method} is not for this path.", code="method_not_allowed")
+        said = HttpError(405, f"{request.method} is not allowed for this path.", code="method_not_allowed")
     else:
         said = HttpError(
             error.status_code, "This path does not exist.", code="not_found", hint="See /openapi.json."

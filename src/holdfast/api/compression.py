@@ -1,7 +1,7 @@
-"""Answers made smaller for callers who can take that. Streams are left alone, and so are pages.
+"""Compresses answers if the caller accepts that; not streams and not pages.
 
-A page shows text that a person typed beside the secret of their session; compressed together, the length
-would tell of the secret.
+A page contains text that a person typed and the CSRF token of their session; compressed together, the length
+would reveal the token (BREACH).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MEDIA: Final = ("application/json", "application/problem+json", "image/svg+xml"
 
 
 def compress(request: Request, response: Response) -> None:
-    """In place. A weak ETag is what is left of a strong one: the bytes are others."""
+    """In place. A strong ETag becomes weak, because the bytes differ."""
     headers = response.headers
     if isinstance(response, StreamingResponse) or "content-encoding" in headers:
         return

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the routes: what is declared there is what is dispatched."""
+"""The OpenAPI document, generated from the same route declarations that are dispatched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 _NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
 _FORM: dict[str, Any] = {"schema": {"type": "object", "additionalProperties": _FILE["schema"]}}
 ALWAYS = (400, 401, 403, 429, 500, 503)
-"""Statuses that every route has: a credential that is not good is refused wherever it is shown."""
+"""Statuses of every route: an invalid credential is refused everywhere."""
 
 
 def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, Any]:
@@ -50,7 +50,7 @@ def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, A
 
 
 def _link(routes: list[Route], paths: dict[str, Any]) -> None:
-    """From an answer that makes something to all that can be done with it."""
+    """Links from an answer that creates something to the routes that use it."""
     for route in routes:
         if not route.makes:
             continue
@@ -96,7 +96,7 @@ def _in_path(name: str) -> dict[str, Any]:
 
 
 def _is_required(body: Any) -> bool:
-    """No body is an empty object, which fits where nothing has to be said."""
+    """A missing body counts as an empty object, which is valid if no field is required."""
     fields = msgspec.structs.fields(body) if _is_struct(body) else ()
     return not _is_struct(body) or any(field.required for field in fields)
 
@@ -108,10 +108,10 @@ def _is_struct(body: Any) -> bool:
 def _in_header(route: Route) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if route.keyed:
-        text = "The same request again under the same key does nothing new."
+        text = "A repeated request with the same key has no further effect."
         found.append(_header("Idempotency-Key", text, minLength=1, maxLength=LONGEST_KEY))
     if route.guarded:
-        found.append(_header("If-Match", "The ETag that you have seen: 412 where it has changed since."))
+        found.append(_header("If-Match", "The ETag that you read: 412 if it has changed since."))
     return found
 
 
@@ -155,7 +155,7 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _files(media: tuple[str, ...]) -> dict[str, Any]:
-    """Of JSON that is a file nothing is said but that it is JSON; a form's parts are files."""
+    """A JSON file has no schema; the parts of a form are files."""
     other: dict[str, dict[str, Any]] = {"application/json": {"schema": {}}, "multipart/form-data": _FORM}
     return {each: other.get(each, _FILE) for each in media}
 
@@ -163,7 +163,7 @@ def _files(media: tuple[str, ...]) -> dict[str, Any]:
 def _with_headers(status: int, right: dict[str, Any]) -> dict[str, Any]:
     if status != 201:
         return right
-    where = {"description": "Where the new thing is.", "schema": {"type": "string"}}
+    where = {"description": "The address of the new resource.", "schema": {"type": "string"}}
     return {**right, "headers": {"Location": where}}
 
 

@@ -1,6 +1,5 @@
-"""Runs of pipelines, found for a request.
-
-What a pipeline that is handed in may bring: words always, commands and files where that is allowed.
+"""Runs of pipelines for requests, and what a submitted pipeline may contain: commands and files only if that
+is allowed.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from holdfast.store.rows import RunRow
 
 
 async def find_pipeline(call: ApiCall, run: str) -> tuple[RunService, RunRow]:
-    """Raises RunNotFoundError, also for a run that is none of a pipeline."""
+    """Raises RunNotFoundError, also for a run that is not a pipeline's."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     if dialect_of(row.version) != DIALECT:
         raise RunNotFoundError(
-            f"run {row.id} is one of flow {row.flow!r}, not of a pipeline.",
+            f"run {row.id} is a run of flow {row.flow!r}, not of a pipeline.",
             hint=f"GET /v1/runs/{row.id} shows it.",
             run=row.id,
         )
@@ -49,13 +48,13 @@ async def document_of(service: RunService, row: RunRow) -> Pipeline:
     return pipeline_of((await reader_of(service, row)).graph.spec)
 
 
-_HINT = "Take it out; or ask the operator to start the server with `holdfast serve --allow-code`."
-_FIX_HINT = "`errors` lists every fault, with its place and how to fix it."
-_FILES_HINT = "Take it out; or ask the operator to name their folder: `holdfast serve --root FOLDER`."
+_HINT = "Remove it, or ask the operator to start the server with `holdfast serve --allow-code`."
+_FIX_HINT = "`errors` lists every problem, with its position and fix."
+_FILES_HINT = "Remove it, or ask the operator to allow their folder: `holdfast serve --root FOLDER`."
 
 
 def pipeline_from_request(body: SubmitPipeline, settings: ApiSettings) -> PreparedPipeline:
-    """Raises HttpError: 400 with every fault at its place, 403 for what it may not bring."""
+    """Raises HttpError: 400 with every problem and its position, 403 for content that is not allowed."""
     setup = PipelineSetup()
     try:
         parsed = parse(body.dot, strict=body.strict).pipeline
@@ -73,17 +72,17 @@ def pipeline_from_request(body: SubmitPipeline, settings: ApiSettings) -> Prepar
 
 
 def whole_input(program: Program, given: dict[str, Any]) -> dict[str, Any]:
-    """What a run of it is given: of a pipeline also the attributes of its graph, as every run of one has."""
+    """The input of a run of it; for a pipeline with the attributes of its graph."""
     if program.graph.dialect != DIALECT:
         return given
     return input_of(pipeline_of(program.graph.spec), context=given)
 
 
 def require_no_document(version: str, settings: ApiSettings) -> None:
-    """Raises ForbiddenError for a pipeline that comes as a graph or a history: any worker would run it."""
+    """Raises ForbiddenError for a pipeline inside a graph or a history: any worker would run it."""
     if dialect_of(version) == DIALECT and not settings.allow_code:
         raise ForbiddenError(
-            "this is a pipeline, which any worker would run, with the commands that are in it.",
+            "this is a pipeline: any worker would run the commands in it.",
             hint="POST its source to /v1/pipelines; or ask the operator to start the server with "
             "`holdfast serve --allow-code`.",
         )
@@ -92,11 +91,11 @@ def require_no_document(version: str, settings: ApiSettings) -> None:
 def _require_allowed(pipeline: Pipeline, settings: ApiSettings) -> None:
     found = required_access_of(pipeline)
     if settings.allow_code:
-        # Commands may come; files only out of a folder that was named.
+        # Commands are allowed; files only from a named folder.
         found = [] if settings.roots else [each for each in found if each.what == FILES[CHILD]]
     if found:
         shown = "; ".join(map(str, found[:5])) + (f"; {len(found) - 5} more" if len(found) > 5 else "")
-        message = f"This server runs no code of documents: {shown}."
+        message = f"This server does not run code from documents: {shown}."
         hint = _FILES_HINT if settings.allow_code else _HINT
         _refuse(403, message, "code_not_allowed", [brought_wire(each) for each in found], hint)
 
@@ -106,7 +105,7 @@ def _files(settings: ApiSettings) -> FileAccess | None:
 
 
 def _beside(pipeline: Pipeline, files: FileAccess | None) -> Pipeline:
-    """A manager's child is looked for beside its parent: in the folder, and nowhere else."""
+    """A manager's child must be in the folder of its parent."""
     children = {what.text(CHILD) for what in (pipeline, *pipeline.stages.values())} - {""}
     if not children or files is None:
         return pipeline

@@ -1,8 +1,7 @@
-"""Who looks at a hold just now: told by heartbeats, forgotten when they stop.
+"""The people who are looking at a hold now, by heartbeats.
 
-A document of the store for each who looks (kind `presence`), so that every server of the same store shows the
-same (ADR 42). It is no fact of the hold: nothing of it is in the history or the audit, and no write waits for
-it.
+One document of the store per viewer (kind `presence`), so that every server of the same store shows the same
+(ADR 42). Presence is not part of the hold: it is not in the history or the audit.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from holdfast.types.terms import Actor
 KIND: Final = "presence"
 TTL: Final = 30 * MICROS
 MOST: Final = 100
-"""People who are told of at one hold."""
+"""Maximum number of viewers that are listed for one hold."""
 
 
 class HoldViewer(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +36,7 @@ class HoldPresence:
         self._store = store
 
     async def beat(self, actor: Actor, hold: str, now: int, *, editing: bool) -> HoldViewer:
-        """They look, for so long again."""
+        """Renew a viewer's presence."""
         name = _name(hold, actor)
         kept = await self._store.document(actor.tenant, KIND, name)
         before = None if kept is None else msgspec.json.decode(kept.body, type=HoldViewer)
@@ -51,7 +50,7 @@ class HoldPresence:
         await self._store.drop_document(actor.tenant, KIND, _name(hold, actor))
 
     async def viewers(self, tenant: str, hold: str, now: int) -> list[HoldViewer]:
-        """Who looks, who was first first. What is over is swept out on the way."""
+        """The viewers, the earliest first. Expired entries are deleted."""
         found: list[HoldViewer] = []
         for document in await self._store.documents(tenant, KIND, prefix=f"{hold}/", limit=MOST):
             look = msgspec.json.decode(document.body, type=HoldViewer)

@@ -20,7 +20,7 @@ NAMED = {
     "answer_invalid": ("invalid-response", "Invalid response"),
     "form_invalid": ("invalid-response", "Invalid response"),
 }
-"""Problem types that the documents name otherwise than our code."""
+"""Problem types whose name in the documents differs from our code."""
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -34,7 +34,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     hint: str | None = None
     retryable: bool = False
     request_id: str | None = None
-    errors: list[dict[str, Any]] = []  # each place that is wrong: {field, code, message}
+    errors: list[dict[str, Any]] = []  # one for each invalid field: {field, code, message}
 
 
 class HttpError(HoldfastError):
@@ -61,7 +61,7 @@ def no_right(right: str) -> HttpError:
 
 
 def problem_of(error: HoldfastError, request_id: str | None = None) -> tuple[Problem, dict[str, Any]]:
-    """The problem, and the members beside its own."""
+    """The problem, and its additional members."""
     status = error.given_status if isinstance(error, HttpError) else error.status
     code = error.given_code if isinstance(error, HttpError) else error.code
     facts = {name: value for name, value in error.facts.items() if value is not None}
@@ -104,7 +104,7 @@ def problem_response(
 
 
 def _plain(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts that are JSON values, instants as RFC 3339; the others are for Python callers."""
+    """Facts that are JSON values, times as RFC 3339; the others are for Python callers."""
     return {name: _instant(name, value) for name, value in facts.items() if _is_json_value(value)}
 
 

@@ -1,5 +1,5 @@
-"""What the `flow` of a request names: a flow that is loaded here, one in the store, or a file that the
-operator allows (R-67)."""
+"""Finds the `flow` of a request: a flow that is loaded here, one in the store, or a file that the operator
+allows (R-67)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 _LOADING = Lock()
 SHORTEST = 6
-"""Characters of a version's fingerprint that are enough to name it."""
+"""Minimum length of a prefix of a version's fingerprint."""
 
 
 async def find_program(call: ApiCall, uri: str, version: str | None = None) -> Program:
-    """`name`, `name@version` or a file. Raises FlowNotFoundError, ForbiddenError for a file that is outside
-    of what the operator allows, InputError."""
+    """`name`, `name@version` or a file. Raises FlowNotFoundError, ForbiddenError for a file outside the
+    allowed folders, InputError."""
     if uri.endswith((".py", ".dot", ".yaml", ".yml")) or "/" in uri or "\\" in uri or ".py:" in uri:
         return await _from_file(call, uri)
     name, at, written = uri.partition("@")
@@ -55,13 +55,13 @@ async def is_visible_to_tenant(call: ApiCall, name: str, version: str) -> bool:
 
 
 def is_version_named(wanted: str, version: str, label: str) -> bool:
-    """By its fingerprint, enough of its beginning, or what people call it."""
+    """By its fingerprint, a prefix of it, or its label."""
     short = len(wanted) >= SHORTEST and version.removeprefix("g1-").startswith(wanted.removeprefix("g1-"))
     return bool(wanted) and (wanted in (version, label) or short)
 
 
 async def _stored(call: ApiCall, service: RunService, name: str, wanted: str | None) -> Program:
-    """A flow whose code only workers have: its graph says what fits, its last run which code it has."""
+    """A flow whose code only workers have: its stored graph is used for checks."""
     rows = [row for row in await service.store.flows() if row.name == name]
     known = [(row, Graph(decode_graph(row.graph))) for row in rows]
     fits = [
@@ -82,7 +82,7 @@ async def _stored(call: ApiCall, service: RunService, name: str, wanted: str | N
 
 
 def _is_plain(graph: Graph) -> bool:
-    """Whether JSON is all that its state takes: values of its own types only its code can make."""
+    """Whether its state has only JSON types: values of other types need its code."""
     fields: dict[str, Any] = graph.spec.fields or {}
     return all(field["type"] == "Any" or read_type(field["type"]) is not Any for field in fields.values())
 
@@ -92,29 +92,29 @@ async def _from_file(call: ApiCall, uri: str) -> Program:
     path = _allowed(call.settings.roots, place)
     if path.suffix != ".py":
         raise InputError(
-            f"nothing here reads {path.suffix or 'files without an ending'}.",
+            f"files of type {path.suffix or '(no extension)'} cannot be loaded.",
             hint="Name a .py file; the text of a pipeline goes to POST /v1/pipelines.",
         )
     try:
-        # Elsewhere than in the loop: what a module does when it is loaded may take its time.
+        # In a thread: loading a module may take long, and must not block the event loop.
         program = await asyncio.to_thread(_loaded, f"{path}{colon}{name}")
     except HoldfastError as error:
-        # Callers do not learn where the operator's folders are.
+        # The error must not reveal the paths of the operator's folders.
         raise type(error)(error.message.replace(str(path), place), hint=error.hint) from error
     call.hf.register(program, at_work=True)
     return program
 
 
 def _loaded(spec: str) -> Program:
-    """Once: a file that is changed counts when the server begins anew. One at a time: half of a module must
-    not be found by a second request."""
+    """Each file is loaded once: changes need a restart. One at a time, so that a second request never sees a
+    partly loaded module."""
     with _LOADING:
         return load_flow(spec).program()
 
 
 def _allowed(roots: tuple[Path, ...], place: str) -> Path:
-    """Inside one of the roots when all links are followed, and there. Errors do not reveal
-    what else is on the disk."""
+    """An existing file inside one of the roots, after links are resolved. Errors do not reveal what else is
+    on the disk."""
     if not roots:
         raise ForbiddenError(
             "Starting flows from files is disabled on this server.",

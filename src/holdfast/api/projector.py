@@ -1,7 +1,7 @@
-"""The server writes what checkpoints fold to where plain SQL can read it (docs/reference/tables.md).
+"""Projects checkpoints into tables that plain SQL can read (docs/reference/tables.md).
 
-A checkpoint never changes, so that its row may come a moment later and is never stale: no run waits for it.
-Any number of servers may do this at once; a row that is there stays as it is.
+A checkpoint never changes, so its row may be written later and is never stale: no run waits for it.
+Any number of servers may do this at once; an existing row is not changed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ ProjectionScope = Literal["holds", "every", "none"]
 PROJECTION_SCOPES: Final = ("holds", "every", "none")
 PAGE: Final = 500
 PAUSE_SECONDS: Final = 0.002
-"""Seconds after each fold: it is the event loop of the server, and requests come first."""
+"""Pause after each fold, in seconds: it runs in the server's event loop, and requests come first."""
 LARGEST: Final = 64 << 10
-"""Bytes of one value; of a larger one only the size is written."""
+"""Maximum bytes of one value; of a larger one only the size is written."""
 MOST: Final = 1 << 20
-"""Bytes of all outputs of a checkpoint together: a run of many nodes writes each of them at each question."""
+"""Maximum bytes of all outputs of a checkpoint: a run with many nodes writes all of them at each hold."""
 
 
 class Projector:
@@ -49,20 +49,20 @@ class Projector:
             try:
                 more = await self.sweep()
             except HoldfastError as error:
-                log.warning("checkpoints could not be written for SQL, trying again later: %s", error)
+                log.warning("checkpoints could not be written for SQL, retrying later: %s", error)
                 more = False
             if not more:
                 await asyncio.sleep(self.pause)
 
     async def sweep(self) -> bool:
-        """The next page of the feed. False: there was nothing."""
+        """Process the next page of the feed. False: it was empty."""
         store = self.service.store
         after = await store.projected_to()
         try:
             page = await store.feed(after=after, limit=PAGE)
         except FeedTrimmedError as error:
             floor = cast("int", error.facts["floor"])
-            log.warning("checkpoints told before position %d of the feed are not written for SQL", floor)
+            log.warning("checkpoints before position %d of the feed are not written for SQL", floor)
             await store.put_projections([], upto=floor)
             return True
         if not page:
@@ -93,7 +93,7 @@ class Projector:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _records_for(self, run: RunId, first: int, last: int) -> AsyncGenerator[Record]:
-        """The run's records that told these events."""
+        """The run's records of these events."""
         while first <= last:
             page = await self.service.store.events(run, after=first - 1, limit=PAGE)
             for each in page:
@@ -146,13 +146,13 @@ def _projection(checkpoint: Checkpoint) -> Projection:
 
 
 def _bounded(value: Any, most: int = LARGEST) -> tuple[Any, int]:
-    """(what is written of it, how large that is)."""
+    """(the value to write, its size)."""
     size = len(msgspec.json.encode(value))
     return (value, size) if size <= most else ({"omitted_bytes": size}, 0)
 
 
 def _json(value: Any) -> str:
-    """No database takes a NUL inside of JSON."""
+    """No database accepts a NUL inside JSON."""
     text = msgspec.json.encode(value).decode()
     if "\\u0000" in text:
         text = msgspec.json.encode(_without_nul(msgspec.json.decode(text))).decode()

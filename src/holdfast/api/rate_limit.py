@@ -1,4 +1,4 @@
-"""How fast a credential may send requests. Counted in this process: each server process allows as much."""
+"""Rate limits of requests, per credential. Counted per server process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.types.rate_limit import KeyedRateLimit
 
 
 class TokenBuckets:
-    """Each key may send `pace` requests a second, and those of `burst` seconds at once."""
+    """Each key may send `pace` requests per second, and those of `burst` seconds at once."""
 
     def __init__(
         self, pace: float, burst: float, whose: str, now: Callable[[], float] = time.monotonic
@@ -26,22 +26,22 @@ class TokenBuckets:
         self._limit = KeyedRateLimit()
 
     def take(self, key: str) -> None:
-        """Raises RateLimitedError, which says how long to wait; a request that is refused does not count."""
+        """Raises RateLimitedError with the time to wait; a refused request does not count."""
         if not self._gap:
             return
         now = self._now()
         wait = self._limit.wait(key, now, self._gap, self._burst)
         if wait > 0:
             raise RateLimitedError(
-                f"That is more than {1 / self._gap:g} requests a second {self._whose}.",
-                hint="Wait as long as Retry-After says, then try again.",
+                f"More than {1 / self._gap:g} requests per second {self._whose}.",
+                hint="Wait for the time in Retry-After, then try again.",
                 retry_after=max(1, round(wait + 0.5)),
             )
         self._limit.count([(key, self._gap)], now)
 
 
 class RateLimiter:
-    """Of credentials, and of addresses that send none or a wrong one."""
+    """For credentials, and for addresses without a valid one."""
 
     def __init__(self, settings: ApiSettings) -> None:
         self._known = TokenBuckets(settings.pace, settings.burst, "by one credential")

@@ -1,7 +1,6 @@
-"""What is answered before any route: that the server lives, whether it is ready, that its store is away.
+"""Answers before any route: liveness, readiness, and that the store is unavailable.
 
-A server begins to listen before its store is open: a request learns what is missing, in place of a
-connection that is refused.
+A server starts to listen before its store is open: a client gets the reason instead of a refused connection.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ RETRY_SECONDS: Final = 2
 
 
 class ServerState:
-    """How a server is. `store`: once it is open; `wrong`: why it is not yet."""
+    """The state of a server. `store`: once it is open; `wrong`: why it is not ready."""
 
     def __init__(self) -> None:
         self.store: Store | None = None
@@ -32,14 +31,14 @@ class ServerState:
         self.draining = False
 
     async def missing(self) -> list[str]:
-        """What keeps it from being ready; nothing: it is."""
+        """The reasons why it is not ready; empty if it is."""
         if self.draining:
             return ["it is draining"]
         if self.store is None:
             return [self.wrong]
         try:
             async with asyncio.timeout(PATIENCE):
-                # The newest tables: a store without them has another schema.
+                # Reads the newest tables: without them the store has an older schema.
                 await self.store.workers()
         except TimeoutError:
             return [f"the store did not answer within {PATIENCE:.0f} s"]
@@ -49,7 +48,7 @@ class ServerState:
 
 
 class ReadinessApp:
-    """Around the application. Its lifespan is not asked: the server opens the store."""
+    """Wraps the application. Its lifespan is not used: the server opens the store."""
 
     def __init__(self, app: ASGIApp, standing: ServerState) -> None:
         self.app = app

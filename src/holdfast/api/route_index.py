@@ -1,4 +1,4 @@
-"""Which routes a path may belong to, found without asking each of some hundreds."""
+"""An index of routes, so that a request is not matched against hundreds of them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from starlette.types import Receive, Scope, Send
 
 _CHOSEN: Final = "holdfast.route"
 _DEEPEST: Final = 12
-"""Paths with more parts are looked up as one kind."""
+"""Paths with more parts share one entry."""
 
 Near = tuple[str | None, str | None, int]
-"""The first two parts of a path, where a route names them, and how many parts it has."""
+"""The first two fixed parts of a path, and its number of parts."""
 
 
 class RouteIndex(BaseRoute):
-    """Routes in their order, as one. Only those are asked whose fixed first parts and length fit."""
+    """All routes in order, as one. Only routes with matching first parts and length are tried."""
 
     def __init__(self, routes: Sequence[BaseRoute]) -> None:
         self.routes = list(routes)
@@ -65,6 +65,6 @@ def _may_match(parts: list[str], near: Near) -> bool:
 
 
 def _path_in(scope: Scope) -> str:
-    """Below where we are mounted."""
+    """The path below the root path."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path[len(root) :] if root and path.startswith(f"{root}/") else path

@@ -1,4 +1,4 @@
-"""Routes: declared once, with what they need, take and answer. They are dispatched and described from that.
+"""Routes: declared once, with right, input and output. Dispatch and OpenAPI use the same declaration.
 
     routes = Routes("runs")
 
@@ -8,9 +8,9 @@
     @routes.post("/runs", needs=Right.runs_write, status=201, raises=(StateError,))
     async def create_run(call: Call, body: CreateRun) -> Reply[RunWire]: ...
 
-Parameters of the function: those in braces are of the path; `query` and `body` are msgspec structs, read and
-checked before it is called; a `body` of bytes is a file as it came. What it returns becomes JSON. There is no
-route without `needs`.
+Parameters of the function: those in braces are of the path; `query` and `body` are msgspec structs, decoded
+and checked before the call; a `body` of bytes is the raw body. The return value becomes JSON. `needs` is
+required for every route.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Needs = Right | Access
 
 
 class ApiReply(msgspec.Struct, Generic[T], kw_only=True):
-    """An answer that says more than its body. `etag`: without quotes; a request that names it gets a 304."""
+    """An answer with status and headers. `etag`: without quotes; a request that names it gets a 304."""
 
     body: T
     status: int | None = None
@@ -72,7 +72,7 @@ class ApiCall:
 
     @property
     def who(self) -> Principal:
-        """Only in routes that need one."""
+        """Only in routes that need a caller."""
         if self.principal is None:
             raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
         return self.principal
@@ -87,22 +87,22 @@ class ApiCall:
 
     @property
     def key(self) -> str | None:
-        """`Idempotency-Key`. Raises HttpError where it is empty or too long to be one."""
+        """The `Idempotency-Key`. Raises HttpError if it is empty or too long."""
         given = self.request.headers.get("idempotency-key")
         if given is None:
             return None
         if not 0 < len(given) <= LONGEST_KEY:
             raise HttpError(
-                422, f"An Idempotency-Key has 1 to {LONGEST_KEY} characters.", code="invalid_input"
+                422, f"An Idempotency-Key must have 1 to {LONGEST_KEY} characters.", code="invalid_input"
             )
         return given
 
     def location(self, path: str) -> dict[str, str]:
-        """The header that says where a new thing is, below the root path that the caller used."""
+        """The Location header of a new resource, below the root path that the caller used."""
         return {"Location": f"{self.request.scope.get('root_path', '')}{path}"}
 
     def require_match(self, etag: str) -> None:
-        """Raises HttpError 412 where the caller has seen another version than this one (`If-Match`)."""
+        """Raises HttpError 412 if the caller read another version than this one (`If-Match`)."""
         given = self.request.headers.get("if-match")
         if given is not None and not _listed_in(given, etag):
             raise HttpError(
@@ -122,8 +122,8 @@ class ApiCall:
 
 LONGEST_KEY = 200
 LONGEST_NAME = 4000
-"""Characters of a part of a path."""
-SIGN_IN = "Send `Authorization: Bearer TOKEN`; `holdfast tokens create` makes one."
+"""Maximum characters of a part of a path."""
+SIGN_IN = "Send `Authorization: Bearer TOKEN`; `holdfast tokens create` creates one."
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,13 +143,13 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     raises: tuple[type[HoldfastError], ...]
     more: tuple[int, ...] = ()  # further statuses of the same answer
     media: tuple[str, ...] = ()  # of an answer that is not JSON, or of a body of bytes
-    makes: str = ""  # the path parameter of other routes that its answer's `id` fills
-    keyed: bool = False  # once under one `Idempotency-Key`
-    guarded: bool = False  # only over the version that `If-Match` names
+    makes: str = ""  # the path parameter of other routes that takes its answer's `id`
+    keyed: bool = False  # once per `Idempotency-Key`
+    guarded: bool = False  # only the version that `If-Match` names
 
 
 class Routes:
-    """The routes of one theme. Other paths of the same routes are in `api.aliases`."""
+    """The routes of one topic. Other paths of the same routes are in `api.aliases`."""
 
     def __init__(self, tag: str, prefix: str = "/v1") -> None:
         self.tag = tag
@@ -185,10 +185,10 @@ class Routes:
         keyed: bool = False,
         guarded: bool = False,
     ) -> Callable[[Handler], Handler]:
-        """`more`: statuses beside `status` that it answers with when all is well. `media`: what a file is.
-        `makes`: what it makes, by the name that paths have for it: the OpenAPI document links to those.
-        `keyed`: the handler reads `call.key`, and does the same request under the same key only once.
-        `guarded`: the handler asks `call.require_match` or a like of it before it changes anything."""
+        """`more`: further success statuses besides `status`. `media`: media types of a file. `makes`: the
+        path parameter of what it creates, for links in the OpenAPI document. `keyed`: the handler reads
+        `call.key`, and performs a request with the same key only once. `guarded`: the handler calls
+        `call.require_match` or an equivalent before it changes anything."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
@@ -247,16 +247,16 @@ def _answer_of(hint: Any) -> Any:
 
 
 async def handle(route: Route, call: ApiCall) -> Response:
-    """Read what was sent, call the handler, write what it says. Raises HoldfastError."""
+    """Decode the request, call the handler, encode the answer. Raises HoldfastError."""
     given: dict[str, Any] = {name: call.request.path_params[name] for name in route.params}
     if any("\0" in str(value) or len(str(value)) > LONGEST_NAME for value in given.values()):
-        # No name is so long or has a NUL, for which a database would raise an error of its own.
+        # No name is that long or has a NUL; a database would raise a different error for them.
         raise HttpError(404, "This path does not exist.", code="not_found", hint="See /openapi.json.")
     try:
         await _read(route, call, given)
         return write_response(call.request, route, await route.handler(call, **given))
     except RecursionError as error:
-        # Only a request can be nested so deeply.
+        # RecursionError: only an input can be nested that deeply.
         raise HttpError(
             422, "The body is nested too deeply.", code="too_deep", hint="Send a flatter value."
         ) from error
@@ -272,7 +272,7 @@ async def _read(route: Route, call: ApiCall, given: dict[str, Any]) -> None:
 
 
 def read_query(request: Request, shape: type[Any]) -> Any:
-    """Fields that are lists take a parameter as often as it comes. Raises HttpError."""
+    """A list field takes a repeated parameter. Raises HttpError."""
     if any("\0" in value for value in request.query_params.values()):
         raise HttpError(422, "A parameter has a NUL character.", code="invalid_input")
     lists = {field.encode_name for field in msgspec.structs.fields(shape) if _is_list(field.type)}
@@ -312,7 +312,7 @@ async def read_body(request: Request, shape: type[T], most: int) -> T:
 
 
 async def read_bytes(request: Request, most: int) -> bytes:
-    """The body as it came; refused as soon as it is too long."""
+    """The raw body; refused as soon as it is too long."""
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
         raise _too_large(most)
@@ -328,7 +328,10 @@ async def read_bytes(request: Request, most: int) -> bytes:
 
 def _too_large(most: int) -> HttpError:
     return HttpError(
-        413, f"The body is larger than {most:,} bytes.", code="too_large", hint="Send less, or a file apart."
+        413,
+        f"The body is larger than {most:,} bytes.",
+        code="too_large",
+        hint="Send less, or a separate file.",
     )
 
 

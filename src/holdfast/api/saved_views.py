@@ -1,4 +1,4 @@
-"""Saved views: lists of holds under a name, kept in the store, for oneself or for all of a tenant."""
+"""Saved views: filters of holds under a name, stored for one person or for a whole tenant."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from holdfast.types.terms import MANAGE, Actor
 
 KIND: Final = "view"
 MOST: Final = 100
-"""Views of one person."""
+"""Maximum number of views of one person."""
 
 
 class SavedView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept: filters as a list takes them. `shared`: all of the tenant have it, each with what they
-    themselves may see."""
+    """The stored view, with the filters of a list. `shared`: visible to the whole tenant; each person sees
+    only the holds that they may see."""
 
     title: str
     owner: str
@@ -42,7 +42,7 @@ class SavedViews:
         self._store = store
 
     async def all(self, actor: Actor) -> list[StoredView]:
-        """One's own and the shared ones, by title."""
+        """The person's views and the shared ones, by title."""
         found: list[StoredView] = []
         after = ""
         while page := await self._store.documents(actor.tenant, KIND, after=after):
@@ -51,21 +51,21 @@ class SavedViews:
         return sorted(found, key=lambda each: (each.view.title.lower(), each.id))
 
     async def get(self, actor: Actor, view: str) -> StoredView:
-        """Raises NotFoundError: no such view, or another person's own."""
+        """Raises NotFoundError if there is no such view, or it is another person's."""
         kept = await self._store.document(actor.tenant, KIND, view) if is_id(view) else None
         if kept is None or not _may_see(actor, _stored_view(kept).view):
             raise NotFoundError(f"there is no view {view!r}.", hint="GET /v1/views lists yours.")
         return _stored_view(kept)
 
     async def add(self, actor: Actor, view: SavedView) -> StoredView:
-        """Raises InputError where a person has too many."""
+        """Raises InputError if the person has too many."""
         own = [each for each in await self.all(actor) if same_person(each.view.owner, actor.id)]
         if len(own) >= MOST:
-            raise InputError(f"a person has at most {MOST} views.", hint="Drop one that you do not need.")
+            raise InputError(f"a person has at most {MOST} views.", hint="Delete one that you do not need.")
         return await self._put(actor, new_id(), view, 0)
 
     async def change(self, actor: Actor, view: str, new: SavedView, *, expect: int | None) -> StoredView:
-        """It stays whose it was. Raises DocumentChangedError where it is another revision by now."""
+        """The owner does not change. Raises DocumentChangedError if its revision has changed."""
         kept = await self.get(actor, view)
         _require_own(actor, kept.view)
         kept_owner = msgspec.structs.replace(new, owner=kept.view.owner)
@@ -103,6 +103,6 @@ def _may_see(actor: Actor, view: SavedView) -> bool:
 
 
 def _require_own(actor: Actor, view: SavedView) -> None:
-    """Raises ForbiddenError: a shared view is changed by its owner and by admins."""
+    """Raises ForbiddenError: only its owner and admins may change a shared view."""
     if not same_person(view.owner, actor.id) and MANAGE not in actor.rights:
-        raise ForbiddenError(f"view {view.title!r} is {view.owner}'s.", hint="Save one of your own.")
+        raise ForbiddenError(f"view {view.title!r} belongs to {view.owner}.", hint="Save your own view.")

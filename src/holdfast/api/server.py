@@ -1,4 +1,4 @@
-"""A server that listens, beside the worker that may live in the same process."""
+"""The HTTP server, which can share its process with a worker."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class _UvicornServer(uvicorn.Server):
 
 
 class _HttpProtocol(HttpToolsProtocol):
-    """What is no HTTP, or has headers without end, is told in our own form too."""
+    """Answers invalid HTTP, or headers that are too long, in our error format too."""
 
     def send_400_response(self, msg: str) -> None:
         said = HttpError(
             400,
-            "This is no request that can be read.",
+            "The request cannot be parsed.",
             code="bad_request",
-            hint="Its line and headers may have 64 KB together.",
+            hint="Its first line and headers may have at most 64 KB.",
         )
         answer = problems.problem_response(said, new_id())
         head = [b"HTTP/1.1 400 Bad Request\r\n", b"connection: close\r\n"]
@@ -49,7 +49,7 @@ class _HttpProtocol(HttpToolsProtocol):
 
 
 class HttpServer:
-    """uvicorn in our own event loop: signals are the caller's, and it says when it listens."""
+    """uvicorn in the caller's event loop: the caller handles signals, and is notified when it listens."""
 
     def __init__(self, app: ASGIApp, *, host: str, port: int, drain: float = 10.0) -> None:
         self.host = host
@@ -80,15 +80,15 @@ class HttpServer:
         await self._server.serve(sockets=[self._socket])
 
     def stop(self, *, now: bool = False) -> None:
-        """Requests under way may end; `now`: they end at once."""
+        """Running requests may finish; `now`: they are cancelled."""
         self._server.should_exit = True
         self._server.force_exit = self._server.force_exit or now
 
 
 def _bound_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP: only then the event loop sends small answers at once (TCP_NODELAY). Else each one whose
-    # head and body are two writes waits for 40 ms.
+    # Created with IPPROTO_TCP: only then the event loop sets TCP_NODELAY. Otherwise each answer whose head and
+    # body are two writes is delayed by 40 ms.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -96,7 +96,7 @@ def _bound_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         found.close()
         raise SettingsError(
-            f"Nothing can listen at {host}:{port}: {error.strerror or error}.",
+            f"Cannot listen on {host}:{port}: {error.strerror or error}.",
             hint="Give another --port or --host.",
         ) from error
     return found

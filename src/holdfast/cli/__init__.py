@@ -1,3 +1,3 @@
-"""The command line: everything by hand, from a terminal."""
+"""The command line."""
 
 from __future__ import annotations

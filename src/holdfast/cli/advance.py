@@ -19,11 +19,11 @@ from holdfast.store.rows import RunRow
 
 
 def refuse_pipeline_options(spec: str, given: dict[str, Any]) -> None:
-    """Raises InputError: an option that does nothing is a slip."""
+    """Raises InputError: an option without effect is a mistake of the caller."""
     used = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
     if used:
         raise InputError(
-            f"{', '.join(used)}: {spec} is no pipeline.", hint="Pipelines are files named *.dot."
+            f"{', '.join(used)}: {spec} is not a pipeline.", hint="Pipelines are files named *.dot."
         )
 
 

@@ -88,7 +88,7 @@ app = typer.Typer(
     name="holdfast",
     no_args_is_help=True,
     add_completion=False,
-    # Boxes and colours for people only: loading them costs more than all the rest of the start.
+    # Boxes and colours only on a terminal: importing them takes longer than the rest of the start-up.
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -164,7 +164,7 @@ def run_async(work: Coroutine[Any, Any, int]) -> int:
         code = int(asyncio.run(work))
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has seen enough (`holdfast runs | head -1`).
+        # The reader of our output has closed the pipe (`holdfast runs | head -1`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code

@@ -86,7 +86,7 @@ def _verb(wanted: BranchOptions) -> str:
 
 
 def _patch(given: Any) -> dict[str, Any] | None:
-    """`{"state": ...}` means what nodes see; a patch that names no partition is one of the state."""
+    """`{"state": ...}` is the state that nodes see; a patch without a partition changes the state."""
     from holdfast.runs.branch.patch import PARTITIONS
 
     if given is None:
@@ -109,7 +109,7 @@ def _set(text: str) -> Set:
 
 
 def _load_code(service: RunService, flow: str, version: str, given: str | None, store: str | None) -> None:
-    """The code of the very version where it is found; without it the stored graph says what fits."""
+    """The code of exactly that version if it is found; else the stored graph is used for the checks."""
     from holdfast.app.loader import load_flow
 
     if given is not None:

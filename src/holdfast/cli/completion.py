@@ -1,6 +1,6 @@
 """Shell completion: commands and options by the option parser, names of runs and flows from the store.
 
-No flow's code is loaded. A store that is absent or broken completes nothing, and says nothing.
+No flow's code is loaded. If the store is missing or broken, nothing is completed or printed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_NOW = ("HOLDFAST_OTEL", "HOLDFAST_LOG", "HOLDFAST_LOG_LEVEL")
 
 
 class Item(NamedTuple):
-    """As the option parser's own items look."""
+    """The same attributes as the option parser's items."""
 
     value: str
     help: str = ""
@@ -30,17 +30,17 @@ class Item(NamedTuple):
 
 
 Found = Callable[[str | None, str], Coroutine[Any, Any, list[Item]]]
-"""From the store's address and what is typed so far."""
+"""Takes the store's address and the text typed so far."""
 
 
 def print_script(shell: str | None) -> int:
-    # Typer has no public way to its scripts without options of its own in every --help.
+    # Typer's public way to these scripts would add its options to every --help.
     from typer.completion import get_completion_script  # pyright: ignore[reportPrivateImportUsage]
 
     wanted = shell or Path(os.environ.get("SHELL", "")).name
     if wanted not in SHELLS:
         raise InputError(
-            f"completion for {wanted or 'an unknown shell'} is not known.",
+            f"no completion for {wanted or 'an unknown shell'}.",
             hint=f"Name one: holdfast completion {'|'.join(SHELLS)}.",
         )
     print(get_completion_script(prog_name="holdfast", complete_var=VARIABLE, shell=wanted))
@@ -48,7 +48,7 @@ def print_script(shell: str | None) -> int:
 
 
 def complete() -> int:
-    """What the scripts call. The words are in the environment."""
+    """Called by the scripts; the words are in environment variables."""
     from typer.completion import completion_init  # pyright: ignore[reportPrivateImportUsage]
 
     from holdfast.cli.app import command_line
@@ -67,7 +67,7 @@ def complete() -> int:
 
 
 def _parameters(group: Any) -> Iterator[Any]:
-    """Of every command, also inside groups."""
+    """Every command, also inside groups."""
     for inner in group.commands.values():
         yield from inner.params
         if hasattr(inner, "commands"):
@@ -75,7 +75,7 @@ def _parameters(group: Any) -> Iterator[Any]:
 
 
 def _set_completion(parameter: Any) -> None:
-    """By what a parameter is called: each command that names a run completes runs."""
+    """By the name of a parameter: every command with a parameter for a run completes runs."""
     kind = str(parameter.metavar or "").split("|")[0].strip("[].").upper()
     name = parameter.name
     if kind == "RUN" and name != "flow":
@@ -107,7 +107,7 @@ def _from_store(find: Found) -> Callable[[Any, str], list[Item]]:
         try:
             return asyncio.run(find(ctx.params.get("store"), begun))
         except Exception:
-            return []  # whatever is wrong, the line that is being typed is not the place to say so
+            return []  # an error text would be inserted into the line that is being typed
 
     return found
 
@@ -126,7 +126,7 @@ async def _runs(store: str | None, begun: str) -> list[Item]:
 
 
 async def _holds(store: str | None, begun: str) -> list[Item]:
-    """What is open, whoever it waits for."""
+    """Open holds of all assignees."""
     from holdfast.cli.options.store import open_store_for_command
     from holdfast.types.hold import HoldFilter, HoldOrder
     from holdfast.types.status import HoldStatus

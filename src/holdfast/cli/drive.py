@@ -1,4 +1,4 @@
-"""Advancing one run from the command line: alone, beside workers, and through Ctrl-C."""
+"""Advances one run from the command line: alone, or beside workers; handles Ctrl-C."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ async def drive(
     *,
     created: bool = False,
 ) -> Result:
-    """Until the run ends or waits, whoever advances it. Ctrl-C gives it back; a second one at once.
-    `created`: it was made just now, and waits in line."""
+    """Until the run ends or waits, here or on another worker. Ctrl-C releases it after the running step; a
+    second one at once. `created`: the run is new and still queued."""
     work = asyncio.ensure_future(_advance(service, program, run, claimed, created))
     with Signals(lambda: _interrupt(service, work)):
         try:
@@ -42,7 +42,7 @@ async def drive(
 
 
 class QueueNotice:
-    """Whoever waits in line is told so, once, after two seconds."""
+    """Prints once, after two seconds, that the run is queued."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
@@ -104,7 +104,7 @@ class Signals:
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._loop.add_signal_handler(number, self._stop)
         except (NotImplementedError, RuntimeError, ValueError):
-            pass  # not in the main thread: whoever embeds us handles signals
+            pass  # not in the main thread: the embedding program handles signals
 
     def __exit__(self, *_exc: object) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from holdfast.types.hold import HoldOrder, HoldRow
 
 MIN_PREFIX: Final = 4
-"""Characters of a hold's id that name it."""
+"""Characters of a hold's id that are shown."""
 _PAGES: Final = 20
 _PAGE: Final = 500
 OPERATOR: Final = "user:local"
 _LOOKED_THROUGH = 50
-"""Pages that are read for one: what the store cannot filter is asked of each hold."""
+"""Pages that are read for one result: filters that the store cannot apply are checked per hold."""
 
 
 class ActorOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that every command has. `as_`: who acts; none: whoever works on the store itself."""
+    """The options that every command has. `as_`: the acting person; none: the operator of the store."""
 
     as_: str | None = None
     tenant: str = DEFAULT_TENANT
@@ -45,7 +45,7 @@ class ActorOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HoldSession:
-    """A person at the holds of a store."""
+    """An acting person with the holds of a store."""
 
     def __init__(self, hf: Holdfast, holds: HoldService, actor: Actor) -> None:
         self.hf = hf
@@ -57,8 +57,8 @@ class HoldSession:
         return self.holds.store.now()
 
     async def find(self, which: str) -> HoldRow:
-        """A hold by its id or the beginning of it, or a run's only one. Raises HoldNotFoundError, and
-        InputError where several are meant."""
+        """A hold by its id or a prefix of it, or the only hold of a run. Raises HoldNotFoundError, and
+        InputError if several match."""
         if is_id(which):
             try:
                 return await self.holds.get(self.actor, which)
@@ -66,11 +66,11 @@ class HoldSession:
                 return await self._of_run(which)
         found = await self._begun(which)
         if len(found) > 1:
-            raise _ambiguous(f"{which!r} begins the ids of {len(found)} holds.", found)
+            raise _ambiguous(f"{which!r} is a prefix of {len(found)} hold ids.", found)
         return found[0] if found else await self._of_run(which)
 
     async def _begun(self, which: str) -> list[HoldRow]:
-        """Open ones first: what is decided has left the lists by which people work."""
+        """Open holds first: a prefix that people copy from a list is one of an open hold."""
         from holdfast.types.hold import HoldOrder
 
         if len(which) < MIN_PREFIX:
@@ -120,8 +120,8 @@ class HoldSession:
 
 
 async def find_in_any_tenant(hf: Holdfast, which: str) -> HoldRow:
-    """A hold of any tenant by its id; by the beginning of that, or by its run, one of the default tenant.
-    Raises as `Desk.find` does."""
+    """A hold of any tenant by its id; by a prefix of it, or by its run, only of the default tenant.
+    Raises like `HoldSession.find`."""
     known = await (await hf.open()).hold(HoldId(which)) if is_id(which) else None
     if known is not None:
         return known
@@ -143,8 +143,8 @@ def _ambiguous(what: str, found: list[HoldRow]) -> InputError:
 
 
 def actor_of(holds: HoldService, options: ActorOptions, channel: str = "cli") -> Actor:
-    """Whoever works on the store itself has every right. With a directory, whoever is named by `--as` has
-    those of that person only. Raises InputError for a name that is no person's."""
+    """Without `--as` every right, because the caller has access to the store itself. With a directory, `--as`
+    gives only the rights of that person. Raises InputError for a name that is not a person's."""
     if options.as_ is None:
         return operator(OPERATOR, tenant=options.tenant, channel=channel)
     name = _named(options.as_)
@@ -179,7 +179,7 @@ async def act(
     do: Callable[[HoldSession, HoldRow], Awaitable[HoldRow]],
     report: Callable[[HoldRow], str],
 ) -> Exit:
-    """Do one thing to one hold, and say how it stands."""
+    """Perform one action on one hold, and print the result."""
     from holdfast.holds.queries.hold_view import hold_view
 
     async with open_hold_session(options) as session:
@@ -192,7 +192,7 @@ async def act(
 
 
 def moment(text: str, what: str) -> datetime | timedelta:
-    """So long from now (`2d`, `4h`), or a time; one without a zone is of this machine's."""
+    """A duration from now (`2d`, `4h`), or a time; without a zone, in this machine's zone."""
     try:
         return parse_duration(text)
     except DurationError:
@@ -217,14 +217,14 @@ def length(text: str | None, what: str) -> float | None:
 
 
 def short(row: HoldRow) -> str:
-    """As people name it: enough of its id, and what it asks."""
+    """A prefix of its id, and its question."""
     from holdfast.holds.queries.summary import title_of
 
     return f"{row.id[:8]} ({title_of(row)})"
 
 
 class HoldListOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was typed. `after`: where the page before ended."""
+    """The query options. `after`: the cursor of the previous page."""
 
     query: str = ""
     view: str = "all"
@@ -233,7 +233,7 @@ class HoldListOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def find_holds(session: HoldSession, wanted: HoldListOptions) -> HoldPage:
-    """What is open, unless the query says otherwise."""
+    """Open holds, unless the query names a status."""
     from holdfast.holds.queries.list import MAX_LIMIT, HoldPage
     from holdfast.holds.queries.search import read_query
 
@@ -256,6 +256,6 @@ async def find_holds(session: HoldSession, wanted: HoldListOptions) -> HoldPage:
 
 
 async def _has_notes(session: HoldSession, row: HoldRow, query: Query) -> bool:
-    """Whether there are notes of each kind that is asked for."""
+    """Whether the hold has notes of each requested kind."""
     found = [await session.holds.store.hold_notes(row.id, kinds=(kind,)) for kind in query.has]
     return all(found)

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(argv: list[str]) -> int:
-    """The same without leaving the process; answers the exit code."""
+    """The same without ending the process; returns the exit code."""
     if os.environ.get("_HOLDFAST_COMPLETE"):
         from holdfast.cli.completion import complete
 
@@ -48,7 +48,7 @@ def run(argv: list[str]) -> int:
 
 
 def _spelled_out(argv: list[str]) -> list[str]:
-    """`--json=FORM` as two options: the option parser knows flags and values, but no flag with a value."""
+    """`--json=FORM` as two options: the option parser supports no flag with an optional value."""
     found: list[str] = []
     for word in argv:
         name, equals, form = word.partition("=")
@@ -61,7 +61,7 @@ def _explain(error: Exception) -> Exit:
 
     usage = getattr(error, "format_message", None)
     if type(error).__name__ == "NoArgsIsHelpError":
-        # In a terminal the help has been shown by now, and the message is empty.
+        # In a terminal the help is already printed, and the message is empty.
         print(error, file=sys.stderr)
         return Exit.bad_input
     if usage is not None:

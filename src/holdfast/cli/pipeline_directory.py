@@ -24,7 +24,7 @@ from holdfast.types.status import RunStatus
 
 
 class ResumeDirectoryOptions(msgspec.Struct, frozen=True):
-    """What the command line says about going on from a directory."""
+    """The options for resuming from a directory."""
 
     folder: str
     file: str | None = None
@@ -39,7 +39,7 @@ async def resume_from_directory(
     used = [name for name, value in refused.items() if value is not None]
     if used:
         raise InputError(
-            f"{', '.join(used)}: a resumed run keeps its own input and options.", hint="Leave it out."
+            f"{', '.join(used)}: a resumed run keeps its input and options.", hint="Leave it out."
         )
     setup = pipeline_setup(asked)
 
@@ -78,9 +78,7 @@ async def _advance(
     if row.status is RunStatus.failed:
         await service.request_resume(row.id)
     if found.fresh and not manner.json:
-        print_note(
-            f"This store does not know the run of {found.saved.folder}: a new one goes on in its place."
-        )
+        print_note(f"This store does not have the run of {found.saved.folder}: a new run continues it.")
     return await resume_pipeline(service, row, asked, manner)
 
 

@@ -43,7 +43,7 @@ ALL = 1_000_000
 
 
 class PipelineOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says about how a pipeline is to run."""
+    """The pipeline options of the command line."""
 
     simulate: bool = False
     auto_approve: bool = False
@@ -66,7 +66,7 @@ async def run_file(
     if context is not None and not isinstance(context, dict):
         raise InputError("--input of a pipeline is a JSON object.", hint="Its keys become context values.")
     if detach and manner.watch:
-        raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
+        raise InputError("--detach and --watch cannot both be given.", hint="Use one of them.")
     _require_answerer(asked, manner, detach=detach)
     setup = pipeline_setup(asked)
     ready = prepare_pipeline(Path(file), setup, strict=asked.strict)
@@ -96,7 +96,7 @@ async def run_file(
 async def resume_pipeline(
     service: RunService, row: RunRow, asked: PipelineOptions, manner: OutputOptions
 ) -> Exit:
-    """`row` has not ended, or has failed and was asked to go on."""
+    """`row` has not ended, or has failed and was asked to resume."""
     setup = pipeline_setup(asked)
     service.runtime.dialects = {**service.runtime.dialects, DIALECT: partial(program_of, setup=setup)}
     program = await service.runtime.find_program(row.version, row.flow)
@@ -108,9 +108,10 @@ def pipeline_setup(asked: PipelineOptions) -> PipelineSetup:
     registry = load_object(asked.handlers, "--handlers") if asked.handlers else None
     if registry is not None and not isinstance(registry, HandlerRegistry):
         raise InputError(
-            f"--handlers names a {type(registry).__name__}.", hint="Name a HandlerRegistry of your module."
+            f"--handlers names a {type(registry).__name__}, not a HandlerRegistry.",
+            hint="Name a HandlerRegistry.",
         )
-    # On stderr: stdout is for what the run comes to.
+    # On stderr: stdout is for the result of the run.
     who = ConsoleInterviewer(out=sys.stderr) if asked.ask else None
     return PipelineSetup(backend=backend, registry=registry, interviewer=who)
 
@@ -119,7 +120,7 @@ def _require_answerer(asked: PipelineOptions, manner: OutputOptions, *, detach: 
     others = {"--auto-approve": asked.auto_approve, "--watch": manner.watch, "--detach": detach}
     other = next((name for name, given in others.items() if given), "")
     if asked.ask and other:
-        raise InputError(f"--ask puts questions to you here, and {other} does not.", hint="Give one of them.")
+        raise InputError(f"--ask and {other} cannot both be given.", hint="Use one of them.")
 
 
 def _warn(ready: PreparedPipeline, manner: OutputOptions) -> None:
@@ -158,7 +159,7 @@ async def _advance(
 
 
 async def print_pipeline(service: RunService, row: RunRow, result: Result, manner: OutputOptions) -> Exit:
-    """How it stands, with what only pipelines have: the stages in order, and where the directory is."""
+    """The result, with the fields of pipelines: the stages in order, and the run directory."""
     picture = await read_progress(service, row.id)
     logs = logs_root(picture.input, row.id)
     if manner.json:
@@ -179,7 +180,7 @@ async def print_pipeline(service: RunService, row: RunRow, result: Result, manne
 async def _print_stages(
     service: RunService, row: RunRow, driving: asyncio.Future[Any], *, after: int
 ) -> None:
-    """`after`: what was told by whoever advanced the run before."""
+    """`after`: the place of the last event that was already printed."""
     async for event in follow(service, row.id, driving):
         line = stage_line(event) if event.number > after else ""
         if line:
@@ -188,7 +189,7 @@ async def _print_stages(
 
 
 def stage_line(event: Event) -> str:
-    """One line for each stage that has ended, is tried again, or asks."""
+    """One line for each stage that ended, is retried, or asks."""
     data = event.data
     where = shown_name(f"{event.scope}{event.node}")
     took = data.get("duration_us")

@@ -18,7 +18,7 @@ from holdfast.integrations.mcp.http import routes as mcp_routes
 
 
 class ServerAccess:
-    """`app`: what answers. The rest is asked once the store is open."""
+    """`app`: the ASGI application. The other methods need an open store."""
 
     def __init__(
         self, hf: Holdfast, *, host: str, settings: ApiSettings, sign_in: SignInSettings | None = None
@@ -32,11 +32,11 @@ class ServerAccess:
         self.app: ASGIApp = build(hf, self.auth, named, [*THEMES, mcp_routes])
 
     async def admit(self) -> None:
-        """Raises SettingsError where it must not listen as it was told to."""
+        """Raises SettingsError if it is not safe to listen on this address."""
         await first_token.require_safe(self.auth, self.host)
 
     async def startup_fields(self, address: str) -> dict[str, Any]:
-        """For programs that start a server, on its one line."""
+        """Fields of the JSON line for programs that start a server."""
         own = await first_token.add_local_token(self.auth, self.host)
         return {"token": own.token if own else None, "sign_in": await self._sign_in(address)}
 
@@ -45,14 +45,17 @@ class ServerAccess:
         where = await self._sign_in(address)
         if where is None:
             return [f"Sign in at {self.auth.settings.public_url or address}/sign-in."]
-        return [f"Sign in here, once and within ten minutes:  {where}", "`holdfast sign-in` makes a new one."]
+        return [
+            f"Sign in here, once and within ten minutes:  {where}",
+            "`holdfast sign-in` prints a new one.",
+        ]
 
     async def _sign_in(self, address: str) -> str | None:
-        """Only where the terminal and the browser are those of one machine: elsewhere it would be in logs."""
+        """Only if terminal and browser are on one machine: elsewhere the address would end up in logs."""
         if not is_loopback(self.host):
             return None
         return await first_token.sign_in_address(self.auth, self.auth.settings.public_url or address)
 
     def close_streams(self) -> None:
-        """Those who follow something are let go: they come back elsewhere."""
+        """End all streams: their clients reconnect, to another server."""
         close_streams(self.auth.hf)

@@ -18,7 +18,7 @@ class AnswerSchema(Model, kw_only=True):
 
 
 class AnswerTaken(Model, kw_only=True):
-    """`decision`: what the hold was decided with; null where it was skipped."""
+    """`decision`: of the hold; null if it was skipped."""
 
     id: str
     status: str
@@ -27,7 +27,7 @@ class AnswerTaken(Model, kw_only=True):
 
 
 class Artifact(Model, kw_only=True):
-    """`digest`: where it lies among the blobs, for a large one. `size`: the bytes of the download."""
+    """`digest`: of its blob, for a large one. `size`: the bytes of the download."""
 
     name: str
     media_type: str
@@ -42,7 +42,7 @@ class Assignee(Model, kw_only=True):
 
 
 class Audit(Model, kw_only=True):
-    """`hash` is of the one before it, of these fields and the digest of `data`: a chain for each tenant."""
+    """`hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant."""
 
     id: str
     seq: int
@@ -61,7 +61,7 @@ class Audit(Model, kw_only=True):
 
 
 class AuditHead(Model, kw_only=True):
-    """The head of the audit: keep it where a writer of the store cannot change it."""
+    """The head of the audit: keep it where users with access to the store cannot change it."""
 
     tenant: str
     seq: int
@@ -87,7 +87,7 @@ class Away(Model, kw_only=True):
 
 
 class Bulk(Model, kw_only=True):
-    """`left_out`: how many for which reason. In a preview `done` is what would be."""
+    """`left_out`: number by reason. In a preview `done` is the number that would be decided."""
 
     preview: bool
     done: int
@@ -106,7 +106,7 @@ class BulkItem(Model, kw_only=True):
 
 class Checkpoint(Model, kw_only=True):
     """A hold under the names of the documents, on the paths that they name. `core_id`: its deployment, or
-    `flow:NAME` where it was started without one."""
+    `flow:NAME` if it was started without one."""
 
     id: str
     block_index: int
@@ -163,7 +163,7 @@ class Checkpoint(Model, kw_only=True):
 
 
 class CheckpointDetail(Model, kw_only=True):
-    """The whole picture. What is declared secret is hidden."""
+    """A checkpoint with its state. Values that are declared secret are hidden."""
 
     id: str
     run_id: str
@@ -200,7 +200,7 @@ CheckpointStatus = Literal["active", "completed", "failed", "pending_input"]
 
 
 class CheckpointSummary(Model, kw_only=True):
-    """Read from columns alone; no state is loaded."""
+    """A checkpoint without its state."""
 
     id: str
     run_id: str
@@ -223,7 +223,7 @@ class Circle(Model, kw_only=True):
 
 
 class Count(Model, kw_only=True):
-    """Counting ends at 10,000."""
+    """Counting stops at 10,000."""
 
     count: int
 
@@ -287,7 +287,7 @@ class Deployment(Model, kw_only=True):
 
 
 class Diagnostic(Model, kw_only=True):
-    """`line` and `column` count from 1; 0: of no place."""
+    """`line` and `column` count from 1; 0: no position."""
 
     rule: str
     severity: str
@@ -308,7 +308,7 @@ class Difference(Model, kw_only=True):
 
 
 class Draft(Model, kw_only=True):
-    """An answer that may be half full."""
+    """An answer that may be incomplete."""
 
     decision: Any = None
     response_data: Any = None
@@ -329,7 +329,7 @@ class Entry(Model, kw_only=True):
 
 
 class Event(Model, kw_only=True):
-    """`number` grows by one with each event of a run; it is the id of the stream's event."""
+    """`number` grows by one with each event of a run; it is the event's id in the stream."""
 
     run: str
     number: int
@@ -344,8 +344,8 @@ EventNames = Literal["own", "seed"]
 
 
 class EventPage(Model, kw_only=True):
-    """`next`: send it as `after` for the next page; none: the run has ended, and this was its last event.
-    `last`: the number of the last event. `ended`: no more events will follow."""
+    """`next`: send it as `after` for the next page; none: the run has ended with this event. `last`: the
+    number of the last event. `ended`: no more events will follow."""
 
     items: list[Event]
     next: int | None
@@ -354,7 +354,7 @@ class EventPage(Model, kw_only=True):
 
 
 class Figures(Model, kw_only=True):
-    """As of one moment, over all tenants. Lags: how late the earliest that is due has become."""
+    """At one moment, over all tenants. Lags: the age of the oldest item that is due."""
 
     at: str
     lanes: list[Lane]
@@ -408,7 +408,7 @@ class Flow(Model, kw_only=True):
 
 
 class FlowCheck(Model, kw_only=True):
-    """Each live run on another version: whether it would fit this one. Nothing is changed."""
+    """For each active run on another version, whether it fits this one. Nothing is changed."""
 
     flow: str
     version: str
@@ -418,7 +418,7 @@ class FlowCheck(Model, kw_only=True):
 
 
 class FlowGraph(Model, kw_only=True):
-    """`graph`: nodes, edges and policies, as every front end lowers to."""
+    """`graph`: nodes, edges and policies, the common form of every front end."""
 
     name: str
     version: str
@@ -453,7 +453,7 @@ class FlowValidation(Model, kw_only=True):
 
 
 class FlowVersion(Model, kw_only=True):
-    """`loaded`: this server has its code. `workers`: how many live workers do."""
+    """`loaded`: this server has its code. `workers`: number of live workers that have it."""
 
     version: str
     label: str
@@ -464,8 +464,8 @@ class FlowVersion(Model, kw_only=True):
 
 
 class Hold(Model, kw_only=True):
-    """A hold. `assignee`: as the flow names it; `assignee_resolved`: who that is. `title`, `why` and `due`
-    are in words; `version` is its ETag."""
+    """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why`
+    and `due` are texts; `version` is its ETag."""
 
     id: str
     block_index: int
@@ -546,7 +546,7 @@ HoldOrder = Literal["inbox", "newest", "oldest"]
 
 
 class HoldSetting(Model, kw_only=True):
-    """A calendar or policy as it was written."""
+    """The text of a calendar or policy."""
 
     name: str
     rules: Any
@@ -585,14 +585,14 @@ class Instants(Model, kw_only=True):
 
 
 class KnownHead(Model, kw_only=True):
-    """A head that was kept before: it must be part of the chain."""
+    """An earlier head: it must be part of the chain."""
 
     seq: int
     hash: str
 
 
 class Lane(Model, kw_only=True):
-    """`in_line`: of those that are ready, how many a limit lets not pass."""
+    """`in_line`: ready runs that wait for a limit."""
 
     lane: str
     ready: int
@@ -613,8 +613,8 @@ class Limit(Model, kw_only=True):
 
 
 class Link(Model, kw_only=True):
-    """`token`: as it is in the link, after `#`; `path`: where it leads below the server's address. `way`:
-    what can be done by it: decide, login (sign in first) or view."""
+    """`token`: the part of the link after `#`; `path`: of the link, below the server's address. `way`:
+    what it allows: decide, login (sign in first) or view."""
 
     token: str
     path: str
@@ -622,7 +622,7 @@ class Link(Model, kw_only=True):
 
 
 class MailTaken(Model, kw_only=True):
-    """`outcome`: resolved, voted, unclear (nothing was decided, and the sender was told why), refused or
+    """`outcome`: resolved, voted, unclear (nothing was decided, and the sender got the reason), refused or
     ignored (nothing was decided, and no one was notified)."""
 
     outcome: str
@@ -680,7 +680,7 @@ class Option(Model, kw_only=True):
 
 
 class Pending(Model, kw_only=True):
-    """A run that waits for a person, and what it asks."""
+    """A run that waits for a person, and its question."""
 
     run: str
     flow: str
@@ -717,8 +717,7 @@ class Person(Model, kw_only=True):
 
 class Pipeline(Model, kw_only=True):
     """`status` is the run's; `outcome` is success, fail or cancelled once it has ended. `current_node` is
-    the last one that was completed. `completed_nodes` are in order: one that was visited again is there
-    again."""
+    the last completed one. `completed_nodes` are in order: one that was visited twice is listed twice."""
 
     id: str
     name: str
@@ -739,7 +738,7 @@ class Pipeline(Model, kw_only=True):
 
 class Question(Model, kw_only=True):
     """`id` is the hold's: it can be decided as one too. `type`: yes_no, multiple_choice, freeform or
-    confirmation; `approval` and others of questions that are no gate's."""
+    confirmation; `approval` and others for questions that are not gates."""
 
     id: str
     stage: str
@@ -758,7 +757,7 @@ class QuestionList(Model, kw_only=True):
 
 
 class QuestionOption(Model, kw_only=True):
-    """`key`: its accelerator; `id`: what the hold calls it."""
+    """`key`: its accelerator; `id`: its id in the hold."""
 
     id: str
     key: str
@@ -860,14 +859,14 @@ class RunFit(Model, kw_only=True):
 
 
 class RunMetadata(Model, kw_only=True):
-    """`checkpoint_id`: of the newest question that it waits with, where it waits for a person."""
+    """`checkpoint_id`: of its newest open question, if it waits for a person."""
 
     checkpoint_id: str | None = None
     checkpoint_ids: list[str] = []
 
 
 class RunResult(Model, kw_only=True):
-    """What a run came to, or where it stands. What is declared secret is hidden."""
+    """The result or the current state of a run. Values that are declared secret are hidden."""
 
     id: str
     status: str
@@ -883,7 +882,7 @@ RunStatus = Literal[
 
 
 class SavedView(Model, kw_only=True):
-    """`count`: how many of its holds you may see, where it was asked for; counting ends at 10,000."""
+    """`count`: its number of holds that you may see, if requested; counting stops at 10,000."""
 
     id: str
     title: str
@@ -897,7 +896,7 @@ class SavedView(Model, kw_only=True):
 
 
 class Schedule(Model, kw_only=True):
-    """`next_at`: when it fires next, with its jitter; null where it is paused or over."""
+    """`next_at`: its next start, with its jitter; null if it is paused or has ended."""
 
     name: str
     flow: str
@@ -931,13 +930,13 @@ class Schedule(Model, kw_only=True):
 
 
 class ScheduleTrigger(Model, kw_only=True):
-    """The run exists as soon as a worker that serves the flow has seen it."""
+    """The run exists once a worker that serves the flow has started it."""
 
     run_id: str
 
 
 class Session(Model, kw_only=True):
-    """Who the caller is. `csrf`: what each change with this session has to show; none for tokens."""
+    """The caller. `csrf`: required for each change with this session; none for tokens."""
 
     subject: str
     tenant: str
@@ -993,8 +992,8 @@ class Spread(Model, kw_only=True):
 
 
 class Status(Model, kw_only=True):
-    """How the server and its store are. `weak`: settings that weaken what a commit promises, each with
-    what can be lost. `problems`: what is broken in the store."""
+    """The state of the server and its store. `weak`: settings that weaken durability, each with what can
+    be lost. `problems`: damage in the store."""
 
     release: str
     store: str
@@ -1012,8 +1011,8 @@ class Status(Model, kw_only=True):
 
 
 class Timeline(Model, kw_only=True):
-    """Visits in the order in which they began. `left_out`: older ones that are not shown. `damage`: why
-    the run's journal cannot be folded, where that is so."""
+    """Visits in the order of their start. `left_out`: number of older ones that are not shown. `damage`:
+    why the run's journal cannot be read, if so."""
 
     run: str
     items: list[Visit]
@@ -1077,7 +1076,7 @@ class Wait(Model, kw_only=True):
 
 
 class WebhookTaken(Model, kw_only=True):
-    """`outcome`: resolved, voted (others have to decide too), already_decided, duplicate or ignored."""
+    """`outcome`: resolved, voted (more votes are needed), already_decided, duplicate or ignored."""
 
     outcome: str
     checkpoint_id: str | None = None

@@ -68,10 +68,10 @@ def test_a_skill_file_that_makes_no_sense_is_refused(cli: Cli, tmp_path: Path) -
     (tmp_path / "bare.md").write_text("Be kind.")
 
     assert "bad.toml cannot be read" in cli("skills", "publish", "bad.toml").err
-    assert "odd.json has colour." in cli("skills", "publish", "odd.json").err
+    assert "odd.json has unknown fields: colour." in cli("skills", "publish", "odd.json").err
     assert "list.json cannot be read" in cli("skills", "publish", "list.json").err
     assert (
-        "does not say its name and version. Give --name and --version."
+        "has no name and version. Give --name and --version."
         in cli("skills", "publish", "bare.md").err
     )
     assert cli("skills", "publish", "nowhere.md").code == 2
@@ -160,5 +160,5 @@ def test_evidence_that_cannot_be_had_is_reported(cli: Cli, skill: str) -> None:
     cli("skills", "publish", skill)
 
     assert "'x' is neither a hold nor a run" in cli("evidence", "x").err
-    assert "--out - and --json both want stdout" in cli("evidence", "x", "-o", "-", "--json").err
+    assert "--out - and --json both write to stdout" in cli("evidence", "x", "-o", "-", "--json").err
     assert "none.key cannot be read" in cli("evidence", "x", "--key", "none.key").err

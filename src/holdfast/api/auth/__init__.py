@@ -1,1 +1,1 @@
-"""Who is asking: tokens, sessions, OpenID Connect; and what they may."""
+"""Authentication and rights: tokens, sessions, OpenID Connect."""

@@ -1,8 +1,7 @@
-"""Who is asking: a token in `Authorization: Bearer`, or the cookie of a session. Nothing else says who.
+"""Authenticates requests: by a token in `Authorization: Bearer`, or by the cookie of a session.
 
-Whether the owner of a credential may still sign in: a person who is not active in the directory may not.
-
-Refusals in the audit: who was refused, where, and why. Bounded, so that an attacker cannot fill it.
+A person who is not active in the directory is refused. Refusals are written to the audit, up to a limit, so
+that an attacker cannot fill it.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ if TYPE_CHECKING:
 
 
 FRESH: Final = 5.0
-"""Seconds for which an answer is believed, as that about a token is."""
+"""Seconds for which an answer is cached, as for a token."""
 _MOST_KNOWN: Final = 10_000
 
 
 class ActiveCheck:
-    """The instance's directory; without one, that of the store. An unknown person is not barred."""
+    """The instance's directory; without one, that of the store. An unknown person is not refused."""
 
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
@@ -56,8 +55,8 @@ class ActiveCheck:
         try:
             active = await self._is_active(grant)
         except DirectoryUnavailableError as error:
-            # The last known state: decisions on holds check the directory again and fail while it is away.
-            log.warning("the directory does not say who is active: %s", error)
+            # Use the last known state: decisions on holds check the directory again and fail without it.
+            log.warning("the directory is unavailable, using the last known state: %s", error)
             active = kept is None or kept[1]
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
@@ -74,8 +73,8 @@ class ActiveCheck:
 SPAN: Final = 60.0
 MOST: Final = 60
 EACH: Final = 10
-"""So many a minute are written down for one credential or address, and `MOST` by one server in all; the next
-line tells how many were left out."""
+"""Refusals per minute that are recorded for one credential or address (`MOST`: per server); the next record
+says how many were left out."""
 
 
 class Refusals:
@@ -120,7 +119,7 @@ class Refusals:
         try:
             await store.append_audit(tenant, [entry])
         except StoreError as trouble:
-            log.warning("a refusal could not be written down: %s", trouble)
+            log.warning("a refusal could not be recorded: %s", trouble)
 
     def _may_write(self, whose: str) -> bool:
         now = time.monotonic()
@@ -139,8 +138,8 @@ COOKIE: Final = "holdfast_session"
 
 
 class Authenticator:
-    """What a server asks about each request. `local`: a token of this process alone, for the person who
-    started it. `most_form`: bytes of a form that is sent with a session."""
+    """Authenticates each request of a server. `local`: a token of this process only, for the person who
+    started it. `most_form`: maximum bytes of a form that is sent with a session."""
 
     def __init__(
         self,
@@ -172,8 +171,8 @@ class Authenticator:
         return self._sessions
 
     async def authenticate(self, request: Request) -> Principal | None:
-        """None: no credential. Raises HttpError: 401 for a token that is not good, 403 for a change with a
-        session that another site may have sent."""
+        """None: no credential. Raises HttpError: 401 for an invalid token, 403 for a change with a session
+        that another site may have sent."""
         found = await self.caller(request)
         if found is not None and found.method == "session" and request.method not in csrf.SAFE:
             origins = csrf.own_origins(request, self.settings.public_url)
@@ -181,13 +180,13 @@ class Authenticator:
         return found
 
     async def caller(self, connection: HTTPConnection) -> Principal | None:
-        """The same without looking at what it wants to do; WebSockets ask `same_origin` besides."""
+        """The same without the check of changes; WebSockets check `same_origin` too."""
         given = connection.headers.get("authorization")
         if given is not None:
             scheme, _, token = given.partition(" ")
             if scheme.lower() != "bearer":
                 raise HttpError(
-                    401, "Only `Authorization: Bearer TOKEN` is understood.", code="unauthenticated"
+                    401, "Only `Authorization: Bearer TOKEN` is supported.", code="unauthenticated"
                 )
             return await self.by_token(token.strip())
         secret = connection.cookies.get(self.cookie(connection))
@@ -208,7 +207,7 @@ class Authenticator:
         return token.grant.principal(method="token", credential=token.id, channel="api")
 
     async def by_session(self, secret: str) -> Principal | None:
-        """None for a session that has ended: the caller is not signed in, and can sign in again."""
+        """None for an ended session: the caller is not signed in, and can sign in again."""
         found = await (await self.sessions()).find(secret)
         if found is None or not await self._is_token_valid(found):
             return None
@@ -220,12 +219,12 @@ class Authenticator:
     async def note_refusal(
         self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str
     ) -> None:
-        """Written down, within bounds."""
+        """Record a refusal, within the limits."""
         store = await self.hf.open()
         await self.refusals.note(store, request, path, principal, error, request_id)
 
     async def _is_token_valid(self, found: OpenSession) -> bool:
-        """A session that began with a token ends with it."""
+        """A session that was started with a token ends with it."""
         began_with = found.session.credential
         return not began_with or await (await self.tokens()).is_valid(began_with)
 
@@ -236,7 +235,7 @@ class Authenticator:
         return connection.url.scheme in ("https", "wss")
 
     def cookie(self, connection: HTTPConnection, name: str = COOKIE) -> str:
-        """With https, a name that no neighbouring host can set for us."""
+        """With https, a `__Host-` name, which no sibling host can set for us."""
         return f"__Host-{name}" if self.is_https(connection) else name
 
     def set_session_cookie(self, request: Request, response: Response, opened: OpenSession) -> Response:
@@ -245,7 +244,7 @@ class Authenticator:
         return response
 
     def set_cookie(self, request: Request, response: Response, name: str, value: str, seconds: int) -> None:
-        """No seconds: it is taken back."""
+        """No seconds: the cookie is deleted."""
         response.set_cookie(
             self.cookie(request, name),
             value,

@@ -1,5 +1,5 @@
-"""The first run: safe without being a chore. A server that has no token listens on its own machine only, and
-the person who started it signs in by an address that is valid once."""
+"""The first start is safe without any set-up: a server without a token listens only on loopback, and the
+person who started it signs in by an address that is valid once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ADMIN = ("admin",)
 
 
 async def require_safe(authenticator: Authenticator, host: str) -> None:
-    """Raises SettingsError where others could reach a server without any valid credential yet."""
+    """Raises SettingsError if other machines could reach a server that has no valid credential yet."""
     if (
         is_loopback(host)
         or authenticator.oidc is not None
@@ -24,13 +24,13 @@ async def require_safe(authenticator: Authenticator, host: str) -> None:
     ):
         return
     raise SettingsError(
-        f"There is no token yet, so the server listens on this machine only, and {host} is for others too.",
-        hint="Make one first: holdfast tokens create user:YOU --role admin. Or leave --host out.",
+        f"There is no token yet, so the server may listen only on loopback, not on {host}.",
+        hint="Create one first: holdfast tokens create user:YOU --role admin. Or leave --host out.",
     )
 
 
 async def add_local_token(authenticator: Authenticator, host: str) -> LocalToken | None:
-    """A token of this process alone, for a program that started it: while there is no other, on loopback."""
+    """A token of this process only, for the program that started it: on loopback, while there is no other."""
     if is_loopback(host) and not await (await authenticator.tokens()).has_valid():
         authenticator.local = LocalToken()
     return authenticator.local
@@ -44,7 +44,7 @@ async def sign_in_address(
     tenant: str = DEFAULT_TENANT,
     roles: tuple[str, ...] = ADMIN,
 ) -> str:
-    """Good once, for ten minutes, and as much as its roles are."""
+    """Valid once, for ten minutes, with the rights of its roles."""
     code = await (await authenticator.sessions()).new_code(
         CredentialGrant(subject=subject, tenant=tenant, roles=roles)
     )

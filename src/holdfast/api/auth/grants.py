@@ -1,4 +1,4 @@
-"""What a credential gives: to whom, in which tenant, and which rights. Kept with each token and session."""
+"""The grant of a credential: subject, tenant and rights. Stored with each token and session."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from holdfast.types.terms import Actor
 from holdfast.types.text import clean_text
 
 SERVER: Final = "_server"
-"""The tenant of what belongs to the server itself: credentials are looked up before their tenant is known."""
+"""The tenant of the server's own documents: credentials are looked up before their tenant is known."""
 
 _LONGEST: Final = 200
 
 
 class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`roles` are ours (`ROLES`), looked up at each use; `titles` are the roles that holds can wait for."""
+    """`roles` are ours (`ROLES`), looked up at each use; `titles` are roles to which holds are assigned."""
 
     subject: str  # user:dana@acme or service:billing-agent
     tenant: str = DEFAULT_TENANT
@@ -32,7 +32,7 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     @property
     def all_rights(self) -> frozenset[Right]:
-        """With what roles give and rights imply. A role that this version does not know gives nothing."""
+        """With the rights of its roles and implied rights. A role unknown to this version gives none."""
         given = {right for role in self.roles for right in ROLES.get(role, frozenset[Right]())}
         return with_implied(frozenset(given | set(self.rights)))
 
@@ -51,7 +51,7 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 def validate_grant(grant: CredentialGrant) -> CredentialGrant:
-    """Raises InputError for a subject, tenant or role that cannot be."""
+    """Raises InputError for an invalid subject, tenant or role."""
     kind, colon, name = grant.subject.partition(":")
     if not colon or kind not in ("user", "service") or not _is_name(name):
         raise InputError(
@@ -60,8 +60,8 @@ def validate_grant(grant: CredentialGrant) -> CredentialGrant:
         )
     if not _is_name(grant.tenant) or grant.tenant.startswith("_"):
         raise InputError(
-            f"{clean_text(repr(grant.tenant), 80)} cannot be the name of a tenant.",
-            hint="It is printable, has at most 200 characters and does not begin with an underscore.",
+            f"{clean_text(repr(grant.tenant), 80)} is not a valid tenant name.",
+            hint="Use at most 200 printable characters, and no underscore at the start.",
         )
     unknown = [role for role in grant.roles if role not in ROLES]
     if unknown:
@@ -72,7 +72,7 @@ def validate_grant(grant: CredentialGrant) -> CredentialGrant:
 
 
 def rights_of(words: Iterable[str]) -> tuple[Right, ...]:
-    """Raises InputError for a word that is none."""
+    """Raises InputError for an unknown right."""
     try:
         return tuple(dict.fromkeys(Right(word) for word in words))
     except ValueError as error:
@@ -87,7 +87,7 @@ def require_within(grant: CredentialGrant, giver: Principal) -> None:
     more = sorted(grant.all_rights - giver.rights)
     if more:
         raise ForbiddenError(
-            f"{giver.actor.id} does not have the right {more[0]}, and so cannot give it.",
+            f"{giver.actor.id} does not have the right {more[0]} and cannot grant it.",
             hint="A person who has the right can; so can `holdfast tokens create` on the server.",
         )
 

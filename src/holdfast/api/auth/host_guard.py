@@ -1,4 +1,4 @@
-"""Which names a server answers to. A page elsewhere can make its own name mean our address (DNS rebinding);
+"""Checks the Host header. A page of another site can point its own name to our address (DNS rebinding), but
 it cannot make a browser send another name than its own."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class HostGuard:
-    """Refuses requests for other names than these; `*.example.com` stands for all below it."""
+    """Refuses requests for other host names; `*.example.com` matches all names below it."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
         self.app = app
@@ -28,7 +28,7 @@ class HostGuard:
             await self.app(scope, receive, send)
             return
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008, "reason": "This server has another name."})
+            await send({"type": "websocket.close", "code": 1008, "reason": "Host name not allowed."})
             return
         said = HttpError(
             421,
@@ -48,7 +48,7 @@ class HostGuard:
 
 
 def host_name(header: str) -> str | None:
-    """The name in a Host header, without its port. None where it is none."""
+    """The name in a Host header, without its port. None if it is not a name."""
     try:
         parts = urlsplit(f"//{header}")
         _ = parts.port
@@ -60,7 +60,7 @@ def host_name(header: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens there."""
+    """Whether only this machine can reach that address."""
     if host.lower() == "localhost":
         return True
     try:
@@ -70,7 +70,7 @@ def is_loopback(host: str) -> bool:
 
 
 def hosts_for(host: str, public_url: str | None, given: Iterable[str] = ()) -> tuple[str, ...]:
-    """The names to answer to where `host` is listened at; none: any. On loopback they are always known."""
+    """The allowed host names of a server that listens on `host`; none: any. Loopback has fixed names."""
     named = [*given, *([name] if public_url and (name := urlsplit(public_url).hostname) else [])]
     if is_loopback(host):
         return tuple(dict.fromkeys([*LOOPBACK, host.strip("[]"), *named]))

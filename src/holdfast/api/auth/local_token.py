@@ -1,4 +1,4 @@
-"""One token for one server: made when it starts, and gone with it."""
+"""A token for one server process: created at its start, valid until its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.types.terms import operator
 
 
 class LocalToken:
-    """Whoever has it may do everything that an operator may on their own machine."""
+    """Its holder may do everything that an operator may on their own machine."""
 
     def __init__(self, token: str | None = None) -> None:
         self.token = token or f"hf_{secrets.token_urlsafe(24)}"
@@ -31,10 +31,10 @@ class LocalToken:
             return None
         found = self.by_token(given.strip()) if scheme.lower() == "bearer" else None
         if found is None:
-            raise HttpError(401, "This token is not known here.", code="unauthenticated")
+            raise HttpError(401, "This token is not valid.", code="unauthenticated")
         return found
 
     async def note_refusal(
         self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str
     ) -> None:
-        """Nobody but its owner is here to be told."""
+        """Refusals are not recorded: the only user is the owner."""

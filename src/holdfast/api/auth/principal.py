@@ -9,13 +9,13 @@ from holdfast.types.terms import Actor
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """The caller of a request and their tenant, as the credential says."""
+    """The caller of a request and their tenant, from the credential."""
 
     actor: Actor
     rights: frozenset[Right]  # with all that they imply
     method: str  # token, session, local, link
     credential: str = ""  # the public id of the token or session, for logs and audit; never the secret
-    csrf: str | None = None  # a session's: every change has to show it
+    csrf: str | None = None  # of a session: required for every change
 
     @property
     def tenant(self) -> str:

@@ -1,9 +1,8 @@
 """Sessions of people who use a browser, and the one-time codes that an operator signs in with.
 
-The store keeps digests of both: a reader of the store cannot sign in with them. The value that a change has
-to show (CSRF) is made of the session's own id, so that there is nothing more to keep.
-
-Where a browser goes after it has signed in: a path of ours, whatever the address said.
+The store keeps digests of both: a reader of the store cannot sign in with them. The CSRF token is derived
+from the session's id, so that nothing more is stored. After the sign-in a browser is sent only to a path of
+ours, whatever the address said.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ SESSION: Final = "session"
 CODE: Final = "sign_in_code"
 CODE_LIFETIME: Final = 600 * MICROS
 SWEPT: Final = 200
-"""So many old sessions are looked at with each sign-in, so that they do not heap up."""
+"""Old sessions that are checked at each sign-in, so that they do not accumulate."""
 
 
 class BrowserSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     grant: CredentialGrant
     how: str  # code, token, oidc
     began_at: int
-    seen_at: int  # to a twentieth of the idle time
+    seen_at: int  # accurate to a twentieth of the idle time
     expires_at: int
-    credential: str = ""  # the token that it began with: the session ends with it
+    credential: str = ""  # the token that started it: the session ends with it
 
 
 class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
-    """`id` is the cookie's value; `name` is what logs and the audit call it."""
+    """`id` is the cookie's value; `name` is its name in logs and the audit."""
 
     id: str
     name: str
@@ -54,7 +53,7 @@ class _Code(msgspec.Struct, frozen=True):
 
 
 class Sessions:
-    """`lives`: the longest that a session can be; `idle`: it ends sooner when it is not used for so long."""
+    """`lives`: maximum lifetime of a session; `idle`: it also ends after this long without use."""
 
     def __init__(
         self, store: Store, *, lives: timedelta = timedelta(days=7), idle: timedelta = timedelta(hours=12)
@@ -64,7 +63,7 @@ class Sessions:
         self.idle = micros(idle)
 
     async def begin(self, grant: CredentialGrant, *, how: str, credential: str = "") -> OpenSession:
-        """Always with a new id: an id that an attacker planted in the browser is worth nothing."""
+        """Always with a new id, against session fixation: an id planted in the browser is useless."""
         validate_grant(grant)
         await self._sweep()
         now, secret = self.store.now(), secrets.token_urlsafe(32)
@@ -82,7 +81,7 @@ class Sessions:
         return _open_session(secret, session)
 
     async def find(self, secret: str) -> OpenSession | None:
-        """None where it is over. Asked of the store each time: a sign-out holds at once, everywhere."""
+        """None if it has ended. Read from the store each time, so that a sign-out is effective at once."""
         name = _digest(secret)
         document = await self.store.document(SERVER, SESSION, name)
         if document is None:
@@ -93,7 +92,7 @@ class Sessions:
             return None
         if now - session.seen_at > self.idle // 20:
             seen = msgspec.structs.replace(session, seen_at=now)
-            # Not over what came between: a session that was ended in this moment stays ended.
+            # A conditional write: a session that was ended in the meantime must stay ended.
             await self._put(SESSION, name, seen, expect=document.revision)
         return _open_session(secret, session)
 
@@ -118,7 +117,7 @@ class Sessions:
 
     # ------------------------------------------------------------------ one-time codes
     async def new_code(self, grant: CredentialGrant) -> str:
-        """Good once, for ten minutes."""
+        """Valid once, for ten minutes."""
         validate_grant(grant)
         code = secrets.token_urlsafe(24)
         await self._audit(grant, "sign_in_code_made", roles=grant.roles)
@@ -126,7 +125,7 @@ class Sessions:
         return code
 
     async def take_code(self, code: str) -> CredentialGrant | None:
-        """Whoever removes it from the store has it: of two who come at once, one is signed in."""
+        """The request that deletes it from the store uses it: of two at the same time, one is signed in."""
         name = _digest(code)
         document = await self.store.document(SERVER, CODE, name)
         if document is None or not await self.store.drop_document(SERVER, CODE, name):
@@ -139,7 +138,7 @@ class Sessions:
         return now >= session.expires_at or now - session.seen_at >= self.idle
 
     async def _sweep(self) -> None:
-        """A random part of them, so that in time each one's turn comes."""
+        """A random part of them, so that all are checked over time."""
         start, now = secrets.token_hex(1), self.store.now()
         for document in await self.store.documents(SERVER, SESSION, after=start, limit=SWEPT):
             if self._is_over(msgspec.json.decode(document.body, type=BrowserSession), now):
@@ -176,8 +175,8 @@ _LONGEST = 2_000
 
 
 def local_path(wanted: str | None) -> str:
-    """`/` where it would lead away: to another host, by `//host` or `/\\host`, or through a control
-    character, which browsers leave out."""
+    """`/` if it would lead to another host: by `//host` or `/\\host`, or through a control character, which
+    browsers remove."""
     if not wanted or len(wanted) > _LONGEST or not wanted.isprintable():
         return "/"
     if not wanted.startswith("/") or wanted.startswith("//") or "\\" in wanted:

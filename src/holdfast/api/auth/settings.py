@@ -3,13 +3,13 @@
 public_url = "https://holdfast.example.com"    # as browsers see it; https makes cookies Secure
 
 [sessions]
-lives = "7d"                                   # the longest that a session can be
-idle = "12h"                                   # it ends sooner when it is not used for so long
+lives = "7d"                                   # maximum lifetime of a session
+idle = "12h"                                   # it also ends after this long without use
 
 [oidc]
 issuer = "https://login.example.com"
 client_id = "holdfast"
-client_secret = "${OIDC_CLIENT_SECRET}"      # a variable of the environment; the file holds no secret
+client_secret = "${OIDC_CLIENT_SECRET}"      # an environment variable; the file has no secret
 user = "email"                                 # the claim that is the person's name here
 groups = "groups"
 default_roles = ["member"]
@@ -39,13 +39,13 @@ from holdfast.types.ids import DEFAULT_TENANT
 
 VARIABLE: Final = "HOLDFAST_SIGN_IN"
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures with a key pair. `none`, and secrets that both sides share, are never believed."""
+"""Asymmetric signatures. `none` and shared secrets are never accepted."""
 _NAMED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _HINT: Final = "docs/how-to/sign-in.md shows all fields."
 
 
 class OidcSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`user`, `groups`, `titles`, `tenant_claim` name claims; one inside of another is written a.b."""
+    """`user`, `groups`, `titles`, `tenant_claim` name claims; a nested claim is written a.b."""
 
     issuer: str
     client_id: str
@@ -55,16 +55,16 @@ class OidcSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     user: str = "email"
     groups: str = "groups"
     titles: str = ""
-    """the claim with the roles that holds can wait for (role:cfo)"""
+    """the claim with the roles to which holds can be assigned (role:cfo)"""
     roles: dict[str, tuple[str, ...]] = {}
     """our role: the groups whose members have it"""
     default_roles: tuple[str, ...] = ("member",)
     tenant: str = DEFAULT_TENANT
     tenant_claim: str = ""
     tenants: dict[str, str] = {}
-    """what the claim says: the tenant. A value that is not here is let in nowhere"""
+    """value of the claim: the tenant. A person with another value cannot sign in"""
     sign_out: bool = False
-    """after sign-out the browser is sent to the provider, to sign out there too"""
+    """sign out at the provider too"""
     label: str = "Sign in"
     timeout: float = 10.0
 
@@ -89,7 +89,7 @@ class SignInSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def sign_in_from_environment() -> SignInSettings:
-    """That of the file which HOLDFAST_SIGN_IN names. Raises SettingsError."""
+    """From the file that HOLDFAST_SIGN_IN names. Raises SettingsError."""
     path = os.environ.get(VARIABLE)
     return read_sign_in(path) if path else SignInSettings()
 
@@ -122,7 +122,7 @@ def parse_sign_in(
         except DurationError as error:
             raise SettingsError(f"{source}: sessions.{name}: {error}.", hint=_HINT) from None
     if found.public_url and urlsplit(found.public_url).scheme not in ("http", "https"):
-        raise SettingsError(f"{source}: public_url is no address.", hint="Write https://host.")
+        raise SettingsError(f"{source}: public_url is not an address.", hint="Write https://host.")
     if found.oidc is not None:
         _check(found.oidc, source)
     return found
@@ -132,19 +132,19 @@ def _check(oidc: OidcSettings, source: str) -> None:
     parts = urlsplit(oidc.issuer)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
         raise SettingsError(
-            f"{source}: oidc.issuer has to be an https:// address.",
+            f"{source}: oidc.issuer must be an https:// address.",
             hint="Over plain http an attacker on the network could sign in as any person.",
         )
     wrong = [each for each in oidc.algorithms if each not in ALGORITHMS]
     if wrong or not oidc.algorithms:
         raise SettingsError(
-            f"{source}: oidc.algorithms has {wrong[0] if wrong else 'nothing'!r}.",
-            hint=f"Choose from: {', '.join(ALGORITHMS)}.",
+            f"{source}: oidc.algorithms has {wrong[0] if wrong else 'nothing'!r}, which is not supported.",
+            hint=f"Use some of: {', '.join(ALGORITHMS)}.",
         )
     for role in (*oidc.roles, *oidc.default_roles):
         if role not in ROLES:
             raise SettingsError(
-                f"{source}: oidc has no role {role!r} to give.", hint=f"There are {', '.join(ROLES)}."
+                f"{source}: oidc names an unknown role {role!r}.", hint=f"Known: {', '.join(ROLES)}."
             )
     if oidc.tenants and not oidc.tenant_claim:
         raise SettingsError(f"{source}: oidc.tenants needs oidc.tenant_claim.", hint=_HINT)
@@ -153,7 +153,7 @@ def _check(oidc: OidcSettings, source: str) -> None:
 
 
 def _substitute(value: Any, environment: Mapping[str, str], source: str) -> Any:
-    """With the variables in the place of their names."""
+    """With environment variables substituted."""
     if isinstance(value, str):
         return _NAMED.sub(lambda found: _variable(found[1], environment, source), value)
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
 """API tokens: `hf_ID_SECRET`. The store keeps a digest of the secret; the token itself is shown once.
 
-What a server knows of a token is at most `FRESH` seconds old: so long may one that was revoked elsewhere
-still be good. A new one is good at once.
+A server caches a token for at most `FRESH` seconds: that long a token that was revoked on another server may
+still be accepted. A new token is valid at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KIND: Final = "token"
 USED: Final = "token_used"
 FRESH: Final = 5.0
 COARSE: Final = 300 * MICROS
-"""How exactly it is kept when a token was last used: a write for each request would be a write too many."""
+"""Accuracy of a token's last use: it must not cost a write for each request."""
 
 _MOST_KNOWN: Final = 10_000
 _LETTERS: Final = string.ascii_letters + string.digits
@@ -36,7 +36,7 @@ _FORM: Final = re.compile(r"hf_([a-z0-9]{12})_([A-Za-z0-9]{43})\Z")
 
 
 class ApiToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything about it but the secret. Instants in microseconds."""
+    """A token without its secret. Times in microseconds."""
 
     id: str
     digest: str
@@ -83,7 +83,7 @@ class ApiTokens:
         return made, f"hf_{name}_{secret}"
 
     async def check(self, text: str) -> ApiToken | None:
-        """None where it is not good, for whatever reason: who guesses learns nothing."""
+        """None if it is not valid, for any reason: an attacker must not learn which."""
         form = _FORM.match(text)
         if form is None:
             return None
@@ -97,14 +97,14 @@ class ApiTokens:
         return found
 
     async def list(self, tenant: str | None = None) -> list[tuple[ApiToken, int | None]]:
-        """With when each was last used, to five minutes; the newest first. None: of all tenants."""
+        """With the last use of each, to five minutes; newest first. None: of all tenants."""
         used = {each.name: int(each.body) for each in await self._all(USED)}
         kept = [msgspec.json.decode(each.body, type=ApiToken) for each in await self._all(KIND)]
         mine = [each for each in kept if tenant is None or each.grant.tenant == tenant]
         return [(each, used.get(each.id)) for each in sorted(mine, key=lambda each: (-each.made_at, each.id))]
 
     async def revoke(self, name: str, *, by: str, tenant: str | None = None) -> ApiToken:
-        """May be done twice. Raises NotFoundError where there is none in this tenant."""
+        """Idempotent. Raises NotFoundError if there is none in this tenant."""
         name = name.removeprefix("hf_").partition("_")[0]
         kept = await self.store.document(SERVER, KIND, name)
         token = None if kept is None else msgspec.json.decode(kept.body, type=ApiToken)
@@ -130,11 +130,11 @@ class ApiTokens:
         return any(token.is_valid(now) for token, _ in await self.list())
 
     async def find(self, name: str) -> ApiToken | None:
-        """A name that is not there is asked for each time: a token that was just made is good at once."""
+        """Unknown names are not cached, so that a new token is valid at once."""
         kept = self._known.get(name)
         if kept is not None and time.monotonic() - kept[0] < FRESH:
             return kept[1]
-        asked = time.monotonic()  # before the store is: what it says may be as old as this
+        asked = time.monotonic()  # before the query: the answer may be as old as this
         document = await self.store.document(SERVER, KIND, name)
         if document is None:
             self._known.pop(name, None)
@@ -166,7 +166,7 @@ class ApiTokens:
 
 
 def _digest(secret: str) -> str:
-    """A plain hash is enough: the secret has 256 random bits, too many to try."""
+    """A plain hash is enough: a secret of 256 random bits cannot be guessed."""
     return sha256(secret.encode()).hexdigest()
 
 

@@ -1,1 +1,1 @@
-"""Ways in beside the interface: clicks in Slack, webhooks of other systems, replies to mails."""
+"""Inbound answers outside the API: clicks in Slack, webhooks of other systems, replies to mails."""

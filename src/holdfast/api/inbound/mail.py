@@ -1,6 +1,6 @@
-"""Replies to mails (section 3, rule 5): an address for each message, a sender whom the mail server vouches
-for and who is the one that it was sent to, one keyword above the quote. Everything else decides nothing;
-where the sender is known they get an answer that says why.
+"""Replies to mails (section 3, rule 5): an address for each message, an authenticated sender who is the
+recipient of the message, one keyword above the quote. Everything else decides nothing; a known sender gets an
+answer with the reason.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from holdfast.types.terms import Actor, Assignee
 
 
 class MailTaken(msgspec.Struct, kw_only=True):
-    """`outcome`: resolved, voted, unclear (nothing was decided, and the sender was told why), refused or
+    """`outcome`: resolved, voted, unclear (nothing was decided, and the sender got the reason), refused or
     ignored (nothing was decided, and no one was notified)."""
 
     outcome: str
@@ -40,9 +40,9 @@ class MailTaken(msgspec.Struct, kw_only=True):
 
 
 UNCLEAR_WORDS: Final = (
-    "Nothing was decided: your reply does not say which of the answers you mean.\n\n"
-    "Reply with one of these words alone, above everything else: {words}.\n"
-    "A second line may begin with Comment:"
+    "Nothing was decided: your reply does not name one of the answers.\n\n"
+    "Reply with one of these words on the first line: {words}.\n"
+    "A second line may start with Comment:"
 )
 
 
@@ -55,21 +55,21 @@ class MailReceiver:
         self._form = re.compile(rf"{re.escape(local)}\+([a-z2-7]{{{LENGTH}}})@{re.escape(domain)}")
 
     async def take(self, raw: bytes) -> MailTaken:
-        """Raises StoreError alone: the mail server brings it again."""
+        """Raises only StoreError, after which the mail server retries."""
         letter = read_mail(raw, self.way.authserv_id)
         if letter is None:
-            return MailTaken(outcome="ignored", why="it is no mail from one sender")
+            return MailTaken(outcome="ignored", why="it is not a mail from one sender")
         if letter.automatic is not None:
             return MailTaken(outcome="ignored", why=letter.automatic)
         token = next((found[1] for each in letter.recipients if (found := self._form.fullmatch(each))), None)
         if token is None:
-            return MailTaken(outcome="ignored", why="it is to no address that was given out")
+            return MailTaken(outcome="ignored", why="its recipient is not an address of a message")
         try:
             return await self._taken(letter, token)
         except StoreError:
             raise
         except LinkInvalidError as error:
-            # To whom an answer would go is not known.
+            # No answer: the sender is not known.
             return MailTaken(outcome="refused", why=error.message)
 
     async def _taken(self, letter: MailMessage, token: str) -> MailTaken:
@@ -77,9 +77,9 @@ class MailReceiver:
         row = await self.service.store.hold(HoldId(found.hold))
         actor = self._actor(letter)
         if row is None or row.tenant != self.way.tenant:
-            return MailTaken(outcome="refused", why="it is about no question of this tenant")
+            return MailTaken(outcome="refused", why="it is not about a question of this tenant")
         if not letter.proven:
-            why = "the mail server does not vouch for its sender"
+            why = "the mail server did not authenticate its sender"
             await record_refusal(self.service.ctx, actor, row, "resolve", ForbiddenError(f"{why}."))
             return MailTaken(outcome="refused", why=why, checkpoint_id=row.id)
         keys = await LinkKeys(self.service.store).all(row.tenant)
@@ -91,7 +91,7 @@ class MailReceiver:
         return await self._decide(letter, token, row, actor)
 
     async def _decide(self, letter: MailMessage, token: str, row: HoldRow, actor: Actor) -> MailTaken:
-        """From here on the sender is known, and hears what came of it."""
+        """The sender is known here, and gets the result."""
         try:
             _require_mailbox(row)
             said = None if letter.text is None else decision_in(letter.text, row.options or ())
@@ -99,7 +99,9 @@ class MailReceiver:
                 require_open(row)
                 words = ", ".join(option.id for option in row.options or ())
                 await self._answer(letter, row, UNCLEAR_WORDS.format(words=words))
-                return MailTaken(outcome="unclear", why="no keyword stands alone in it", checkpoint_id=row.id)
+                return MailTaken(
+                    outcome="unclear", why="it has no line with only a keyword", checkpoint_id=row.id
+                )
             answer = Submission(decision=said.decision, comment=said.comment, request_hash=row.request_hash)
             terms = ResolveConditions(link=f"reply:{token}", epoch=row.epoch)
             done = (await resolve(self.service.ctx, actor, row.id, answer, terms)).row
@@ -112,20 +114,20 @@ class MailReceiver:
         return MailTaken(outcome="voted" if done.resolution is None else "resolved", checkpoint_id=row.id)
 
     def _actor(self, letter: MailMessage) -> Actor:
-        """Whoever has the mailbox, with no rights but theirs; the rule of who may is the same as anywhere."""
+        """The owner of the mailbox, with only their rights; the usual rules decide what they may do."""
         return Actor(
             id=f"user:{letter.sender}", tenant=self.way.tenant, channel="mail", auth_method="mail_reply"
         )
 
     async def _answer(self, letter: MailMessage, row: HoldRow, words: str) -> None:
-        """By the channel that could have sent the question. One that is away is no reason to take the reply
+        """By the channel that could have sent the question. If it is unavailable, the reply is not processed
         again: it decided nothing."""
         from holdfast.holds.notify.smtp import Smtp
 
         found = [] if self.channels is None else await self.channels.of(row.tenant)
         mail = next((each for each in found if isinstance(each, Smtp)), None)
         if mail is None:
-            log.warning("a reply to hold %s was not understood, and there is no mail to say so by", row.id)
+            log.warning("a reply to hold %s was not understood, and no mail channel can answer it", row.id)
             return
         notice = Notice(
             id=f"reply:{new_id()}",
@@ -145,6 +147,6 @@ class MailReceiver:
 
 
 def _require_mailbox(row: HoldRow) -> None:
-    """Raises ForbiddenError where having the mailbox is not enough."""
+    """Raises ForbiddenError if a mail is not enough to decide the hold."""
     if strength_of(row) != "decide_low_risk":
-        raise ForbiddenError("this question is too important for a mail.", hint="Sign in to decide.")
+        raise ForbiddenError("this question cannot be decided by mail.", hint="Sign in to decide.")

@@ -1,7 +1,7 @@
-"""What a reply says, and whether its sender is who they say: of the message as the mail server took it.
+"""Parses a mail reply, and checks its sender by the headers of our mail server.
 
-Nothing is guessed. Words below a quote, in a signature or beside the keyword are no decision; what a machine
-sent on its own never is.
+Nothing is guessed. Words below a quote, in a signature or beside the keyword are not a decision, and
+automatic mails never are.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _REMARK = re.compile(r"\([^()]*\)")
 
 
 class MailMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """`sender`: the one address that it is from; `recipients`: every address that it went to; `text`: none
-    where it has no plain text. `automatic`: why a machine sent it on its own. `proven`: whether the mail
-    server vouches for the sender."""
+    """`sender`: its only From address; `recipients`: all its recipients; `text`: none if it has no plain
+    text. `automatic`: why it counts as an automatic mail. `proven`: whether the mail server authenticated
+    the sender."""
 
     sender: str
     recipients: tuple[str, ...]
@@ -43,7 +43,7 @@ class MailMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_mail(raw: bytes, authserv_id: str) -> MailMessage | None:
-    """None for what is no mail from one sender."""
+    """None if it is not a mail from one sender."""
     try:
         message = message_from_bytes(raw, policy=default)
         senders = _addresses(message, ("from",))
@@ -58,7 +58,7 @@ def read_mail(raw: bytes, authserv_id: str) -> MailMessage | None:
             proven=is_proven(_all(message, "authentication-results"), sender, authserv_id),
         )
     except (MessageError, ValueError, LookupError, AttributeError, IndexError, TypeError):
-        # The library has its ways of saying that a header is beyond it.
+        # The library raises various errors for headers that it cannot parse.
         return None
 
 
@@ -78,14 +78,14 @@ def _text(message: EmailMessage) -> str | None:
 
 
 def _automatic(message: EmailMessage) -> str | None:
-    """RFC 3834, and what came before it."""
+    """By RFC 3834, and by older headers."""
     submitted = str(message.get("auto-submitted", "no")).partition(";")[0].strip().lower()
     if submitted != "no":
-        return f"it says that it is {submitted or 'automatic'}"
+        return f"its Auto-Submitted is {submitted or 'automatic'}"
     if str(message.get("precedence", "")).strip().lower() in _BULK:
-        return "it says that it is sent in bulk"
+        return "its Precedence is bulk"
     if any(message.get(name) is not None for name in _AUTOMATIC):
-        return "it is an automatic answer, or of a list"
+        return "it is an automatic answer, or from a mailing list"
     if (
         message.get_content_type() == "multipart/report"
         or str(message.get("return-path", "x")).strip() == "<>"
@@ -94,12 +94,12 @@ def _automatic(message: EmailMessage) -> str | None:
     return None
 
 
-# ---------------------------------------------------------------------- who it is from
+# ---------------------------------------------------------------------- the sender
 
 
 def is_proven(results: Sequence[str], sender: str, authserv_id: str) -> bool:
-    """By the topmost result that our mail server signed with its name: others may have been in the message
-    when it came. DMARC has passed for the sender's domain, and SPF or DKIM with it."""
+    """By the topmost Authentication-Results of our mail server: others may have been in the message when it
+    arrived. DMARC must have passed for the sender's domain, and SPF or DKIM too."""
     ours = [each for each in results if _server(each) == authserv_id.lower()]
     if not ours:
         return False
@@ -120,7 +120,7 @@ def _server(result: str) -> str:
     return words[0].lower() if words else ""
 
 
-# ---------------------------------------------------------------------- what it says
+# ---------------------------------------------------------------------- the content
 
 
 class MailDecision(msgspec.Struct, frozen=True):
@@ -130,7 +130,7 @@ class MailDecision(msgspec.Struct, frozen=True):
 
 def decision_in(text: str, options: Sequence[Option]) -> MailDecision | None:
     """One keyword, alone on its line above the quote, by its id or label in any case; then nothing, or a
-    comment that begins with `Comment:`. None for everything else."""
+    comment that starts with `Comment:`. None for everything else."""
     lines = own_lines(text)
     if not lines:
         return None
@@ -144,7 +144,7 @@ def decision_in(text: str, options: Sequence[Option]) -> MailDecision | None:
 
 
 def own_lines(text: str) -> list[str]:
-    """What the sender wrote above the quote and their signature, without blank lines at both ends."""
+    """The sender's text above the quote and the signature, without blank lines at both ends."""
     lines: list[str] = []
     for line in text.replace("\r\n", "\n").split("\n"):
         if line.startswith(">"):
@@ -161,7 +161,7 @@ def own_lines(text: str) -> list[str]:
 
 
 def _without_attribution(lines: list[str]) -> list[str]:
-    """In whichever language: a block right above the quote that ends with a colon (`On ... wrote:`)."""
+    """In any language: a block right above the quote that ends with a colon (`On ... wrote:`)."""
     kept = list(lines)
     while kept and not kept[-1]:
         kept.pop()

@@ -1,5 +1,5 @@
-"""Which ways in there are: a TOML file of the operator (HOLDFAST_INBOUND). Each has a name, which is in its
-address, and a tenant: what comes in never says itself whose it is.
+"""The inbound channels: a TOML file of the operator (HOLDFAST_INBOUND). Each has a name, which is in its
+address, and a tenant: an incoming message cannot choose its tenant.
 
     [[way]]
     name = "support"
@@ -21,7 +21,7 @@ address, and a tenant: what comes in never says itself whose it is.
     address = "reply@in.example.com"
     authserv_id = "mx.example.com"
 
-`${NAME}` is a variable of the environment. Several secrets are all believed, so that one can be replaced.
+`${NAME}` is an environment variable. With several secrets each is accepted, so that one can be rotated.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ class _InboundSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class SlackSource(_InboundSource, frozen=True, kw_only=True, tag="slack"):
-    """`people`: who a chat user is here; further ones are kept in the store. `teams`: only of these
-    workspaces; none: of any that has the secret."""
+    """`people`: chat user to person; further ones are in the store. `teams`: only these workspaces; none: any
+    workspace with the secret."""
 
     people: dict[str, str] = {}
     teams: tuple[str, ...] = ()
 
 
 class WebhookSource(_InboundSource, frozen=True, kw_only=True, tag="webhook"):
-    """`actor`: who decides by it. `rights`: what it has beyond what is assigned to it. `trusted`: it may name
-    the person who decided (`completed_by`), as a queue does in which people work."""
+    """`actor`: the deciding identity. `rights`: beyond holds that are assigned to it. `trusted`: it may name
+    the person who decided (`completed_by`), for example a task queue in which people work."""
 
     actor: str
     rights: tuple[str, ...] = ()
@@ -73,8 +73,8 @@ class WebhookSource(_InboundSource, frozen=True, kw_only=True, tag="webhook"):
 
 
 class MailSource(_InboundSource, frozen=True, kw_only=True, tag="mail"):
-    """`address`: where replies go, as the channel has it. `authserv_id`: of the mail server whose word on
-    SPF, DKIM and DMARC is believed; it has to take away what others claim in its name (RFC 8601, 5)."""
+    """`address`: the reply address of the channel. `authserv_id`: of the mail server whose SPF, DKIM and
+    DMARC results are trusted; it must remove forged results in its name (RFC 8601, 5)."""
 
     address: str
     authserv_id: str
@@ -85,7 +85,7 @@ W = TypeVar("W", SlackSource, WebhookSource, MailSource)
 
 
 class InboundSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`allow`: hosts that the rules of egress do not bind, for the answers to clicks."""
+    """`allow`: hosts that are exempt from the egress rules, for the answers to clicks."""
 
     way: tuple[InboundSource, ...] = ()
     allow: tuple[str, ...] = ()
@@ -95,17 +95,17 @@ class InboundSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         for each in self.way:
             if each.name == name and isinstance(each, kind):
                 return each
-        raise HttpError(404, "There is no such way in.", code="not_found")
+        raise HttpError(404, "There is no such inbound channel.", code="not_found")
 
 
 def settings_from_environment() -> InboundSettings:
-    """Those of the file that HOLDFAST_INBOUND names; none: no way in. Raises SettingsError."""
+    """From the file that HOLDFAST_INBOUND names; none: no inbound channel. Raises SettingsError."""
     path = os.environ.get(VARIABLE)
     return parse_settings(toml_of(path, f"Check {VARIABLE}."), path) if path else InboundSettings()
 
 
 def parse_settings(
-    raw: Any, source: str = "the ways in", environment: Mapping[str, str] | None = None
+    raw: Any, source: str = "the inbound channels", environment: Mapping[str, str] | None = None
 ) -> InboundSettings:
     """Raises SettingsError, which names the field."""
     given = with_variables(raw, os.environ if environment is None else environment, "$", source)
@@ -117,7 +117,7 @@ def parse_settings(
         ) from None
     names = [(type(each), each.name) for each in found.way]
     if len(set(names)) < len(names):
-        raise SettingsError(f"{source} has two ways of one kind and name.", hint="Give each its own name.")
+        raise SettingsError(f"{source} has two channels of one kind and name.", hint="Rename one.")
     for place, way in enumerate(found.way):
         _check(way, f"{source}: way[{place}] ({way.name!r})")
     return found
@@ -149,7 +149,7 @@ def _check_secret(way: InboundSource, secret: str, where: str) -> None:
 def _check_people(way: SlackSource, where: str) -> None:
     for chat, person in way.people.items():
         if parse_assignee(person).type != "user" or not person.startswith("user:"):
-            raise SettingsError(f"{where}: people.{chat} is no person.", hint="Write user:dana@acme.")
+            raise SettingsError(f"{where}: people.{chat} is not a person.", hint="Write user:dana@acme.")
 
 
 def _check_actor(way: WebhookSource, where: str) -> None:
@@ -157,4 +157,4 @@ def _check_actor(way: WebhookSource, where: str) -> None:
         raise SettingsError(f"{where}: actor {way.actor!r} is not a subject.", hint="Write service:NAME.")
     wrong = [right for right in way.rights if right_name(right) not in RIGHTS]
     if wrong:
-        raise SettingsError(f"{where}: rights has {wrong[0]!r}.", hint=f"There are {', '.join(RIGHTS)}.")
+        raise SettingsError(f"{where}: unknown right {wrong[0]!r}.", hint=f"Known: {', '.join(RIGHTS)}.")

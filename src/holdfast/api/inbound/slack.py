@@ -1,5 +1,5 @@
-"""Clicks in Slack (section 3, rule 4): the signature over the raw bytes, then who clicked, then whether they
-may. It is answered within three seconds; how it ended is told in the place of the card.
+"""Clicks in Slack (section 3, rule 4): checks the signature over the raw bytes, then the person, then their
+rights. Slack is answered within three seconds; the result replaces the card.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Action(msgspec.Struct):
 
 
 class SlackPayload(msgspec.Struct):
-    """What we read of what Slack sends."""
+    """The fields of Slack's payload that are used."""
 
     type: str = ""
     user: _User = msgspec.field(default_factory=_User)
@@ -71,7 +71,7 @@ class SlackPayload(msgspec.Struct):
 
 
 def require_signed(headers: Mapping[str, str], body: bytes, way: SlackSource, now: int) -> None:
-    """Over the bytes as they came, before any of them is read; `now` in seconds. Raises HttpError 401."""
+    """Over the raw bytes, before they are parsed; `now` in seconds. Raises HttpError 401."""
     stamp = headers.get("x-slack-request-timestamp", "")
     given = headers.get("x-slack-signature", "")
     fresh = stamp.isascii() and stamp.isdecimal() and len(stamp) <= 15 and abs(now - int(stamp)) <= SKEW
@@ -93,11 +93,11 @@ def payload_of(body: bytes) -> SlackPayload:
         text = parse_qs(body.decode(), max_num_fields=20).get("payload", ["{}"])[0]
         return msgspec.json.decode(text, type=SlackPayload)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise HttpError(422, "The payload is none of Slack's.", code="invalid_input") from error
+        raise HttpError(422, "The payload is not from Slack.", code="invalid_input") from error
 
 
 class SlackReceiver:
-    """What becomes of clicks. `egress`: where the outcome may be posted to."""
+    """Processes clicks. `egress`: the hosts to which a result may be posted."""
 
     def __init__(self, service: HoldService, way: SlackSource, egress: Egress) -> None:
         self.service = service
@@ -107,7 +107,7 @@ class SlackReceiver:
     async def take(self, payload: SlackPayload) -> None:
         """Decided within two seconds, or later: the person who clicked does not wait."""
         if self.way.teams and (payload.team is None or payload.team.id not in self.way.teams):
-            raise HttpError(403, "Clicks of this workspace are not taken here.", code="forbidden")
+            raise HttpError(403, "This workspace is not allowed.", code="forbidden")
         clicked = [each for each in payload.actions if each.action_id.startswith(f"{ACTION}:")]
         if payload.type != "block_actions" or not clicked:
             return
@@ -123,7 +123,7 @@ class SlackReceiver:
         try:
             click = msgspec.json.decode(action.value, type=Click)
         except msgspec.MsgspecError:
-            raise HttpError(422, "This button is none of ours.", code="invalid_input") from None
+            raise HttpError(422, "This button is not from Holdfast.", code="invalid_input") from None
         person = await self.person(payload.user.id)
         if person is None:
             said = (
@@ -143,13 +143,13 @@ class SlackReceiver:
         self._post_later(payload, self._outcome(row))
 
     async def _resolve(self, actor: Actor, click: Click, key: str) -> HoldRow:
-        """By the same rule as anywhere: whether this person may, on what they were shown, at this moment."""
+        """By the usual rules: whether this person may decide it, and whether the card is up to date."""
         said = Submission(decision=click.decision, request_hash=click.request_hash)
         terms = ResolveConditions(idempotency_key=key, epoch=click.epoch)
         return (await resolve(self.service.ctx, actor, click.hold, said, terms)).row
 
     async def _refused(self, actor: Actor, click: Click, error: HoldfastError) -> dict[str, Any]:
-        """What is over takes the card's place; anything else is shown only to the person who clicked."""
+        """A final result replaces the card; anything else is shown only to the person who clicked."""
         if isinstance(error, HoldDecidedError):
             row = await self.service.store.hold(HoldId(click.hold))
             if row is not None and row.tenant == actor.tenant:
@@ -159,7 +159,7 @@ class SlackReceiver:
         return _ephemeral_reply(f"{error.message} {error.hint or 'Open it to decide.'}")
 
     def _outcome(self, row: HoldRow) -> dict[str, Any]:
-        said = outcome_of(row, self.service.ctx.now()) or "your vote is counted; others have to decide too"
+        said = outcome_of(row, self.service.ctx.now()) or "your vote is counted; more votes are needed"
         text = for_slack(f"{one_line(title_of(row))}\n{said}")
         block = {"type": "section", "text": {"type": "plain_text", "text": text, "emoji": False}}
         return {"replace_original": True, "text": text, "blocks": [block]}
@@ -169,7 +169,7 @@ class SlackReceiver:
         return found if found is not None else await ChatUsers(self.service.store).find(self.way, chat)
 
     def _post_later(self, payload: SlackPayload, said: dict[str, Any]) -> None:
-        """Not waited for: the decision is made, and Slack wants its answer."""
+        """In the background: the decision is made, and Slack must be answered in time."""
         if payload.response_url:
             task = asyncio.create_task(self._post(payload.response_url, said))
             _tasks.add(task)
@@ -180,12 +180,12 @@ class SlackReceiver:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or 443
             if host != RESPONSE_HOST and not self.egress.allows(host, port):
-                log.warning("a click was to be answered at %s, which is not Slack's", one_line(host, 80))
+                log.warning("the response address of a click, %s, is not Slack's", one_line(host, 80))
                 return
             body = msgspec.json.encode(said)
             await post(url, body, {"Content-Type": "application/json"}, egress=self.egress)
         except (HoldfastError, OSError, TimeoutError, ValueError) as error:
-            log.warning("the outcome of a click was not told to Slack: %s", error)
+            log.warning("the result of a click could not be posted to Slack: %s", error)
 
 
 _tasks: set[asyncio.Task[None]] = set()
@@ -196,7 +196,7 @@ def _ephemeral_reply(text: str) -> dict[str, Any]:
 
 
 class ChatUsers:
-    """Who a chat user is here, kept in the store by way and chat user."""
+    """The person of a chat user, stored by channel and chat user."""
 
     def __init__(self, store: Documents) -> None:
         self._store = store

@@ -1,5 +1,5 @@
-"""Webhooks of other systems (section 3, rule 6): signed as Standard Webhooks are, taken once by their id, and
-matched to a hold by its id (`correlation_id`). What completes a hold that is over is taken without effect.
+"""Webhooks of other systems (section 3, rule 6): signed as Standard Webhooks, processed once by their id, and
+matched to a hold by its id (`correlation_id`). An answer to a closed hold is accepted without effect.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from holdfast.types.terms import Actor
 
 SEEN: Final = "inbound_seen"
 RETENTION: Final = 7 * 86_400 * MICROS
-"""For how long an id is known; senders retry for days."""
+"""How long an id is remembered; senders retry for days."""
 _SWEEP: Final = 200
 
 
 class WebhookAnswer(msgspec.Struct, kw_only=True):
-    """`correlation_id` or `checkpoint_id`: the hold. The answer as its body has it; `completed_by`: who."""
+    """`correlation_id` or `checkpoint_id`: the hold. `completed_by`: the person who decided."""
 
     correlation_id: str | None = None
     checkpoint_id: str | None = None
@@ -46,7 +46,7 @@ class WebhookEvent(msgspec.Struct, kw_only=True):
 
 
 class WebhookTaken(msgspec.Struct, kw_only=True):
-    """`outcome`: resolved, voted (others have to decide too), already_decided, duplicate or ignored."""
+    """`outcome`: resolved, voted (more votes are needed), already_decided, duplicate or ignored."""
 
     outcome: str
     checkpoint_id: str | None = None
@@ -60,7 +60,7 @@ def require_signed(headers: Mapping[str, str], body: bytes, secrets: Sequence[st
     if not 0 < len(name) <= 200 or not is_signed(dict(headers), body, keys, now):
         raise HttpError(
             401,
-            "This is not signed with a secret that is known here, or was more than five minutes ago.",
+            "The signature is invalid, or older than five minutes.",
             code="signature_invalid",
             hint="See standardwebhooks.com for webhook-id, webhook-timestamp and webhook-signature.",
         )
@@ -73,7 +73,7 @@ def event_in(body: bytes) -> WebhookEvent:
     except msgspec.ValidationError as error:
         raise HttpError(422, f"The event does not fit: {error}.", code="invalid_input") from error
     except msgspec.DecodeError as error:
-        raise HttpError(400, f"The body is no JSON: {error}.", code="not_json") from error
+        raise HttpError(400, f"The body is not JSON: {error}.", code="not_json") from error
 
 
 class WebhookReceiver:
@@ -83,12 +83,12 @@ class WebhookReceiver:
         self.seen = ReceivedWebhooks(service.store, way)
 
     async def take(self, message: str, body: bytes) -> WebhookTaken:
-        """Raises what `resolve` raises for an answer that does not fit: the hold stays open (QB-8)."""
+        """Raises what `resolve` raises for an invalid answer: the hold stays open (QB-8)."""
         if await self.seen.knows(message, body, self.service.ctx.now()):
             return WebhookTaken(outcome="duplicate")
         event = event_in(body)
         done = await self._complete(message, event)
-        # Written last: a crash in between brings the same message again, and the hold knows its key.
+        # Written last: after a crash the sender repeats it, and the hold's key prevents a second effect.
         await self.seen.note(message, body, self.service.ctx.now())
         return done
 
@@ -104,7 +104,7 @@ class WebhookReceiver:
                 self._actor(said), hold, body, idempotency_key=f"webhook:{message}"[:255]
             )
         except HoldNotFoundError:
-            # Never ours, or another tenant's: nothing is touched (QB-5, QB-7).
+            # Unknown, or of another tenant: nothing is changed (QB-5, QB-7).
             return WebhookTaken(outcome="ignored")
         except HoldDecidedError as error:
             return WebhookTaken(
@@ -114,10 +114,10 @@ class WebhookReceiver:
         return WebhookTaken(outcome=outcome, checkpoint_id=hold, status=str(done.row.status))
 
     def _actor(self, said: WebhookAnswer) -> Actor:
-        """Whoever completed it, where this sender may say so; their own name else."""
+        """The named person, if this sender may name one; else the sender."""
         named = said.completed_by if self.way.trusted else None
         if named is not None and not named.startswith("user:"):
-            raise HttpError(422, "completed_by is no person.", code="invalid_input", hint="user:dana@acme")
+            raise HttpError(422, "completed_by is not a person.", code="invalid_input", hint="user:dana@acme")
         return Actor(
             id=named or self.way.actor,
             tenant=self.way.tenant,
@@ -128,28 +128,26 @@ class WebhookReceiver:
 
 
 class ReceivedWebhooks:
-    """The ids of messages that were taken, with a digest of each, for a week."""
+    """The ids of processed messages, with a digest of each, for a week."""
 
     def __init__(self, store: Documents, way: WebhookSource) -> None:
         self._store = store
         self._way = way
 
     async def knows(self, message: str, body: bytes, now: int) -> bool:
-        """Raises KeyReusedError for an id under which something else came before."""
+        """Raises KeyReusedError for an id of another message."""
         kept = await self._store.document(self._way.tenant, SEEN, self._name(message))
         if kept is None or kept.updated_at + RETENTION < now:
             return False
         if kept.body != _digest(body):
-            raise KeyReusedError(
-                "another message came under this webhook-id.", hint="Give each message an id of its own."
-            )
+            raise KeyReusedError("another message had this webhook-id.", hint="Give each message its own id.")
         return True
 
     async def note(self, message: str, body: bytes, now: int) -> None:
         name = self._name(message)
         document = Document(tenant=self._way.tenant, kind=SEEN, name=name, body=_digest(body))
         await self._store.put_document(document)
-        if name.endswith("00"):  # one in 256: what is old goes on the way
+        if name.endswith("00"):  # one in 256: expired entries are deleted
             await self._sweep(now)
 
     async def _sweep(self, now: int) -> None:

@@ -4,115 +4,115 @@ import type { EventStream, HoldEvent, Options, PipelineEvent, RunEvent, Sent, St
 /** What each operation of the server is called, takes and gives. */
 export interface Operations {
   /**
-   * Answer what a pipeline asks.
+   * Answer a question of a pipeline.
    *
-   * The first answer counts: 409 for the next, which says whose that was. 422 for what is none of them.
+   * The first answer counts: 409 for later ones, with the person of the first. 422 for an unknown answer.
    */
   answerQuestion(run: string, hold: string, body?: AnswerQuestion, options?: Options): Promise<AnswerTaken>;
   /** Ask a question before you decide; the deadline pauses until there is a reply. */
   askBack(hold: string, body: AskBack, options?: Options): Promise<HoldWire>;
   /**
-   * Attach files to fields of kind `file`: a form whose parts are named as the fields.
+   * Attach files to fields of kind `file`: a form whose parts are named like the fields.
    *
-   * What it answers goes into the `response_data` of the decision.
+   * Put the returned values into the `response_data` of the decision.
    */
   attachFile(hold: string, body: FormData | Record<string, Blob>, options?: Options): Promise<Page<FileWire>>;
   /** The current head of the audit. */
   auditHead(options?: Options): Promise<AuditHead>;
-  /** Sign in with a token, in a browser: it becomes a session, and ends with the token. */
+  /** Sign in with a token in a browser: starts a session, which ends with the token. */
   beginSession(body: BeginSession, options?: Options): Promise<void>;
   /** Withdraw it without a decision. */
   cancelCheckpoint(checkpoint: string, body?: Reason, options?: Options): Promise<CheckpointWire>;
   /** Withdraw it without a decision. */
   cancelHold(hold: string, body?: Reason, options?: Options): Promise<HoldWire>;
-  /** Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are withdrawn. */
+  /** Cancel a pipeline. Its worker stops it as soon as possible; its open questions are withdrawn. */
   cancelPipeline(run: string, body?: CancelPipeline, options?: Options): Promise<PipelineWire>;
   /** Cancel a run. Its worker stops it as soon as possible; its open holds are withdrawn. */
   cancelRun(run: string, body?: CancelRun, options?: Options): Promise<RunDetail>;
-  /** Change it: its owner and admins may. `If-Match`: only the version that you have seen. */
+  /** Change it, as its owner or an admin. `If-Match`: only the version that you read. */
   changeView(view: string, body: NewView, options?: Options): Promise<ViewWire>;
-  /** What the newest version that is loaded here means for live runs on others: which fit, and why not. */
+  /** Whether active runs on other versions fit the newest version loaded here, and why not. */
   checkFlow(flow: string, options?: Options): Promise<FlowCheck>;
-  /** Created, notification sent, resolved, and what else happened, oldest first. */
+  /** The history: created, notification sent, resolved and more, oldest first. */
   checkpointHistory(checkpoint: string, options?: Options): Promise<Page<EntryWire>>;
   /** Claim it for a while; an unassigned one becomes yours. */
   claimHold(hold: string, body?: ClaimHold, options?: Options): Promise<HoldWire>;
-  /** What the flow declares holds again. */
+  /** Remove a set limit: the flow's declared limit applies again. */
   clearLimit(name: string, options?: Options): Promise<void>;
-  /** For all who see the hold, also after it is decided. */
+  /** Add a comment, visible to everyone who may see the hold, also after the decision. */
   commentOnHold(hold: string, body: NewComment, options?: Options): Promise<NoteWire>;
-  /** How many that list has. */
+  /** The number of holds in that list. */
   countHolds(query?: CountHoldsQuery, options?: Options): Promise<Count>;
   /**
    * Start a run. It is durable when this returns; a worker that serves its flow runs it.
    *
-   * 201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key was used
-   * for another input.
+   * 201 with its `Location`; 200 and the same run if the key was used before, 422 if the key was used with
+   * another input.
    */
   createRun(body?: CreateRun, options?: Options): Promise<RunDetail>;
   /**
-   * Say something in a thread.
+   * Send a message to a thread.
    *
-   * Where a run of it waits for input, the message is the answer: 200 and that run, which resumes (409 where
-   * several questions are open and none is named). Otherwise, and with `auto_resume_pending=false`, it starts
-   * a run of `flow` in the thread: 201.
+   * If a run of it waits for input, the message is the answer: 200 and that run, which resumes (409 if several
+   * questions are open and none is named). Otherwise, and with `auto_resume_pending=false`, it starts a run of
+   * `flow` in the thread: 201.
    */
   createThreadRun(thread: string, body?: ThreadRun, query?: CreateThreadRunQuery, options?: Options): Promise<RunDetail>;
-  /** Make a token of this tenant, with no more rights than your own. Its text is shown only now. */
+  /** Create a token of this tenant, with at most your own rights. Its text is shown only now. */
   createToken(body: CreateToken, options?: Options): Promise<TokenWire>;
-  /** One decision on many, each by itself. A preview, the default, says what would be. */
+  /** Apply one decision to many holds, each separately. By default only a preview. */
   decideMany(body: BulkAnswer, options?: Options): Promise<BulkWire>;
-  /** Delegate it to a person: holds for `delegated_user` go to them. */
+  /** Delegate it to a person: holds for `delegated_user` are assigned to them. */
   delegateDeployment(name: string, body: DelegateDeployment, options?: Options): Promise<DeploymentWire>;
-  /** What differs from this run, or a moment `at` of it, to another moment: values, visits, their cost. */
+  /** Compare this run, or a checkpoint `at` of it, with another: values, visits, cost. */
   diffRuns(run: string, query: DiffRunsQuery, options?: Options): Promise<Record<string, unknown>>;
   /**
-   * Discard it: the next worker that serves its flow ends it as cancelled.
+   * Discard it: the next worker that serves its flow cancels it.
    *
-   * With `unread` it ends at once, without being loaded: for a run whose flow no worker serves any more.
+   * With `unread` it is cancelled at once, without being loaded: for a run whose flow no worker serves.
    */
   discardDeadRun(run: string, body?: DiscardDead, options?: Options): Promise<RunDetail>;
-  /** This chat user decides nothing any more. */
+  /** Remove this chat user: it can no longer decide. */
   dropChatPerson(way: string, chat: string, options?: Options): Promise<void>;
   /** Forget it. */
   dropDraft(hold: string, options?: Options): Promise<void>;
-  /** Nobody is in it any more. */
+  /** Delete the group. */
   dropGroup(key: string, options?: Options): Promise<void>;
-  /** Gone from the directory, and from every group and role. */
+  /** Remove a person from the directory and from all groups and roles. */
   dropPerson(person: string, options?: Options): Promise<void>;
-  /** Its rules match nothing more. */
+  /** Delete it: its rules no longer apply. */
   dropPolicy(name: string, options?: Options): Promise<void>;
-  /** Withdraw the question: no reply is needed, and the deadline runs again. */
+  /** Withdraw the question: no reply is needed, and the deadline continues. */
   dropQuestion(hold: string, body?: DropQuestion, options?: Options): Promise<HoldWire>;
-  /** Nobody has it any more. */
+  /** Delete the role. */
   dropRole(key: string, options?: Options): Promise<void>;
   /** Delete it. Runs that it has started continue. */
   dropSchedule(name: string, options?: Options): Promise<void>;
-  /** Drop it; the holds stay. */
+  /** Delete it; the holds stay. */
   dropView(view: string, options?: Options): Promise<void>;
   /** Back again. */
   endAway(person: string, options?: Options): Promise<void>;
-  /** Say that you no longer look at it. */
+  /** Report that you no longer look at it. */
   endPresence(hold: string, options?: Options): Promise<void>;
   /** Sign out, here and everywhere this session is used. */
   endSession(options?: Options): Promise<void>;
-  /** The run with its whole history as a file, for another store; encrypted where the store is. */
+  /** The run with its whole history as a file, for another store; encrypted if the store is. */
   exportRun(run: string, options?: Options): Promise<Response>;
-  /** Give it a later deadline. */
+  /** Extend its deadline. */
   extendHold(hold: string, body: ExtendHold, options?: Options): Promise<HoldWire>;
-  /** A new run that begins at a checkpoint of this one. This one is not changed. */
+  /** Create a new run that starts at a checkpoint of this one. This one is not changed. */
   forkRun(run: string, body?: BranchRun, options?: Options): Promise<RunDetail>;
-  /** One of them as a file: bytes as they are, text as text, all else as JSON. */
+  /** An artifact as a file: bytes unchanged, text as text, everything else as JSON. */
   getArtifact(run: string, name: string, options?: Options): Promise<Response>;
   /** One checkpoint. */
   getCheckpoint(checkpoint: string, options?: Options): Promise<CheckpointWire>;
-  /** Every death of a worker that had this run, with the nodes that were under way. */
+  /** Every death of a worker that had this run, with the nodes that were running. */
   getDeadRun(run: string, options?: Options): Promise<DeadRunWire>;
   /** By name or id. */
   getDeployment(name: string, options?: Options): Promise<DeploymentWire>;
-  /** Your own, as far as it is filled in. Raises 404 where there is none. */
+  /** Your draft. 404 if there is none. */
   getDraft(hold: string, options?: Options): Promise<DraftWire>;
-  /** How much there is to do, and how late it is. */
+  /** The backlog, and how late it is. */
   getFigures(options?: Options): Promise<FiguresWire>;
   /** A flow's versions, newest first. */
   getFlow(flow: string, options?: Options): Promise<FlowWire>;
@@ -124,13 +124,13 @@ export interface Operations {
   getHold(hold: string, options?: Options): Promise<HoldWire>;
   /** By id or address. */
   getPerson(person: string, options?: Options): Promise<PersonWire>;
-  /** How far a pipeline is. */
+  /** The progress of a pipeline. */
   getPipeline(run: string, options?: Options): Promise<PipelineWire>;
-  /** Where the pipeline stands, as its `checkpoint.json` has it. */
+  /** The content of the pipeline's `checkpoint.json`. */
   getPipelineCheckpoint(run: string, options?: Options): Promise<Record<string, unknown>>;
-  /** The values that its stages hand to each other, by key. */
+  /** The context values that its stages share, by key. */
   getPipelineContext(run: string, options?: Options): Promise<Record<string, unknown>>;
-  /** The pipeline drawn as SVG: each stage coloured by its state, and the edges that were taken. */
+  /** The pipeline as SVG: each stage with its state, and the taken edges. */
   getPipelineGraph(run: string, options?: Options): Promise<Response>;
   /** One run. */
   getRun(run: string, options?: Options): Promise<RunDetail>;
@@ -140,80 +140,80 @@ export interface Operations {
   getRunDrawing(run: string, options?: Options): Promise<Response>;
   /** The result of a run. `wait`: at most this many seconds, until it has ended or waits for input. */
   getRunResult(run: string, query?: GetRunResultQuery, options?: Options): Promise<RunResult>;
-  /** When it fires, what it starts, and how it goes. */
+  /** A schedule with its settings and state. */
   getSchedule(name: string, options?: Options): Promise<ScheduleWire>;
-  /** Who the caller is, and what they may. */
+  /** The caller and their rights. */
   getSession(options?: Options): Promise<SessionWire>;
-  /** How the server and its store are. */
+  /** The state of the server and its store. */
   getStatus(options?: Options): Promise<StatusWire>;
-  /** Each visit of each node: when it began, waited, asked, tried again, and what came of it. */
+  /** Each visit of each node: its start, waits, questions, retries and outcome. */
   getTimeline(run: string, query?: GetTimelineQuery, options?: Options): Promise<TimelineWire>;
   /** One view. */
   getView(view: string, options?: Options): Promise<ViewWire>;
   /**
-   * Answer what a run asks, from any device; the body is read as JSON whatever its content type.
+   * Answer a question of a run; the body is read as JSON whatever its content type.
    *
-   * A text is an answer's id, then its label, whatever the case: 422 with the ids where it is neither. 409
-   * where several questions are open and none is named, and where it is decided already.
+   * A text is matched with the options' ids, then with their labels, ignoring case: 422 with the ids if it
+   * matches none. 409 if several questions are open and none is named, or if it is already decided.
    */
   giveInput(run: string, body: GiveInput, options?: Options): Promise<InputTaken>;
-  /** One decision as a file that `tools/verify_evidence.py` checks offline. That you took it is audited. */
+  /** One decision as a file that `tools/verify_evidence.py` verifies offline. The export is audited. */
   holdEvidence(hold: string, options?: Options): Promise<unknown>;
-  /** What happened to it, oldest first. Each entry has its number in the audit. */
+  /** Its history, oldest first. Each entry has its number in the audit. */
   holdHistory(hold: string, options?: Options): Promise<Page<EntryWire>>;
-  /** Figures about the holds that you may see. Lengths are seconds, rates are shares of 1. */
+  /** Metrics of the holds that you may see. Durations are seconds, rates are shares of 1. */
   holdMetrics(query?: HoldMetricsQuery, options?: Options): Promise<HoldMetrics>;
-  /** What an answer to it must be, for programs. */
+  /** The schema of an answer to it, for programs. */
   holdSchema(hold: string, options?: Options): Promise<AnswerSchema>;
   /**
    * Import an exported run as read-only history, or as a new run that continues from its end.
    *
-   * The same file again gives the same run.
+   * Importing the same file again returns the same run.
    */
   importRun(body: Sent, query?: ImportRunQuery, options?: Options): Promise<RunDetail>;
-  /** What the run has made so far, by name. */
+  /** The run's artifacts so far, by name. */
   listArtifacts(run: string, options?: Options): Promise<Page<ArtifactWire>>;
-  /** What was done and refused, oldest first. A page may be short and still have a `next`. */
+  /** Actions and refusals, oldest first. A page may be short and still have a `next`. */
   listAudit(query?: ListAuditQuery, options?: Options): Promise<Page<AuditWire>>;
-  /** Those that business time is counted by; `default` is that of holds that name none. */
+  /** Business calendars; holds that name none use `default`. */
   listCalendars(options?: Options): Promise<Page<HoldSetting>>;
   /** Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints. */
   listCheckpoints(query?: ListCheckpointsQuery, options?: Options): Promise<Page<CheckpointWire>>;
   /** Comments, questions back and their answers, oldest first. */
   listComments(hold: string, options?: Options): Promise<Page<NoteWire>>;
-  /** Messages to people that were given up, at most 200. */
+  /** Notifications that could not be delivered, at most 200. */
   listDeadNotices(options?: Options): Promise<Page<DeadNotice>>;
   /** Dead letters: runs that were given up because their workers kept dying, newest first. */
   listDeadRuns(query?: ListDeadRunsQuery, options?: Options): Promise<Page<RunWire>>;
-  /** Flows put to work under a name; a hold's `deployment` is its id. */
+  /** List deployments; a hold's `deployment` is the id of one. */
   listDeployments(options?: Options): Promise<Page<DeploymentWire>>;
-  /** The stored log after a number, oldest first: nothing twice, nothing missing. */
+  /** The stored events after a number, oldest first, without gaps or repetitions. */
   listEvents(run: string, query?: ListEventsQuery, options?: Options): Promise<EventPage>;
-  /** What was attached, in the order in which it came. */
+  /** The attached files, in the order of their upload. */
   listFiles(hold: string, options?: Options): Promise<Page<FileWire>>;
-  /** Every flow that the store knows, by name, with its versions. */
+  /** All flows in the store, by name, with their versions. */
   listFlows(options?: Options): Promise<Page<FlowWire>>;
   /** All groups. */
   listGroups(options?: Options): Promise<Page<CircleWire>>;
-  /** Holds that you may see, in pages that stay in place. `view=mine` is your own inbox. */
+  /** Holds that you may see, with stable pages. `view=mine` is your inbox. */
   listHolds(query?: ListHoldsQuery, options?: Options): Promise<Page<HoldWire>>;
-  /** Limits as they hold, with how many runs are inside and how many wait. */
+  /** Limits in effect, with the number of active and waiting runs. */
   listLimits(query?: ListLimitsQuery, options?: Options): Promise<Page<LimitWire>>;
   /**
    * Runs that wait for input, with their questions: the newest question first.
    *
-   * With `mine` a page may be short although `next` leads on: it is found among so many questions only.
+   * With `mine` a page may be short and still have a `next`: only a limited number of questions is scanned.
    */
   listPendingRuns(query?: ListPendingRunsQuery, options?: Options): Promise<Page<PendingWire>>;
-  /** Everybody in the directory of the store. */
+  /** All people in the store's directory. */
   listPeople(options?: Options): Promise<Page<PersonWire>>;
-  /** Those that are kept in the store, by name. */
+  /** The stored policies, by name. */
   listPolicies(options?: Options): Promise<Page<HoldSetting>>;
   /** Who is looking at it now. */
   listPresence(hold: string, options?: Options): Promise<Page<HoldViewerWire>>;
-  /** What a pipeline asks now, as far as it is for you to see. */
+  /** A pipeline's open questions that you may see. */
   listQuestions(run: string, options?: Options): Promise<QuestionList>;
-  /** All roles that holds can wait for. */
+  /** All roles to which holds can be assigned. */
   listRoles(options?: Options): Promise<Page<CircleWire>>;
   /** A run's checkpoints, newest first, without their state. */
   listRunCheckpoints(run: string, query?: ListRunCheckpointsQuery, options?: Options): Promise<Page<CheckpointSummary>>;
@@ -227,71 +227,71 @@ export interface Operations {
   listThreadRuns(thread: string, query?: ListThreadRunsQuery, options?: Options): Promise<Page<RunWire>>;
   /** The tenant's tokens, newest first, without their text. */
   listTokens(options?: Options): Promise<Page<TokenWire>>;
-  /** What it shows you: the same view shows each only what they may see. */
+  /** The holds of a view that you may see. */
   listView(view: string, query?: ListViewQuery, options?: Options): Promise<Page<HoldWire>>;
-  /** Your own and the shared ones, by title. `counts=true`: with how many holds each has for you. */
+  /** Your views and shared ones, by title. `counts=true`: with the number of holds for you. */
   listViews(query?: ListViewsQuery, options?: Options): Promise<Page<ViewWire>>;
-  /** Who works, by name; also those that have fallen silent within the last day. */
+  /** Workers by name, including those that stopped heartbeating within the last day. */
   listWorkers(options?: Options): Promise<Page<WorkerWire>>;
   /**
-   * A link for one person. It is void once it is used, the hold is reassigned or decided, or its links are
+   * Create a link for one person. It is valid until it is used, the hold is reassigned or decided, or its
    *
-   * revoked.
+   * links are revoked.
    */
   makeLink(hold: string, body: NewLink, options?: Options): Promise<LinkWire>;
-  /** Mark it as seen; the first time is in the audit, and counts in the metrics. */
+  /** Mark it as seen; the first time is recorded in the audit and counts in the metrics. */
   markSeen(hold: string, options?: Options): Promise<void>;
-  /** When it would fire, if it is not paused. */
+  /** Its next starts, if it is not paused. */
   nextOfSchedule(name: string, query?: NextOfScheduleQuery, options?: Options): Promise<Instants>;
-  /** It fires no more until it is resumed. */
+  /** Pause it until it is resumed. */
   pauseSchedule(name: string, body?: PauseSchedule, options?: Options): Promise<ScheduleWire>;
-  /** Decide it after a few seconds, unless you take the decision back before. */
+  /** Decide it after a few seconds, unless you undo the decision before. */
   placeDecision(hold: string, body?: PlaceDecision, options?: Options): Promise<HoldWire>;
-  /** A version, for good: the same content again is no change, other content is refused. */
+  /** Publish a version. It is immutable: the same content again has no effect, other content is refused. */
   publishSkill(name: string, version: string, body?: PublishSkill, options?: Options): Promise<SkillWire>;
-  /** Out of office; a substitute acts for them. */
+  /** Set an absence; a substitute acts for them. */
   putAway(person: string, body: PutAway, options?: Options): Promise<void>;
-  /** Write it. The deadlines of open holds that it counts are counted again. */
+  /** Set it. Deadlines of open holds that use it are recalculated. */
   putCalendar(name: string, body: Record<string, unknown>, options?: Options): Promise<HoldSetting>;
-  /** Make it, or change its settings for runs that start later. */
+  /** Create it, or change its settings for later runs. */
   putDeployment(name: string, body: PutDeployment, options?: Options): Promise<DeploymentWire>;
   /** With exactly these members. */
   putGroup(key: string, body: PutCircle, options?: Options): Promise<CircleWire>;
-  /** New, or changed. Who is not `active` may do nothing. */
+  /** Add or change a person. A person who is not `active` has no rights. */
   putPerson(person: string, body?: PutPerson, options?: Options): Promise<PersonWire>;
-  /** Write it: it counts for holds that open from now on. */
+  /** Store it: it applies to holds that open from now on. */
   putPolicy(name: string, body: Record<string, unknown>, options?: Options): Promise<HoldSetting>;
   /** With exactly these members. */
   putRole(key: string, body: PutCircle, options?: Options): Promise<CircleWire>;
-  /** Make a schedule (201), or change it from now on (200). `If-Match`: only over the one you have seen. */
+  /** Create (201) or change (200) a schedule. `If-Match`: only the version that you read. */
   putSchedule(name: string, body: PutSchedule, options?: Options): Promise<ScheduleWire>;
-  /** The content of a file, to be saved: no browser opens it here. Who read it is in the audit. */
+  /** Download a file; browsers do not display it. The access is in the audit. */
   readFile(hold: string, digest: string, options?: Options): Promise<Response>;
   /** Reassign it; the new assignee is notified. */
   reassignCheckpoint(checkpoint: string, body?: ReassignHold, options?: Options): Promise<CheckpointWire>;
-  /** Reassign it; the new assignee is notified. Its older links are void. */
+  /** Reassign it; the new assignee is notified. Older links become invalid. */
   reassignHold(hold: string, body?: ReassignHold, options?: Options): Promise<HoldWire>;
   /**
-   * Keep a version of a flow: 201, or 200 where it is known already.
+   * Store a version of a flow: 201, or 200 if it is already stored.
    *
-   * A graph is data: it brings no code. Its runs advance on workers that have code of the same graph.
+   * A graph is data and contains no code. Its runs advance on workers that have code with the same graph.
    */
   registerFlow(body?: RegisterFlow, options?: Options): Promise<FlowGraph>;
   /** Release a claim. */
   releaseHold(hold: string, options?: Options): Promise<HoldWire>;
-  /** Try it again, once its cause is fixed. */
+  /** Retry it, after its cause was fixed. */
   replayNotice(message: string, options?: Options): Promise<DeadNotice>;
   /** Reply to a question. */
   replyToQuestion(hold: string, body: ReplyToQuestion, options?: Options): Promise<HoldWire>;
-  /** Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is. */
+  /** Report that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns all viewers. */
   reportPresence(hold: string, body?: PresenceBeat, options?: Options): Promise<Page<HoldViewerWire>>;
   /** Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`. */
   resolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<CheckpointWire>;
   /**
-   * Decide it, once; where several have to agree, give your vote.
+   * Decide it, once; if several people must agree, vote.
    *
-   * `Idempotency-Key`: the same request again gets the same answer. `If-Match`: only the version that you have
-   * seen. 409 names who was first; 422 names each field that does not fit, and the hold stays open.
+   * `Idempotency-Key`: a repeated request gets the same answer. `If-Match`: only the version that you read.
+   * 409 names who decided before; 422 names each invalid field, and the hold stays open.
    */
   resolveHold(hold: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /** Undo a yank. */
@@ -300,92 +300,92 @@ export interface Operations {
    * Resume a run from its latest checkpoint or another.
    *
    * The latest checkpoint and no `input_data`: the same run is resumed, 200. An older checkpoint, or an input:
-   * a fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it is. A finished run:
+   * a fork of it, 201 with its `Location` and `forked_from`; the run itself is not changed. A finished run:
    * 200, and nothing is executed.
    */
   resumeRun(run: string, body?: ResumeRun, query?: ResumeRunQuery, options?: Options): Promise<RunDetail>;
-  /** It fires again, from the next instant on. */
+  /** Resume it, from its next start. */
   resumeSchedule(name: string, options?: Options): Promise<ScheduleWire>;
   /** Retry it once the cause is fixed: any worker may resume it. */
   retryDeadRun(run: string, options?: Options): Promise<RunDetail>;
   /** End its delegation. */
   revokeDelegation(name: string, options?: Options): Promise<DeploymentWire>;
-  /** Every link of it is void. */
+  /** Revoke all links to the hold. */
   revokeLinks(hold: string, options?: Options): Promise<HoldWire>;
-  /** Revoke it: here at once, on other servers within five seconds. */
+  /** Revoke it: on this server at once, on others within five seconds. */
   revokeToken(token: string, options?: Options): Promise<TokenWire>;
-  /** A fork that takes this run's place: this one ends as cancelled, with links both ways. */
+  /** Replace this run by a fork: this one is cancelled, and both link to each other. */
   rewindRun(run: string, body?: BranchRun, options?: Options): Promise<RunDetail>;
-  /** Keep what is filled in so far; it is not checked. */
+  /** Save your draft; it is not checked. */
   saveDraft(hold: string, body?: DraftWire, options?: Options): Promise<void>;
-  /** Keep a list of holds under a title. */
+  /** Save filters of holds under a title. */
   saveView(body: NewView, options?: Options): Promise<ViewWire>;
-  /** Who a chat user is here. */
+  /** Set the person of a chat user. */
   setChatPerson(way: string, chat: string, body: ChatPerson, options?: Options): Promise<void>;
-  /** Set a limit in place of what the flow declares: `flow:refund`, `flow:refund/*`, `flow:refund/acme`. */
+  /** Set a limit that overrides the flow's: `flow:refund`, `flow:refund/*`, `flow:refund/acme`. */
   setLimit(name: string, body?: SetLimit, options?: Options): Promise<LimitWire>;
-  /** What past decisions would have been under these rules. Nothing is written, no judge is asked. */
+  /** Replay past decisions under these rules. Nothing is changed, and no judge is called. */
   simulatePolicies(body?: SimulatePolicies, options?: Options): Promise<Simulation>;
   /** Snooze it until then. Its deadline stays. */
   snoozeHold(hold: string, body: SnoozeHold, options?: Options): Promise<void>;
   /**
-   * What becomes of the holds that you may see, as server-sent events.
+   * Changes of the holds that you may see, as server-sent events.
    *
    * The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
-   * there, without one it begins now. The numbers have gaps where something is not for you to see.
+   * there, without one it starts now. The numbers have gaps where you may not see a change.
    */
   streamHolds(query?: StreamHoldsQuery, options?: StreamOptions): EventStream<HoldEvent>;
   /**
-   * A pipeline's events as server-sent events, in the words of section 9.6, from its stored log.
+   * A pipeline's events as server-sent events, in the form of section 9.6, from its stored log.
    *
    * A client that connects later gets every event from the first; one that reconnects with `Last-Event-ID`
-   * misses nothing and hears nothing twice. The stream ends behind the last event of a run that has ended;
-   * 204: there is nothing after that id, and nothing will come.
+   * misses and repeats nothing. The stream ends after the last event of an ended run; 204: there is and will
+   * be nothing after that id.
    */
   streamPipeline(run: string, query?: StreamPipelineQuery, options?: StreamOptions): EventStream<PipelineEvent>;
   /**
    * A run's events as server-sent events, from its stored log.
    *
-   * The id of each is its number: a client that reconnects with `Last-Event-ID` (browsers do) misses nothing
-   * and sees nothing twice. The stream ends after the last event of a run that has ended; 204: there is
-   * nothing after that number, and nothing will come. `names=seed`: `checkpoint_created`, `checkpoint_resumed`
-   * and `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`.
+   * The id of each is its number: a client that reconnects with `Last-Event-ID` (browsers do) misses and
+   * repeats nothing. The stream ends after the last event of an ended run; 204: there is and will be nothing
+   * after that number. `names=seed`: `checkpoint_created`, `checkpoint_resumed` and `approval` with the fields
+   * of the runtime proposal, as under `/runs/{run}/stream`.
    */
   streamRun(run: string, query?: StreamRunQuery, options?: StreamOptions): EventStream<RunEvent>;
   /**
-   * Start a pipeline; durable when this answers, and taken by any worker.
+   * Start a pipeline; it is durable when this returns, and any worker runs it.
    *
-   * 400 with every fault of the document at its place. 403 for commands and files, unless the operator allows
-   * them (`holdfast serve --allow-code`).
+   * 400 with every problem of the document and its position. 403 for commands and files, unless the operator
+   * allows them (`holdfast serve --allow-code`).
    */
   submitPipeline(body: SubmitPipeline, options?: Options): Promise<PipelineWire>;
   /** A click in Slack: the request URL of the app's interactivity. Signed by Slack (`X-Slack-Signature`). */
   takeClick(way: string, body: Sent, options?: Options): Promise<void>;
   /**
-   * A reply to a mail, whole, as the mail server took it, with its Authentication-Results.
+   * A reply to a mail: the whole message as the mail server received it, with its Authentication-Results.
    *
-   * Signed as Standard Webhooks are, by whatever hands it over.
+   * Signed as Standard Webhooks by the system that forwards it.
    */
   takeMail(way: string, body: Sent, options?: Options): Promise<MailTaken>;
   /**
-   * Another system has the answer to a hold: `{"data": {"correlation_id", "decision", ...}}`.
+   * Answer a hold from another system: `{"data": {"correlation_id", "decision", ...}}`.
    *
-   * Signed as Standard Webhooks are. The same message again changes nothing and is answered with 200.
+   * Signed as Standard Webhooks. A repeated message has no effect and is answered with 200.
    */
   takeWebhook(way: string, body: unknown, options?: Options): Promise<WebhookTaken>;
-  /** One run now, beside its instants, also while it is paused. */
+  /** Start one run now, in addition to its scheduled starts, even while it is paused. */
   triggerSchedule(name: string, body?: TriggerSchedule, options?: Options): Promise<ScheduleTrigger>;
-  /** Take your own placed decision back. */
+  /** Undo your placed decision. */
   undoDecision(hold: string, options?: Options): Promise<HoldWire>;
   /** End the snooze. */
   unsnoozeHold(hold: string, options?: Options): Promise<void>;
   /** Stop watching it. */
   unwatchHold(hold: string, options?: Options): Promise<void>;
-  /** Every problem of a flow at once, each with its place and how to fix it. Nothing is stored or run. */
+  /** All problems of a flow, each with its position and fix. Nothing is stored or run. */
   validateFlow(body?: ValidateFlow, options?: Options): Promise<FlowValidation>;
-  /** Walk the chain from the first record to the head. `against`: a head that you kept before. */
+  /** Verify the chain from the first record to the head. `against`: an earlier head that you kept. */
   verifyAudit(body?: VerifyAudit, options?: Options): Promise<AuditVerification>;
-  /** The same, by the name that it has where several have to agree. */
+  /** The same as resolve, for holds on which several people must agree. */
   voteOnHold(hold: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /** Watch it. */
   watchHold(hold: string, options?: Options): Promise<void>;
@@ -440,12 +440,12 @@ export interface DiffRunsQuery {
 }
 
 export interface GetRunResultQuery {
-  /** Seconds to wait for it to come to rest. */
+  /** Seconds to wait until it ends or waits. */
   wait?: number;
 }
 
 export interface GetTimelineQuery {
-  /** Ended visits, the newest. */
+  /** Ended visits, the latest. */
   limit?: number;
 }
 
@@ -484,7 +484,7 @@ export interface ListAuditQuery {
   action?: string[];
   since?: string | Date | null;
   until?: string | Date | null;
-  /** How many at most. */
+  /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
 }
@@ -510,7 +510,7 @@ export interface ListCheckpointsQuery {
   expires_to?: string | Date | null;
   resolved_by?: string[];
   order?: HoldOrder | null;
-  /** How many at most. */
+  /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
   checkpoint_type?: string[];
@@ -519,7 +519,7 @@ export interface ListCheckpointsQuery {
 }
 
 export interface ListDeadRunsQuery {
-  /** How many at most. */
+  /** Maximum number of items. */
   limit?: number;
 }
 
@@ -549,7 +549,7 @@ export interface ListHoldsQuery {
   expires_to?: string | Date | null;
   resolved_by?: string[];
   order?: HoldOrder | null;
-  /** How many at most. */
+  /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
 }
@@ -562,14 +562,14 @@ export interface ListLimitsQuery {
 export interface ListPendingRunsQuery {
   thread?: string | null;
   mine?: boolean;
-  /** How many at most. */
+  /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
 }
 
 export interface ListRunCheckpointsQuery {
   node?: string | null;
-  /** How many at most. */
+  /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
 }
@@ -579,13 +579,13 @@ export interface ListRunsQuery {
   flow?: string | null;
   version?: string | null;
   thread?: string | null;
-  /** How many at most. */
+  /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
 }
 
 export interface ListSchedulesQuery {
-  /** How many at most. */
+  /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
 }
@@ -596,13 +596,13 @@ export interface ListSkillsQuery {
 
 export interface ListThreadRunsQuery {
   status?: RunStatus[];
-  /** How many at most. */
+  /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
 }
 
 export interface ListViewQuery {
-  /** How many at most. */
+  /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
 }
@@ -625,14 +625,14 @@ export interface StreamHoldsQuery {
 }
 
 export interface StreamPipelineQuery {
-  /** Only what has a higher id. */
+  /** Only events with a higher id. */
   after?: number;
 }
 
 export interface StreamRunQuery {
-  /** Only what has a higher number. */
+  /** Only events with a higher number. */
   after?: number;
-  /** Only what has a higher number. */
+  /** Only events with a higher number. */
   after_sequence?: number;
   names?: EventNames | null;
 }
@@ -651,7 +651,7 @@ export interface AnswerSchema {
   decisions: string[] | null;
 }
 
-/** `decision`: what the hold was decided with; null where it was skipped. */
+/** `decision`: of the hold; null if it was skipped. */
 export interface AnswerTaken {
   id: string;
   status: string;
@@ -659,7 +659,7 @@ export interface AnswerTaken {
   resolved_by: string | null;
 }
 
-/** `digest`: where it lies among the blobs, for a large one. `size`: the bytes of the download. */
+/** `digest`: of its blob, for a large one. `size`: the bytes of the download. */
 export interface ArtifactWire {
   name: string;
   media_type: string;
@@ -679,7 +679,7 @@ export interface AssigneeWire {
   reason?: string;
 }
 
-/** The head of the audit: keep it where a writer of the store cannot change it. */
+/** The head of the audit: keep it where users with access to the store cannot change it. */
 export interface AuditHead {
   tenant: string;
   seq: number;
@@ -697,7 +697,7 @@ export interface AuditVerification {
   why: string;
 }
 
-/** `hash` is of the one before it, of these fields and the digest of `data`: a chain for each tenant. */
+/** `hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant. */
 export interface AuditWire {
   id: string;
   seq: number;
@@ -726,7 +726,7 @@ export interface BeginSession {
 }
 
 /**
- * From a checkpoint, by its id or the number of its record; without, from where the run stands. `patch`
+ * From a checkpoint, by its id or the number of its record; without, from the current position. `patch`
  * has the partitions input, scratch and artifacts, each merged key by key.
  */
 export interface BranchRun {
@@ -736,7 +736,7 @@ export interface BranchRun {
   patch?: Record<string, unknown> | null;
 }
 
-/** `preview`: only say what would be. `versions`: those that were shown; what has changed is left out. */
+/** `preview`: change nothing. `versions`: those that were shown; holds that changed are left out. */
 export interface BulkAnswer {
   holds: string[];
   decision: string;
@@ -754,7 +754,7 @@ export interface BulkItemWire {
   version?: number | null;
 }
 
-/** `left_out`: how many for which reason. In a preview `done` is what would be. */
+/** `left_out`: number by reason. In a preview `done` is the number that would be decided. */
 export interface BulkWire {
   preview: boolean;
   done: number;
@@ -770,12 +770,12 @@ export interface CancelRun {
   reason?: string;
 }
 
-/** As whom this chat user decides: `user:dana@acme`. */
+/** The person of this chat user: `user:dana@acme`. */
 export interface ChatPerson {
   person: string;
 }
 
-/** The whole picture. What is declared secret is hidden. */
+/** A checkpoint with its state. Values that are declared secret are hidden. */
 export interface CheckpointDetail {
   id: string;
   run_id: string;
@@ -810,7 +810,7 @@ export interface CheckpointDetail {
 
 export type CheckpointStatus = "active" | "completed" | "failed" | "pending_input";
 
-/** Read from columns alone; no state is loaded. */
+/** A checkpoint without its state. */
 export interface CheckpointSummary {
   id: string;
   run_id: string;
@@ -828,7 +828,7 @@ export interface CheckpointSummary {
 
 /**
  * A hold under the names of the documents, on the paths that they name. `core_id`: its deployment, or
- * `flow:NAME` where it was started without one.
+ * `flow:NAME` if it was started without one.
  */
 export interface CheckpointWire {
   id: string;
@@ -891,13 +891,13 @@ export interface CircleWire {
   members: string[];
 }
 
-/** `reason`: uses the right to override where another person has claimed it. */
+/** `reason`: uses the right to override if another person has claimed it. */
 export interface ClaimHold {
   seconds?: number | null;
   reason?: string | null;
 }
 
-/** Counting ends at 10,000. */
+/** Counting stops at 10,000. */
 export interface Count {
   count: number;
 }
@@ -919,7 +919,7 @@ export interface CreateRun {
   mode?: "barrier" | "exit" | "strict" | null;
   breaks?: string[];
   idempotency_key?: string | null;
-  /** Seconds to wait for it to come to rest. */
+  /** Seconds to wait until it ends or waits. */
   wait?: number;
 }
 
@@ -967,7 +967,7 @@ export interface Defaults {
   reminder?: string | null;
 }
 
-/** `to`: `user:NAME`; `seconds`: for so long. */
+/** `to`: `user:NAME`; `seconds`: its duration. */
 export interface DelegateDeployment {
   to: string;
   seconds?: number | null;
@@ -994,7 +994,7 @@ export interface DeploymentWire {
   created_by: string;
 }
 
-/** `line` and `column` count from 1; 0: of no place. */
+/** `line` and `column` count from 1; 0: no position. */
 export interface DiagnosticWire {
   rule: string;
   severity: string;
@@ -1013,13 +1013,13 @@ export interface Difference {
   would_be: string;
 }
 
-/** `unread`: its history will not say which effects were under way. */
+/** `unread`: its history will not show which effects were running. */
 export interface DiscardDead {
   reason?: string;
   unread?: boolean;
 }
 
-/** An answer that may be half full. */
+/** An answer that may be incomplete. */
 export interface DraftWire {
   decision?: unknown;
   response_data?: unknown;
@@ -1046,7 +1046,7 @@ export interface EntryWire {
 export type EventNames = "own" | "seed";
 
 /**
- * `next`: send it as `after` for the next page; none: the run has ended, and this was its last event.
+ * `next`: send it as `after` for the next page; none: the run has ended with this event.
  * `last`: the number of the last event. `ended`: no more events will follow.
  */
 export interface EventPage {
@@ -1056,7 +1056,7 @@ export interface EventPage {
   ended: boolean;
 }
 
-/** `number` grows by one with each event of a run; it is the id of the stream's event. */
+/** `number` grows by one with each event of a run; it is the event's id in the stream. */
 export interface EventWire {
   run: string;
   number: number;
@@ -1073,7 +1073,7 @@ export interface ExtendHold {
   reason?: string | null;
 }
 
-/** As of one moment, over all tenants. Lags: how late the earliest that is due has become. */
+/** At one moment, over all tenants. Lags: the age of the oldest item that is due. */
 export interface FiguresWire {
   at: string;
   lanes: LaneWire[];
@@ -1117,7 +1117,7 @@ export interface Filters {
   resolved_by?: string[];
 }
 
-/** Each live run on another version: whether it would fit this one. Nothing is changed. */
+/** For each active run on another version, whether it fits this one. Nothing is changed. */
 export interface FlowCheck {
   flow: string;
   version: string;
@@ -1126,7 +1126,7 @@ export interface FlowCheck {
   runs: RunFitWire[];
 }
 
-/** `graph`: nodes, edges and policies, as every front end lowers to. */
+/** `graph`: nodes, edges and policies, the common form of every front end. */
 export interface FlowGraph {
   name: string;
   version: string;
@@ -1159,7 +1159,7 @@ export interface FlowValidation {
   problems: FlowProblem[];
 }
 
-/** `loaded`: this server has its code. `workers`: how many live workers do. */
+/** `loaded`: this server has its code. `workers`: number of live workers that have it. */
 export interface FlowVersion {
   version: string;
   label: string;
@@ -1176,8 +1176,8 @@ export interface FlowWire {
 }
 
 /**
- * `content`: the id or the label of an answer, a text of one's own where the question takes that, or an
- * object `{decision, response_data, comment}`. `request_id` or `checkpoint_id`: which question.
+ * `content`: the id or the label of an option, a free text if the question allows it, or an object
+ * `{decision, response_data, comment}`. `request_id` or `checkpoint_id`: which question.
  */
 export interface GiveInput {
   content: string | Record<string, unknown>;
@@ -1220,7 +1220,7 @@ export interface HoldMetrics {
 
 export type HoldOrder = "inbox" | "newest" | "oldest";
 
-/** A calendar or policy as it was written. */
+/** The text of a calendar or policy. */
 export interface HoldSetting {
   name: string;
   rules: unknown;
@@ -1244,8 +1244,8 @@ export interface HoldViewerWire {
 }
 
 /**
- * A hold. `assignee`: as the flow names it; `assignee_resolved`: who that is. `title`, `why` and `due`
- * are in words; `version` is its ETag.
+ * A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why` and
+ * `due` are texts; `version` is its ETag.
  */
 export interface HoldWire {
   id: string;
@@ -1317,13 +1317,13 @@ export interface Instants {
   items: string[];
 }
 
-/** A head that was kept before: it must be part of the chain. */
+/** An earlier head: it must be part of the chain. */
 export interface KnownHead {
   seq: number;
   hash: string;
 }
 
-/** `in_line`: of those that are ready, how many a limit lets not pass. */
+/** `in_line`: ready runs that wait for a limit. */
 export interface LaneWire {
   lane: string;
   ready: number;
@@ -1343,8 +1343,8 @@ export interface LimitWire {
 }
 
 /**
- * `token`: as it is in the link, after `#`; `path`: where it leads below the server's address. `way`:
- * what can be done by it: decide, login (sign in first) or view.
+ * `token`: the part of the link after `#`; `path`: of the link, below the server's address. `way`: what
+ * it allows: decide, login (sign in first) or view.
  */
 export interface LinkWire {
   token: string;
@@ -1353,7 +1353,7 @@ export interface LinkWire {
 }
 
 /**
- * `outcome`: resolved, voted, unclear (nothing was decided, and the sender was told why), refused or
+ * `outcome`: resolved, voted, unclear (nothing was decided, and the sender got the reason), refused or
  * ignored (nothing was decided, and no one was notified).
  */
 export interface MailTaken {
@@ -1373,7 +1373,7 @@ export interface NewLink {
   seconds?: number;
 }
 
-/** `filters`: as `GET /v1/holds` takes them. `shared`: for all of the tenant. */
+/** `filters`: as for `GET /v1/holds`. `shared`: visible to the whole tenant. */
 export interface NewView {
   title: string;
   filters: Filters;
@@ -1428,7 +1428,7 @@ export interface OptionWire {
   requires_comment?: boolean;
 }
 
-/** `next` leads to the page after this one; without it this was the last. */
+/** `next` is the cursor of the next page; without it this was the last. */
 export interface Page<T> {
   items: T[];
   next?: string | null;
@@ -1450,7 +1450,7 @@ export interface PendingContext {
   expires_at?: string | null;
 }
 
-/** A run that waits for a person, and what it asks. */
+/** A run that waits for a person, and its question. */
 export interface PendingWire {
   run: string;
   flow: string;
@@ -1474,7 +1474,7 @@ export interface PersonWire {
 
 /**
  * `status` is the run's; `outcome` is success, fail or cancelled once it has ended. `current_node` is the
- * last one that was completed. `completed_nodes` are in order: one that was visited again is there again.
+ * last completed one. `completed_nodes` are in order: one that was visited twice is listed twice.
  */
 export interface PipelineWire {
   id: string;
@@ -1494,7 +1494,7 @@ export interface PipelineWire {
   diagnostics?: DiagnosticWire[];
 }
 
-/** A decision that stands in `seconds`, unless it is taken back; none: as the hold says. */
+/** A decision that takes effect after `seconds`, unless it is undone; none: the hold's window. */
 export interface PlaceDecision {
   decision?: string | null;
   resolution?: string | Record<string, unknown> | null;
@@ -1529,14 +1529,14 @@ export interface PublishSkill {
   data?: Record<string, unknown>;
 }
 
-/** `substitute` acts for them meanwhile. */
+/** `substitute` may act for them meanwhile. */
 export interface PutAway {
   substitute: string;
   since?: string | null;
   until?: string | null;
 }
 
-/** With exactly these members, each known to the directory. */
+/** Exactly these members; each must be in the directory. */
 export interface PutCircle {
   members: string[];
   name?: string;
@@ -1560,7 +1560,7 @@ export interface PutPerson {
   zone?: string;
 }
 
-/** Exactly one of `cron`, `every` and `at`. What is not given is as for a new schedule. */
+/** Exactly one of `cron`, `every` and `at`. Missing fields have the defaults of a new schedule. */
 export interface PutSchedule {
   flow: string;
   cron?: string | null;
@@ -1589,7 +1589,7 @@ export interface QuestionList {
   items: QuestionWire[];
 }
 
-/** `key`: its accelerator; `id`: what the hold calls it. */
+/** `key`: its accelerator; `id`: its id in the hold. */
 export interface QuestionOption {
   id: string;
   key: string;
@@ -1599,7 +1599,7 @@ export interface QuestionOption {
 
 /**
  * `id` is the hold's: it can be decided as one too. `type`: yes_no, multiple_choice, freeform or
- * confirmation; `approval` and others of questions that are no gate's.
+ * confirmation; `approval` and others for questions that are not gates.
  */
 export interface QuestionWire {
   id: string;
@@ -1646,7 +1646,7 @@ export interface Replayed {
   agrees?: boolean | null;
 }
 
-/** `question`: which one, where several are open. */
+/** `question`: its id, if several are open. */
 export interface ReplyToQuestion {
   text: string;
   question?: string | null;
@@ -1664,7 +1664,7 @@ export interface ResumeRun {
 }
 
 /**
- * What a credential may do. A route names the one that it needs; `holds.permissions.check` asks further.
+ * The rights of a credential. A route names the one that it needs; `holds.permissions.check` checks more.
  *
  * Older names (`scaicore:manage`) are read as the ones that replaced them, so that stored tokens keep
  * their rights.
@@ -1706,13 +1706,13 @@ export interface RunFitWire {
   renamed: Record<string, string>;
 }
 
-/** `checkpoint_id`: of the newest question that it waits with, where it waits for a person. */
+/** `checkpoint_id`: of its newest open question, if it waits for a person. */
 export interface RunMetadata {
   checkpoint_id?: string | null;
   checkpoint_ids?: string[];
 }
 
-/** What a run came to, or where it stands. What is declared secret is hidden. */
+/** The result or the current state of a run. Values that are declared secret are hidden. */
 export interface RunResult {
   id: string;
   status: RunStatus;
@@ -1750,12 +1750,12 @@ export interface RunWire {
   read_only?: boolean;
 }
 
-/** The run exists as soon as a worker that serves the flow has seen it. */
+/** The run exists once a worker that serves the flow has started it. */
 export interface ScheduleTrigger {
   run_id: string;
 }
 
-/** `next_at`: when it fires next, with its jitter; null where it is paused or over. */
+/** `next_at`: its next start, with its jitter; null if it is paused or has ended. */
 export interface ScheduleWire {
   name: string;
   flow: string;
@@ -1788,7 +1788,7 @@ export interface ScheduleWire {
   updated_at: string | null;
 }
 
-/** Who the caller is. `csrf`: what each change with this session has to show; none for tokens. */
+/** The caller. `csrf`: required for each change with this session; none for tokens. */
 export interface SessionWire {
   subject: string;
   tenant: string;
@@ -1799,13 +1799,13 @@ export interface SessionWire {
   csrf?: string | null;
 }
 
-/** What is not given is not limited; a concurrency of 0 stops the flow. `rate`: `100/min`. */
+/** A missing field means no limit; a concurrency of 0 stops the flow. `rate`: `100/min`. */
 export interface SetLimit {
   concurrency?: number | null;
   rate?: string | null;
 }
 
-/** `policy`: as it would be written; none: those in the store. `since`: of holds that opened from then. */
+/** `policy`: its text; none: the stored ones. `since`: only holds opened since then. */
 export interface SimulatePolicies {
   policy?: Record<string, unknown> | null;
   since?: string | null;
@@ -1861,8 +1861,8 @@ export interface Spread {
 }
 
 /**
- * How the server and its store are. `weak`: settings that weaken what a commit promises, each with what
- * can be lost. `problems`: what is broken in the store.
+ * The state of the server and its store. `weak`: settings that weaken durability, each with what can be
+ * lost. `problems`: damage in the store.
  */
 export interface StatusWire {
   release: string;
@@ -1881,8 +1881,8 @@ export interface StatusWire {
 }
 
 /**
- * `dot`: the source. `context`: values that it begins with. `simulate`: no model is asked. `strict`: the
- * grammar is taken at its word.
+ * `dot`: the source. `context`: initial values. `simulate`: no model is called. `strict`: strict
+ * grammar.
  */
 export interface SubmitPipeline {
   dot: string;
@@ -1893,7 +1893,7 @@ export interface SubmitPipeline {
   lane?: string | null;
 }
 
-/** `content`: what is said. Without it, a `content` or `message` of the input, if that is a text. */
+/** `content`: the message. Without it, the `content` or `message` of the input, if that is a text. */
 export interface ThreadRun {
   flow?: string | null;
   workflow_uri?: string | null;
@@ -1907,15 +1907,15 @@ export interface ThreadRun {
   mode?: "barrier" | "exit" | "strict" | null;
   breaks?: string[];
   idempotency_key?: string | null;
-  /** Seconds to wait for it to come to rest. */
+  /** Seconds to wait until it ends or waits. */
   wait?: number;
   content?: string | Record<string, unknown> | null;
   request_id?: string | null;
 }
 
 /**
- * Visits in the order in which they began. `left_out`: older ones that are not shown. `damage`: why the
- * run's journal cannot be folded, where that is so.
+ * Visits in the order of their start. `left_out`: number of older ones that are not shown. `damage`: why
+ * the run's journal cannot be read, if so.
  */
 export interface TimelineWire {
   run: string;
@@ -1957,7 +1957,7 @@ export interface VerifyAudit {
   against?: KnownHead | null;
 }
 
-/** `count`: how many of its holds you may see, where it was asked for; counting ends at 10,000. */
+/** `count`: its number of holds that you may see, if requested; counting stops at 10,000. */
 export interface ViewWire {
   id: string;
   title: string;
@@ -2003,7 +2003,7 @@ export interface WaitWire {
   decision?: unknown;
 }
 
-/** `outcome`: resolved, voted (others have to decide too), already_decided, duplicate or ignored. */
+/** `outcome`: resolved, voted (more votes are needed), already_decided, duplicate or ignored. */
 export interface WebhookTaken {
   outcome: string;
   checkpoint_id?: string | null;

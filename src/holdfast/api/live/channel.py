@@ -1,4 +1,4 @@
-"""One run that is followed: what was told of it last, and how far its log is known to go."""
+"""A run with followers: its recent events, and the number of its last known event."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from holdfast.store.rows import RunRow
 
 PAGE: Final = 100
-"""Events that are read from the log at once."""
+"""Maximum number of events per read of the log."""
 RECENT_EVENTS: Final = 128
 RECENT_BYTES: Final = 64 << 10
-"""Events that are kept in memory; a follower that is further behind reads the log."""
+"""Events kept in memory; a follower that is further behind reads the log."""
 RETRY_SECONDS: Final = 0.5
 
 
 class StreamSignal:
-    """Wakes the waiting tasks. Read first, then wait, and nothing is missed."""
+    """Wakes waiting tasks. Read and wait without an await between them, so that no signal is missed."""
 
     __slots__ = ("_waiting",)
 
@@ -41,7 +41,7 @@ class StreamSignal:
                 each.set_result(None)
 
     async def wait(self, seconds: float) -> bool:
-        """False where the time was over first."""
+        """False at the timeout."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.add(future)
         handle = future.get_loop().call_later(seconds, future.cancel)
@@ -54,8 +54,8 @@ class StreamSignal:
 
 
 class RunChannel:
-    """`floor`: everything after this number is in `_recent`, as far as `last`. `over`: the run has ended, and
-    this is its last event. `gone`: it was deleted."""
+    """`floor`: all events after this number, up to `last`, are in `_recent`. `over`: the run has ended with
+    this event. `gone`: the run was deleted."""
 
     def __init__(self, service: RunService, row: RunRow) -> None:
         self.run = row.id
@@ -72,7 +72,7 @@ class RunChannel:
         self.update_from(row)
 
     def update_from(self, row: RunRow) -> None:
-        """Whoever comes has just looked, and may know more than what was read last."""
+        """A new follower has just read the run, and may know a later event."""
         if row.event_seq >= self.last:
             self.over = row.event_seq if row.status in ENDED else None
 
@@ -84,7 +84,7 @@ class RunChannel:
             self._reading = asyncio.get_running_loop().create_task(self._read_on())
 
     def head_moved(self, head: int | None) -> bool:
-        """What the store says; None: the run is not there any more. Whether that is news."""
+        """The number of the run's last event in the store; None: it was deleted. Whether it is new."""
         if head is None:
             self.gone = True
             self.signal.notify()
@@ -105,14 +105,14 @@ class RunChannel:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _read(self) -> None:
-        # The row first: what it says is over has no event that is read only later.
+        # The row is read before the events: if it says that the run has ended, no event can be missing.
         row = await self._service.store.get_run(self.run)
         if row is None:
             self.gone = True
         else:
             result = await self._read_events(row, self.last)
             self._keep(result)
-            # More to read; or the run advanced between the two, and only a newer row tells whether it ended.
+            # More to read; or the run advanced between the two reads, and only a newer row shows its end.
             self._stirred = self._stirred or len(result) == PAGE or self.last > row.event_seq
             self.over = row.event_seq if row.status in ENDED and self.last >= row.event_seq else None
         self.signal.notify()
@@ -133,7 +133,7 @@ class RunChannel:
 
     # ------------------------------------------------------------------ reading
     async def after(self, number: int) -> Sequence[EncodedEvent]:
-        """What follows that number, at most a page of it. Empty: nothing yet."""
+        """The events after that number, at most a page. Empty: none yet."""
         if number < self.floor:
             row = await self._service.store.get_run(self.run)
             found = [] if row is None else await self._read_events(row, number)

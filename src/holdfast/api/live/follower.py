@@ -1,4 +1,4 @@
-"""Somebody who follows: a place in a log, and what comes after it as it is committed."""
+"""A follower: a position in a log, and the entries after it as they are committed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ PAGE: Final = 100
 HIDDEN_ACTIONS: Final = frozenset(
     {"access_refused", "exported", "file_read", "link_opened", "links_revoked", "refused"}
 )
-"""In the audit, and no change of the hold that its followers could see."""
+"""Actions in the audit that do not change the hold for its followers."""
 
 
 class StreamTimeouts(msgspec.Struct, frozen=True):
-    """Seconds: how often a silent stream shows that it lives, and after how long it ends, so that a client
-    that comes back shows a credential that is still good."""
+    """Seconds: the interval of keep-alive comments, and the maximum duration of a stream, after which a
+    client reconnects and its credential is checked again."""
 
     beat: float = 15.0
     life: float = 3600.0
@@ -44,7 +44,7 @@ async def follow_run(
     hub: Hub, service: RunService, row: RunRow, after: int, patience: StreamTimeouts
 ) -> AsyncGenerator[Sequence[EncodedEvent]]:
     """Events with a number above `after`, in order, each once. An empty batch: nothing for a while. Ends
-    behind the last event of a run that has ended; a run that waits for input is still followed."""
+    after the last event of an ended run; a run that waits for input is still followed."""
     channel = hub.join(service, row)
     until = time.monotonic() + patience.life
     try:
@@ -52,7 +52,7 @@ async def follow_run(
             try:
                 batch = await channel.after(after)
             except StoreError:
-                # The stream outlives a store that is away: a browser would not come back from an error.
+                # The stream survives an unavailable store: a browser does not reconnect after an error.
                 await asyncio.sleep(RETRY_SECONDS)
                 yield ()
                 continue
@@ -62,7 +62,7 @@ async def follow_run(
             elif channel.gone or (channel.over is not None and after >= channel.over):
                 return
             elif not await channel.signal.wait(patience.beat):
-                # A run may have ended without an event: another one took its place.
+                # A run may end without an event: when it is superseded.
                 channel.schedule_read()
                 yield ()
     finally:
@@ -72,8 +72,8 @@ async def follow_run(
 async def follow_holds(
     hub: Hub, people: HoldService, actor: Actor, after: int, patience: StreamTimeouts
 ) -> AsyncGenerator[Sequence[HoldEventWire]]:
-    """What happens to the holds that the actor may see, from the tenant's audit: it is numbered without gaps
-    in the order of commits, and is never trimmed."""
+    """Changes of the holds that the actor may see, from the tenant's audit: it is numbered without gaps in
+    the order of commits, and is never trimmed."""
     signal = hub.join_tenant(actor.tenant)
     until = time.monotonic() + patience.life
     try:
@@ -96,7 +96,7 @@ async def follow_holds(
 
 
 async def _visible(people: HoldService, actor: Actor, rows: Sequence[AuditRow]) -> list[HoldEventWire]:
-    """As `list` would show them: by the same rule, asked once for each hold."""
+    """Filtered by the same rule as `list`, checked once for each hold."""
     ctx = people.ctx
     now = ctx.now()
     standing = await ctx.standing(actor, now)

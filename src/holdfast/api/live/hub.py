@@ -1,12 +1,12 @@
-"""What is new, for everybody who follows something in this process: one task asks the store for all of them.
+"""Signals news to all followers in this process: one task polls the store for all of them.
 
-Nothing is queued. Each follower has a place in the stored log and reads on from there; what was told last is
-kept for a while, so that a thousand who follow one run read it once. Whoever is slow falls behind that and
-reads the log at their own pace: they slow no other follower, and cost the memory of one number.
+Nothing is queued. Each follower has a position in the stored log and reads from there; recent events are kept
+in memory, so that a thousand followers of one run cause one read. A slow follower reads the log at its own
+pace: it does not slow others, and costs the memory of one number.
 
-The runs of this process ring at once. Those of other processes are found by asking how far the events of the
-runs that are followed go; the feed of the store would do as well, but it stands still behind every
-transaction that is open for long, and one run's stream need not wait for another's.
+Runs of this process signal at once. Those of other processes are found by polling the last event number of
+the followed runs; the store's feed would work too, but a long open transaction delays it, and one run's
+stream should not wait for another run.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from holdfast.types.status import RunStatus
 
 PACE: Final = 0.04
-"""Seconds between two looks while something happens. A settle gives no signal that we could wait for."""
+"""Seconds between two polls while something happens. A settle in another process sends no signal."""
 IDLE: Final = 0.1
 """The same when nothing has happened for a while."""
 LATELY: Final = 5.0
 SHARE: Final = 0.1
-"""At most this part of the time is spent on looking."""
+"""Maximum share of the time that is spent on polling."""
 RETRY_SECONDS: Final = 0.5
 """Seconds until a store that did not answer is asked again."""
 MANY: Final = 1000
-"""Runs that one question is about."""
+"""Runs per query."""
 
 
 class Hub:
-    """Of one event loop. It polls only while there are followers."""
+    """The hub of one event loop. It polls only while there are followers."""
 
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
@@ -62,7 +62,7 @@ class Hub:
 
     # ------------------------------------------------------------------ following
     def join(self, service: RunService, row: RunRow) -> RunChannel:
-        """Before the first reading, so that nothing falls between. `leave` it."""
+        """Call it before the first read, so that nothing is missed. End it with `leave`."""
         channel = self._channels.get(row.id)
         if channel is None:
             channel = self._channels[row.id] = RunChannel(service, row)
@@ -77,7 +77,7 @@ class Hub:
             self._channels.pop(channel.run, None)
 
     def join_tenant(self, tenant: str) -> StreamSignal:
-        """Rings when the tenant's audit may have grown, and sometimes for nothing."""
+        """Signals when the tenant's audit may have grown; sometimes without a change."""
         signal, followers = self._tenants.get(tenant, (StreamSignal(), 0))
         self._tenants[tenant] = (signal, followers + 1)
         self._ensure_polling()
@@ -89,12 +89,12 @@ class Hub:
             self._tenants[tenant] = (signal, followers - 1)
 
     def require_room(self, most: int) -> None:
-        """Raises HttpError where so many follow something already."""
+        """Raises HttpError if there are too many streams."""
         runs = sum(channel.followers for channel in self._channels.values())
         if runs + sum(followers for _, followers in self._tenants.values()) >= most:
             raise HttpError(
-                503, f"This server has {most:,} streams open, and no room for more.", code="too_many_streams",
-                hint="Try again later, or ask another server.", retry_after=5,
+                503, f"This server has {most:,} open streams, which is its limit.", code="too_many_streams",
+                hint="Try again later, or use another server.", retry_after=5,
             )  # fmt: skip
 
     @property
@@ -102,7 +102,7 @@ class Hub:
         return len(self._channels) + len(self._tenants)
 
     def close(self) -> None:
-        """Every stream ends, so that its client comes back to another server."""
+        """End every stream, so that clients reconnect to another server."""
         self.closing = True
         self.closing_signal.notify()
         for channel in self._channels.values():
@@ -112,7 +112,7 @@ class Hub:
         if self._task is not None:
             self._task.cancel()
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ polling
     def _ensure_polling(self) -> None:
         if self._task is None or self._task.done():
             self._task = self._loop.create_task(self._serve())
@@ -125,7 +125,7 @@ class Hub:
                 await self._ask_runs()
                 await self._ask_tenants(heads)
             except Exception as error:
-                # Whatever it is: every follower depends on this one task, which must not end.
+                # Any error: all followers depend on this one task, which must not end.
                 result = None if isinstance(error, HoldfastError) else error
                 log.warning("streams wait: the store did not answer: %s", error, exc_info=result)
                 await asyncio.sleep(RETRY_SECONDS)
@@ -164,7 +164,7 @@ class Hub:
             self._lately = time.monotonic()
 
     def committed_threadsafe(self, run: RunId) -> None:
-        """A worker of this instance in another thread."""
+        """Signal from a worker of this instance in another thread."""
         if run in self._channels and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.committed, run)
 
@@ -173,7 +173,7 @@ class Hub:
 
 
 class _CommitWatch:
-    """Hears of what became durable here. Returns at once: the run does not wait."""
+    """Called with commits of this process. Returns at once: the run does not wait."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -198,7 +198,7 @@ _hubs: WeakKeyDictionary[Holdfast, Hub] = WeakKeyDictionary()
 
 
 def hub_of(hf: Holdfast) -> Hub:
-    """The hub of this instance. Raises RuntimeError in another event loop than that in which it began."""
+    """The hub of this instance. Raises RuntimeError in another event loop than its own."""
     found = _hubs.get(hf)
     if found is None or found._loop.is_closed():  # pyright: ignore[reportPrivateUsage]
         found = _hubs[hf] = Hub(hf)

@@ -1,4 +1,4 @@
-"""What a socket may be told."""
+"""The messages that a client may send over a WebSocket."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Key = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_KEY, pattern=
 Word = Annotated[str, msgspec.Meta(max_length=200)]
 
 ROUTES = {"answer": "give_input", "cancel": "cancel_run", "resume": "resume_run"}
-"""Which route does what a message asks for."""
+"""The route that performs each message."""
 
 
 class SocketMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`id`: the sender's own, which comes back with the answer. `key`: as Idempotency-Key over HTTP."""
+    """`id`: chosen by the sender, returned with the answer. `key`: like Idempotency-Key over HTTP."""
 
     type: Literal["auth", "ping", "subscribe", "unsubscribe", "answer", "cancel", "resume"]
     id: Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)] | Word | None = None
@@ -51,12 +51,12 @@ def read_message(text: str) -> SocketMessage:
     except RecursionError as error:
         raise HttpError(422, "The message is nested too deeply.", code="too_deep") from error
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise HttpError(400, f"The message is no JSON: {error}.", code="not_json") from error
+        raise HttpError(400, f"The message is not JSON: {error}.", code="not_json") from error
 
 
 def _run_of(said: SocketMessage) -> str:
     if not said.run or "\0" in said.run:
-        raise HttpError(422, f"A message of type {said.type} names a run.", code="invalid_input")
+        raise HttpError(422, f"A message of type {said.type} must name a run.", code="invalid_input")
     return said.run
 
 
@@ -70,9 +70,9 @@ class SocketSubscription(msgspec.Struct, frozen=True):
         """Raises HttpError."""
         run, after = _run_of(said), said.after or 0
         if not 0 <= after <= MOST:
-            raise HttpError(422, "`after` is the number of an event that you saw.", code="invalid_input")
+            raise HttpError(422, "`after` must be the number of an event.", code="invalid_input")
         if said.names is not None and said.names not in tuple(EventNames):
-            raise HttpError(422, f"`names` is one of {', '.join(EventNames)}.", code="invalid_input")
+            raise HttpError(422, f"`names` must be one of {', '.join(EventNames)}.", code="invalid_input")
         return cls(run, after, None if said.names is None else EventNames(said.names))
 
 

@@ -10,18 +10,18 @@ from starlette.types import Send
 
 MEDIA: Final = "text/event-stream"
 RETRY: Final = b"retry: 1000\n\n"
-"""A browser that lost us comes back after this many milliseconds."""
+"""Milliseconds after which a browser reconnects."""
 BEAT: Final = b": still here\n\n"
-"""A comment: it keeps the connection open where nothing happens, and clients ignore it."""
+"""A comment: it keeps an idle connection open, and clients ignore it."""
 HEADERS: Final = {
     "Cache-Control": "no-store, no-transform",
-    # Said to nginx and its kin, which would else gather what they should pass on.
+    # For nginx and similar proxies, which would buffer the stream.
     "X-Accel-Buffering": "no",
 }
 
 
 class EventStream(StreamingResponse):
-    """Its source is closed with it, however it ends."""
+    """Closes its source when it ends, in any way."""
 
     def __init__(self, source: AsyncGenerator[bytes]) -> None:
         super().__init__(source, media_type=MEDIA, headers=dict(HEADERS))

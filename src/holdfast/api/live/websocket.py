@@ -1,6 +1,6 @@
 """WebSockets: the same events as the stream, for several runs over one socket, and answers on the way back.
 
-    -> {"type": "auth", "token": "..."}                        first, where no header or cookie said who it is
+    -> {"type": "auth", "token": "..."}                        first, if no header or cookie has a credential
     -> {"type": "subscribe", "id": 1, "run": "...", "after": 0}
     <- {"type": "ack", "id": 1, "result": {...}}
     <- {"type": "event", "run": "...", "id": 12, "event": "hold.opened", "data": {...}}
@@ -8,7 +8,7 @@
     <- {"type": "error", "id": 2, "problem": {...}}            what HTTP would have answered
     <- {"type": "end", "run": "...", "after": 31}              the run has ended: nothing more will come
 
-What is asked is done by the routes that do it over HTTP, with the same rights and the same refusals.
+Requests are performed by the HTTP routes, with the same rights and the same errors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 PATHS: Final = ("/v1/runs/{run}/stream/ws", "/v1/stream/ws")
 PACE: Final = 20.0
-"""Messages a second that one socket may send."""
+"""Messages per second that one socket may send."""
 MOST_RUNS: Final = 100
 FIRST: Final = 10.0
 """Seconds within which a client has to authenticate."""
@@ -58,7 +58,7 @@ REFUSED, LEAVING = 1008, 1012
 def sockets(
     hf: Holdfast, authenticator: RequestAuthenticator, settings: ApiSettings, routes: Iterable[Route]
 ) -> list[WebSocketRoute]:
-    """`routes`: all of them; what sockets ask is done by theirs."""
+    """`routes`: all routes; messages are performed by them."""
     known = {route.name: route for route in routes}
 
     async def endpoint(socket: WebSocket) -> None:
@@ -106,15 +106,15 @@ class Socket:
         if self._socket.client_state is WebSocketState.CONNECTED is self._socket.application_state:
             await self._socket.close(code, reason)
 
-    # ------------------------------------------------------------------ who it is
+    # ------------------------------------------------------------------ authentication
     async def _authenticate(self) -> Principal | None:
-        """The caller; None where they were refused."""
+        """The caller; None if they were refused."""
         try:
             require_origin(self._socket, self._settings.origins, self._authenticator)
             self._hub.require_room(self._settings.most_streams)
             principal = await self._authenticator.authenticate(_request(self._socket.scope))
             if principal is not None and principal.method == "session" and not _origin(self._socket):
-                raise HttpError(403, "A session's socket has to say its Origin.", code="cross_site")
+                raise HttpError(403, "A WebSocket with a session needs the Origin header.", code="cross_site")
         except HoldfastError as error:
             await self._note(error, None)
             await self._socket.send_denial_response(problems.problem_response(error, new_id()))
@@ -138,11 +138,11 @@ class Socket:
             problem = error if isinstance(error, HoldfastError) else _auth_timeout()
             await self._note(problem, None)
             await self._refuse(None, problem)
-            await self._close(REFUSED, "no good credential")
+            await self._close(REFUSED, "no valid credential")
             return None
         return found
 
-    # ------------------------------------------------------------------ talking
+    # ------------------------------------------------------------------ messages
     async def _serve_messages(self, principal: Principal) -> None:
         named = self._socket.path_params.get("run")
         if named is not None:
@@ -161,7 +161,7 @@ class Socket:
             leaving.cancel()
 
     async def _until_closing(self) -> None:
-        """Also shows every now and then that we live, as the stream does."""
+        """Also sends keep-alive messages, as the stream does."""
         beat = self._settings.heartbeat
         while not self._hub.closing:
             if not await self._hub.closing_signal.wait(beat):
@@ -173,7 +173,7 @@ class Socket:
             said = read_message(text)
         except HoldfastError as error:
             await self._refuse(None, error)
-            # Whoever floods us waits for themselves alone.
+            # Slows down only this socket: its client sends too fast.
             await asyncio.sleep(1 / PACE)
             return
         await self._handle(principal, said)
@@ -188,7 +188,7 @@ class Socket:
                 case "unsubscribe":
                     result = self._unsubscribe(said)
                 case "auth":
-                    raise HttpError(409, "This socket knows already who you are.", code="conflict")
+                    raise HttpError(409, "This socket is already authenticated.", code="conflict")
                 case _:
                     result = await self._call_route(principal, said)
         except HoldfastError as error:
@@ -211,7 +211,7 @@ class Socket:
         row = await service.get(follow.run, tenant=principal.tenant)
         self._following = {run: task for run, task in self._following.items() if not task.done()}
         if row.id in self._following:
-            raise HttpError(409, f"This socket follows run {row.id} already.", code="conflict")
+            raise HttpError(409, f"This socket already follows run {row.id}.", code="conflict")
         if len(self._following) >= MOST_RUNS:
             raise HttpError(409, f"One socket follows at most {MOST_RUNS} runs.", code="conflict")
         self._hub.require_room(self._settings.most_streams)
@@ -253,9 +253,9 @@ class Socket:
             after = each.number
         return after
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ requests
     async def _call_route(self, principal: Principal, said: SocketMessage) -> Any:
-        """By the route that does it over HTTP."""
+        """Perform it by the HTTP route."""
         asked = SocketCommand.of(said)
         route = self._routes[asked.route]
         assert isinstance(route.needs, Right)
@@ -267,7 +267,7 @@ class Socket:
         return answer.body if isinstance(answer, ApiReply) else answer  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
     async def _note(self, error: HoldfastError, principal: Principal | None) -> None:
-        """Refusals of a credential are written down, as those over HTTP are."""
+        """Refusals because of the credential are recorded, as over HTTP."""
         if isinstance(error, HttpError) and error.given_status in (401, 403):
             request = _request(self._socket.scope)
             path = self._socket.scope["path"]
@@ -287,7 +287,7 @@ class Socket:
 
 
 def _request(scope: Scope, *, token: str | None = None, key: str | None = None) -> Request:
-    """The handshake as a request, as the authenticator takes it. A token that was sent is its only
+    """The handshake as a request for the authenticator. A token from the first message is its only
     credential."""
     headers = list(scope["headers"])
     if token is not None:
@@ -313,8 +313,8 @@ def require_origin(connection: HTTPConnection, listed: Sequence[str], authentica
         return
     if ours is None or not ours(connection):
         raise HttpError(
-            403, "This came from another site's page.", code="cross_site",
-            hint="Whoever runs this server can list that origin (`holdfast serve --origin`).",
+            403, "The request came from a page of another site.", code="cross_site",
+            hint="The operator of this server can allow that origin (`holdfast serve --origin`).",
         )  # fmt: skip
 
 
@@ -324,11 +324,13 @@ def _require(principal: Principal, right: Right) -> None:
 
 
 def _initial_subscription(run: str, socket: WebSocket) -> SocketMessage:
-    """What the address asks for."""
+    """The options in the address."""
     after, names = socket.query_params.get("after", "0"), socket.query_params.get("names")
     number = int(after) if after.isascii() and after.isdigit() and len(after) < 11 else -1
     return SocketMessage(type="subscribe", id=0, run=run, after=number, names=names)
 
 
 def _auth_timeout() -> HttpError:
-    return HttpError(401, f"No credential came within {FIRST:.0f} s.", code="unauthenticated", hint=SIGN_IN)
+    return HttpError(
+        401, f"No credential was sent within {FIRST:.0f} s.", code="unauthenticated", hint=SIGN_IN
+    )

@@ -1,1 +1,1 @@
-"""Pages for people: made here, no build step, no script needed. GET shows, POST decides."""
+"""Pages for people: rendered on the server, without a build step; they work without scripts."""

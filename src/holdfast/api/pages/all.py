@@ -1,4 +1,4 @@
-"""Every page; a server has them all."""
+"""All pages of a server."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""The one style sheet and the one script, which no page needs.
+"""Static files: the style sheet and the optional script of the pages, and the JavaScript client.
 
-The JavaScript client, as a server hands it out: pages import it from here and need no build step.
-
-`/client/holdfast.js` is always this server's; `/client/DIGEST/holdfast.js` never changes and is kept for
-good.
+`/client/holdfast.js` is this server's version; `/client/DIGEST/holdfast.js` never changes and can be cached
+forever.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ class AssetFile(msgspec.Struct, frozen=True):
 
 @cache
 def files_of(folder: Path) -> dict[str, AssetFile]:
-    """Read once: a server that runs shows what it was installed with."""
+    """Read once, so that an upgrade of the files does not affect a running server."""
     found: dict[str, AssetFile] = {}
     for file in sorted(folder.iterdir()):
         kind = _KINDS.get(file.suffix[1:])
@@ -53,7 +51,7 @@ def files_of(folder: Path) -> dict[str, AssetFile]:
 
 
 def asset_response(call: ApiCall, known: AssetFile | None, **headers: str) -> Response:
-    """Raises HttpError where there is no such file."""
+    """Raises HttpError if there is no such file."""
     if known is None:
         raise HttpError(404, "There is nothing at this path.", code="not_found")
     headers["ETag"] = f'"{known.digest}"'
@@ -70,7 +68,7 @@ async def static_file(call: ApiCall, name: str) -> Response:
 
 
 FOLDER: Final = Path(__file__).parent.parent / "javascript"
-# Modules of another origin are only run where their server lets them; this code is public.
+# Browsers run modules of another origin only if its server allows it; this code is public.
 _SHARED: Final = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 _REVALIDATED: Final = _SHARED | {"Cache-Control": "public, no-cache"}
 _IMMUTABLE: Final = _SHARED | {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -78,7 +76,7 @@ _IMMUTABLE: Final = _SHARED | {"Cache-Control": "public, max-age=31536000, immut
 
 @cache
 def client_digest() -> str:
-    """Of all files together: modules import each other, so that they change together."""
+    """The digest of all files together: modules import each other, so they must change together."""
     found = sha256()
     for name, kept in files_of(FOLDER).items():
         found.update(f"{name} {len(kept.data)}\n".encode() + kept.data)
@@ -87,7 +85,7 @@ def client_digest() -> str:
 
 @routes.get("/client/manifest.json", needs=Access.public)
 async def client_manifest(call: ApiCall) -> Response:
-    """Which files there are, where each is kept for good, and what browsers can check it by."""
+    """The files, their permanent addresses, and their integrity hashes."""
     root = call.request.scope.get("root_path", "")
     files: dict[str, Any] = {
         name: {
@@ -110,7 +108,7 @@ async def client_file(call: ApiCall, name: str) -> Response:
 
 @routes.get("/client/{digest}/{name}", needs=Access.public)
 async def client_file_for_good(call: ApiCall, digest: str, name: str) -> Response:
-    """The same under an address that never means another file."""
+    """The same under a permanent address."""
     if digest != client_digest():
         raise HttpError(
             404,
@@ -122,6 +120,6 @@ async def client_file_for_good(call: ApiCall, digest: str, name: str) -> Respons
 
 
 def _client_response(call: ApiCall, name: str, headers: dict[str, str]) -> Response:
-    # Runtimes that check types as they load a module look for this header.
+    # Deno and similar runtimes find the types of a module by this header.
     types = {"X-TypeScript-Types": "./holdfast.d.ts"} if name == "holdfast.js" else {}
     return asset_response(call, files_of(FOLDER).get(name), **headers, **types)

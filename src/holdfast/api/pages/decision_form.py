@@ -1,4 +1,4 @@
-"""A decision as a form sends it: what was typed, the files with it, and the errors of its fields."""
+"""A decision from a form: its values, its files, and the errors of its fields."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor
 
 KEPT_PREFIX: Final = "kept."
-"""Before the name of a field: the reference to a file that was attached before."""
+"""Prefix of the form field with the reference to an attached file."""
 NEW_FILES: Final = 50
 
 
 class FormDraft(msgspec.Struct, kw_only=True):
-    """The content of the form. `wrong`: by field; `""` is the whole of it."""
+    """The content of the form. `wrong`: errors by field; `""` is the whole form."""
 
     decision: str | None = None
     values: dict[str, Any] = {}
@@ -44,14 +44,14 @@ class FormDraft(msgspec.Struct, kw_only=True):
 
 
 class FormSection(msgspec.Struct, kw_only=True):
-    """A section of the form: something to read, or a field."""
+    """A section of the form: a text, or a field."""
 
     section: Section
     field: FormField | None = None
 
 
 async def read_form(call: ApiCall) -> FormData:
-    """Raises HttpError for one that is too large or cannot be read."""
+    """Raises HttpError if it is too large or cannot be parsed."""
     request, most = call.request, call.settings.most_file
     length = request.headers.get("content-length", "")
     if not length.isdigit():
@@ -77,8 +77,8 @@ def form_sections(row: HoldRow, draft: FormDraft) -> list[FormSection]:
 async def submission(
     service: HoldService, actor: Actor, row: HoldRow, form: FormData
 ) -> tuple[Submission, FormDraft]:
-    """Files first: what is uploaded stays, whatever becomes of the rest. Raises FormInvalidError for one that
-    is not taken."""
+    """Files first: they stay attached even if the rest is invalid. Raises FormInvalidError for a file that is
+    not accepted."""
     decision = str(form.get("decision") or form.get("answer") or "").strip() or None
     comment = str(form.get("comment") or "").replace("\r\n", "\n").strip()
     files, wrong = await _files(service, actor, row, form)
@@ -96,7 +96,7 @@ async def submission(
 async def _files(
     service: HoldService, actor: Actor, row: HoldRow, form: FormData
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """References by field, and what is wrong with those that were not taken."""
+    """References by field, and the errors of files that were not accepted."""
     found: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for name, value in form.multi_items():
@@ -127,7 +127,7 @@ def _error_text(error: FormInvalidError) -> str:
 
 
 def draft_with_errors(draft: FormDraft, error: HoldfastError) -> FormDraft:
-    """With what is wrong beside each field, and the rest above them all."""
+    """With the error beside each field, and other errors above the form."""
     listed: Any = error.facts.get("errors") or ()
     named = {str(each["field"]): str(each["message"]) for each in listed if each["field"]}
     return msgspec.structs.replace(draft, wrong={**named, **draft.wrong})

@@ -1,4 +1,4 @@
-"""Flows: those that are stored, each with its drawing, and a way to start one."""
+"""Flows: the stored ones, each with its graph and a form to start it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUNS: Final = 10
 
 @routes.get("/flows", needs=Right.flows_read)
 async def flows_page(call: ApiCall) -> Response:
-    """The flows that are stored here, by name."""
+    """The stored flows, by name."""
     service = await call.runs()
     newest: dict[str, Any] = {}
     versions: dict[str, int] = {}
@@ -47,7 +47,7 @@ async def flows_page(call: ApiCall) -> Response:
 
 @routes.get("/flows/{flow:path}", needs=Right.flows_read)
 async def flow_page(call: ApiCall, flow: str) -> Response:
-    """A flow: its drawing, its last runs, and a form to start one."""
+    """A flow: its graph, its latest runs, and a form to start it."""
     return await _show(call, flow, "{}", None)
 
 
@@ -92,7 +92,7 @@ async def _show(call: ApiCall, flow: str, text: str, error: HoldfastError | None
 
 
 def loaded_program(call: ApiCall, name: str) -> Program | None:
-    """The version that this server was started with, if it was."""
+    """The version that this server has loaded, if any."""
     found = [each for each in call.hf.programs.values() if each.graph.name == name]
     return found[-1] if found else None
 
@@ -110,7 +110,7 @@ def _object(text: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise InputError(f"the input is no JSON object: {error}.", hint='Write {"name": "value"}.') from error
+        raise InputError(f"the input is not a JSON object: {error}.", hint='Write {"id": "x"}.') from error
     require_outside(found)
     return found
 

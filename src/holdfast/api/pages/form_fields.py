@@ -1,7 +1,7 @@
-"""The fields of a form on a page: how each kind is asked for, and what was typed, as the JSON that it takes.
+"""The fields of a form on a page: how each kind is rendered, and how its text becomes JSON.
 
-A page without script cannot hide a field while another one is filled in. So every field is there, those with
-a condition say so, and what the form does not ask for as it was filled in is left out before it is checked.
+A page without a script cannot hide a field while another one is filled in. So every field is shown, fields
+with a condition say so, and fields whose condition is not met are removed before the check.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from holdfast.types.hold import HoldRow
 
 Section = Mapping[str, Any]
 DATA: Final = "data"
-"""The one field of a hold that has a schema and no form."""
+"""The only field of a hold with a schema but without a form."""
 PREFIX: Final = "f."
 SPARE: Final = 3
-"""Empty rows below those that a table begins with."""
+"""Empty rows below the existing rows of a table."""
 
 _WIDGETS: Final = {
     "textarea": "textarea", "markdown": "textarea", "code": "code", "diff": "code", "json": "code",
@@ -53,7 +53,7 @@ _ONE_DECISION: Final = re.compile(r"""decision\s*==\s*['"]([^'"]+)['"]""")
 
 
 class FormField(msgspec.Struct, kw_only=True):
-    """One field as a page asks for it. `value`: what stands in it; `wrong`: why that does not fit."""
+    """One field of a page. `value`: its content; `wrong`: why that is invalid."""
 
     name: str
     id: str
@@ -78,14 +78,14 @@ class FormField(msgspec.Struct, kw_only=True):
 
     @property
     def notes(self) -> str:
-        """The ids of what describes it, for those who listen."""
+        """The ids of its descriptions, for screen readers."""
         parts = [f"{self.id}-help"] if self.help else []
         parts += [f"{self.id}-wrong"] if self.wrong else []
         return " ".join(parts)
 
 
 def sections_of(row: HoldRow) -> list[Section]:
-    """Everything that is shown and asked, but for the first decision: that is the buttons."""
+    """All sections except the first decision, which becomes the buttons."""
     form = form_of(row)
     if form is not None:
         first = primary(form)
@@ -99,8 +99,8 @@ def sections_of(row: HoldRow) -> list[Section]:
 def field_of(
     section: Section, values: Mapping[str, Any], wrong: Mapping[str, str], row: HoldRow | None = None
 ) -> FormField:
-    """`values`: what was typed or drafted so far; else what is proposed stands there. `row`: knows what its
-    decisions are called, for conditions that name them."""
+    """`values`: typed or drafted values; else the proposed ones are shown. `row`: has the labels of its
+    decisions, for conditions that name them."""
     name = section["field"]
     value = values[name] if name in values else section.get("default")
     made = _plain_field(section, f"{PREFIX}{name}", value)
@@ -144,7 +144,7 @@ def _help(section: Section, kind: str) -> str:
 
 
 def _conditions(section: Section, labels: Mapping[str, str]) -> Iterator[str]:
-    """When it counts, in words where they are plain: `Required for “Send it back”.`"""
+    """Its condition, in words if it is simple: `Required for “Send it back”.`"""
     seen: set[str] = set()
     for rule, word in _RULES:
         text = str(section.get(rule) or "").strip()
@@ -170,7 +170,7 @@ def _rows(section: Section, name: str, value: Any) -> list[list[FormField]]:
 
 
 def _display_value(kind: str, value: Any) -> Any:
-    """As it stands in the field."""
+    """The value as text for the field."""
     if kind in ("multiselect", "table", "file", "boolean", "currency"):
         return value
     if kind == "json":
@@ -192,11 +192,11 @@ def _without_zone(text: str) -> str:
     return found.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S") if found.tzinfo else text
 
 
-# ---------------------------------------------------------------------- what was typed
+# ---------------------------------------------------------------------- the typed values
 
 
 def form_values(row: HoldRow, decision: str | None, form: FormData, files: Mapping[str, Any]) -> Any:
-    """The data of the answer. `files`: references to what was uploaded or kept, by field (`items.0.bill`)."""
+    """The data of the answer. `files`: references to uploaded or kept files, by field (`items.0.bill`)."""
     asked = [each for each in sections_of(row) if each["type"] != "context"]
     if form_of(row) is None and argument_sections(row):
         typed = {each["field"]: _value(each, f"{PREFIX}{each['field']}", form, files) for each in asked}
@@ -213,7 +213,7 @@ def form_values(row: HoldRow, decision: str | None, form: FormData, files: Mappi
 
 
 def _only_asked(row: HoldRow, decision: str | None, values: dict[str, Any]) -> dict[str, Any]:
-    """Without the fields that this form does not ask for, as it was filled in."""
+    """Without fields whose condition is not met by the other values."""
     form, context = form_of(row), msgspec.json.decode(row.context)
     for _ in range(len(values) + 1):
         found = fill(form or {"sections": []}, context, decision, values)
@@ -242,7 +242,7 @@ def _value(section: Section, name: str, form: FormData, files: Mapping[str, Any]
 
 
 def _parse_value(kind: str, text: str) -> Any:
-    """What cannot be read stays text: the form says what is wrong with it."""
+    """A text that cannot be parsed stays text: the check of the form reports it."""
     if kind in ("number", "integer", "json"):
         return _decoded(text)
     if kind == "boolean":
@@ -261,7 +261,7 @@ def _with_zone(text: str) -> str:
 
 
 def _table(section: Section, name: str, form: FormData, files: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows with nothing in them are none."""
+    """Without empty rows."""
     count = str(form.get(f"{name}.rows") or "0")
     rows: list[dict[str, Any]] = []
     for index in range(min(int(count), 1_000) if count.isdecimal() and len(count) < 5 else 0):

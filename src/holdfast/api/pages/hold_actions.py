@@ -1,4 +1,4 @@
-"""What a hold's page does besides deciding: reassign, snooze, watch, ask a question, reply."""
+"""Actions of a hold's page besides decisions: reassign, snooze, watch, ask a question, reply."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SNOOZE_CHOICES: Final = {
 
 
 async def act_on(service: HoldService, actor: Actor, row: HoldRow, act: str, form: FormData) -> None:
-    """Raises HttpError for an act that there is none of, and what the act itself raises."""
+    """Raises HttpError for an unknown action, and what the action itself raises."""
     text = str(form.get("text") or "").replace("\r\n", "\n").strip()
     if act == "comment":
         if text:
@@ -67,7 +67,7 @@ def _how_long(form: FormData) -> int:
 
 
 class HoldPageActions(msgspec.Struct, kw_only=True):
-    """What the page offers its reader. `questions`: those that they may reply to."""
+    """The actions that the page offers. `questions`: those that the person may reply to."""
 
     may_reassign: bool = False
     may_ask: bool = False
@@ -79,7 +79,7 @@ class HoldPageActions(msgspec.Struct, kw_only=True):
 
 
 async def page_actions(service: HoldService, who: Principal, row: HoldRow) -> HoldPageActions:
-    """The acts themselves are asked again whether they may be done."""
+    """Only for display: each action checks its permission again."""
     if not who.may(Right.holds_write) or row.read_only:
         return HoldPageActions()
     now, actor = service.store.now(), who.actor
@@ -112,7 +112,7 @@ async def _allowed(service: HoldService, actor: Actor, row: HoldRow, now: int) -
 
 
 def _requester(row: HoldRow, actor: Actor) -> str | None:
-    """None where the reader started the run."""
+    """None if the reader started the run."""
     found = person_behind(row.started_by)
     return None if found is None or same_person(found, actor.id) else found
 

@@ -1,4 +1,4 @@
-"""The page of a hold: the question, who it is for, its form and the decisions. GET shows, POST decides."""
+"""The page of a hold: the question, its assignee, its form and the decisions. GET shows, POST decides."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from holdfast.types.terms import Actor
 
 routes = pages()
 TECHNICAL = ("entity_id", "effect", "turn")
-"""Parts of a question's context that help when an agent is debugged, and not when it is answered."""
+"""Keys of a question's context that help to debug an agent, but not to answer."""
 CHOOSE = "Choose one of the decisions."
 
 
@@ -69,7 +69,7 @@ async def decide_hold_page(call: ApiCall, hold: str) -> Response:
     said, draft = await submission(service, call.actor, row, form)
     try:
         if draft.wrong:
-            raise AnswerInvalidError("a file was not taken.")
+            raise AnswerInvalidError("a file was not accepted.")
         if row.options and said.decision is None:
             raise AnswerInvalidError(CHOOSE)
         await _decide(service, call.actor, row, msgspec.to_builtins(said), str(form.get("key") or "") or None)
@@ -82,7 +82,7 @@ async def decide_hold_page(call: ApiCall, hold: str) -> Response:
 async def _decide(
     service: HoldService, actor: Actor, row: HoldRow, body: dict[str, Any], key: str | None
 ) -> None:
-    """A hold with an undo window gets a placed decision, which can be taken back until the window ends."""
+    """A hold with an undo window gets a placed decision, which can be undone until the window ends."""
     if row.terms.undo and row.status is HoldStatus.pending:
         await service.place(actor, row.id, body, idempotency_key=key)
     else:
@@ -139,7 +139,7 @@ async def _show(
 
 
 def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError | None) -> dict[str, Any]:
-    """What a hold's page shows, whether it was opened from the inbox or by a link."""
+    """The content of a hold's page, opened from the inbox or by a link."""
     context: Any = msgspec.json.decode(row.context)
     plain = not isinstance(context, dict)
     about = msgspec.convert(({"context": context} if context else {}) if plain else context, dict[str, Any])
@@ -165,7 +165,7 @@ def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError 
 
 
 def outcome_text(row: HoldRow, now: int) -> str:
-    """What became of it, as a sentence; empty while it is open."""
+    """Its outcome as a sentence; empty while it is open."""
     if row.status is HoldStatus.pending:
         return ""
     by, at = row.resolved_by or row.closed_by, row.resolved_at or row.closed_at
@@ -198,7 +198,7 @@ def _why(row: HoldRow) -> str:
 
 
 async def may_decide(service: HoldService, actor: Actor, row: HoldRow) -> bool:
-    """Whether to show the buttons; the decision itself is asked again."""
+    """Whether to show the buttons; the decision itself checks the permission again."""
     if row.status is not HoldStatus.pending or row.read_only:
         return False
     now = service.store.now()

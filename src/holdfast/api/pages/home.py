@@ -86,13 +86,13 @@ async def list_holds_page(call: ApiCall, query: HoldsQuery) -> Response:
 
 @routes.get("/inbox", needs=Access.public)
 async def inbox_page(call: ApiCall) -> Response:
-    """Where notices that many can read lead to."""
+    """The target of notifications in shared channels."""
     return redirect("/", call.request)
 
 
 @routes.get("/inbox/{hold}", needs=Access.public)
 async def inbox_hold_page(call: ApiCall, hold: str) -> Response:
-    """The same, for one hold; who may see it is asked there."""
+    """The same for one hold; its page checks the permission."""
     return redirect(f"/holds/{hold}", call.request)
 
 
@@ -102,7 +102,7 @@ async def open_of(call: ApiCall, view: str) -> list[HoldRow]:
 
 
 async def recent_runs(call: ApiCall, limit: int = 10) -> Sequence[RunRow]:
-    """None for those who may see no runs."""
+    """None for a person without the right to see runs."""
     if not call.who.may(Right.runs_read):
         return []
     service = await call.runs()
@@ -114,6 +114,6 @@ def _open() -> HoldFilter:
 
 
 def _in_order(rows: list[HoldRow]) -> list[HoldRow]:
-    """As the inbox has them: what is urgent, then what is due first, then what is oldest."""
+    """In the order of the inbox: by priority, then by deadline, then by age."""
     far = 1 << 62
     return sorted(rows, key=lambda row: (-row.rank, row.expires_at or far, row.created_at))

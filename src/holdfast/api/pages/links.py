@@ -1,7 +1,7 @@
 """Signed links: every holder of a link may open it, any number of times; it decides once.
 
-`/l/TOKEN` swaps the token for a cookie at once, so that it is in no address that is shown, copied or sent
-along. GET and HEAD only show. POST needs the cookie, and the value of the page that was shown for it.
+`/l/TOKEN` replaces the token by a cookie at once, so that the token is in no address that is shown, copied or
+sent as a referrer. GET and HEAD only show. POST needs the cookie, and the CSRF token of the page.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from holdfast.types.terms import Actor
 routes = pages()
 COOKIE: Final = "holdfast_link"
 COOKIE_SECONDS: Final = 3600
-"""Seconds for which a browser keeps the token; the link itself may last longer, and is opened again then."""
+"""Seconds for which a browser keeps the token; a link that is valid longer has to be opened again."""
 PRIVATE: Final = {"Referrer-Policy": "no-referrer"}
 
 
 @routes.get("/l/{token}", needs=Access.link)
 async def open_link(call: ApiCall, token: str) -> Response:
-    """Swaps a signed link for a cookie and shows its hold. Decides nothing, however often it is opened."""
+    """Replaces a signed link by a cookie and shows its hold. It decides nothing."""
     links = Links((await call.holds()).ctx)
     _, row = await links.find(token)
     answer = redirect(f"/link/{row.id}", call.request)
@@ -74,13 +74,16 @@ async def decide_link_page(call: ApiCall, hold: str) -> Response:
     form = await read_form(call)
     if not hmac.compare_digest(str(form.get("csrf_token") or "").encode(), csrf_value(token).encode()):
         raise HttpError(
-            403, "This was not sent from the page of the link.", code="csrf", hint="Open the link again."
+            403,
+            "The request did not come from the page of the link.",
+            code="csrf",
+            hint="Open the link again.",
         )
     signed_in = _signed_in(call)
     said, draft = await submission(service, signed_in or link_actor(claims), row, form)
     try:
         if draft.wrong:
-            raise AnswerInvalidError("a file was not taken.")
+            raise AnswerInvalidError("a file was not accepted.")
         if row.options and said.decision is None:
             raise AnswerInvalidError(CHOOSE)
         await links.decide(token, said, actor=signed_in)
@@ -93,7 +96,7 @@ async def decide_link_page(call: ApiCall, hold: str) -> Response:
 
 @routes.get("/links", needs=Access.public)
 async def fragment_page(call: ApiCall) -> Response:
-    """Links with their token behind a #, which no server sees: a script brings it here, or a person does."""
+    """Links with their token after a #, which no server sees: a script sends it, or a person pastes it."""
     return page(call.request, "links.html")
 
 
@@ -108,12 +111,12 @@ async def typed_link(call: ApiCall) -> Response:
 
 
 def csrf_value(token: str) -> str:
-    """What a POST has to show: only who has the token can know it, and other sites cannot read our page."""
+    """The CSRF token of a POST: derived from the link's token, and other sites cannot read our page."""
     return hmac.new(token.encode(), b"holdfast page", sha256).hexdigest()
 
 
 def _is_https(call: ApiCall) -> bool:
-    """As browsers see it, which a proxy in front may hide."""
+    """Whether browsers use https, which a proxy in front may hide."""
     authenticator: object = call.request.app.state.authenticator
     return (
         authenticator.is_https(call.request)
@@ -126,7 +129,7 @@ def _token(call: ApiCall) -> str:
     token = call.request.cookies.get(COOKIE)
     if not token:
         raise LinkInvalidError(
-            "the link is not open in this browser any more.", hint="Open it again from your message."
+            "the link is no longer open in this browser.", hint="Open it again from your message."
         )
     return token
 

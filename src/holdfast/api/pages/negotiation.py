@@ -1,4 +1,4 @@
-"""Where pages answer. Some paths are the API's too (`/runs/{run}`): browsers get pages, programs get JSON."""
+"""Content negotiation: on shared paths (`/runs/{run}`) browsers get pages and programs get JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def pages() -> Routes:
-    """Routes for people: declared as all others are, with what they need; the API's description has none."""
+    """Routes for people: declared like all others, with their rights, but not in the OpenAPI document."""
     return Routes(TAG, prefix="")
 
 
@@ -36,7 +36,7 @@ def page_route(route: Route, endpoint: Endpoint) -> Place:
 
 
 class PageRoute(Place):
-    """Another method than its own is not its business: the API may have that path too."""
+    """Other methods do not match, because the API may have that path too."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child = super().matches(scope)

@@ -1,4 +1,4 @@
-"""Templates, and what every page is sent with. Templates are ours alone; every value in them is escaped."""
+"""Templates, and the headers of every page. Templates are part of the package; every value is escaped."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _environment() -> Environment:
 def page(
     request: Request, template: str, *, who: Principal | None = None, status: int = 200, **shown: Any
 ) -> Response:
-    """`who`: the signed-in person, for the head of the page."""
+    """`who`: the signed-in person, for the header of the page."""
     root = request.scope.get("root_path", "")
     common: dict[str, Any] = {"root": root, "who": who, "here": request.url.path, "Right": Right}
     text = _environment().get_template(template).render(common | {"refresh": None} | shown)
@@ -98,7 +98,7 @@ def redirect(path: str, request: Request) -> Response:
 
 
 def moment(instant: int) -> str:
-    """To the minute, in UTC: who reads it may be anywhere."""
+    """To the minute, in UTC: the reader's time zone is not known."""
     return f"{to_datetime(instant):%Y-%m-%d %H:%M} UTC"
 
 
@@ -112,7 +112,7 @@ def since(instant: int, now: int) -> str:
 
 
 def words(name: object) -> str:
-    """`pending_input` as people write it."""
+    """The label of a word such as `pending_input`."""
     return str(name).replace("_", " ")
 
 
@@ -122,12 +122,12 @@ def person(name: str) -> str:
 
 
 def whom(row: HoldRow) -> str:
-    """Whom a hold waits for."""
+    """The assignee of a hold."""
     return "unassigned" if row.assignee_type == "unrouted" else f"for {short_name(assignee_of(row))}"
 
 
 def pretty(value: object) -> str:
-    """JSON, on one line where that is short."""
+    """JSON, on one line if that is short."""
     found = msgspec.json.encode(value)
     return found.decode() if len(found) <= _LONG else msgspec.json.format(found, indent=2).decode()
 
@@ -137,7 +137,7 @@ def is_nested(value: object) -> bool:
 
 
 def is_rows(value: object) -> bool:
-    """A list of flat objects with the same names: a table."""
+    """Whether it is a list of flat objects with the same names, which is shown as a table."""
     if not isinstance(value, list) or not value:
         return False
     rows = cast("list[Any]", value)

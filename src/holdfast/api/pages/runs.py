@@ -39,7 +39,7 @@ REFRESH: Final = 5
 NAMES: Final = " ".join(name for name in EVENTS if name != "node.emitted")
 """Events after which a live page reloads."""
 SVG_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
-"""Of a graph, which brings its own styles and nothing else."""
+"""For a graph, which has inline styles and nothing else."""
 
 
 class RunsQuery(msgspec.Struct, kw_only=True):
@@ -138,7 +138,7 @@ def drawing(svg: str) -> Response:
 
 
 async def _holds(call: ApiCall, row: RunRow) -> list[HoldRow]:
-    """Those that this person may see: the right to see a run does not include the holds of others."""
+    """The holds that this person may see: the right to see a run does not include holds of others."""
     if not call.who.may(Right.holds_read):
         return []
     people, where = await call.holds(), HoldFilter(run=(row.id,), status=tuple(HoldStatus))
@@ -150,7 +150,7 @@ async def _holds(call: ApiCall, row: RunRow) -> list[HoldRow]:
 
 
 async def _timeline(service: RunService, row: RunRow) -> Timeline | None:
-    """None where the graph is not stored here."""
+    """None if the graph is not stored."""
     try:
         return await make_timeline(service, row, keep=VISITS)
     except FlowNotFoundError:
@@ -158,7 +158,7 @@ async def _timeline(service: RunService, row: RunRow) -> Timeline | None:
 
 
 async def _state(service: RunService, row: RunRow) -> dict[str, Any]:
-    """The current state without secrets; empty where it cannot be read."""
+    """The current state without secrets; empty if it cannot be read."""
     try:
         found = (await service.latest(row.id)).shown()
     except (CheckpointNotFoundError, FlowNotFoundError, StoreError):

@@ -1,4 +1,4 @@
-"""The page to sign in at."""
+"""The sign-in page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from holdfast.api.pages.render import page
 
 
 def signed_out_page(request: Request, provider: str) -> Response:
-    """On to the provider. Not by a redirect: browsers do not follow that from a form to another site, since
-    our pages forbid it (`form-action`)."""
+    """Sends the browser to the provider. Not by a redirect: our `form-action` policy forbids a form to lead
+    to another site."""
     return page(request, "signed_out.html", provider=provider)
 
 
@@ -24,7 +24,7 @@ def sign_in_page(
     wrong: str = "",
     status: int = 200,
 ) -> Response:
-    """`provider`: what its button says; `wrong`: why the last try did not work."""
+    """`provider`: the label of its button; `wrong`: why the last attempt failed."""
     return page(
         request, "sign_in.html", who=who, status=status, provider=provider, onwards=onwards, wrong=wrong
     )

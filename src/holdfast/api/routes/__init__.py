@@ -1,1 +1,1 @@
-"""What the interface can do, a module a theme."""
+"""The routes of the API, one module per topic."""

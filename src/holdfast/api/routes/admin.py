@@ -1,6 +1,6 @@
-"""For those who look after it: workers, figures, limits, dead letters, how the store is.
+"""For operators: workers, metrics, limits, dead letters, state of the store.
 
-What belongs to the whole server and not to a tenant is shown only to administrators of the default tenant.
+Data of the whole server, not of a tenant, is shown only to administrators of the default tenant.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class ListDead(msgspec.Struct, kw_only=True):
 
 
 class DiscardDead(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`unread`: its history will not say which effects were under way."""
+    """`unread`: its history will not show which effects were running."""
 
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] = "discarded"
     unread: bool = False
 
 
 class ListLimits(msgspec.Struct, kw_only=True):
-    """`keys`: also those keys that runs stand at just now, though nothing was set for them."""
+    """`keys`: also keys that have runs now, even if no limit is set for them."""
 
     prefix: str = ""
     keys: bool = False
@@ -58,14 +58,14 @@ class ListLimits(msgspec.Struct, kw_only=True):
 def _require_instance(call: ApiCall) -> None:
     if call.tenant != DEFAULT_TENANT:
         raise ForbiddenError(
-            "this concerns the whole server, not one tenant.",
+            "this is about the whole server, not one tenant.",
             hint=f"Only administrators of the tenant {DEFAULT_TENANT!r} may see it.",
         )
 
 
 @routes.get("/workers", needs=Right.admin, raises=(ForbiddenError,))
 async def list_workers(call: ApiCall) -> Page[WorkerWire]:
-    """Who works, by name; also those that have fallen silent within the last day."""
+    """Workers by name, including those that stopped heartbeating within the last day."""
     _require_instance(call)
     store = (await call.runs()).store
     now = store.now()
@@ -74,14 +74,14 @@ async def list_workers(call: ApiCall) -> Page[WorkerWire]:
 
 @routes.get("/figures", needs=Right.admin, raises=(ForbiddenError,))
 async def get_figures(call: ApiCall) -> FiguresWire:
-    """How much there is to do, and how late it is."""
+    """The backlog, and how late it is."""
     _require_instance(call)
     return figures_wire(await (await call.runs()).store.fleet_figures(ages=_AGES))
 
 
 @routes.get("/admin/status", needs=Right.admin, raises=(ForbiddenError,))
 async def get_status(call: ApiCall) -> StatusWire:
-    """How the server and its store are."""
+    """The state of the server and its store."""
     _require_instance(call)
     service = await call.runs()
     facts, durability = await service.store.examine(deep=False), await service.store.durability()
@@ -105,7 +105,7 @@ async def get_status(call: ApiCall) -> StatusWire:
 
 @routes.get("/limits", needs=Right.admin, raises=(ForbiddenError,))
 async def list_limits(call: ApiCall, query: ListLimits) -> Page[LimitWire]:
-    """Limits as they hold, with how many runs are inside and how many wait."""
+    """Limits in effect, with the number of active and waiting runs."""
     _require_instance(call)
     found = await (await call.hf.limits()).list(query.prefix, keys=query.keys)
     return Page(items=[_limit(each) for each in found])
@@ -117,14 +117,14 @@ def _limit(held: Held) -> LimitWire:
 
 @routes.put("/limits/{name:path}", needs=Right.admin, raises=(SettingsError, ForbiddenError))
 async def set_limit(call: ApiCall, name: str, body: SetLimit) -> LimitWire:
-    """Set a limit in place of what the flow declares: `flow:refund`, `flow:refund/*`, `flow:refund/acme`."""
+    """Set a limit that overrides the flow's: `flow:refund`, `flow:refund/*`, `flow:refund/acme`."""
     _require_instance(call)
     return _limit(await (await call.hf.limits()).set(name, concurrency=body.concurrency, rate=body.rate))
 
 
 @routes.delete("/limits/{name:path}", needs=Right.admin, raises=(NotFoundError, ForbiddenError))
 async def clear_limit(call: ApiCall, name: str) -> None:
-    """What the flow declares holds again."""
+    """Remove a set limit: the flow's declared limit applies again."""
     _require_instance(call)
     await (await call.hf.limits()).clear(name)
 
@@ -138,7 +138,7 @@ async def list_dead_runs(call: ApiCall, query: ListDead) -> Page[RunWire]:
 
 @routes.get("/dead/{run}", needs=Right.runs_read, raises=(RunNotFoundError,))
 async def get_dead_run(call: ApiCall, run: str) -> DeadRunWire:
-    """Every death of a worker that had this run, with the nodes that were under way."""
+    """Every death of a worker that had this run, with the nodes that were running."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     return dead_run_wire(await service.deaths(row.id))
@@ -154,9 +154,9 @@ async def retry_dead_run(call: ApiCall, run: str) -> RunDetail:
 
 @routes.post("/dead/{run}/discard", needs=Right.runs_write, raises=_DEAD)
 async def discard_dead_run(call: ApiCall, run: str, body: DiscardDead) -> RunDetail:
-    """Discard it: the next worker that serves its flow ends it as cancelled.
+    """Discard it: the next worker that serves its flow cancels it.
 
-    With `unread` it ends at once, without being loaded: for a run whose flow no worker serves any more."""
+    With `unread` it is cancelled at once, without being loaded: for a run whose flow no worker serves."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     ended = await service.discard_dead(row.id, reason=body.reason, by=call.actor.id, unread=body.unread)

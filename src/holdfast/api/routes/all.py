@@ -1,4 +1,4 @@
-"""Every theme; a server has them all."""
+"""All topics of a server."""
 
 from __future__ import annotations
 

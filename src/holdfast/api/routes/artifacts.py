@@ -1,4 +1,4 @@
-"""What runs made, and whole runs, as files."""
+"""Artifacts of runs, and whole runs, as files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ImportRun(msgspec.Struct, kw_only=True):
 
 @routes.get("/runs/{run}/artifacts", needs=Right.runs_read, raises=(RunNotFoundError,))
 async def list_artifacts(call: ApiCall, run: str) -> Page[ArtifactWire]:
-    """What the run has made so far, by name."""
+    """The run's artifacts so far, by name."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     picture = (await service.checkpoint(row.id, row.head)).shown()
@@ -52,7 +52,7 @@ async def list_artifacts(call: ApiCall, run: str) -> Page[ArtifactWire]:
     raises=(RunNotFoundError, NotFoundError),
 )
 async def get_artifact(call: ApiCall, run: str, name: str) -> Response:
-    """One of them as a file: bytes as they are, text as text, all else as JSON."""
+    """An artifact as a file: bytes unchanged, text as text, everything else as JSON."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     picture = (await service.checkpoint(row.id, row.head)).shown()
@@ -72,7 +72,7 @@ async def get_artifact(call: ApiCall, run: str, name: str) -> Response:
     raises=(RunNotFoundError, CheckpointCorruptError, FlowNotFoundError),
 )
 async def export_run(call: ApiCall, run: str) -> Response:
-    """The run with its whole history as a file, for another store; encrypted where the store is."""
+    """The run with its whole history as a file, for another store; encrypted if the store is."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     return attachment(await service.export_run(row.id), BYTES, f"run-{row.id}.holdfast")
@@ -88,11 +88,11 @@ async def export_run(call: ApiCall, run: str) -> Response:
 async def import_run(call: ApiCall, query: ImportRun, body: bytes) -> ApiReply[RunDetail]:
     """Import an exported run as read-only history, or as a new run that continues from its end.
 
-    The same file again gives the same run."""
+    Importing the same file again returns the same run."""
     service = await call.runs()
     require_no_document(read_archive(body).history.run.version, call.settings)
     row = await service.import_run(body, as_new_run=query.as_new_run, tenant=call.tenant)
     if row.tenant != call.tenant:
-        raise ConflictError("a run of this id is here already, and differs.")
+        raise ConflictError("another run with this id already exists.")
     detail = await run_detail(service, row)
     return ApiReply(body=detail, status=201, headers=call.location(f"/v1/runs/{row.id}"))

@@ -21,7 +21,7 @@ routes = Routes("audit")
 
 _PAGE = 1000
 MOST_READ = 20 * _PAGE
-"""Records that one request looks through; `next` leads on from there."""
+"""Records that one request scans; `next` continues from there."""
 AuditSeq = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
@@ -40,7 +40,7 @@ class ListAudit(msgspec.Struct, kw_only=True):
 
 
 class AuditHead(msgspec.Struct, kw_only=True):
-    """The head of the audit: keep it where a writer of the store cannot change it."""
+    """The head of the audit: keep it where users with access to the store cannot change it."""
 
     tenant: str
     seq: int
@@ -49,7 +49,7 @@ class AuditHead(msgspec.Struct, kw_only=True):
 
 
 class KnownHead(msgspec.Struct, kw_only=True):
-    """A head that was kept before: it must be part of the chain."""
+    """An earlier head: it must be part of the chain."""
 
     seq: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
     hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
@@ -72,7 +72,7 @@ class VerifyAudit(msgspec.Struct, kw_only=True):
 
 @routes.get("/audit", needs=Right.audit_read)
 async def list_audit(call: ApiCall, query: ListAudit) -> Page[AuditWire]:
-    """What was done and refused, oldest first. A page may be short and still have a `next`."""
+    """Actions and refusals, oldest first. A page may be short and still have a `next`."""
     store = await call.hf.open()
     place = decode_cursor(query.cursor, tuple[AuditSeq])
     after, read, found = (0 if place is None else place[0]), 0, list[AuditRow]()
@@ -111,7 +111,7 @@ async def audit_head(call: ApiCall) -> AuditHead:
 
 @routes.post("/audit/verify", needs=Right.audit_read, raises=(InputError,))
 async def verify_audit(call: ApiCall, body: VerifyAudit) -> AuditVerification:
-    """Walk the chain from the first record to the head. `against`: a head that you kept before."""
+    """Verify the chain from the first record to the head. `against`: an earlier head that you kept."""
     service = await call.holds()
     head = None
     if body.against is not None:

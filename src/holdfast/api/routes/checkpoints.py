@@ -72,7 +72,7 @@ async def reassign_checkpoint(call: ApiCall, checkpoint: str, body: ReassignHold
 
 @routes.get("/checkpoints/{checkpoint}/history", needs=Right.holds_read, raises=LOOKING)
 async def checkpoint_history(call: ApiCall, checkpoint: str) -> Page[EntryWire]:
-    """Created, notification sent, resolved, and what else happened, oldest first."""
+    """The history: created, notification sent, resolved and more, oldest first."""
     return await _history(call, checkpoint)
 
 

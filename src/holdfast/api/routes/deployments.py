@@ -1,4 +1,4 @@
-"""Deployments: flows put to work under a name; and the skills that they bind."""
+"""Deployments (flows under a name), and the skills that they bind."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PutDeployment(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class DelegateDeployment(msgspec.Struct, kw_only=True):
-    """`to`: `user:NAME`; `seconds`: for so long."""
+    """`to`: `user:NAME`; `seconds`: its duration."""
 
     to: Name
     seconds: Annotated[int, msgspec.Meta(ge=1, le=10 * 366 * 86_400)] | None = None
@@ -81,7 +81,7 @@ def _deployment(found: Deployment) -> DeploymentWire:
 
 @routes.get("/deployments", needs=Right.flows_read)
 async def list_deployments(call: ApiCall) -> Page[DeploymentWire]:
-    """Flows put to work under a name; a hold's `deployment` is its id."""
+    """List deployments; a hold's `deployment` is the id of one."""
     found = await (await call.hf.deployments()).list(tenant=call.tenant)
     return Page(items=[_deployment(each) for each in found])
 
@@ -94,7 +94,7 @@ async def get_deployment(call: ApiCall, name: str) -> DeploymentWire:
 
 @routes.put("/deployments/{name}", needs=Right.manage, raises=(InputError, SkillNotFoundError))
 async def put_deployment(call: ApiCall, name: str, body: PutDeployment) -> DeploymentWire:
-    """Make it, or change its settings for runs that start later."""
+    """Create it, or change its settings for later runs."""
     given = msgspec.structs.asdict(body)
     deployments = await call.hf.deployments()
     return _deployment(await deployments.put(name, **given, by=call.actor.id, tenant=call.tenant))
@@ -104,7 +104,7 @@ async def put_deployment(call: ApiCall, name: str, body: PutDeployment) -> Deplo
     "/deployments/{name}/delegation", needs=Right.manage, raises=(InputError, DeploymentNotFoundError)
 )
 async def delegate_deployment(call: ApiCall, name: str, body: DelegateDeployment) -> DeploymentWire:
-    """Delegate it to a person: holds for `delegated_user` go to them."""
+    """Delegate it to a person: holds for `delegated_user` are assigned to them."""
     until = None if body.seconds is None else timedelta(seconds=body.seconds)
     deployments = await call.hf.deployments()
     return _deployment(
@@ -178,7 +178,7 @@ async def list_skills(call: ApiCall, query: ListSkills) -> Page[SkillWire]:
 
 @routes.put("/skills/{name}/{version}", needs=Right.manage, raises=(InputError, SkillPublishedError))
 async def publish_skill(call: ApiCall, name: str, version: str, body: PublishSkill) -> SkillWire:
-    """A version, for good: the same content again is no change, other content is refused."""
+    """Publish a version. It is immutable: the same content again has no effect, other content is refused."""
     skills = await call.hf.skills()
     given = msgspec.structs.asdict(body)
     return _skill(await skills.publish(name, version, **given, by=call.actor.id, tenant=call.tenant))

@@ -1,4 +1,4 @@
-"""The directory that the store keeps: people, groups and roles, and who is away."""
+"""The directory in the store: people, groups, roles and absences."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PutPerson(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PutAway(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`substitute` acts for them meanwhile."""
+    """`substitute` may act for them meanwhile."""
 
     substitute: Name
     since: Instant | None = None
@@ -63,7 +63,7 @@ class PutAway(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PutCircle(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """With exactly these members, each known to the directory."""
+    """Exactly these members; each must be in the directory."""
 
     members: Annotated[list[Name], msgspec.Meta(max_length=5000)]
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -99,7 +99,7 @@ async def _registrar(call: ApiCall) -> Registrar:
 
 @routes.get("/people", needs=Right.holds_read)
 async def list_people(call: ApiCall) -> Page[PersonWire]:
-    """Everybody in the directory of the store."""
+    """All people in the store's directory."""
     return Page(items=[_person(each) for each in await (await _tables(call)).people(call.tenant)])
 
 
@@ -114,7 +114,7 @@ async def get_person(call: ApiCall, person: str) -> PersonWire:
 
 @routes.put("/people/{person}", needs=Right.admin, raises=CHANGING)
 async def put_person(call: ApiCall, person: str, body: PutPerson) -> PersonWire:
-    """New, or changed. Who is not `active` may do nothing."""
+    """Add or change a person. A person who is not `active` has no rights."""
     given = Person(id=person, **msgspec.structs.asdict(body))
     kept = await (await _registrar(call)).put_person(call.tenant, given)
     return _person(await (await _tables(call)).person(call.tenant, kept.id) or kept)
@@ -122,14 +122,14 @@ async def put_person(call: ApiCall, person: str, body: PutPerson) -> PersonWire:
 
 @routes.delete("/people/{person}", needs=Right.admin, raises=(NotFoundError,))
 async def drop_person(call: ApiCall, person: str) -> None:
-    """Gone from the directory, and from every group and role."""
+    """Remove a person from the directory and from all groups and roles."""
     if not await (await _registrar(call)).drop_person(call.tenant, person):
         raise NotFoundError(f"the directory knows no {person!r}.")
 
 
 @routes.put("/people/{person}/away", needs=Right.admin, raises=CHANGING)
 async def put_away(call: ApiCall, person: str, body: PutAway) -> None:
-    """Out of office; a substitute acts for them."""
+    """Set an absence; a substitute acts for them."""
     since = None if body.since is None else to_micros(body.since)
     until = None if body.until is None else to_micros(body.until)
     away = Away(substitute=body.substitute, since=since, until=until)
@@ -157,14 +157,14 @@ async def put_group(call: ApiCall, key: str, body: PutCircle) -> CircleWire:
 
 @routes.delete("/groups/{key}", needs=Right.admin, raises=(NotFoundError, InputError))
 async def drop_group(call: ApiCall, key: str) -> None:
-    """Nobody is in it any more."""
+    """Delete the group."""
     if not await (await _registrar(call)).drop_circle(call.tenant, f"group:{key}"):
         raise NotFoundError(f"there is no group {key!r}.")
 
 
 @routes.get("/roles", needs=Right.holds_read)
 async def list_roles(call: ApiCall) -> Page[CircleWire]:
-    """All roles that holds can wait for."""
+    """All roles to which holds can be assigned."""
     return Page(items=[_circle(each) for each in await (await _tables(call)).roles(call.tenant)])
 
 
@@ -177,6 +177,6 @@ async def put_role(call: ApiCall, key: str, body: PutCircle) -> CircleWire:
 
 @routes.delete("/roles/{key}", needs=Right.admin, raises=(NotFoundError, InputError))
 async def drop_role(call: ApiCall, key: str) -> None:
-    """Nobody has it any more."""
+    """Delete the role."""
     if not await (await _registrar(call)).drop_circle(call.tenant, f"role:{key}"):
         raise NotFoundError(f"there is no role {key!r}.")

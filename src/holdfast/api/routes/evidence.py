@@ -31,8 +31,8 @@ class NewLink(msgspec.Struct, kw_only=True):
 
 
 class LinkWire(msgspec.Struct, kw_only=True):
-    """`token`: as it is in the link, after `#`; `path`: where it leads below the server's address. `way`:
-    what can be done by it: decide, login (sign in first) or view."""
+    """`token`: the part of the link after `#`; `path`: of the link, below the server's address. `way`: what
+    it allows: decide, login (sign in first) or view."""
 
     token: str
     path: str
@@ -41,11 +41,11 @@ class LinkWire(msgspec.Struct, kw_only=True):
 
 @routes.post("/holds/{hold}/links", needs=Right.manage, status=201, raises=CHANGING)
 async def make_link(call: ApiCall, hold: str, body: NewLink) -> LinkWire:
-    """A link for one person. It is void once it is used, the hold is reassigned or decided, or its links are
-    revoked."""
+    """Create a link for one person. It is valid until it is used, the hold is reassigned or decided, or its
+    links are revoked."""
     whom = parse_assignee(body.to)
     if whom.type != "user":
-        raise InputError(f"{body.to!r} is no one person.", hint="Write user:NAME.")
+        raise InputError(f"{body.to!r} is not one person.", hint="Write user:NAME.")
     service = await call.holds()
     row = await service.get(call.actor, hold)
     conflicts.require_open(row)
@@ -58,14 +58,14 @@ async def make_link(call: ApiCall, hold: str, body: NewLink) -> LinkWire:
 
 @routes.delete("/holds/{hold}/links", needs=Right.holds_write, raises=CHANGING)
 async def revoke_links(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
-    """Every link of it is void."""
+    """Revoke all links to the hold."""
     service = await call.holds()
     return hold_reply(service, await Links(service.ctx).revoke(call.actor, hold))
 
 
 @routes.get("/holds/{hold}/evidence", needs=Right.holds_read, raises=LOOKING, media=("application/json",))
 async def hold_evidence(call: ApiCall, hold: str) -> Response:
-    """One decision as a file that `tools/verify_evidence.py` checks offline. That you took it is audited."""
+    """One decision as a file that `tools/verify_evidence.py` verifies offline. The export is audited."""
     data = await (await call.holds()).evidence(call.actor, hold)
     return Response(
         data,

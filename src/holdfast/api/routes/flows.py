@@ -1,4 +1,4 @@
-"""Flows: their versions, graphs and drawings; registered, validated, checked against runs."""
+"""Flows: versions, graphs, registration, validation, and the check against active runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MISSING = (FlowNotFoundError,)
 
 @routes.get("/flows", needs=Right.flows_read)
 async def list_flows(call: ApiCall) -> Page[FlowWire]:
-    """Every flow that the store knows, by name, with its versions."""
+    """All flows in the store, by name, with their versions."""
     service = await call.runs()
     found: dict[str, list[FlowVersion]] = {}
     workers = await _workers_by_version(service)
@@ -70,7 +70,7 @@ async def _workers_by_version(service: RunService) -> Counter[str]:
     now = service.store.now()
     alive = [row for row in await service.store.workers() if row.until > now]
     found = Counter(version for row in alive for version in row.versions)
-    # Pipelines need no code but their stored graph.
+    # Pipelines need no code except their stored graph.
     return found + Counter(dict.fromkeys(service.runtime.dialects, len(alive)))
 
 
@@ -109,7 +109,7 @@ async def _versions(call: ApiCall, flow: str) -> list[FlowRow]:
 
 
 async def _find_version(call: ApiCall, flow: str, version: str) -> tuple[FlowRow, GraphSpec]:
-    """By its fingerprint, enough of its beginning, its label, or `latest`."""
+    """By its fingerprint, a prefix of it, its label, or `latest`."""
     for row in await _versions(call, flow):
         spec = decode_graph(row.graph)
         if version == "latest" or is_version_named(version, row.version, Graph(spec).label):
@@ -150,7 +150,7 @@ async def get_flow_drawing(call: ApiCall, flow: str, version: str) -> Response:
 
 @routes.get("/flows/{flow:path}/check", needs=Right.flows_read, raises=(FlowNotFoundError, InputError))
 async def check_flow(call: ApiCall, flow: str) -> FlowCheck:
-    """What the newest version that is loaded here means for live runs on others: which fit, and why not."""
+    """Whether active runs on other versions fit the newest version loaded here, and why not."""
     service = await call.runs()
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == flow]
     if not loaded:
@@ -173,7 +173,7 @@ async def check_flow(call: ApiCall, flow: str) -> FlowCheck:
     "/flows/validate", needs=Right.flows_write, raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError)
 )
 async def validate_flow(call: ApiCall, body: ValidateFlow) -> FlowValidation:
-    """Every problem of a flow at once, each with its place and how to fix it. Nothing is stored or run."""
+    """All problems of a flow, each with its position and fix. Nothing is stored or run."""
     if (body.graph is None) == (body.flow is None):
         raise InputError("send a graph, or the flow's name or file.", hint="Send one of them.")
     if body.flow is not None:
@@ -194,7 +194,7 @@ def _spec(graph: Any) -> GraphSpec:
         return msgspec.convert(graph, GraphSpec)
     except msgspec.ValidationError as error:
         raise FlowInvalidError(
-            f"this is no graph: {error}.", hint="GET a version of a flow shows one."
+            f"this is not a graph: {error}.", hint="GET a version of a flow returns one."
         ) from error
 
 
@@ -206,9 +206,9 @@ def _spec(graph: Any) -> GraphSpec:
     raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError),
 )
 async def register_flow(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph]:
-    """Keep a version of a flow: 201, or 200 where it is known already.
+    """Store a version of a flow: 201, or 200 if it is already stored.
 
-    A graph is data: it brings no code. Its runs advance on workers that have code of the same graph."""
+    A graph is data and contains no code. Its runs advance on workers that have code with the same graph."""
     if (body.graph is None) == (body.flow is None):
         raise InputError("send a graph, or the flow's name or file.", hint="Send one of them.")
     service = await call.runs()

@@ -1,4 +1,4 @@
-"""What happened in a run: checkpoints, timeline, drawing, differences, events."""
+"""The history of a run: checkpoints, timeline, graph, differences, events."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ListCheckpoints(msgspec.Struct, kw_only=True):
 
 
 class ShowTimeline(msgspec.Struct, kw_only=True):
-    limit: Annotated[int, msgspec.Meta(ge=1, le=5000, description="Ended visits, the newest.")] = 500
+    limit: Annotated[int, msgspec.Meta(ge=1, le=5000, description="Ended visits, the latest.")] = 500
 
 
 class DiffQuery(msgspec.Struct, kw_only=True):
@@ -117,7 +117,7 @@ async def _record_of(service: RunService, row: RunRow, named: str) -> int:
 
 @routes.get("/runs/{run}/timeline", needs=Right.runs_read, raises=(*_MISSING, FlowNotFoundError))
 async def get_timeline(call: ApiCall, run: str, query: ShowTimeline) -> TimelineWire:
-    """Each visit of each node: when it began, waited, asked, tried again, and what came of it."""
+    """Each visit of each node: its start, waits, questions, retries and outcome."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     line = await make_timeline(service, row, keep=query.limit)
@@ -150,7 +150,7 @@ async def get_run_drawing(call: ApiCall, run: str) -> Response:
     "/runs/{run}/diff", needs=Right.runs_read, raises=(*_MISSING, CheckpointNotFoundError, InputError)
 )
 async def diff_runs(call: ApiCall, run: str, query: DiffQuery) -> dict[str, Any]:
-    """What differs from this run, or a moment `at` of it, to another moment: values, visits, their cost."""
+    """Compare this run, or a checkpoint `at` of it, with another: values, visits, cost."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     here = f"{row.id}@{query.at}" if query.at is not None else row.id
@@ -159,7 +159,7 @@ async def diff_runs(call: ApiCall, run: str, query: DiffQuery) -> dict[str, Any]
 
 
 async def _own_reference(service: RunService, ref: str, tenant: str) -> str:
-    """The same moment named by a run of this tenant. Others are as if they were not there."""
+    """The checkpoint, if it is of a run of this tenant. Those of other tenants are not found."""
     run, at, place = ref.partition("@")
     if not at and is_id(ref) and await service.store.get_run(RunId(ref)) is None:
         found, seq = await resolve(service, ref)
@@ -172,7 +172,7 @@ async def _own_reference(service: RunService, ref: str, tenant: str) -> str:
 
 @routes.get("/runs/{run}/events", needs=Right.runs_read, raises=_MISSING)
 async def list_events(call: ApiCall, run: str, query: ReadEvents) -> EventPage:
-    """The stored log after a number, oldest first: nothing twice, nothing missing."""
+    """The stored events after a number, oldest first, without gaps or repetitions."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     found = await service.events(row.id, after=query.after, limit=query.limit)

@@ -48,7 +48,7 @@ class AskBack(msgspec.Struct, kw_only=True):
 
 
 class ReplyToQuestion(msgspec.Struct, kw_only=True):
-    """`question`: which one, where several are open."""
+    """`question`: its id, if several are open."""
 
     text: Comment
     question: Name | None = None
@@ -79,7 +79,7 @@ def _viewer_wire(look: HoldViewer) -> HoldViewerWire:
     )
 
 
-# ---------------------------------------------------------------------- talking about it
+# ---------------------------------------------------------------------- comments and questions
 
 
 @routes.get("/holds/{hold}/comments", needs=Right.holds_read, raises=LOOKING)
@@ -90,7 +90,7 @@ async def list_comments(call: ApiCall, hold: str) -> Page[NoteWire]:
 
 @routes.post("/holds/{hold}/comments", needs=Right.holds_write, status=201, raises=CHANGING)
 async def comment_on_hold(call: ApiCall, hold: str, body: NewComment) -> NoteWire:
-    """For all who see the hold, also after it is decided."""
+    """Add a comment, visible to everyone who may see the hold, also after the decision."""
     return note_wire(await (await call.holds()).comment(call.actor, hold, body.text))
 
 
@@ -110,7 +110,7 @@ async def reply_to_question(call: ApiCall, hold: str, body: ReplyToQuestion) -> 
 
 @routes.post("/holds/{hold}/drop-question", needs=Right.holds_write, raises=CHANGING)
 async def drop_question(call: ApiCall, hold: str, body: DropQuestion) -> ApiReply[HoldWire]:
-    """Withdraw the question: no reply is needed, and the deadline runs again."""
+    """Withdraw the question: no reply is needed, and the deadline continues."""
     service = await call.holds()
     return hold_reply(service, await service.drop_question(call.actor, hold, question=body.question))
 
@@ -120,7 +120,7 @@ async def drop_question(call: ApiCall, hold: str, body: DropQuestion) -> ApiRepl
 
 @routes.get("/holds/{hold}/files", needs=Right.holds_read, raises=LOOKING)
 async def list_files(call: ApiCall, hold: str) -> Page[FileWire]:
-    """What was attached, in the order in which it came."""
+    """The attached files, in the order of their upload."""
     return Page(items=[file_wire(each) for each in await (await call.holds()).files(call.actor, hold)])
 
 
@@ -132,17 +132,17 @@ async def list_files(call: ApiCall, hold: str) -> Page[FileWire]:
     media=("multipart/form-data",),
 )
 async def attach_file(call: ApiCall, hold: str, body: bytes) -> Page[FileWire]:
-    """Attach files to fields of kind `file`: a form whose parts are named as the fields.
+    """Attach files to fields of kind `file`: a form whose parts are named like the fields.
 
-    What it answers goes into the `response_data` of the decision."""
+    Put the returned values into the `response_data` of the decision."""
     parts = await parts_of(call.request.headers.get("content-type", ""), body)
     if not parts:
-        raise InputError("there is no file in this form.", hint="Name each part as the field it is for.")
+        raise InputError("there is no file in this form.", hint="Name each part like its field.")
     service = await call.holds()
     found: list[FileWire] = []
     for part in parts:
         if part.file is None:
-            raise InputError(f"{part.name!r} is no file.", hint="Each part has a filename.")
+            raise InputError(f"{part.name!r} is not a file.", hint="Give each part a filename.")
         file = await service.attach(
             call.actor, hold, part.name, part.file, part.data, media_type=part.media_type
         )
@@ -157,7 +157,7 @@ async def attach_file(call: ApiCall, hold: str, body: bytes) -> Page[FileWire]:
     media=("application/octet-stream",),
 )
 async def read_file(call: ApiCall, hold: str, digest: str) -> Response:
-    """The content of a file, to be saved: no browser opens it here. Who read it is in the audit."""
+    """Download a file; browsers do not display it. The access is in the audit."""
     file, data = await (await call.holds()).read_file(call.actor, hold, digest)
     return Response(
         data,
@@ -170,21 +170,21 @@ async def read_file(call: ApiCall, hold: str, digest: str) -> Response:
     )
 
 
-# ---------------------------------------------------------------------- what is one's own
+# ---------------------------------------------------------------------- drafts, snooze, watch
 
 
 @routes.get("/holds/{hold}/draft", needs=Right.holds_read, raises=LOOKING)
 async def get_draft(call: ApiCall, hold: str) -> DraftWire:
-    """Your own, as far as it is filled in. Raises 404 where there is none."""
+    """Your draft. 404 if there is none."""
     found = await (await call.holds()).draft(call.actor, hold)
     if found is None:
-        raise HttpError(404, "You have no draft here.", code="not_found")
+        raise HttpError(404, "You have no draft for this hold.", code="not_found")
     return draft_wire(found)
 
 
 @routes.put("/holds/{hold}/draft", needs=Right.holds_write, raises=CHANGING)
 async def save_draft(call: ApiCall, hold: str, body: DraftWire) -> None:
-    """Keep what is filled in so far; it is not checked."""
+    """Save your draft; it is not checked."""
     said = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not None}
     await (await call.holds()).save_draft(call.actor, hold, said)
 
@@ -221,11 +221,11 @@ async def unwatch_hold(call: ApiCall, hold: str) -> None:
 
 @routes.put("/holds/{hold}/seen", needs=Right.holds_write, raises=LOOKING)
 async def mark_seen(call: ApiCall, hold: str) -> None:
-    """Mark it as seen; the first time is in the audit, and counts in the metrics."""
+    """Mark it as seen; the first time is recorded in the audit and counts in the metrics."""
     await (await call.holds()).seen(call.actor, hold)
 
 
-# ---------------------------------------------------------------------- who looks
+# ---------------------------------------------------------------------- presence
 
 
 @routes.get("/holds/{hold}/presence", needs=Right.holds_read, raises=LOOKING)
@@ -239,7 +239,7 @@ async def list_presence(call: ApiCall, hold: str) -> Page[HoldViewerWire]:
 
 @routes.put("/holds/{hold}/presence", needs=Right.holds_read, raises=LOOKING)
 async def report_presence(call: ApiCall, hold: str, body: PresenceBeat) -> Page[HoldViewerWire]:
-    """Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is."""
+    """Report that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns all viewers."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
     presence, now = HoldPresence(service.store), service.ctx.now()
@@ -249,7 +249,7 @@ async def report_presence(call: ApiCall, hold: str, body: PresenceBeat) -> Page[
 
 @routes.delete("/holds/{hold}/presence", needs=Right.holds_read, raises=LOOKING)
 async def end_presence(call: ApiCall, hold: str) -> None:
-    """Say that you no longer look at it."""
+    """Report that you no longer look at it."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
     await HoldPresence(service.store).leave(call.actor, row.id)

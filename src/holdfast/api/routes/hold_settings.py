@@ -1,4 +1,4 @@
-"""What governs holds: calendars and policies; and notices that were given up."""
+"""Settings of holds: calendars and policies; and undelivered notifications."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Rules = dict[str, Any]
 
 
 class HoldSetting(msgspec.Struct, kw_only=True):
-    """A calendar or policy as it was written."""
+    """The text of a calendar or policy."""
 
     name: str
     rules: Any
@@ -47,7 +47,7 @@ class HoldSetting(msgspec.Struct, kw_only=True):
 
 @routes.get("/calendars", needs=Right.holds_read)
 async def list_calendars(call: ApiCall) -> Page[HoldSetting]:
-    """Those that business time is counted by; `default` is that of holds that name none."""
+    """Business calendars; holds that name none use `default`."""
     return Page(items=await _documents(call, CALENDAR))
 
 
@@ -61,7 +61,7 @@ async def _documents(call: ApiCall, kind: str) -> list[HoldSetting]:
 
 @routes.put("/calendars/{name}", needs=Right.manage, raises=(SettingsError, DocumentChangedError))
 async def put_calendar(call: ApiCall, name: str, body: Rules) -> HoldSetting:
-    """Write it. The deadlines of open holds that it counts are counted again."""
+    """Set it. Deadlines of open holds that use it are recalculated."""
     await change_calendar(await call.hf.open(), call.tenant, name, body, by=call.actor.id)
     (kept,) = [each for each in await _documents(call, CALENDAR) if each.name == name]
     return kept
@@ -71,7 +71,7 @@ async def put_calendar(call: ApiCall, name: str, body: Rules) -> HoldSetting:
 
 
 class SimulatePolicies(msgspec.Struct, kw_only=True):
-    """`policy`: as it would be written; none: those in the store. `since`: of holds that opened from then."""
+    """`policy`: its text; none: the stored ones. `since`: only holds opened since then."""
 
     policy: Rules | None = None
     since: Instant | None = None
@@ -81,13 +81,13 @@ class SimulatePolicies(msgspec.Struct, kw_only=True):
 
 @routes.get("/policies", needs=Right.holds_read)
 async def list_policies(call: ApiCall) -> Page[HoldSetting]:
-    """Those that are kept in the store, by name."""
+    """The stored policies, by name."""
     return Page(items=await _documents(call, POLICY))
 
 
 @routes.put("/policies/{name}", needs=Right.admin, raises=(PolicyInvalidError, DocumentChangedError))
 async def put_policy(call: ApiCall, name: str, body: Rules) -> HoldSetting:
-    """Write it: it counts for holds that open from now on."""
+    """Store it: it applies to holds that open from now on."""
     store = await call.hf.open()
     kept = await _put_policy(store, call.tenant, {**body, "name": name}, by=call.actor.id)
     return HoldSetting(name=kept.name, rules=msgspec.json.decode(kept.body), version=kept.revision)
@@ -95,13 +95,13 @@ async def put_policy(call: ApiCall, name: str, body: Rules) -> HoldSetting:
 
 @routes.delete("/policies/{name}", needs=Right.admin, raises=(NotFoundError,))
 async def drop_policy(call: ApiCall, name: str) -> None:
-    """Its rules match nothing more."""
+    """Delete it: its rules no longer apply."""
     await _drop_policy(await call.hf.open(), call.tenant, name, by=call.actor.id)
 
 
 @routes.post("/policies/simulate", needs=Right.manage, raises=(PolicyInvalidError,))
 async def simulate_policies(call: ApiCall, body: SimulatePolicies) -> Simulation:
-    """What past decisions would have been under these rules. Nothing is written, no judge is asked."""
+    """Replay past decisions under these rules. Nothing is changed, and no judge is called."""
     if body.policy is not None:
         policies = [policy_of(body.policy)]
     else:
@@ -116,7 +116,7 @@ async def simulate_policies(call: ApiCall, body: SimulatePolicies) -> Simulation
     )
 
 
-# ---------------------------------------------------------------------- notices that were given up
+# ---------------------------------------------------------------------- undelivered notifications
 
 
 class DeadNotice(msgspec.Struct, kw_only=True):
@@ -141,7 +141,7 @@ def _notice(row: OutboxRow) -> DeadNotice:
 
 @routes.get("/notices/dead", needs=Right.manage)
 async def list_dead_notices(call: ApiCall) -> Page[DeadNotice]:
-    """Messages to people that were given up, at most 200."""
+    """Notifications that could not be delivered, at most 200."""
     store = await call.hf.open()
     found = await store.list_outbox(tenant=call.tenant, state=OutboxState.dead, limit=200)
     return Page(items=[_notice(each) for each in found])
@@ -149,7 +149,7 @@ async def list_dead_notices(call: ApiCall) -> Page[DeadNotice]:
 
 @routes.post("/notices/dead/{message}/replay", needs=Right.manage, status=202, raises=(NotFoundError,))
 async def replay_notice(call: ApiCall, message: str) -> DeadNotice:
-    """Try it again, once its cause is fixed."""
+    """Retry it, after its cause was fixed."""
     store = await call.hf.open()
     found = await store.list_outbox(tenant=call.tenant, state=OutboxState.dead, limit=10_000)
     meant = [each for each in found if str(each.id) == message]

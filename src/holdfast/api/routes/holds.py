@@ -54,7 +54,7 @@ DECIDING = (*CHANGING, AnswerInvalidError)
 
 @routes.get("/holds", needs=Right.holds_read, raises=(InputError, ForbiddenError))
 async def list_holds(call: ApiCall, query: ListHolds) -> Page[HoldWire]:
-    """Holds that you may see, in pages that stay in place. `view=mine` is your own inbox."""
+    """Holds that you may see, with stable pages. `view=mine` is your inbox."""
     service = await call.holds()
     now = service.ctx.now()
     rows, following = await find_holds(call, query_of(query, call.actor, now), query)
@@ -76,23 +76,23 @@ async def find_holds(call: ApiCall, asked: Query, query: ListHolds) -> tuple[lis
 
 
 async def _has(service: HoldService, row: HoldRow, asked: Query) -> bool:
-    """`has:comment`: asked of each row of a page, which may so be shorter than its limit."""
+    """`has:comment` is checked for each row of a page, which may be shorter than its limit."""
     return not asked.has or bool(await service.store.hold_notes(row.id, kinds=asked.has))
 
 
 @routes.get("/holds/count", needs=Right.holds_read, raises=(InputError, ForbiddenError))
 async def count_holds(call: ApiCall, query: Filters) -> Count:
-    """How many that list has."""
+    """The number of holds in that list."""
     service = await call.holds()
     asked = query_of(query, call.actor, service.ctx.now())
     if asked.has:
-        raise InputError("has: is not counted.", hint="List them.")
+        raise InputError("a filter with has: cannot be counted.", hint="List the holds.")
     return Count(count=await service.count(call.actor, view=query.view, where=asked.where))
 
 
 @routes.get("/holds/metrics", needs=Right.holds_read, raises=(InputError, ForbiddenError))
 async def hold_metrics(call: ApiCall, query: HoldMetricsQuery) -> HoldMetrics:
-    """Figures about the holds that you may see. Lengths are seconds, rates are shares of 1."""
+    """Metrics of the holds that you may see. Durations are seconds, rates are shares of 1."""
     service = await call.holds()
     asked = query_of(query, call.actor, service.ctx.now())
     lasting = None
@@ -111,14 +111,14 @@ async def get_hold(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
 
 @routes.get("/holds/{hold}/history", needs=Right.holds_read, raises=LOOKING)
 async def hold_history(call: ApiCall, hold: str) -> Page[EntryWire]:
-    """What happened to it, oldest first. Each entry has its number in the audit."""
+    """Its history, oldest first. Each entry has its number in the audit."""
     found = await (await call.holds()).history(call.actor, hold)
     return Page(items=[entry_wire(each) for each in found])
 
 
 @routes.get("/holds/{hold}/schema", needs=Right.holds_read, raises=LOOKING)
 async def hold_schema(call: ApiCall, hold: str) -> AnswerSchema:
-    """What an answer to it must be, for programs."""
+    """The schema of an answer to it, for programs."""
     row = await (await call.holds()).get(call.actor, hold)
     return AnswerSchema(
         json_schema=None if row.schema is None else msgspec.json.decode(row.schema),
@@ -132,16 +132,16 @@ async def hold_schema(call: ApiCall, hold: str) -> AnswerSchema:
 
 @routes.post("/holds/{hold}/resolve", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
 async def resolve_hold(call: ApiCall, hold: str, body: HoldAnswer) -> ApiReply[HoldWire]:
-    """Decide it, once; where several have to agree, give your vote.
+    """Decide it, once; if several people must agree, vote.
 
-    `Idempotency-Key`: the same request again gets the same answer. `If-Match`: only the version that you have
-    seen. 409 names who was first; 422 names each field that does not fit, and the hold stays open."""
+    `Idempotency-Key`: a repeated request gets the same answer. `If-Match`: only the version that you read.
+    409 names who decided before; 422 names each invalid field, and the hold stays open."""
     return _decided(await call.holds(), await resolve_row(call, hold, body))
 
 
 @routes.post("/holds/{hold}/vote", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
 async def vote_on_hold(call: ApiCall, hold: str, body: HoldAnswer) -> ApiReply[HoldWire]:
-    """The same, by the name that it has where several have to agree."""
+    """The same as resolve, for holds on which several people must agree."""
     return _decided(await call.holds(), await resolve_row(call, hold, body))
 
 
@@ -159,7 +159,7 @@ async def resolve_row(call: ApiCall, hold: str, body: HoldAnswer) -> ResolveResu
 
 @routes.post("/holds/{hold}/place", needs=Right.holds_write, guarded=True, keyed=True, raises=DECIDING)
 async def place_decision(call: ApiCall, hold: str, body: PlaceDecision) -> ApiReply[HoldWire]:
-    """Decide it after a few seconds, unless you take the decision back before."""
+    """Decide it after a few seconds, unless you undo the decision before."""
     service = await call.holds()
     done = await service.place(
         call.actor,
@@ -175,14 +175,14 @@ async def place_decision(call: ApiCall, hold: str, body: PlaceDecision) -> ApiRe
 
 @routes.post("/holds/{hold}/undo", needs=Right.holds_write, raises=CHANGING)
 async def undo_decision(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
-    """Take your own placed decision back."""
+    """Undo your placed decision."""
     service = await call.holds()
     return hold_reply(service, await service.undo(call.actor, hold))
 
 
 @routes.post("/holds/bulk", needs=Right.holds_write, raises=(InputError, AnswerInvalidError))
 async def decide_many(call: ApiCall, body: BulkAnswer) -> BulkWire:
-    """One decision on many, each by itself. A preview, the default, says what would be."""
+    """Apply one decision to many holds, each separately. By default only a preview."""
     said = {"decision": body.decision, **({"comment": body.comment} if body.comment is not None else {})}
     read_body(said)
     service = await call.holds()
@@ -204,12 +204,12 @@ async def cancel_row(call: ApiCall, hold: str, body: Reason) -> HoldRow:
     return await service.cancel(call.actor, hold, if_match=if_match(call), **said)
 
 
-# ---------------------------------------------------------------------- whose it is, and until when
+# ---------------------------------------------------------------------- assignee and deadline
 
 
 @routes.post("/holds/{hold}/reassign", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def reassign_hold(call: ApiCall, hold: str, body: ReassignHold) -> ApiReply[HoldWire]:
-    """Reassign it; the new assignee is notified. Its older links are void."""
+    """Reassign it; the new assignee is notified. Older links become invalid."""
     return hold_reply(await call.holds(), await reassign_row(call, hold, body))
 
 
@@ -227,7 +227,7 @@ async def reassign_row(call: ApiCall, hold: str, body: ReassignHold) -> HoldRow:
 
 @routes.post("/holds/{hold}/extend", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def extend_hold(call: ApiCall, hold: str, body: ExtendHold) -> ApiReply[HoldWire]:
-    """Give it a later deadline."""
+    """Extend its deadline."""
     service = await call.holds()
     row = await service.extend(call.actor, hold, body.expires_at, reason=body.reason, if_match=if_match(call))
     return hold_reply(service, row)
@@ -262,7 +262,7 @@ def _decided(service: HoldService, done: ResolveResult) -> ApiReply[HoldWire]:
 
 
 def if_match(call: ApiCall) -> int | None:
-    """The version that the caller has seen. Raises HttpError for an ETag that none of ours can be."""
+    """The version that the caller read. Raises HttpError for an invalid ETag."""
     given = call.request.headers.get("if-match")
     if given is None or given.strip() == "*":
         return None
@@ -270,7 +270,7 @@ def if_match(call: ApiCall) -> int | None:
     if not (tag.isascii() and tag.isdecimal()) or len(tag) > 15:
         raise HttpError(
             412,
-            "If-Match names no version that this hold has had.",
+            "If-Match is not a version of this hold.",
             code="version_stale",
             hint='Get it again, and send its ETag, such as "7".',
         )

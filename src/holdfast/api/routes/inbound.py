@@ -1,4 +1,4 @@
-"""Ways in: what other systems send here, each signed with a secret of its own."""
+"""Inbound channels: messages of other systems, each signed with a separate secret."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def take_click(call: ApiCall, way: str, body: bytes) -> Response:
     service = await call.holds()
     require_slack(call.request.headers, body, found, service.ctx.now() // MICROS)
     await SlackReceiver(service, found, Egress(allow=_settings(call).allow)).take(payload_of(body))
-    return Response(status_code=200)  # empty, as Slack wants it
+    return Response(status_code=200)  # empty, as Slack requires
 
 
 @routes.post(
@@ -47,9 +47,9 @@ async def take_click(call: ApiCall, way: str, body: bytes) -> Response:
     media=("application/json",),
 )
 async def take_webhook(call: ApiCall, way: str, body: bytes) -> WebhookTaken:
-    """Another system has the answer to a hold: `{"data": {"correlation_id", "decision", ...}}`.
+    """Answer a hold from another system: `{"data": {"correlation_id", "decision", ...}}`.
 
-    Signed as Standard Webhooks are. The same message again changes nothing and is answered with 200."""
+    Signed as Standard Webhooks. A repeated message has no effect and is answered with 200."""
     found = _settings(call).named(way, WebhookSource)
     service = await call.holds()
     now = service.ctx.now() // MICROS
@@ -59,9 +59,9 @@ async def take_webhook(call: ApiCall, way: str, body: bytes) -> WebhookTaken:
 
 @routes.post("/inbound/mail/{way}", needs=Access.public, raises=SIGNED, media=("message/rfc822",))
 async def take_mail(call: ApiCall, way: str, body: bytes) -> MailTaken:
-    """A reply to a mail, whole, as the mail server took it, with its Authentication-Results.
+    """A reply to a mail: the whole message as the mail server received it, with its Authentication-Results.
 
-    Signed as Standard Webhooks are, by whatever hands it over."""
+    Signed as Standard Webhooks by the system that forwards it."""
     found = _settings(call).named(way, MailSource)
     service = await call.holds()
     require_signed(call.request.headers, body, found.secrets, service.ctx.now() // MICROS)
@@ -71,31 +71,31 @@ async def take_mail(call: ApiCall, way: str, body: bytes) -> MailTaken:
 
 
 class ChatPerson(msgspec.Struct, kw_only=True):
-    """As whom this chat user decides: `user:dana@acme`."""
+    """The person of this chat user: `user:dana@acme`."""
 
     person: Annotated[str, msgspec.Meta(min_length=6, max_length=200, pattern="^user:.")]
 
 
 @routes.put("/inbound/slack/{way}/people/{chat}", needs=Right.admin, raises=(InputError, NotFoundError))
 async def set_chat_person(call: ApiCall, way: str, chat: str, body: ChatPerson) -> None:
-    """Who a chat user is here."""
+    """Set the person of a chat user."""
     if parse_assignee(body.person).type != "user":
-        raise InputError(f"{body.person!r} is no person.", hint="Write user:dana@acme.")
+        raise InputError(f"{body.person!r} is not a person.", hint="Write user:dana@acme.")
     await ChatUsers(await call.hf.open()).put(_own(call, way), chat, body.person)
 
 
 @routes.delete("/inbound/slack/{way}/people/{chat}", needs=Right.admin, raises=(NotFoundError,))
 async def drop_chat_person(call: ApiCall, way: str, chat: str) -> None:
-    """This chat user decides nothing any more."""
+    """Remove this chat user: it can no longer decide."""
     if not await ChatUsers(await call.hf.open()).drop(_own(call, way), chat):
         raise HttpError(404, "This chat user is unknown.", code="not_found")
 
 
 def _own(call: ApiCall, way: str) -> SlackSource:
-    """A way of the caller's own tenant; another's is not there."""
+    """A channel of the caller's tenant; those of other tenants are not found."""
     found = _settings(call).named(way, SlackSource)
     if found.tenant != call.tenant:
-        raise HttpError(404, "There is no such way in.", code="not_found")
+        raise HttpError(404, "There is no such inbound channel.", code="not_found")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What happens in pipelines, as it happens, in the words of section 9.6 of the specification."""
+"""Live events of pipelines, in the form of section 9.6 of the specification."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from holdfast.types.status import ENDED
 routes = Routes("pipelines")
 
 PARTS: Final = 1000
-"""Events of a pipeline that one stored event may come to; their ids are whole numbers, as everywhere."""
+"""Maximum number of pipeline events per stored event, so that their ids can be whole numbers."""
 LAST: Final = 1 << 50
 PAGE: Final = 5000
 
 
 class FollowPipeline(msgspec.Struct, kw_only=True):
-    after: Annotated[int, msgspec.Meta(ge=0, le=LAST, description="Only what has a higher id.")] = 0
+    after: Annotated[int, msgspec.Meta(ge=0, le=LAST, description="Only events with a higher id.")] = 0
 
 
 @routes.get(
     "/pipelines/{run}/events", needs=Right.runs_read, more=(204,), media=(MEDIA,), raises=(RunNotFoundError,)
 )
 async def stream_pipeline(call: ApiCall, run: str, query: FollowPipeline) -> Response:
-    """A pipeline's events as server-sent events, in the words of section 9.6, from its stored log.
+    """A pipeline's events as server-sent events, in the form of section 9.6, from its stored log.
 
     A client that connects later gets every event from the first; one that reconnects with `Last-Event-ID`
-    misses nothing and hears nothing twice. The stream ends behind the last event of a run that has ended;
-    204: there is nothing after that id, and nothing will come."""
+    misses and repeats nothing. The stream ends after the last event of an ended run; 204: there is and will
+    be nothing after that id."""
     after = resume_position(call, query.after, LAST)
     service, row = await find_pipeline(call, run)
     if row.status in ENDED and not await stored_events(service, row.id, after=_place(after)):
@@ -63,8 +63,8 @@ def _place(after: int) -> str:
 
 
 async def _framed(call: ApiCall, service: RunService, row: RunRow, after: int) -> AsyncGenerator[bytes]:
-    """Told from the first stored event on, whatever was heard already: what an event means depends on those
-    before it."""
+    """Maps from the first stored event, even if the client has some already: the meaning of an event depends
+    on those before it."""
     yield RETRY
     mapper, seen, heard = EventMapper((await reader_of(service, row)).graph), 0, _place(after)
     source = follow_run(hub_of(call.hf), service, row, 0, stream_timeouts(call))

@@ -1,4 +1,4 @@
-"""What pipelines ask: gates, and all other questions of their runs (section 9.5 of the specification)."""
+"""Questions of pipelines: gates, and all other holds of their runs (section 9.5 of the specification)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MISSING = (RunNotFoundError,)
 
 @routes.get("/pipelines/{run}/questions", needs=Right.holds_read, raises=_MISSING)
 async def list_questions(call: ApiCall, run: str) -> QuestionList:
-    """What a pipeline asks now, as far as it is for you to see."""
+    """A pipeline's open questions that you may see."""
     service, row = await find_pipeline(call, run)
     pipeline = await document_of(service, row)
     asked = [hold for hold in await service.holds(row.id) if await _may_see(call, service, hold)]
@@ -45,9 +45,9 @@ async def list_questions(call: ApiCall, run: str) -> QuestionList:
     raises=(*_MISSING, HoldNotFoundError, AnswerInvalidError, ConflictError, ForbiddenError),
 )
 async def answer_question(call: ApiCall, run: str, hold: str, body: AnswerQuestion) -> AnswerTaken:
-    """Answer what a pipeline asks.
+    """Answer a question of a pipeline.
 
-    The first answer counts: 409 for the next, which says whose that was. 422 for what is none of them."""
+    The first answer counts: 409 for later ones, with the person of the first. 422 for an unknown answer."""
     service, row = await find_pipeline(call, run)
     asked = await _find_question(call, service, row, hold)
     gate = _gate(await document_of(service, row), asked)
@@ -79,10 +79,10 @@ async def _find_question(call: ApiCall, service: RunService, row: RunRow, hold: 
     if found is None or found.run != row.id:
         raise HoldNotFoundError(
             f"pipeline {row.id} has not asked {hold!r}.",
-            hint="Its `questions` lists what is open.",
+            hint="Its `questions` lists the open ones.",
             hold=hold,
         )
-    # Whether they may see it comes first: its answers are shown to no one else.
+    # The permission is checked first: an error about the answer would reveal the options.
     return await service.people.get(call.actor, found.id)
 
 
@@ -93,13 +93,13 @@ def _decision(asked: HoldRow, gate: Gate | None, answer: Answer) -> str:
     if decision is None:
         ids = [option.id for option in asked.options or ()]
         hint = f"Choose one of: {', '.join(ids)}." if ids else "Send `text`."
-        message = f"{clean_text(repr(said), 80)} is none of the answers to {asked.prompt!r}."
+        message = f"{clean_text(repr(said), 80)} is not one of the answers to {asked.prompt!r}."
         raise AnswerInvalidError(message, hint=hint, options=ids)
     return decision
 
 
 def _option_for(asked: HoldRow, said: str) -> str | None:
-    """Of a question that is no gate's: an option's id or label; without options any words."""
+    """The answer to a question that is not a gate's: an option's id or label; without options any text."""
     if asked.options is None:
         return said or None
     meant = said.strip().casefold()

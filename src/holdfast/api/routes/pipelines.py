@@ -1,5 +1,5 @@
 """Attractor pipelines: the endpoints of section 9.5 of their specification. A pipeline is a run, and its
-questions are holds: all that is done with those can be done with it too."""
+questions are holds: the routes of runs and holds work for it too."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ _MISSING = (RunNotFoundError,)
     raises=(InputError, ForbiddenError, KeyReusedError),
 )
 async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[PipelineWire]:
-    """Start a pipeline; durable when this answers, and taken by any worker.
+    """Start a pipeline; it is durable when this returns, and any worker runs it.
 
-    400 with every fault of the document at its place. 403 for commands and files, unless the operator allows
-    them (`holdfast serve --allow-code`)."""
+    400 with every problem of the document and its position. 403 for commands and files, unless the operator
+    allows them (`holdfast serve --allow-code`)."""
     require_outside(body.context)
-    # Elsewhere than in the loop: a large one takes its time.
+    # In a thread: parsing a large document must not block the event loop.
     ready = await asyncio.to_thread(pipeline_from_request, body, call.settings)
     given = input_of(ready.pipeline, backend=SIMULATION if body.simulate else "", context=body.context)
     service, key = await call.runs(), call.key
@@ -82,7 +82,7 @@ async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[Pipel
 
 @routes.get("/pipelines/{run}", needs=Right.runs_read, more=(304,), raises=_MISSING)
 async def get_pipeline(call: ApiCall, run: str) -> ApiReply[PipelineWire]:
-    """How far a pipeline is."""
+    """The progress of a pipeline."""
     service, row = await find_pipeline(call, run)
     return ApiReply(body=await _pipeline_reply(service, row), etag=etag_of(row))
 
@@ -94,7 +94,7 @@ async def get_pipeline(call: ApiCall, run: str) -> ApiReply[PipelineWire]:
     raises=(*_MISSING, RunEndedError, RunReadOnlyError),
 )
 async def cancel_pipeline(call: ApiCall, run: str, body: CancelPipeline) -> ApiReply[PipelineWire]:
-    """Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are withdrawn."""
+    """Cancel a pipeline. Its worker stops it as soon as possible; its open questions are withdrawn."""
     service, row = await find_pipeline(call, run)
     call.require_match(etag_of(row))
     row = await service.cancel(row.id, reason=body.reason, by=call.actor.id)
@@ -103,7 +103,7 @@ async def cancel_pipeline(call: ApiCall, run: str, body: CancelPipeline) -> ApiR
 
 @routes.get("/pipelines/{run}/graph", needs=Right.runs_read, media=("image/svg+xml",), raises=_MISSING)
 async def get_pipeline_graph(call: ApiCall, run: str) -> Response:
-    """The pipeline drawn as SVG: each stage coloured by its state, and the edges that were taken."""
+    """The pipeline as SVG: each stage with its state, and the taken edges."""
     service, row = await find_pipeline(call, run)
     line = await make_timeline(service, row, keep=0)
     interrupted = row.worker is None and row.status not in ENDED
@@ -113,7 +113,7 @@ async def get_pipeline_graph(call: ApiCall, run: str) -> Response:
 
 @routes.get("/pipelines/{run}/checkpoint", needs=Right.runs_read, raises=_MISSING)
 async def get_pipeline_checkpoint(call: ApiCall, run: str) -> dict[str, Any]:
-    """Where the pipeline stands, as its `checkpoint.json` has it."""
+    """The content of the pipeline's `checkpoint.json`."""
     service, row = await find_pipeline(call, run)
     reader = await reader_of(service, row)
     follower = JournalFollower(service.store, service.runtime.blobs, reader.codec, reader.graph, row)
@@ -122,7 +122,7 @@ async def get_pipeline_checkpoint(call: ApiCall, run: str) -> dict[str, Any]:
 
 @routes.get("/pipelines/{run}/context", needs=Right.runs_read, raises=_MISSING)
 async def get_pipeline_context(call: ApiCall, run: str) -> dict[str, Any]:
-    """The values that its stages hand to each other, by key."""
+    """The context values that its stages share, by key."""
     service, row = await find_pipeline(call, run)
     return jsonable((await service.latest(row.id)).shown().state)
 

@@ -59,7 +59,7 @@ from holdfast.types.status import HoldStatus
 
 
 async def require_undecided(who: Principal, service: RunService, row: RunRow, seq: int | None) -> None:
-    """An approval is for one run: without the right to manage holds, a fork cannot take it along. A fork from
+    """An approval is for one run: without the right to manage holds, a fork must not inherit it. A fork from
     before the question, where it is asked again, is always allowed."""
     if who.may(Right.manage):
         return
@@ -68,8 +68,8 @@ async def require_undecided(who: Principal, service: RunService, row: RunRow, se
         if hold.status is HoldStatus.resolved and hold.seq < at:
             raise ForbiddenError(
                 f"the hold at {hold.node} was decided before that point; "
-                "the fork would take the decision along.",
-                hint=f"Branch off from before it was asked, or ask a person with the right {Right.manage}.",
+                "the fork would inherit the decision.",
+                hint=f"Fork from before it was asked, or ask a person with the right {Right.manage}.",
                 hold=hold.id,
             )
 
@@ -118,8 +118,8 @@ async def page_of_runs(
 async def create_run(call: ApiCall, body: CreateRun) -> ApiReply[RunDetail]:
     """Start a run. It is durable when this returns; a worker that serves its flow runs it.
 
-    201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key was used
-    for another input."""
+    201 with its `Location`; 200 and the same run if the key was used before, 422 if the key was used with
+    another input."""
     return await start_from_request(call, body)
 
 
@@ -157,7 +157,7 @@ async def start_from_request(
 
 
 async def run_reply(call: ApiCall, service: RunService, row: RunRow, *, new: bool) -> ApiReply[RunDetail]:
-    """A run that a request made (201, where it is) or found (200)."""
+    """A run that a request created (201, with its Location) or found (200)."""
     headers = call.location(f"/v1/runs/{row.id}") if new else {}
     detail = await run_detail(service, row)
     return ApiReply(body=detail, status=201 if new else 200, headers=headers, etag=etag_of(row))
@@ -167,7 +167,7 @@ async def run_reply(call: ApiCall, service: RunService, row: RunRow, *, new: boo
 async def list_pending_runs(call: ApiCall, query: ListPending) -> Page[PendingWire]:
     """Runs that wait for input, with their questions: the newest question first.
 
-    With `mine` a page may be short although `next` leads on: it is found among so many questions only."""
+    With `mine` a page may be short and still have a `next`: only a limited number of questions is scanned."""
     found, following = await pending_page(
         await call.runs(),
         tenant=call.tenant,
@@ -245,7 +245,7 @@ async def resume_run(call: ApiCall, run: str, query: ResumeQuery, body: ResumeRu
     """Resume a run from its latest checkpoint or another.
 
     The latest checkpoint and no `input_data`: the same run is resumed, 200. An older checkpoint, or an input:
-    a fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it is. A finished run:
+    a fork of it, 201 with its `Location` and `forked_from`; the run itself is not changed. A finished run:
     200, and nothing is executed."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -277,7 +277,7 @@ async def resume_run(call: ApiCall, run: str, query: ResumeQuery, body: ResumeRu
     raises=_BRANCHING,
 )
 async def fork_run(call: ApiCall, run: str, body: BranchRun) -> ApiReply[RunDetail]:
-    """A new run that begins at a checkpoint of this one. This one is not changed."""
+    """Create a new run that starts at a checkpoint of this one. This one is not changed."""
     return await _branch(call, run, body, supersede=False)
 
 
@@ -291,13 +291,13 @@ async def fork_run(call: ApiCall, run: str, body: BranchRun) -> ApiReply[RunDeta
     raises=_BRANCHING,
 )
 async def rewind_run(call: ApiCall, run: str, body: BranchRun) -> ApiReply[RunDetail]:
-    """A fork that takes this run's place: this one ends as cancelled, with links both ways."""
+    """Replace this run by a fork: this one is cancelled, and both link to each other."""
     return await _branch(call, run, body, supersede=True)
 
 
 async def _branch(call: ApiCall, run: str, body: BranchRun, *, supersede: bool) -> ApiReply[RunDetail]:
     if body.checkpoint_id is not None and body.seq is not None:
-        raise InputError("a checkpoint is named by its id or by its record, not by both.")
+        raise InputError("name the checkpoint by its id or by its record, not by both.")
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     call.require_match(etag_of(row))
@@ -324,10 +324,10 @@ async def _branch(call: ApiCall, run: str, body: BranchRun, *, supersede: bool) 
     raises=(*_MISSING, HoldNotFoundError, AnswerInvalidError, ConflictError, ForbiddenError),
 )
 async def give_input(call: ApiCall, run: str, body: GiveInput) -> InputTaken:
-    """Answer what a run asks, from any device; the body is read as JSON whatever its content type.
+    """Answer a question of a run; the body is read as JSON whatever its content type.
 
-    A text is an answer's id, then its label, whatever the case: 422 with the ids where it is neither. 409
-    where several questions are open and none is named, and where it is decided already."""
+    A text is matched with the options' ids, then with their labels, ignoring case: 422 with the ids if it
+    matches none. 409 if several questions are open and none is named, or if it is already decided."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     return await send_input(call, service, row, body.content, body.request_id or body.checkpoint_id)
@@ -336,6 +336,6 @@ async def give_input(call: ApiCall, run: str, body: GiveInput) -> InputTaken:
 async def send_input(
     call: ApiCall, service: RunService, row: RunRow, content: str | Mapping[str, Any], hold: str | None
 ) -> InputTaken:
-    """Once under one `Idempotency-Key`."""
+    """Once per `Idempotency-Key`."""
     actor = call.actor
     return input_taken(await service.say(row.id, content, hold=hold, by=actor.id, actor=actor, key=call.key))

@@ -24,7 +24,7 @@ CHANGING = (NotFoundError, ForbiddenError, DocumentChangedError, InputError)
 
 
 class NewView(msgspec.Struct, kw_only=True):
-    """`filters`: as `GET /v1/holds` takes them. `shared`: for all of the tenant."""
+    """`filters`: as for `GET /v1/holds`. `shared`: visible to the whole tenant."""
 
     title: Title
     filters: Filters
@@ -33,7 +33,7 @@ class NewView(msgspec.Struct, kw_only=True):
 
 
 class ViewWire(msgspec.Struct, kw_only=True):
-    """`count`: how many of its holds you may see, where it was asked for; counting ends at 10,000."""
+    """`count`: its number of holds that you may see, if requested; counting stops at 10,000."""
 
     id: str
     title: str
@@ -75,7 +75,7 @@ def _view_reply(kept: StoredView, status: int | None = None) -> ApiReply[ViewWir
 
 
 async def _view_from(call: ApiCall, body: NewView) -> SavedView:
-    """Raises InputError: what could never be listed is not kept."""
+    """Raises InputError: an invalid filter is not stored."""
     query_of(body.filters, call.actor, (await call.hf.open()).now())
     return SavedView(
         title=body.title, owner=call.actor.id, filters=body.filters, order=body.order, shared=body.shared
@@ -84,7 +84,7 @@ async def _view_from(call: ApiCall, body: NewView) -> SavedView:
 
 @routes.get("/views", needs=Right.holds_read)
 async def list_views(call: ApiCall, query: ListViews) -> Page[ViewWire]:
-    """Your own and the shared ones, by title. `counts=true`: with how many holds each has for you."""
+    """Your views and shared ones, by title. `counts=true`: with the number of holds for you."""
     service = await call.holds()
     found = await SavedViews(service.store).all(call.actor)
     if not query.counts:
@@ -106,7 +106,7 @@ async def _count(call: ApiCall, kept: StoredView) -> int | None:
 
 @routes.post("/views", needs=Right.holds_write, status=201, raises=(InputError,))
 async def save_view(call: ApiCall, body: NewView) -> ApiReply[ViewWire]:
-    """Keep a list of holds under a title."""
+    """Save filters of holds under a title."""
     views = SavedViews(await call.hf.open())
     kept = await views.add(call.actor, await _view_from(call, body))
     reply = _view_reply(kept)
@@ -121,7 +121,7 @@ async def get_view(call: ApiCall, view: str) -> ApiReply[ViewWire]:
 
 @routes.put("/views/{view}", needs=Right.holds_write, guarded=True, raises=CHANGING)
 async def change_view(call: ApiCall, view: str, body: NewView) -> ApiReply[ViewWire]:
-    """Change it: its owner and admins may. `If-Match`: only the version that you have seen."""
+    """Change it, as its owner or an admin. `If-Match`: only the version that you read."""
     views = SavedViews(await call.hf.open())
     changed = await views.change(call.actor, view, await _view_from(call, body), expect=if_match(call))
     return _view_reply(changed)
@@ -129,13 +129,13 @@ async def change_view(call: ApiCall, view: str, body: NewView) -> ApiReply[ViewW
 
 @routes.delete("/views/{view}", needs=Right.holds_write, raises=(NotFoundError, ForbiddenError))
 async def drop_view(call: ApiCall, view: str) -> None:
-    """Drop it; the holds stay."""
+    """Delete it; the holds stay."""
     await SavedViews(await call.hf.open()).drop(call.actor, view)
 
 
 @routes.get("/views/{view}/holds", needs=Right.holds_read, raises=(NotFoundError, ForbiddenError))
 async def list_view(call: ApiCall, view: str, query: ListView) -> Page[HoldWire]:
-    """What it shows you: the same view shows each only what they may see."""
+    """The holds of a view that you may see."""
     kept = await SavedViews(await call.hf.open()).get(call.actor, view)
     filters = {name: getattr(kept.view.filters, name) for name in Filters.__struct_fields__}
     return await _list(

@@ -1,4 +1,4 @@
-"""Schedules: flows that are started by the clock."""
+"""Schedules: flows that start at set times."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def list_schedules(call: ApiCall, query: ListSchedules) -> Page[ScheduleWi
 
 @routes.get("/schedules/{name:path}", needs=Right.schedules_read, more=(304,), raises=_MISSING)
 async def get_schedule(call: ApiCall, name: str) -> ApiReply[ScheduleWire]:
-    """When it fires, what it starts, and how it goes."""
+    """A schedule with its settings and state."""
     return _schedule_reply(await (await call.hf.schedules()).get(name, tenant=call.tenant))
 
 
@@ -72,7 +72,7 @@ def _schedule_reply(schedule: Schedule) -> ApiReply[ScheduleWire]:
     raises=(InputError, FlowNotFoundError),
 )
 async def put_schedule(call: ApiCall, name: str, body: PutSchedule) -> ApiReply[ScheduleWire]:
-    """Make a schedule (201), or change it from now on (200). `If-Match`: only over the one you have seen."""
+    """Create (201) or change (200) a schedule. `If-Match`: only the version that you read."""
     schedules = await call.hf.schedules()
     try:
         known = await schedules.get(name, tenant=call.tenant)
@@ -91,7 +91,7 @@ async def put_schedule(call: ApiCall, name: str, body: PutSchedule) -> ApiReply[
 
 
 async def _flow(call: ApiCall, name: str) -> Program | str:
-    """Where its code is loaded here the input is tried on it."""
+    """If the flow's code is loaded here, the input is checked against it."""
     service = await call.runs()
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == name]
     loaded = [p for p in loaded if await is_visible_to_tenant(call, name, p.version)]
@@ -118,14 +118,14 @@ async def drop_schedule(call: ApiCall, name: str) -> None:
 
 @routes.get("/schedules/{name:path}/next", needs=Right.schedules_read, raises=_MISSING)
 async def next_of_schedule(call: ApiCall, name: str, query: NextInstantsQuery) -> Instants:
-    """When it would fire, if it is not paused."""
+    """Its next starts, if it is not paused."""
     found = await (await call.hf.schedules()).next(name, query.count, tenant=call.tenant)
     return Instants(items=[iso(instant) for instant in found])
 
 
 @routes.post("/schedules/{name:path}/pause", needs=Right.schedules_write, raises=_MISSING)
 async def pause_schedule(call: ApiCall, name: str, body: PauseSchedule) -> ApiReply[ScheduleWire]:
-    """It fires no more until it is resumed."""
+    """Pause it until it is resumed."""
     schedules = await call.hf.schedules()
     return _schedule_reply(
         await schedules.pause(name, reason=body.reason, by=call.actor.id, tenant=call.tenant)
@@ -134,7 +134,7 @@ async def pause_schedule(call: ApiCall, name: str, body: PauseSchedule) -> ApiRe
 
 @routes.post("/schedules/{name:path}/resume", needs=Right.schedules_write, raises=_MISSING)
 async def resume_schedule(call: ApiCall, name: str) -> ApiReply[ScheduleWire]:
-    """It fires again, from the next instant on."""
+    """Resume it, from its next start."""
     schedules = await call.hf.schedules()
     return _schedule_reply(await schedules.resume(name, by=call.actor.id, tenant=call.tenant))
 
@@ -143,7 +143,7 @@ async def resume_schedule(call: ApiCall, name: str) -> ApiReply[ScheduleWire]:
     "/schedules/{name:path}/trigger", needs=Right.schedules_write, status=201, keyed=True, raises=_MISSING
 )
 async def trigger_schedule(call: ApiCall, name: str, body: TriggerSchedule) -> ApiReply[ScheduleTrigger]:
-    """One run now, beside its instants, also while it is paused."""
+    """Start one run now, in addition to its scheduled starts, even while it is paused."""
     schedules = await call.hf.schedules()
     token = None if call.key is None else derived_id("trigger", call.tenant, name, call.key)
     run = await schedules.trigger(name, input=body.input, by=call.actor.id, tenant=call.tenant, token=token)

@@ -1,4 +1,4 @@
-"""Signing in and out, who one is, and the tenant's tokens."""
+"""Sign-in and sign-out, the current session, and the tenant's tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ routes = Routes("session")
 
 
 class SessionWire(msgspec.Struct, kw_only=True):
-    """Who the caller is. `csrf`: what each change with this session has to show; none for tokens."""
+    """The caller. `csrf`: required for each change with this session; none for tokens."""
 
     subject: str
     tenant: str
@@ -66,7 +66,7 @@ class CreateToken(msgspec.Struct, kw_only=True):
 
 
 def authenticator_of(call: ApiCall) -> Authenticator:
-    """Raises HttpError where this server has no sign-in."""
+    """Raises HttpError if this server has no sign-in."""
     found = cast("object", call.request.app.state.authenticator)
     if not isinstance(found, Authenticator):
         raise HttpError(404, "This server has no sign-in.", code="not_found")
@@ -78,7 +78,7 @@ def authenticator_of(call: ApiCall) -> Authenticator:
 
 @routes.get("/session", needs=Access.signed_in)
 async def get_session(call: ApiCall) -> SessionWire:
-    """Who the caller is, and what they may."""
+    """The caller and their rights."""
     who = call.who
     return SessionWire(
         subject=who.actor.id,
@@ -93,7 +93,7 @@ async def get_session(call: ApiCall) -> SessionWire:
 
 @routes.post("/session", needs=Access.public, status=204)
 async def begin_session(call: ApiCall, body: BeginSession) -> Response:
-    """Sign in with a token, in a browser: it becomes a session, and ends with the token."""
+    """Sign in with a token in a browser: starts a session, which ends with the token."""
     authenticator = authenticator_of(call)
     require_own_page(call, authenticator)
     grant, credential = await token_grant(authenticator, body.token)
@@ -129,11 +129,11 @@ async def sign_out_response(call: ApiCall, response: Response) -> Response:
 
 
 async def token_grant(authenticator: Authenticator, text: str) -> tuple[CredentialGrant, str]:
-    """What a token gives, and its public id. Raises HttpError 401."""
+    """The grant of a token, and its public id. Raises HttpError 401."""
     principal = await authenticator.by_token(text)
     token = await (await authenticator.tokens()).find(principal.credential) if principal.credential else None
     if token is None:
-        raise HttpError(401, "This token begins no session.", code="unauthenticated")
+        raise HttpError(401, "This token cannot start a session.", code="unauthenticated")
     return token.grant, token.id
 
 
@@ -143,7 +143,7 @@ async def sign_in_with_code(call: ApiCall, code: str, onwards: str | None) -> Re
     if grant is None:
         raise HttpError(
             401,
-            "This sign-in code is not good: it is used, or older than ten minutes.",
+            "This sign-in code is not valid: it was used, or is older than ten minutes.",
             code="unauthenticated",
             hint="`holdfast sign-in` makes a new one.",
         )
@@ -155,7 +155,7 @@ async def sign_in_with_code(call: ApiCall, code: str, onwards: str | None) -> Re
 def require_own_page(call: ApiCall, authenticator: Authenticator) -> None:
     """Raises HttpError: another site must not sign a person in as someone else."""
     if not authenticator.same_origin(call.request):
-        raise HttpError(403, "This came from another site's page.", code="cross_site")
+        raise HttpError(403, "The request came from a page of another site.", code="cross_site")
 
 
 # ---------------------------------------------------------------------- tokens
@@ -172,7 +172,7 @@ async def list_tokens(call: ApiCall) -> Page[TokenWire]:
 
 @routes.post("/tokens", needs=Right.admin, status=201, raises=(InputError, ForbiddenError))
 async def create_token(call: ApiCall, body: CreateToken) -> ApiReply[TokenWire]:
-    """Make a token of this tenant, with no more rights than your own. Its text is shown only now."""
+    """Create a token of this tenant, with at most your own rights. Its text is shown only now."""
     tokens = await authenticator_of(call).tokens()
     grant = CredentialGrant(
         subject=body.subject,
@@ -192,7 +192,7 @@ async def create_token(call: ApiCall, body: CreateToken) -> ApiReply[TokenWire]:
 
 @routes.delete("/tokens/{token}", needs=Right.admin, raises=(NotFoundError,))
 async def revoke_token(call: ApiCall, token: str) -> TokenWire:
-    """Revoke it: here at once, on other servers within five seconds."""
+    """Revoke it: on this server at once, on others within five seconds."""
     tokens = await authenticator_of(call).tokens()
     revoked = await tokens.revoke(token, by=call.actor.id, tenant=call.tenant)
     return _token_wire(revoked, None, tokens.store.now())
@@ -203,7 +203,7 @@ def _until(moment: datetime | None, now: int) -> int | None:
     if moment is None:
         return None
     if moment.tzinfo is None or to_micros(moment) <= now:
-        raise InputError("expires_at is no moment in the future.", hint="Write 2027-01-31T00:00:00Z.")
+        raise InputError("expires_at is not in the future.", hint="Write 2027-01-31T00:00:00Z.")
     return to_micros(moment)
 
 

@@ -1,4 +1,4 @@
-"""Signing in and out with a browser: by an operator's one-time code, by a token, or at a provider (OpenID
+"""Sign-in and sign-out in a browser: by an operator's one-time code, by a token, or at a provider (OpenID
 Connect)."""
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ STATE_COOKIE = "holdfast_sign_in"
 
 @routes.get("/sign-in", needs=Access.public)
 async def sign_in(call: ApiCall) -> Response:
-    """The page to sign in at; with `code`, an operator's one-time code becomes a session at once."""
+    """The sign-in page; with `code`, an operator's one-time code becomes a session at once."""
     asked = call.request.query_params
     code = asked.get("code")
-    # A HEAD asks what a GET would say; it takes no code away.
+    # A HEAD must not use up the code: mail scanners and chats preview links.
     if code and call.request.method == "GET":
         try:
             return await sign_in_with_code(call, code, asked.get("next"))
@@ -59,7 +59,7 @@ async def sign_in_with_token(call: ApiCall) -> Response:
 
 @routes.post("/sign-out", needs=Access.public)
 async def sign_out(call: ApiCall) -> Response:
-    """The session ends, here and everywhere; where that is set, at the provider too."""
+    """End the session, on every server; if configured, at the provider too."""
     provider = await _provider_sign_out_url(call)
     if provider is not None:
         return await sign_out_response(call, signed_out_page(call.request, provider))
@@ -67,7 +67,7 @@ async def sign_out(call: ApiCall) -> Response:
 
 
 async def _provider_sign_out_url(call: ApiCall) -> str | None:
-    """Only for a session that began there."""
+    """Only for a session that was started at the provider."""
     authenticator = authenticator_of(call)
     secret = call.request.cookies.get(authenticator.cookie(call.request))
     if authenticator.oidc is None or not secret:
@@ -81,7 +81,7 @@ async def _provider_sign_out_url(call: ApiCall) -> str | None:
 
 @routes.get("/sign-in/oidc", needs=Access.public)
 async def sign_in_at_provider(call: ApiCall) -> Response:
-    """On to the provider. What it has to come back with is kept in a cookie of this browser."""
+    """Send the browser to the provider; the state to check on return is kept in a cookie."""
     authenticator, oidc = authenticator_of(call), _oidc(call)
     journey = SignInState.begin(local_path(call.request.query_params.get("next")))
     try:
@@ -94,7 +94,7 @@ async def sign_in_at_provider(call: ApiCall) -> Response:
 
 @routes.get("/sign-in/oidc/callback", needs=Access.public)
 async def back_from_provider(call: ApiCall) -> Response:
-    """Back from the provider: what it says about the person becomes a session."""
+    """The return from the provider: its claims about the person become a session."""
     authenticator, oidc = authenticator_of(call), _oidc(call)
     if call.request.method == "HEAD":
         return Response(None, 204)
@@ -111,7 +111,7 @@ async def back_from_provider(call: ApiCall) -> Response:
 
 
 async def _sign_in_failed(call: ApiCall, error: HttpError) -> Response:
-    """The page again, with what went wrong; a refusal is written down as every other is."""
+    """The page again, with the error; a refusal is recorded as usual."""
     if error.given_status in (401, 403):
         await authenticator_of(call).note_refusal(call.request, call.route.path, None, error, call.request_id)
     wrong = f"{error.message} {error.hint or ''}".replace("`", "").strip()
@@ -121,7 +121,7 @@ async def _sign_in_failed(call: ApiCall, error: HttpError) -> Response:
 def _oidc(call: ApiCall) -> Oidc:
     found = authenticator_of(call).oidc
     if found is None:
-        raise HttpError(404, "This server knows no provider to sign in at.", code="not_found")
+        raise HttpError(404, "This server has no sign-in provider.", code="not_found")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What happens, as it happens: the events of a run, and what becomes of holds."""
+"""Live streams: the events of a run, and changes of holds."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ routes = Routes("streams")
 
 MOST: Final = 0x7FFF_FFFF
 CHUNK: Final = 64 << 10
-"""Bytes that are written at once to a client that catches up."""
+"""Bytes per write to a client that catches up."""
 
-Number = Annotated[int, msgspec.Meta(ge=0, le=MOST, description="Only what has a higher number.")]
+Number = Annotated[int, msgspec.Meta(ge=0, le=MOST, description="Only events with a higher number.")]
 
 
 class FollowRun(msgspec.Struct, kw_only=True):
     after: Number = 0
-    after_sequence: Number = 0  # the same, as others call it
+    after_sequence: Number = 0  # another name for the same
     names: EventNames | None = None
 
 
@@ -49,10 +49,10 @@ class FollowHolds(msgspec.Struct, kw_only=True):
 async def stream_run(call: ApiCall, run: str, query: FollowRun) -> Response:
     """A run's events as server-sent events, from its stored log.
 
-    The id of each is its number: a client that reconnects with `Last-Event-ID` (browsers do) misses nothing
-    and sees nothing twice. The stream ends after the last event of a run that has ended; 204: there is
-    nothing after that number, and nothing will come. `names=seed`: `checkpoint_created`, `checkpoint_resumed`
-    and `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`."""
+    The id of each is its number: a client that reconnects with `Last-Event-ID` (browsers do) misses and
+    repeats nothing. The stream ends after the last event of an ended run; 204: there is and will be nothing
+    after that number. `names=seed`: `checkpoint_created`, `checkpoint_resumed` and `approval` with the fields
+    of the runtime proposal, as under `/runs/{run}/stream`."""
     after = resume_position(call, max(query.after, query.after_sequence))
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -69,10 +69,10 @@ async def stream_run(call: ApiCall, run: str, query: FollowRun) -> Response:
 
 @routes.get("/holds/stream", needs=Right.holds_read, media=(MEDIA,))
 async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
-    """What becomes of the holds that you may see, as server-sent events.
+    """Changes of the holds that you may see, as server-sent events.
 
     The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
-    there, without one it begins now. The numbers have gaps where something is not for you to see."""
+    there, without one it starts now. The numbers have gaps where you may not see a change."""
     named = resume_position(call, -1)
     after = named if named >= 0 else query.after
     if call.request.method == "HEAD":
@@ -126,9 +126,9 @@ def resume_position(call: ApiCall, given: int, most: int = MOST) -> int:
     if not said.isascii() or not said.isdigit() or int(said[:18]) > most:
         raise HttpError(
             422,
-            "Last-Event-ID is none that this stream gave out.",
+            "Last-Event-ID is not an id of this stream.",
             code="bad_last_event_id",
-            hint="Send the id of the last event that you saw, or leave it out to begin.",
+            hint="Send the id of the last event that you received, or leave it out.",
         )
     return int(said)
 

@@ -1,4 +1,4 @@
-"""Threads: runs that belong together, as the turns of a conversation do."""
+"""Threads: runs that belong together, like the turns of a conversation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from holdfast.types.status import RunStatus
 routes = Routes("threads")
 
 RECENT = 50
-"""Runs of a thread among which a message that comes again is looked for."""
+"""Runs of a thread that are searched for a repeated message."""
 
 
 class ListThread(msgspec.Struct, kw_only=True):
@@ -39,7 +39,7 @@ class ListThread(msgspec.Struct, kw_only=True):
 
 
 class ThreadRun(CreateRun, kw_only=True, forbid_unknown_fields=True):
-    """`content`: what is said. Without it, a `content` or `message` of the input, if that is a text."""
+    """`content`: the message. Without it, the `content` or `message` of the input, if that is a text."""
 
     content: str | dict[str, Any] | None = None
     request_id: Name | None = None
@@ -67,11 +67,11 @@ async def list_thread_runs(call: ApiCall, thread: str, query: ListThread) -> Pag
 async def create_thread_run(
     call: ApiCall, thread: str, query: ThreadQuery, body: ThreadRun
 ) -> ApiReply[RunDetail]:
-    """Say something in a thread.
+    """Send a message to a thread.
 
-    Where a run of it waits for input, the message is the answer: 200 and that run, which resumes (409 where
-    several questions are open and none is named). Otherwise, and with `auto_resume_pending=false`, it starts
-    a run of `flow` in the thread: 201."""
+    If a run of it waits for input, the message is the answer: 200 and that run, which resumes (409 if several
+    questions are open and none is named). Otherwise, and with `auto_resume_pending=false`, it starts a run of
+    `flow` in the thread: 201."""
     message = _message(body)
     if query.auto_resume_pending and message is not None:
         service = await call.runs()
@@ -94,8 +94,8 @@ async def create_thread_run(
 
 
 async def _earlier_run(call: ApiCall, service: RunService, thread: str) -> RunRow | None:
-    """The run that the same message, under the same key, was the answer to. By now nothing may be open, and
-    the message must not begin a run, nor answer the next question."""
+    """The run that the same message, with the same key, already answered. A repetition must not start a run,
+    nor answer the next question."""
     if call.key is None:
         return None
     where = RunFilter(tenant=call.tenant, thread=thread)

@@ -1,1 +1,1 @@
-"""How things look on the wire: JSON in snake_case, instants as RFC 3339 in UTC."""
+"""The wire formats: JSON in snake_case, times as RFC 3339 in UTC."""

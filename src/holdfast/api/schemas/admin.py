@@ -1,4 +1,4 @@
-"""The fleet on the wire: workers, figures, limits, dead letters, how the store is."""
+"""The fleet on the wire: workers, metrics, limits, dead letters, state of the store."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def worker_wire(row: WorkerRow, now: int) -> WorkerWire:
 
 
 class LaneWire(msgspec.Struct, kw_only=True):
-    """`in_line`: of those that are ready, how many a limit lets not pass."""
+    """`in_line`: ready runs that wait for a limit."""
 
     lane: str
     ready: int
@@ -70,7 +70,7 @@ class LaneWire(msgspec.Struct, kw_only=True):
 
 
 class FiguresWire(msgspec.Struct, kw_only=True):
-    """As of one moment, over all tenants. Lags: how late the earliest that is due has become."""
+    """At one moment, over all tenants. Lags: the age of the oldest item that is due."""
 
     at: str
     lanes: list[LaneWire]
@@ -122,7 +122,7 @@ class LimitWire(msgspec.Struct, kw_only=True):
 
 
 class SetLimit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is not given is not limited; a concurrency of 0 stops the flow. `rate`: `100/min`."""
+    """A missing field means no limit; a concurrency of 0 stops the flow. `rate`: `100/min`."""
 
     concurrency: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] | None = None
     rate: Annotated[str, msgspec.Meta(max_length=60)] | None = None
@@ -164,8 +164,8 @@ def dead_run_wire(dead: DeadRun) -> DeadRunWire:
 
 
 class StatusWire(msgspec.Struct, kw_only=True):
-    """How the server and its store are. `weak`: settings that weaken what a commit promises, each with what
-    can be lost. `problems`: what is broken in the store."""
+    """The state of the server and its store. `weak`: settings that weaken durability, each with what can be
+    lost. `problems`: damage in the store."""
 
     release: str
     store: str

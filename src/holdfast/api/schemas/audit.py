@@ -1,4 +1,4 @@
-"""Records of the audit on the wire, in the envelope that events and webhooks have too."""
+"""Records of the audit on the wire, in the same envelope as events and webhooks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from holdfast.types.clock import iso
 
 MODULE = "scaicore"
 OWN = "holdfast"
-"""Of the server itself: people, tokens, channels, refused requests."""
+"""Actions of the server itself: people, tokens, channels, refused requests."""
 
 
 class AuditWire(msgspec.Struct, kw_only=True):
-    """`hash` is of the one before it, of these fields and the digest of `data`: a chain for each tenant."""
+    """`hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant."""
 
     id: str
     seq: int
@@ -58,7 +58,7 @@ def module_of(row: AuditRow) -> str:
 
 
 def _decoded_data(data: bytes) -> Any:
-    """None: erased, or encrypted under a key that is not here."""
+    """None: erased, or encrypted with a key that is not available."""
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:

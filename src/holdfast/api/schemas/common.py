@@ -1,4 +1,4 @@
-"""What all themes share on the wire."""
+"""Wire types that all topics share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events on the wire: under our own names, or under those that the runtime proposal gives them."""
+"""Events on the wire: with our names, or with those of the runtime proposal."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SEED: Final = {
     "hold.opened": "approval",
     "hold.asked_again": "approval",
 }
-"""What the proposal calls them. What it has no name for keeps ours."""
+"""Our names to the proposal's. Events without one keep ours."""
 _QUESTIONS: Final = ("hold.opened", "hold.asked_again")
 
 
 class EventWire(msgspec.Struct, kw_only=True):
-    """`number` grows by one with each event of a run; it is the id of the stream's event."""
+    """`number` grows by one with each event of a run; it is the event's id in the stream."""
 
     run: str
     number: int
@@ -59,7 +59,7 @@ def event_wire(event: Event) -> EventWire:
 
 
 def seed_data(wire: EventWire) -> dict[str, Any]:
-    """The fields of the proposal where it puts them; beside them what says which event it is."""
+    """The fields of the proposal in its places; plus those that identify the event."""
     shown = {"run_id": wire.run, "sequence": wire.number, "timestamp": wire.at, **wire.data}
     shown.setdefault("node_id", wire.node)
     if wire.type in _QUESTIONS:
@@ -69,7 +69,7 @@ def seed_data(wire: EventWire) -> dict[str, Any]:
 
 
 class EncodedEvent:
-    """An event that is written once for everybody who gets it."""
+    """An event that is encoded once for all followers."""
 
     __slots__ = ("_seed", "number", "own", "type")
 
@@ -99,13 +99,13 @@ class EncodedEvent:
 
 
 def sse(number: int | str, name: str, body: bytes) -> bytes:
-    """One event of a text/event-stream. JSON has no line break of its own."""
+    """One event of a text/event-stream. Encoded JSON contains no line break."""
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(number).encode(), name.encode(), body)
 
 
 class HoldEventWire(msgspec.Struct, kw_only=True):
-    """What happened to a hold. `seq` is its number in the tenant's audit, and the id of the stream's event;
-    numbers are missing where the follower may not see what happened."""
+    """A change of a hold. `seq` is its number in the tenant's audit, and its id in the stream; numbers are
+    missing where the follower may not see a change."""
 
     id: str
     seq: int
@@ -121,7 +121,7 @@ class HoldEventWire(msgspec.Struct, kw_only=True):
 
 
 def hold_event_wire(row: AuditRow, hold: HoldRow) -> HoldEventWire:
-    """`status` and `version` are the hold's as it is now."""
+    """`status` and `version` are the hold's current ones."""
     entry = entry_of(row)
     return HoldEventWire(
         id=entry.id,

@@ -17,7 +17,7 @@ _DRAWN = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
 def as_file(value: Any) -> tuple[str, bytes]:
-    """(media type, content): bytes as they are, text as text, all else as JSON."""
+    """(media type, content): bytes unchanged, text as text, everything else as JSON."""
     if isinstance(value, (bytes, bytearray)):
         return BYTES, bytes(value)
     if isinstance(value, str):
@@ -26,7 +26,7 @@ def as_file(value: Any) -> tuple[str, bytes]:
 
 
 def attachment(data: bytes, media: str, name: str) -> Response:
-    """For keeping, not for looking at in a browser."""
+    """A download: browsers must not display it."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name) or "file"
     headers = {
         "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}",

@@ -16,7 +16,7 @@ from holdfast.types.status import RunStatus
 
 
 class FlowVersion(msgspec.Struct, kw_only=True):
-    """`loaded`: this server has its code. `workers`: how many live workers do."""
+    """`loaded`: this server has its code. `workers`: number of live workers that have it."""
 
     version: str
     label: str
@@ -34,7 +34,7 @@ class FlowWire(msgspec.Struct, kw_only=True):
 
 
 class FlowGraph(msgspec.Struct, kw_only=True):
-    """`graph`: nodes, edges and policies, as every front end lowers to."""
+    """`graph`: nodes, edges and policies, the common form of every front end."""
 
     name: str
     version: str
@@ -92,7 +92,7 @@ class RunFitWire(msgspec.Struct, kw_only=True):
 
 
 class FlowCheck(msgspec.Struct, kw_only=True):
-    """Each live run on another version: whether it would fit this one. Nothing is changed."""
+    """For each active run on another version, whether it fits this one. Nothing is changed."""
 
     flow: str
     version: str

@@ -1,4 +1,4 @@
-"""What happened in a run, on the wire: checkpoints, visits, events, artifacts."""
+"""The history of a run on the wire: checkpoints, visits, events, artifacts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PendingContext(msgspec.Struct, kw_only=True):
 
 
 class CheckpointSummary(msgspec.Struct, kw_only=True):
-    """Read from columns alone; no state is loaded."""
+    """A checkpoint without its state."""
 
     id: str
     run_id: str
@@ -63,7 +63,7 @@ class NodeState(msgspec.Struct, kw_only=True):
 
 
 class CheckpointDetail(CheckpointSummary, kw_only=True):
-    """The whole picture. What is declared secret is hidden."""
+    """A checkpoint with its state. Values that are declared secret are hidden."""
 
     parent_id: str | None
     original_input: Any
@@ -231,8 +231,8 @@ class NodeTotals(msgspec.Struct, kw_only=True):
 
 
 class TimelineWire(msgspec.Struct, kw_only=True):
-    """Visits in the order in which they began. `left_out`: older ones that are not shown. `damage`: why the
-    run's journal cannot be folded, where that is so."""
+    """Visits in the order of their start. `left_out`: number of older ones that are not shown. `damage`: why
+    the run's journal cannot be read, if so."""
 
     run: str
     items: list[VisitWire]
@@ -292,7 +292,7 @@ def totals_of(node: NodeSum) -> NodeTotals:
 
 
 class EventPage(msgspec.Struct, kw_only=True):
-    """`next`: send it as `after` for the next page; none: the run has ended, and this was its last event.
+    """`next`: send it as `after` for the next page; none: the run has ended with this event.
     `last`: the number of the last event. `ended`: no more events will follow."""
 
     items: list[EventWire]
@@ -302,7 +302,7 @@ class EventPage(msgspec.Struct, kw_only=True):
 
 
 class ArtifactWire(msgspec.Struct, kw_only=True):
-    """`digest`: where it lies among the blobs, for a large one. `size`: the bytes of the download."""
+    """`digest`: of its blob, for a large one. `size`: the bytes of the download."""
 
     name: str
     media_type: str

@@ -1,4 +1,4 @@
-"""What a list of holds is narrowed down by, as parameters of an address."""
+"""The filters of a list of holds, as query parameters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Text = Annotated[str, msgspec.Meta(max_length=500)]
 Words = Annotated[list[Text], msgspec.Meta(max_length=100)]
 
 OWN_CORE = "flow:"
-"""What the documents call the core of a flow that was started without a deployment."""
+"""Prefix of `core_id` in the documents for a flow that was started without a deployment."""
 
 
 class HoldView(StrEnum):
@@ -85,7 +85,7 @@ class ListCheckpointHolds(ListHolds, kw_only=True):
 
 
 class OldFilters(Filters, kw_only=True, omit_defaults=True):
-    """Filters with the names that they had before: a view that was saved then is read as one of now."""
+    """Filters under their former names, so that older saved views can be read."""
 
     checkpoint_type: Words = []
     core: Words = []
@@ -109,7 +109,7 @@ def _native(given: Filters, checkpoint_type: list[str], core: list[str], executi
 
 
 def query_of(given: Filters, actor: Actor, now: int) -> Query:
-    """As the service takes it. Raises InputError for words that mean nothing."""
+    """The query for the service. Raises InputError for unknown terms."""
     typed = read_query(given.q or "", me=actor.id, now=now)
     where = typed.where
     lists: dict[str, tuple[Any, ...]] = {

@@ -37,7 +37,7 @@ class AssigneeWire(msgspec.Struct, kw_only=True):
 
 
 class _HoldFields(msgspec.Struct, kw_only=True):
-    """What a hold has under the same name on every path."""
+    """The fields of a hold that have the same name on every path."""
 
     id: str
     block_index: int
@@ -86,8 +86,8 @@ class _HoldFields(msgspec.Struct, kw_only=True):
 
 
 class HoldWire(_HoldFields, kw_only=True):
-    """A hold. `assignee`: as the flow names it; `assignee_resolved`: who that is. `title`, `why` and `due`
-    are in words; `version` is its ETag."""
+    """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why` and
+    `due` are texts; `version` is its ETag."""
 
     run: str
     flow: str
@@ -101,7 +101,7 @@ class HoldWire(_HoldFields, kw_only=True):
 
 class CheckpointWire(_HoldFields, kw_only=True):
     """A hold under the names of the documents, on the paths that they name. `core_id`: its deployment, or
-    `flow:NAME` where it was started without one."""
+    `flow:NAME` if it was started without one."""
 
     core_id: str
     tenant_id: str
@@ -137,13 +137,13 @@ class HoldAnswer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Comment | None = None
 
     def body(self) -> dict[str, Any]:
-        """As the service reads it: what was not sent is not there."""
+        """For the service, without fields that were not sent."""
         names = ("decision", "resolution", "response_data", "comment", "request_hash")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 class DraftWire(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """An answer that may be half full."""
+    """An answer that may be incomplete."""
 
     decision: Any = None
     response_data: Any = None
@@ -169,7 +169,7 @@ class NoteWire(msgspec.Struct, kw_only=True):
 
 
 def note_wire(note: Note, answered: Collection[str] = ()) -> NoteWire:
-    """`answered`: the questions that have a reply, which goes by the question's own id."""
+    """`answered`: the ids of questions that have a reply."""
     said: Mapping[str, Any] = msgspec.json.decode(note.body)
     is_reply = note.kind == "reply"
     return NoteWire(
@@ -226,7 +226,7 @@ class BulkItemWire(msgspec.Struct, kw_only=True):
 
 
 class BulkWire(msgspec.Struct, kw_only=True):
-    """`left_out`: how many for which reason. In a preview `done` is what would be."""
+    """`left_out`: number by reason. In a preview `done` is the number that would be decided."""
 
     preview: bool
     done: int
@@ -253,19 +253,19 @@ Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400.0)]
 
 
 class Count(msgspec.Struct, kw_only=True):
-    """Counting ends at 10,000."""
+    """Counting stops at 10,000."""
 
     count: int
 
 
 class PlaceDecision(HoldAnswer, kw_only=True, forbid_unknown_fields=True):
-    """A decision that stands in `seconds`, unless it is taken back; none: as the hold says."""
+    """A decision that takes effect after `seconds`, unless it is undone; none: the hold's window."""
 
     seconds: Seconds | None = None
 
 
 class BulkAnswer(msgspec.Struct, kw_only=True):
-    """`preview`: only say what would be. `versions`: those that were shown; what has changed is left out."""
+    """`preview`: change nothing. `versions`: those that were shown; holds that changed are left out."""
 
     holds: Annotated[list[str], msgspec.Meta(max_length=1000)]
     decision: str
@@ -292,7 +292,7 @@ class ExtendHold(msgspec.Struct, kw_only=True):
 
 
 class ClaimHold(msgspec.Struct, kw_only=True):
-    """`reason`: uses the right to override where another person has claimed it."""
+    """`reason`: uses the right to override if another person has claimed it."""
 
     seconds: Seconds | None = None
     reason: Comment | None = None

@@ -1,8 +1,8 @@
 """Input keys that a request may not set: how a pipeline is run is the operator's choice.
 
-A run's input says where its files go, which gates are passed without asking and where its commands run. The
-command line and programs may say so; a request may not, or a caller who may start runs could write anywhere
-and decide everything.
+A pipeline's input sets where its files go, which gates are passed without asking and where its commands run.
+The command line and programs may set that; a request may not, or a caller with the right to start runs could
+write anywhere and pass every gate.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ OURS: Final = "internal."
 
 
 def require_outside(given: Mapping[str, Any] | None) -> None:
-    """Raises InputError for an input that names what only the engine may."""
+    """Raises InputError for an input with reserved keys."""
     named = [key for key in given or () if key.startswith(OURS)]
     if named:
         raise InputError(
-            f"the input names {named[0]!r}: keys that begin with {OURS} are the engine's own.",
-            hint="Call it otherwise, or start the run where it is to run, with `holdfast run`.",
+            f"the input has the key {named[0]!r}: keys that start with {OURS} are reserved.",
+            hint="Rename it, or start the run on its machine with `holdfast run`.",
         )

@@ -1,6 +1,6 @@
-"""Files as forms of browsers send them (multipart/form-data, RFC 7578), out of a body that was read whole.
+"""Parses multipart/form-data (RFC 7578) from a body that was already read.
 
-Starlette's parser, and not `request.form()`: the body is read before, with a limit of its own.
+With Starlette's parser, not with `request.form()`: the body is read before, with its own limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_PARTS: Final = 100
 
 
 class FormPart(msgspec.Struct, frozen=True, kw_only=True):
-    """`file`: the name that the sender gave; none: a plain field."""
+    """`file`: the file name from the sender; none: a plain field."""
 
     name: str
     file: str | None
@@ -27,15 +27,15 @@ class FormPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def parts_of(content_type: str, body: bytes) -> list[FormPart]:
-    """In the order in which they came. Raises HttpError 415 for another type, 422 for what cannot be read."""
+    """In their order. Raises HttpError 415 for another type, 422 if it cannot be parsed."""
     if content_type.partition(";")[0].strip().lower() != "multipart/form-data":
         raise HttpError(
             415,
-            "This takes multipart/form-data.",
+            "The body must be multipart/form-data.",
             code="unsupported_media_type",
-            hint="Send fields and files as a form of a browser does.",
+            hint="Send fields and files like a browser's form.",
         )
-    # The parser does not tell a form that was cut off from one that has ended.
+    # The parser does not report a truncated form, so its end is checked here.
     if not body.rstrip(b"\r\n").endswith(b"--"):
         raise _broken("its end is missing")
     parser = MultiPartParser(

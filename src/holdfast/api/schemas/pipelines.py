@@ -1,4 +1,4 @@
-"""Pipelines on the wire, in the words of their specification."""
+"""Pipelines on the wire, in the form of their specification."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Text = Annotated[str, msgspec.Meta(max_length=100_000, pattern=r"^[^\x00]*$")]
 
 
 class SubmitPipeline(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`dot`: the source. `context`: values that it begins with. `simulate`: no model is asked. `strict`: the
-    grammar is taken at its word."""
+    """`dot`: the source. `context`: initial values. `simulate`: no model is called. `strict`: strict
+    grammar."""
 
     dot: Annotated[str, msgspec.Meta(min_length=1)]
     context: dict[str, Any] = {}
@@ -45,7 +45,7 @@ class AnswerQuestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class DiagnosticWire(msgspec.Struct, kw_only=True):
-    """`line` and `column` count from 1; 0: of no place."""
+    """`line` and `column` count from 1; 0: no position."""
 
     rule: str
     severity: str
@@ -59,7 +59,7 @@ class DiagnosticWire(msgspec.Struct, kw_only=True):
 
 class PipelineWire(msgspec.Struct, kw_only=True):
     """`status` is the run's; `outcome` is success, fail or cancelled once it has ended. `current_node` is the
-    last one that was completed. `completed_nodes` are in order: one that was visited again is there again."""
+    last completed one. `completed_nodes` are in order: one that was visited twice is listed twice."""
 
     id: str
     name: str
@@ -79,7 +79,7 @@ class PipelineWire(msgspec.Struct, kw_only=True):
 
 
 class QuestionOption(msgspec.Struct, kw_only=True):
-    """`key`: its accelerator; `id`: what the hold calls it."""
+    """`key`: its accelerator; `id`: its id in the hold."""
 
     id: str
     key: str
@@ -89,7 +89,7 @@ class QuestionOption(msgspec.Struct, kw_only=True):
 
 class QuestionWire(msgspec.Struct, kw_only=True):
     """`id` is the hold's: it can be decided as one too. `type`: yes_no, multiple_choice, freeform or
-    confirmation; `approval` and others of questions that are no gate's."""
+    confirmation; `approval` and others for questions that are not gates."""
 
     id: str
     stage: str
@@ -108,7 +108,7 @@ class QuestionList(msgspec.Struct, kw_only=True):
 
 
 class AnswerTaken(msgspec.Struct, kw_only=True):
-    """`decision`: what the hold was decided with; null where it was skipped."""
+    """`decision`: of the hold; null if it was skipped."""
 
     id: str
     status: str
@@ -117,7 +117,7 @@ class AnswerTaken(msgspec.Struct, kw_only=True):
 
 
 def diagnostic_wire(found: Diagnostic) -> DiagnosticWire:
-    """Without its path: callers do not learn where the operator's folders are."""
+    """Without its path: callers must not learn the operator's folders."""
     return DiagnosticWire(
         rule=found.rule,
         severity=str(found.severity),
@@ -165,7 +165,7 @@ def pipeline_wire(
 
 
 def question_wire(hold: HoldRow, gate: Gate | None) -> QuestionWire:
-    """`gate`: None for a question that is no gate's, such as one about a budget."""
+    """`gate`: None for a question that is not a gate's, such as one about a budget."""
     options = hold.options or ()
     shown = [QuestionOption(id=each.id, key=each.id, label=each.label) for each in options]
     if gate is not None:

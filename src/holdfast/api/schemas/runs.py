@@ -17,7 +17,7 @@ from holdfast.types.status import RunStatus
 
 
 class RunMetadata(msgspec.Struct, kw_only=True):
-    """`checkpoint_id`: of the newest question that it waits with, where it waits for a person."""
+    """`checkpoint_id`: of its newest open question, if it waits for a person."""
 
     checkpoint_id: str | None = None
     checkpoint_ids: list[str] = []
@@ -37,12 +37,12 @@ async def run_detail(service: RunService, row: RunRow) -> RunDetail:
 
 
 def etag_of(row: RunRow) -> str:
-    """Of a run as it stands: another after each record, event and change of hands."""
+    """The ETag of a run: changes with each record, event and change of worker."""
     return f"{row.term}.{row.head}.{row.event_seq}.{row.status}"
 
 
 class RunResult(msgspec.Struct, kw_only=True):
-    """What a run came to, or where it stands. What is declared secret is hidden."""
+    """The result or the current state of a run. Values that are declared secret are hidden."""
 
     id: str
     status: RunStatus
@@ -78,7 +78,7 @@ def input_taken(hold: HoldRow) -> InputTaken:
 
 
 class PendingWire(msgspec.Struct, kw_only=True):
-    """A run that waits for a person, and what it asks."""
+    """A run that waits for a person, and its question."""
 
     run: str
     flow: str
@@ -144,7 +144,7 @@ class ResumeQuery(msgspec.Struct, kw_only=True):
 
 
 class BranchRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """From a checkpoint, by its id or the number of its record; without, from where the run stands. `patch`
+    """From a checkpoint, by its id or the number of its record; without, from the current position. `patch`
     has the partitions input, scratch and artifacts, each merged key by key."""
 
     checkpoint_id: Name | None = None
@@ -159,8 +159,8 @@ class BranchRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class GiveInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`content`: the id or the label of an answer, a text of one's own where the question takes that, or an
-    object `{decision, response_data, comment}`. `request_id` or `checkpoint_id`: which question."""
+    """`content`: the id or the label of an option, a free text if the question allows it, or an object
+    `{decision, response_data, comment}`. `request_id` or `checkpoint_id`: which question."""
 
     content: str | dict[str, Any]
     request_id: Name | None = None

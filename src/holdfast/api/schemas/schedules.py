@@ -1,4 +1,4 @@
-"""Schedules on the wire. Lengths are texts such as `15m` or `90s`, instants RFC 3339."""
+"""Schedules on the wire. Durations are texts such as `15m` or `90s`, times are RFC 3339."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Moment = Annotated[str, msgspec.Meta(max_length=60)]
 
 
 class PutSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Exactly one of `cron`, `every` and `at`. What is not given is as for a new schedule."""
+    """Exactly one of `cron`, `every` and `at`. Missing fields have the defaults of a new schedule."""
 
     flow: Name
     cron: Annotated[str, msgspec.Meta(max_length=200)] | None = None
@@ -55,7 +55,7 @@ class TriggerSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ScheduleTrigger(msgspec.Struct, kw_only=True):
-    """The run exists as soon as a worker that serves the flow has seen it."""
+    """The run exists once a worker that serves the flow has started it."""
 
     run_id: str
 
@@ -65,7 +65,7 @@ class Instants(msgspec.Struct, kw_only=True):
 
 
 class ScheduleWire(msgspec.Struct, kw_only=True):
-    """`next_at`: when it fires next, with its jitter; null where it is paused or over."""
+    """`next_at`: its next start, with its jitter; null if it is paused or has ended."""
 
     name: str
     flow: str

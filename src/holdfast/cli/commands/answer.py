@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.types.hold import HoldRow
 
 _MIN_PREFIX = 6
-"""Characters of a hold's id that name it where it is open."""
+"""Minimum length of a prefix of an open hold's id."""
 
 
 @app.command(
@@ -75,7 +75,7 @@ def _print_answer(decided: HoldRow, decision: str, manner: OutputOptions) -> Non
 
 
 async def _find_hold(service: RunService, which: str) -> HoldRow:
-    """A hold's own id or the beginning of an open one's, or a run with exactly one open hold."""
+    """A hold's id, a prefix of an open hold's id, or a run with exactly one open hold."""
     hold = await service.store.hold(HoldId(which))
     if hold is not None:
         return hold
@@ -104,9 +104,9 @@ async def _find_hold(service: RunService, which: str) -> HoldRow:
 
 
 def _last_answer(holds: list[HoldRow]) -> str:
-    """Who was first, for whoever comes second."""
+    """Who decided the last hold, for a caller who is too late."""
     decided = [hold for hold in holds if hold.resolution and hold.resolved_at]
     if not decided:
         return ""
     last = max(decided, key=lambda hold: hold.resolved_at or 0)
-    return f" The last one, at {last.node!r}, was decided by {last.resolved_by or 'somebody'}."
+    return f" The last one, at {last.node!r}, was decided by {last.resolved_by or 'an unknown person'}."

@@ -105,9 +105,9 @@ async def verify_chain(
 
 def _print_findings(found: list[AuditCheck]) -> None:
     if not found:
-        print_line("Nothing was done to holds yet.")
+        print_line("The audit log is empty.")
     for each in found:
-        state = "whole" if each.whole else f"NOT whole: {each.why}"
+        state = "intact" if each.whole else f"NOT intact: {each.why}"
         print_line(f"{each.tenant}: {each.records:,} records, {state}.")
 
 
@@ -147,12 +147,14 @@ def _head(against: str | None, key: str | None) -> SignedHead | None:
     if against is None:
         return None
     if key is None:
-        raise InputError("a head is worth what its signature is.", hint="Give the key too: --key FILE.")
+        raise InputError(
+            "--against needs the key of the head's signature.", hint="Give the key too: --key FILE."
+        )
     try:
         head = msgspec.json.decode(_read(against), type=SignedHead)
     except msgspec.DecodeError as error:
         raise InputError(
-            f"{against} is no signed head: {error}.", hint="`holdfast audit head` writes one."
+            f"{against} is not a signed head: {error}.", hint="`holdfast audit head` writes one."
         ) from None
     check_head(head, [_read(key).strip()])
     return head

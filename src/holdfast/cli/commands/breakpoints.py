@@ -70,7 +70,7 @@ def continue_(
 
 
 class BreakpointSelection(msgspec.Struct, frozen=True):
-    """Which breakpoints a person means."""
+    """The selected breakpoints."""
 
     which: str | None
     every: bool
@@ -138,7 +138,7 @@ async def _continue(service: RunService, hold: HoldRow, by: str) -> HoldRow | No
     try:
         return await service.answer(hold.id, "continue", by=by)
     except HoldDecidedError:
-        return None  # somebody was quicker: it goes on
+        return None  # another caller was faster: it continues already
 
 
 async def _find(service: RunService, chosen: BreakpointSelection) -> list[HoldRow]:
@@ -153,7 +153,7 @@ async def _find(service: RunService, chosen: BreakpointSelection) -> list[HoldRo
         return [hold]
     if hold is not None:
         raise InputError(
-            f"hold {hold.id} is a question ({hold.type}), no breakpoint.",
+            f"hold {hold.id} is a question ({hold.type}), not a breakpoint.",
             hint="`holdfast answer` decides it.",
         )
     found = await service.breakpoints(run=chosen.which, flow=chosen.flow)

@@ -89,7 +89,7 @@ async def list_calendars(tenant: str | None, *, store: str | None, json: bool) -
     if json:
         print_list(rows)
     elif not rows:
-        print_line("No calendars. Write one: holdfast calendars set default FILE")
+        print_line("No calendars. Create one: holdfast calendars set default FILE")
     else:
         print_table(tuple(rows[0]), [[str(value) for value in row.values()] for row in rows])
     return Exit.ok
@@ -155,7 +155,7 @@ async def set_calendar(
         return Exit.ok
     print_line(f"Calendar {name} is set, in {calendar.zone}.")
     if moved:
-        print_line(f"{len(moved):,} open holds have another deadline now.")
+        print_line(f"{len(moved):,} open holds have a new deadline.")
     return Exit.ok
 
 
@@ -181,7 +181,7 @@ def check_calendar(file: str, length: str | None, start: str | None, *, json: bo
 
 
 def _instant(text: str, calendar: Calendar) -> int:
-    """Without an offset it is what clocks show there."""
+    """A time without an offset is local time of the calendar's zone."""
     from holdfast.holds.timing.calendars import zone_of
 
     try:

@@ -36,7 +36,7 @@ def cancel(
 
 
 async def cancel_run(run: str, *, reason: str, by: str, manner: OutputOptions) -> Exit:
-    """Asks; where nobody has the run and its code is found, also does it."""
+    """Requests the cancellation; if no worker has the run and its code is found, also performs it."""
     async with open_store_for_command(manner.store, must_exist=True) as hf:
         service = await hf.service()
         row = await service.cancel(run, reason=reason, by=by)
@@ -60,7 +60,7 @@ async def _cancel_here(service: RunService, row: RunRow, store: str | None) -> R
     try:
         program = load_flow(recall_source(store, row.flow, row.version)).program()
     except (FlowNotFoundError, InputError):
-        return row  # a worker that carries the flow will do it
+        return row  # a worker that serves the flow will do it
     service.runtime.register(program)
     if row.version in service.runtime.programs:
         await drive(service, program, row.id)

@@ -61,12 +61,14 @@ async def list_checkpoints(
             ("checkpoint", "record", "time", "node", "status", "bytes"), [_cells(meta) for meta in shown]
         )
         if limit and len(found) == limit and shown[-1].seq > first:
-            print_note(f"There may be more: --limit 0 shows all, --range :{shown[-1].seq - 1} what is older.")
+            print_note(
+                f"There may be more: --limit 0 shows all, --range :{shown[-1].seq - 1} shows older ones."
+            )
     return Exit.ok
 
 
 def _cells(meta: CheckpointMeta) -> tuple[str, ...]:
-    """The id first: a narrow terminal breaks the others before it breaks that."""
+    """The id first: a narrow terminal wraps the other columns before it wraps the id."""
     size = f"{meta.state_size:,}"
     node = meta.node if meta.turn is None else f"{meta.node} turn {meta.turn}"
     return (meta.id, str(meta.seq), clock_time(meta.at), node, str(meta.status), size)

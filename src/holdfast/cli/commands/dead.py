@@ -88,7 +88,7 @@ async def list_dead(tenant: str | None, limit: int, *, store: str | None, json: 
     elif not found:
         print_line("No dead letters.")
     else:
-        heads = ("run", "flow", "deaths", "given up", "under way at most of them", "last worker")
+        heads = ("run", "flow", "deaths", "given up", "running at most deaths", "last worker")
         print_table(heads, [_line(each, now) for each in found])
         print_note(f"Show details: {command('dead show', found[0].run.id[:8], store)}")
     return Exit.ok
@@ -142,20 +142,20 @@ def _advise(found: DeadRun, store: str | None) -> None:
     always = [node for node, count in found.suspects if count == len(found.deaths)]
     if always:
         print_line(
-            f"{', '.join(always)} was under way at every death: look there first (memory, a native library, "
+            f"{', '.join(always)} was running at every death: check it first (memory, a native library, "
             "an endless loop that stops the heartbeat)."
         )
     else:
-        print_line("No node was running at every loss: check the machines of these workers too.")
+        print_line("No node was running at every death: check the machines of these workers too.")
     if row.dead:
         print_note(f"When the cause is fixed: {command('dead retry', row.id[:8], store)}")
-        print_note(f"If it is not worth it: {command('dead discard', row.id[:8], store)}")
+        print_note(f"To give it up: {command('dead discard', row.id[:8], store)}")
 
 
 async def retry_dead(run: str, by: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         row = await (await hf.service()).retry_dead(run, by=by)
-    said = f"Run {row.id} may go on; a worker takes it up. What is settled is not done again."
+    said = f"Run {row.id} is queued again; a worker resumes it. Completed steps are not repeated."
     return _print_run(row, said, json=json)
 
 
@@ -164,9 +164,9 @@ async def discard_dead(
 ) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         row = await (await hf.service()).discard_dead(run, reason=reason, by=by, unread=unread)
-    said = f"Run {row.id} is to be stopped: the next worker that carries {row.flow} ends it as cancelled."
+    said = f"Run {row.id} will be cancelled by the next worker that serves {row.flow}."
     if row.status is RunStatus.cancelled:
-        said = f"Run {row.id} is cancelled. It was not loaded: see outside what was under way."
+        said = f"Run {row.id} is cancelled without loading it: check yourself what its running steps did."
     return _print_run(row, said, json=json)
 
 

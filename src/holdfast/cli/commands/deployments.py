@@ -131,7 +131,7 @@ async def list_deployments(tenant: str, *, store: str | None, json: bool) -> Exi
         print_list(found)
     elif not found:
         print_line("No deployments.")
-        print_note("Make one: holdfast deployments create NAME --flow FLOW")
+        print_note("Create one: holdfast deployments create NAME --flow FLOW")
     else:
         print_table(
             ("deployment", "flow", "mode", "skills", "on behalf of"), [_line(each, now) for each in found]
@@ -199,7 +199,7 @@ async def delegate_deployment(
 async def revoke_deployment(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         made = await (await hf.deployments()).revoke(name, by=by, tenant=tenant)
-    return _print_deployment(made, json=json, said=f"{made.name} works on nobody's behalf now.")
+    return _print_deployment(made, json=json, said=f"The delegation of {made.name} is revoked.")
 
 
 def _print_deployment(made: Deployment, *, json: bool, said: str) -> Exit:

@@ -153,7 +153,7 @@ def _print_diff(found: Diff, parts: set[str], picture: Picture | None, visits: i
     if "cost" in parts:
         _spent(*found.spent)
     if found.same:
-        print_line("They are the same.", style="green")
+        print_line("No differences.", style="green")
 
 
 def _moment(at: Moment, names: Names) -> str:
@@ -163,9 +163,9 @@ def _moment(at: Moment, names: Names) -> str:
 
 def _fork_point_text(found: Diff, names: Names) -> str:
     if found.relation == "same":
-        return "one run, two moments"
+        return "one run, two checkpoints"
     if found.parted is None:
-        return "two runs with no common past"
+        return "two runs without a common history"
     where = f" ({names(found.parted.node)})" if found.parted.node else ""
     return f"after {found.parted.run[:8]}@{found.parted.seq}{where}"
 
@@ -246,7 +246,7 @@ def _all(changes: Iterable[Change], indent: str) -> None:
 
 
 def _brief(changes: Iterable[Change]) -> list[Change]:
-    """A whole call, or question, by what it came to."""
+    """A whole call or question, with its result."""
     from holdfast.checkpoint.diff import Change
 
     return [

@@ -309,7 +309,7 @@ async def clear_absence(who: str, tenant: str, *, store: str | None, json: bool)
 
 
 def _instant(text: str | None, now: int) -> int | None:
-    """So long from now, or a time with its zone."""
+    """A duration from now, or a time with its zone."""
     if text is None:
         return None
     try:

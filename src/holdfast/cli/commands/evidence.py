@@ -78,11 +78,11 @@ async def write_evidence(wanted: EvidenceOptions, *, store: str | None, json: bo
 def require_one_output(wanted: EvidenceOptions, *, json: bool) -> None:
     """Raises InputError."""
     if wanted.out == "-" and json:
-        raise InputError("--out - and --json both want stdout.", hint="Name a file, or leave --json out.")
+        raise InputError("--out - and --json both write to stdout.", hint="Name a file, or leave --json out.")
 
 
 def write_pack(wanted: EvidenceOptions, hold: str, data: bytes, *, json: bool) -> Exit:
-    """The pack as a file, or on stdout, and its page."""
+    """Write the evidence to a file or stdout, and its page."""
     from holdfast.reports.evidence import page_of
 
     form = "" if wanted.page is None else Path(wanted.page).suffix.removeprefix(".")

@@ -48,7 +48,7 @@ def export(
 async def export_attractor(
     run: str, out: str | None, *, decrypt: bool, store: str | None, json: bool
 ) -> Exit:
-    """Values that are encrypted in the store stand there in the clear: that has to be said."""
+    """Refuses an encrypted store without --decrypt, because the files are not encrypted."""
     from holdfast.attractor.export import export_directory
 
     if out == "-":
@@ -58,7 +58,7 @@ async def export_attractor(
         row = await service.get(run)
         if service.runtime.blobs.of(row.tenant).encrypted is not None and not decrypt:
             raise InputError(
-                "this store is encrypted, and a run directory is not.",
+                "this store is encrypted, but a run directory would not be.",
                 hint="Use --decrypt to write the content unencrypted.",
             )
         found = await export_directory(service, row.id, Path(out or row.id))
@@ -72,7 +72,7 @@ async def export_attractor(
 
 async def export_run(run: str, out: str | None, *, decrypt: bool, store: str | None, json: bool) -> Exit:
     if out == "-" and json:
-        raise InputError("--out - and --json both want stdout.", hint="Name a file, or leave --json out.")
+        raise InputError("--out - and --json both write to stdout.", hint="Name a file, or leave --json out.")
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
         row = await service.get(run)
@@ -92,7 +92,7 @@ async def export_run(run: str, out: str | None, *, decrypt: bool, store: str | N
 
 
 def _write(file: Path, data: bytes) -> None:
-    """Whole or not at all."""
+    """Write the whole file or nothing."""
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         fresh.write_bytes(data)

@@ -93,7 +93,7 @@ def migrate(
 
 
 class VersionUse(msgspec.Struct):
-    """How a version was used."""
+    """The use of a version."""
 
     statuses: Counter[RunStatus]
     first: int
@@ -231,7 +231,7 @@ async def migrate_runs(move: FlowMigrateOptions, *, store: str | None, json: boo
     else:
         _print_verdicts(flow, verdicts, names, tried=dry_run)
         moved = sum(verdict.migrated for verdict in verdicts)
-        would = "would be moved" if dry_run else "moved"
+        would = "would be migrated" if dry_run else "migrated"
         count = len(verdicts) - len(stayed) if dry_run else moved
         print_line(f"{count} of {len(verdicts)} runs {would} to {flow.name} {_name_of(flow)}.")
         if dry_run:
@@ -253,7 +253,7 @@ def _print_verdicts(
     flow: Flow, verdicts: list[MigrationReport], names: dict[str, str], *, tried: bool
 ) -> None:
     if not verdicts:
-        print_line(f"No live run of {flow.name} is on another version than {_name_of(flow)}.")
+        print_line(f"No active run of {flow.name} is on a version other than {_name_of(flow)}.")
         return
     for verdict in verdicts:
         said, style = _word(verdict, tried=tried)
@@ -270,7 +270,7 @@ def _print_verdicts(
 
 
 def _renames(verdict: MigrationReport) -> list[str]:
-    return [f"{old} is called {new}" for old, new in verdict.renamed.items()]
+    return [f"{old} is renamed to {new}" for old, new in verdict.renamed.items()]
 
 
 def _word(verdict: MigrationReport, *, tried: bool) -> tuple[str, str]:
@@ -280,7 +280,7 @@ def _word(verdict: MigrationReport, *, tried: bool) -> tuple[str, str]:
         return "not moved", "red"
     if verdict.migrated:
         return "moved", "green"
-    return ("would be moved" if tried else "fits"), "green"
+    return ("would be migrated" if tried else "fits"), "green"
 
 
 def _print_totals(verdicts: list[MigrationReport], breaks: int, new: str, store: str | None) -> None:
@@ -289,19 +289,19 @@ def _print_totals(verdicts: list[MigrationReport], breaks: int, new: str, store:
     print_line()
     if breaks:
         print_line(
-            f"{breaks} of {len(verdicts)} live runs would break. They go on with the code of their version."
+            f"{breaks} of {len(verdicts)} active runs do not fit. They continue on the code of their version."
         )
     else:
-        print_line(f"All {len(verdicts)} live runs on other versions fit.")
+        print_line(f"All {len(verdicts)} active runs on other versions fit.")
     lost = sum(not verdict.served for verdict in verdicts)
     if lost:
         print_line(f"{lost} are on a version whose code is not available here: they cannot be resumed here.")
     if breaks < len(verdicts):
-        print_note(f"Move what fits: {command('flows migrate', new, store)}")
+        print_note(f"Migrate those that fit: {command('flows migrate', new, store)}")
 
 
 def _print_unserved(verdicts: list[MigrationReport], versions: set[str] | None) -> None:
-    """Only where workers are alive: without, whoever has the code goes on."""
+    """Only if workers are alive: without workers, `holdfast resume` advances runs wherever the code is."""
     count = sum(verdict.version not in (versions or ()) for verdict in verdicts)
     if versions is not None and count:
         print_line(f"{count} are on a version that no worker serves: they wait until a worker does.")

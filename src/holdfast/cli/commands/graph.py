@@ -74,9 +74,7 @@ async def draw_graph(what: str, *, svg: str | None, expand: bool, store: str | N
 
 def _write(drawn: str, place: str) -> None:
     if Path(place).suffix.lower() in _OTHERS:
-        raise InputError(
-            f"{place} would be no such picture.", hint="Drawings are SVG: name a file.svg, or -."
-        )
+        raise InputError(f"{place} is not an SVG file name.", hint="Name a file that ends with .svg, or -.")
     if place == "-":
         sys.stdout.write(drawn)
         return
@@ -90,7 +88,7 @@ def _write(drawn: str, place: str) -> None:
 
 
 async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
-    """A file, then a run, then a flow of the store, then a module: the first that there is."""
+    """The first that exists: a file, a run, a flow of the store, a module."""
     from holdfast.app.loader import is_file, load_flow
     from holdfast.drawing import from_graph
 
@@ -143,8 +141,8 @@ async def _stored(service: RunService, name: str, *, expand: bool) -> Picture | 
 
 
 def picture_of_file(file: str, *, expand: bool) -> Picture:
-    """Also of one that cannot run: a picture helps to see why. `expand`: with what it includes, and with
-    what its stylesheet says."""
+    """Also of an invalid pipeline: a picture helps to see why. `expand`: with included pipelines and with the
+    stylesheet applied."""
     from holdfast.frontends.dot.parse import parse
     from holdfast.frontends.dot.transforms import prepare
     from holdfast.reports.pipelines import picture_of_pipeline

@@ -101,7 +101,7 @@ async def import_run(wanted: ImportOptions, *, store: str | None, json: bool) ->
     archive = _parse_archive(wanted.file, data)
     if wanted.dry_run:
         return _describe(archive, json=json)
-    # Before the store is opened: a file that cannot be taken in makes none.
+    # Before the store is opened: an invalid file must not create a store.
     _require_keys(archive)
     program = _code_of(archive, wanted, store) if wanted.as_new_run else None
     async with open_store_for_command(store, must_exist=False) as hf:
@@ -123,7 +123,7 @@ def _require_keys(archive: Archive) -> None:
     for key in archive.key_ids():
         if ring is None or ring.find(tenant, key) is None:
             raise KeyMissingError(
-                f"this run is encrypted under the key {key!r} of tenant {tenant!r}, which is not here.",
+                f"this run is encrypted under the key {key!r} of tenant {tenant!r}, which is not available.",
                 hint="Name the key file: HOLDFAST_KEYS=path/to/keys.json. Nothing was imported.",
                 key=key,
             )
@@ -147,7 +147,7 @@ def _describe(archive: Archive, *, json: bool) -> Exit:
         return Exit.ok
     shown = {**found, "created_at": clock_time(found["created_at"])}
     print_fields([(name.replace("_", " "), str(value)) for name, value in shown.items()])
-    print_note("The file is whole. Nothing was imported.")
+    print_note("The file is intact. Nothing was imported.")
     return Exit.ok
 
 

@@ -79,7 +79,7 @@ def _now() -> datetime:
 def _tenant_text(name: str) -> str:
     from holdfast.checkpoint.keys import EVERYBODY
 
-    return "every tenant without one of its own" if name == EVERYBODY else f"tenant {name}"
+    return "every tenant without its own key" if name == EVERYBODY else f"tenant {name}"
 
 
 def new_key(file: str | None, tenant: str | None, *, json: bool) -> Exit:
@@ -117,9 +117,7 @@ def _save(path: Path, known: KeyFile | None, name: str, scope: KeyScope, *, json
         return Exit.ok
     print_line(f"Key {scope.current} is current for {_tenant_text(name)}, in {path}.")
     if known is None:
-        print_note(
-            f"Use it: export {ENVIRONMENT}={path.absolute()}. Keep a copy: nobody can read without it."
-        )
+        print_note(f"Use it: export {ENVIRONMENT}={path.absolute()}. Keep a copy: the store needs it.")
     elif len(scope.keys) > 1:
         print_note("Restart workers, then: holdfast keys reencrypt")
     return Exit.ok
@@ -151,9 +149,7 @@ async def reencrypt_store(file: str | None, *, store: str | None, json: bool) ->
     if json:
         print_json(done)
     else:
-        print_line(
-            f"Under current keys now: {done.rows:,} rows and {done.blobs:,} blobs of {done.looked_at:,} seen."
-        )
+        print_line(f"Re-encrypted: {done.rows:,} rows and {done.blobs:,} blobs of {done.looked_at:,}.")
     if done.unreadable:
         print_error(_missed_text(done))
         return Exit.store_trouble
@@ -166,4 +162,4 @@ def _progress(table_name: str, looked_at: int) -> None:
 
 def _missed_text(done: ReencryptResult) -> str:
     parts: list[Any] = [f"{count:,} rows ({what})" for what, count in done.unreadable.items()]
-    return f"left as they are: {', '.join(parts)}. Put the missing keys back and call this again."
+    return f"not re-encrypted: {', '.join(parts)}. Add the missing keys and run this again."

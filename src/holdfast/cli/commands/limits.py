@@ -93,7 +93,7 @@ async def list_limits(prefix: str, *, keys: bool, store: str | None, json: bool)
         print_table(_HEADS, [_cells(limit) for limit in found])
     else:
         print_line(
-            "No limits. A flow declares them, or you do: holdfast limits set flow:NAME --concurrency 5"
+            "No limits. Flows declare them, or you set them: holdfast limits set flow:NAME --concurrency 5"
         )
     return Exit.ok
 
@@ -115,7 +115,7 @@ async def clear_limit(name: str, *, store: str | None, json: bool) -> Exit:
     elif json:
         print_json(None)
     else:
-        print_line(f"Nothing limits {name} any more.")
+        print_line(f"{name} has no limit any more.")
     return Exit.ok
 
 

@@ -59,14 +59,14 @@ async def serve_mcp(
         if place is not None:
             if specs or store or tenant:
                 raise InputError(
-                    "with --url, flows, the store and the tenant are the server's.", hint="Leave them out."
+                    "--url cannot be combined with flows, --store and --tenant.", hint="Leave them out."
                 )
             return await _serve_remote(place)
         return await _serve_local(specs, who, tenant or DEFAULT_TENANT, store)
 
 
 def quiet_libraries() -> None:
-    """That a request came and went is ours to tell."""
+    """Silences the library's log of each request."""
     for name in ("mcp", "httpx2"):
         getLogger(name).setLevel(WARNING)
 
@@ -78,7 +78,7 @@ async def _serve_remote(url: str) -> Exit:
     settings = settings_of(url)
     if settings.token is None:
         raise SettingsError(
-            "HOLDFAST_TOKEN has no token for the server.", hint="`holdfast tokens create` there makes one."
+            "HOLDFAST_TOKEN is not set.", hint="`holdfast tokens create` on the server makes a token."
         )
     await run_bridge(settings)
     return Exit.ok

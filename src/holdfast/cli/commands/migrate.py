@@ -68,7 +68,7 @@ async def migrate_store(wanted: MigrateOptions, *, store: str | None, json: bool
     address = address_of(store)
     before = await upgrade.read_upgrade(address)
     if not wanted.dry_run and not before.shared and wanted.finish:
-        await upgrade.finish_upgrade(address)  # says why there is nothing of that kind
+        await upgrade.finish_upgrade(address)  # raises, because such a store has no second step
     if wanted.dry_run or not before.shared or not _confirm(before, wanted, json=json):
         return _print_upgrade(before, before, wanted, store, json=json)
     if wanted.finish:
@@ -79,11 +79,11 @@ async def migrate_store(wanted: MigrateOptions, *, store: str | None, json: bool
 
 
 def _confirm(before: Upgrade, wanted: MigrateOptions, *, json: bool) -> bool:
-    """A person at a terminal is asked once, before the half that cannot be taken back."""
+    """A person at a terminal is asked once, before the step that cannot be undone."""
     if not wanted.finish or wanted.yes or json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     _show("would be finished", before.to_begin + before.to_finish)
-    return input("Versions before this one are refused from then on. Go on? [y/N] ").strip().lower() in (
+    return input("Older versions will be refused. Continue? [y/N] ").strip().lower() in (
         "y",
         "yes",
     )
@@ -97,17 +97,15 @@ def _print_upgrade(
         return Exit.ok
     where = shown_address(store)
     if not after.shared:
-        print_line(
-            f"{where} is a file of one machine, with schema {after.number}: opening it brings it up to date"
-        )
-        print_line("as a whole, and there is nothing to finish.")
+        print_line(f"{where} is a local file with schema {after.number}: opening it updates it completely,")
+        print_line("and there is nothing to finish.")
         return Exit.ok
     if wanted.dry_run:
         _show("would be added", before.to_begin)
         _show("would be finished" if wanted.finish else "can be finished (--finish)", before.to_finish)
         if wanted.finish and before.older:
             raise OlderWorkerError(
-                f"It would be refused: {', '.join(before.older)} may be of an older version.",
+                f"It would be refused: {', '.join(before.older)} may run an older version.",
                 hint="Stop or update them first.",
             )
     else:
@@ -123,8 +121,8 @@ def _state(now: Upgrade, where: str) -> str:
     if now.to_finish:
         newest = now.to_finish[-1].number
         return (
-            f"{where} has all that this version needs (schema {newest}), and the last version still works on "
-            "it. When every worker is updated: holdfast migrate --finish."
+            f"{where} has everything that this version needs (schema {newest}); the previous version still "
+            "works too. When every worker is updated: holdfast migrate --finish."
         )
     return f"{where} is up to date: schema {now.number}, nothing to finish."
 

@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*")
 _LONGEST = 64
 _TAKEN = frozenset({"holdfast", "conftest", "pytest", "test", "tests"})
 _SUFFIX = ".tmpl"
-_ANSWER = "Where it asks, `holdfast answer RUN approve --resume` decides and goes on. "
+_ANSWER = "When it asks, `holdfast answer RUN approve --resume` answers and resumes it. "
 
 
 @app.command(epilog="Examples:  holdfast new expenses   ·   holdfast new tides --template agent")
@@ -90,7 +90,7 @@ def _module(name: str) -> str:
         )
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in _TAKEN:
         raise InputError(
-            f"{name!r} is taken: Python would find something else under that name.",
+            f"{name!r} is taken: it is the name of a Python module.",
             hint=f"Choose another, such as {name}-flows.",
         )
     return module
@@ -105,19 +105,19 @@ def _template(name: str) -> ProjectTemplate:
 def _require_room(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise InputError(
-            f"{folder} exists already, and is not an empty folder. Nothing was changed.",
+            f"{folder} already exists and is not an empty folder. Nothing was changed.",
             hint="Choose another name, or move it out of the way.",
         )
 
 
 def _write(folder: Path, template: str, words: dict[str, str]) -> list[str]:
-    """Made beside its place and moved there when it is whole."""
+    """Written to a temporary folder and moved when complete, so that no partial project remains."""
     here = files("holdfast.cli") / "templates"
     sources = [f for part in ("common", template) for f in (here / part).iterdir()]
     try:
         fresh = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     except OSError as error:
-        raise InputError(f"{folder} cannot be made here: {error.strerror}.") from error
+        raise InputError(f"{folder} cannot be created: {error.strerror}.") from error
     try:
         written = sorted(_copy(source, fresh, words) for source in sources)
         fresh.chmod(0o755)

@@ -103,7 +103,7 @@ def replay(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Retry messages that were given up. Nobody receives a message twice."""
+    """Retry messages that were given up. No recipient gets a message twice."""
     return run_async(replay_dead(message, every=every, store=store, json=json))
 
 
@@ -253,7 +253,7 @@ def _test_notice(tenant: str, to: str, now: int) -> Notice:
         id=f"test:{new_id()}",
         topic="test",
         tenant=tenant,
-        prompt="This is a test of Holdfast's notices. Nothing is to be decided.",
+        prompt="This is a test notification from Holdfast. No decision is needed.",
         assignee=Assignee("user", to),
         created_at=now,
         to=to,
@@ -265,7 +265,7 @@ def _kind(channel: Channel) -> str:
 
 
 def _to(channel: Channel) -> str:
-    return "people" if channel.personal else "all who read there"
+    return "people" if channel.personal else "everyone in the channel"
 
 
 def _cells(row: OutboxRow) -> tuple[str, ...]:

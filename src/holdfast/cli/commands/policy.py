@@ -172,7 +172,7 @@ async def save_policy(file: str, by: str, tenant: str | None, *, store: str | No
     if json:
         print_json({"name": kept.name, "revision": kept.revision})
     else:
-        print_line(f"Policy {kept.name} is in the store, revision {kept.revision}.")
+        print_line(f"Policy {kept.name} is stored, revision {kept.revision}.")
         print_note('It applies where Holdfast is opened with policies="store" or HOLDFAST_POLICIES=store.')
     return Exit.ok
 
@@ -188,7 +188,7 @@ async def show_policies(tenant: str | None, *, store: str | None, json: bool) ->
     if json:
         print_list(listed)
     elif not listed:
-        print_note("No policy is in this store.")
+        print_note("No stored policies.")
     else:
         rows = [(each["name"], str(len(each["rules"])), str(each["revision"])) for each in listed]
         print_table(("policy", "rules", "revision"), rows)
@@ -203,7 +203,7 @@ async def delete_policy(name: str, by: str, tenant: str | None, *, store: str | 
     if json:
         print_json({"name": name, "dropped": True})
     else:
-        print_line(f"Policy {name} is gone.")
+        print_line(f"Policy {name} is deleted.")
     return Exit.ok
 
 
@@ -234,7 +234,7 @@ def _print_simulation(done: Simulation) -> None:
 
 
 def _rows(each: Replayed) -> list[tuple[str, ...]]:
-    """One line for each thing that differs; the hold is named on the first."""
+    """One line for each difference; the first one names the hold."""
     names = (each.hold[:8], each.flow, clean_text(each.prompt, SHOWN))
     return [
         (*(names if place == 0 else ("", "", "")), found.field, found.was, found.would_be)

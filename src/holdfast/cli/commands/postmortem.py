@@ -61,7 +61,7 @@ async def write_postmortem(
 
 
 def _form_of(out: str | None) -> str:
-    """As the file is called."""
+    """The format by the file's name."""
     return "html" if Path(out or "").suffix.lower() in (".html", ".htm") else "md"
 
 
@@ -79,7 +79,7 @@ def _plain(result: Postmortem) -> dict[str, Any]:
     return {name: _part(getattr(result, name)) for name in names}
 
 
-# A story has no waits of its own: its questions and attempts say the same in more detail.
+# Waits are left out: questions and attempts have the same in more detail.
 _VISIT = (
     "node", "scope", "visit", "run", "started_at", "effect", "state", "outcome", "seq", "ended_at",
     "attempts", "duration", "tokens", "cost", "output", "error", "halts", "handed_to", "readable", "changes",
@@ -88,7 +88,7 @@ _VISIT = (
 
 
 def _part(value: Any) -> Any:
-    """Without what was left open: a change with no value before it has no `before`."""
+    """Without empty fields: a change without an earlier value has no `before`."""
     from holdfast.checkpoint.visit import Visit
 
     if isinstance(value, msgspec.Struct):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.store.copy import WorkerLeases
 
 MEASURED = 23_000
-"""Rows that were copied and compared in a second, with PostgreSQL on the same two cores (ADR 40)."""
+"""Rows copied and compared per second, measured with PostgreSQL on the same two cores (ADR 40)."""
 
 
 @app.command(
@@ -115,7 +115,7 @@ class _Progress:
             return
         self._due = time.monotonic() + PATIENCE
         if step.phase == "waiting":
-            print_note(f"Waiting for {_workers_text(step.held)} to end; --force would not.")
+            print_note(f"Waiting for {_workers_text(step.held)} to stop; --force does not wait.")
         elif step.phase == "copying":
             share = 100 * step.done // max(step.total, 1)
             print_note(f"Copying {step.table}: {step.done:,} of {step.total:,} rows in all ({share} %)")
@@ -134,7 +134,7 @@ def _count(number: int, what: str) -> str:
 
 def _print_moved(moved: PromoteResult) -> None:
     if moved.already:
-        print_line(f"{moved.source} was moved to {moved.target} before. Nothing is left to do.")
+        print_line(f"{moved.source} was already moved to {moved.target}. Nothing to do.")
         return
     shown = [each for each in moved.tables if each.rows]
     print_table(
@@ -142,12 +142,12 @@ def _print_moved(moved: PromoteResult) -> None:
         [(each.table, f"{each.rows:,}", f"{each.sha256[:16]}…") for each in shown],
     )
     rows = sum(each.rows for each in moved.tables)
-    print_line(f"Moved: {moved.source} is now {moved.target}. {_count(rows, 'row')}, every one compared.")
+    print_line(f"Moved: {moved.source} is now {moved.target}. {_count(rows, 'row')}, all compared.")
     if moved.anew:
         print_note("Positions of the event feed are new: its readers have to start again.")
     if moved.outside:
         values = _count(moved.outside, "large value")
-        print_note(f"{values} stay in your own blob store: give the new store the same `objects`.")
+        print_note(f"{values} stay in your blob store: configure the new store with the same `objects`.")
     password = " (and its password)" if moved.target.startswith("postgresql:") else ""
     print_note(f"Start workers with --store {moved.target}{password}; the old store can still be read.")
 
@@ -173,14 +173,10 @@ def _print_survey(found: Survey, *, json: bool) -> Exit:
         return Exit.ok
     print_table(("table", "rows"), [(name, f"{count:,}") for name, count in found.tables.items() if count])
     print_line(f"{_count(rows, 'row')} would move from {found.source} to {found.target}.")
-    print_line(
-        f"About {max(seconds, 1):,.0f} s, at the {MEASURED:,} rows a second that we measured on two cores."
-    )
+    print_line(f"About {max(seconds, 1):,.0f} s, at {MEASURED:,} rows per second (measured on two cores).")
     if found.held:
         print_line(f"It would wait for {_workers_text(found.held)}.")
     if found.state is not None:
-        print_line(
-            f"A move is under way ({found.state}); the same command without --dry-run goes on with it."
-        )
+        print_line(f"A move is in progress ({found.state}); the same command without --dry-run continues it.")
     print_note("Nothing was changed.")
     return Exit.ok

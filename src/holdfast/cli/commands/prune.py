@@ -97,7 +97,7 @@ def _retention(wanted: PruneOptions) -> Retention:
     from holdfast.runs import retention as pruning
 
     if wanted.older is not None:
-        # Asked for by age alone: what is younger keeps all of its checkpoints.
+        # With --older alone, younger runs keep all their checkpoints.
         return Retention(wanted.keep, _seconds("--older", wanted.older) / 86_400)
     return Retention(wanted.keep or pruning.KEEP)
 
@@ -121,7 +121,7 @@ async def _require_flow(service: RunService, flow: str) -> None:
 async def _plan(
     service: RunService, wanted: PruneOptions, retention: Retention
 ) -> tuple[list[RetentionItem], list[HoldfastError]]:
-    """A run that is named and may not be pruned is refused; the others are still done."""
+    """A named run that cannot be pruned is reported; the others are still pruned."""
     from holdfast.runs import retention as pruning
 
     if not wanted.runs:
@@ -137,12 +137,12 @@ async def _plan(
 
 
 def _confirm(shares: list[RetentionItem], wanted: PruneOptions, *, json: bool) -> bool:
-    """A person at a terminal is asked once; a script that calls this means it."""
+    """A person at a terminal is asked once; a script is not."""
     if not shares or wanted.yes or json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     _show(shares)
-    print_line(_sentence(shares, "would go"))
-    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+    print_line(_sentence(shares, "would be deleted"))
+    return input("Continue? [y/N] ").strip().lower() in ("y", "yes")
 
 
 async def _prune_shares(
@@ -155,7 +155,7 @@ async def _prune_shares(
     for number, share in enumerate(shares, 1):
         await pruning.apply_item(service, share, retention, done)
         if not quiet and number % EACH == 0:
-            print_note(f"{number:,} of {len(shares):,} runs looked after")
+            print_note(f"{number:,} of {len(shares):,} runs pruned")
     return done
 
 
@@ -175,7 +175,7 @@ def _print_outcome(
         for error in refused:
             print_error(str(error))
         if done is not None and done.skipped:
-            print_error(f"{_count(done.skipped, 'run')} could not be read and stayed as before: {done.why}")
+            print_error(f"{_count(done.skipped, 'run')} could not be read and were not changed: {done.why}")
     if done is not None and done.skipped:
         return Exit.store_trouble
     return Exit.bad_input if refused else Exit.ok
@@ -204,17 +204,17 @@ def _print_summary(
     if done is None:
         if dry:
             _show(shares)
-        print_line(_sentence(shares, "would go") if dry and shares else "Nothing was changed.")
+        print_line(_sentence(shares, "would be deleted") if dry and shares else "Nothing was changed.")
         return
     if not shares:
         if not done.feed:
-            print_line("Nothing is to go.")
+            print_line("Nothing to delete.")
     else:
-        print_line(f"Gone: {_count(done.runs, 'whole run')} and {_count(done.records, 'record')} of others.")
+        print_line(f"Deleted: {_count(done.runs, 'whole run')}, {_count(done.records, 'record')} of others.")
     if done.feed:
-        print_line(f"Gone: {_count(done.feed, 'line')} of the feed.")
+        print_line(f"Deleted: {_count(done.feed, 'row')} of the feed.")
     if collected:
-        print_line(f"Gone: {_count(collected, 'blob')} that no run names any more.")
+        print_line(f"Deleted: {_count(collected, 'blob')} that no run refers to.")
 
 
 def _show(shares: list[RetentionItem]) -> None:
@@ -231,7 +231,7 @@ def _show(shares: list[RetentionItem]) -> None:
         )
         for s in shares[:SHOWN]
     ]
-    print_table(("run", "flow", "status", "goes", "records", "size"), rows)
+    print_table(("run", "flow", "status", "deleted", "records", "size"), rows)
     if len(shares) > SHOWN:
         print_line(f"… and {len(shares) - SHOWN:,} more; --json lists all.")
 

@@ -64,7 +64,7 @@ async def replay_run(
 
 
 async def _other_version(service: RunService, row: RunRow, against: str | None) -> tuple[Graph | None, str]:
-    """Another version: a flow's code, or one that the store keeps."""
+    """Another version: a flow's code, or a stored one."""
     from holdfast.app.loader import load_flow
     from holdfast.model.fingerprint import decode_graph
     from holdfast.model.graph import Graph
@@ -93,7 +93,7 @@ def _print_replay(found: Replay, store: str | None) -> None:
     if difference is None:
         _print_same(found)
         return
-    print_line(f"Record {difference.seq} ({difference.kind}) would be another one.", style="bold red")
+    print_line(f"Record {difference.seq} ({difference.kind}) differs.", style="bold red")
     print_fields(
         [
             ("run", found.run),
@@ -107,23 +107,23 @@ def _print_replay(found: Replay, store: str | None) -> None:
     )
     if not found.exact:
         print_note(
-            "Values of the flow's own types were read as plain data; --flow FILE reads them as they are."
+            "Values of the flow's own types were read as plain data; --flow FILE reads them with their types."
         )
     seq = max(difference.seq - 1, 0)
-    print_note(f"Where it stood before: {command('show', f'{found.run[:8]} --checkpoint {seq}', store)}")
+    print_note(f"The state before it: {command('show', f'{found.run[:8]} --checkpoint {seq}', store)}")
 
 
 def _print_same(found: Replay) -> None:
     if found.replayed is not None and not found.same:
-        print_line(f"{found.decisions} decisions are the same, but lead elsewhere.", style="bold red")
+        print_line(f"{found.decisions} decisions are the same, but the result differs.", style="bold red")
         print_fields([("recorded", found.recorded), ("replayed", found.replayed)])
         return
     if not found.decisions:
-        print_line("There is no decision to make again: the history starts at the run's current position.")
+        print_line("There is no decision to replay: the history starts at the run's current position.")
         return
     many = f"{found.decisions} {'decision' if found.decisions == 1 else 'decisions'}"
     where = f"on version {found.against}" if found.against else f"(digest {found.recorded})"
-    ends = "are made again" if found.replayed is None else "lead to the same place"
+    ends = "are the same" if found.replayed is None else "lead to the same result"
     print_line(f"{many} {ends} {where}.", style="green")
     if found.given:
         print_note(f"Of {found.records} records, {found.given} were read as the start or do not count.")

@@ -80,14 +80,14 @@ async def resume_run(
 
 
 async def print_ended(service: RunService, row: RunRow, manner: OutputOptions) -> Exit:
-    """Nothing is executed; its result is shown, also where its code is not at hand."""
+    """Nothing is executed; its result is shown, even if its code is not available."""
     from holdfast.app.result import Result
     from holdfast.cli.advance import print_run_result
     from holdfast.model.fingerprint import dialect_of
 
     if not manner.json:
         been = "been " if row.status is RunStatus.cancelled else ""
-        print_note(f"run {row.id} has {been}{row.status} already; nothing was executed.")
+        print_note(f"run {row.id} has already {been}{row.status}; nothing was executed.")
     last = await service.latest(row.id)
     result = Result(row.id, row.status, last.state, last.artifacts, None, [])
     if dialect_of(row.version) in service.runtime.dialects:

@@ -170,11 +170,11 @@ def _input_error(flow: Flow, error: StateError) -> StateError:
 
 
 async def start_detached(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
-    """The run is durable, and nobody here advances it."""
+    """Only create the run; a worker advances it."""
     from holdfast.app.loader import absolute, load_flow
 
     if manner.watch:
-        raise InputError("--detach leaves at once, and --watch stays.", hint="Give one of them.")
+        raise InputError("--detach and --watch cannot both be given.", hint="Use one of them.")
     flow = load_flow(spec)
     program = flow.program()
     async with open_store_for_command(manner.store, must_exist=False) as hf:

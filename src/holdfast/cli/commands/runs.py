@@ -58,7 +58,7 @@ def runs(
 
 
 class RunListOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was typed. `newer` and `older` are ages; `after` is the last run of the page before."""
+    """The filters. `newer` and `older` are ages; `after` is the last run of the previous page."""
 
     status: list[str] = []
     flow: str | None = None
@@ -107,7 +107,7 @@ async def _page(service: RunService, wanted: RunListOptions, now: int) -> list[R
     )
     last = await service.get(wanted.after) if wanted.after else None
     after = None if last is None else (last.created_at, last.key)
-    # One more than asked for tells whether there are more.
+    # One more than asked for, to see whether there are more.
     return await service.store.list_runs(where, after=after, limit=wanted.limit + 1)
 
 
@@ -138,7 +138,7 @@ def _next_page_command(wanted: RunListOptions) -> str:
 
 
 async def _question(service: RunService, row: RunRow) -> str:
-    """The oldest open one."""
+    """The oldest open hold."""
     if row.status in ENDED:
         return ""
     found = await service.store.holds(run=row.id, status=HoldStatus.pending, limit=1)
@@ -146,7 +146,7 @@ async def _question(service: RunService, row: RunRow) -> str:
 
 
 def _print_runs(shown: list[RunRow], asks: dict[RunId, str], now: int) -> None:
-    """Whose a run is, is told where not all are of the tenant that a store begins with."""
+    """A column for the tenant, if not all runs are of the default tenant."""
     tenants = any(row.tenant != DEFAULT_TENANT for row in shown)
     heads = (
         "run",
@@ -161,7 +161,7 @@ def _print_runs(shown: list[RunRow], asks: dict[RunId, str], now: int) -> None:
 
 
 def _cells(row: RunRow, asks: str, now: int, *, tenants: bool) -> tuple[str, ...]:
-    """In a terminal short ids and ages; in a pipe whole ids and instants."""
+    """In a terminal short ids and ages; in a pipe full ids and times."""
     last = next(iter((row.error or asks).splitlines()), "")
     short = is_terminal()
     times = [ago(at, now) if short else clock_time(at) for at in (row.created_at, row.updated_at)]

@@ -213,7 +213,7 @@ async def set_schedule(
     for at in ahead:
         print_line(f"  {moment_text(at, made.plan)}")
     if isinstance(flow, str):
-        print_note("The input was not tried on the flow: name its file to have that done (--flow FILE:NAME).")
+        print_note("The input was not checked against the flow: name its file for that (--flow FILE:NAME).")
     return Exit.ok
 
 
@@ -221,7 +221,7 @@ async def _require_known(hf: Holdfast, flow: str) -> None:
     known = sorted({row.name for row in await (await hf.open()).flows()})
     if flow not in known:
         raise FlowNotFoundError(
-            f"no flow {flow!r} is known to this store.",
+            f"this store has no flow {flow!r}.",
             hint=f"Name its file: --flow path/to/file.py:{flow}."
             + (f" Known here: {', '.join(known[:10])}." if known else ""),
         )
@@ -236,7 +236,7 @@ async def list_schedules(tenant: str | None, *, store: str | None, json: bool) -
     elif not found:
         print_line("No schedules.")
         print_note(
-            'Make one: holdfast schedules set nightly --flow FILE --cron "0 2 * * *" --zone Europe/Berlin'
+            'Create one: holdfast schedules set nightly --flow FILE --cron "0 2 * * *" --zone Europe/Berlin'
         )
     else:
         tenants = len({each.tenant for each in found}) > 1
@@ -271,7 +271,7 @@ async def next_instants(name: str, count: int, tenant: str, *, store: str | None
     for at in ahead:
         print_line(moment_text(at, found.plan))
     if found.paused:
-        print_note("It is paused: it fires at none of these until it is resumed.")
+        print_note("It is paused: it does not start until it is resumed.")
     elif not ahead:
         print_line("Never again.")
     return Exit.ok
@@ -312,7 +312,7 @@ async def delete_schedule(name: str, tenant: str, *, store: str | None, json: bo
     else:
         print_line(f"Schedule {name} is deleted. Runs it has started continue.")
         if promised:
-            said = "Triggered by hand and not started by any worker until now, so they never will be"
+            said = "Triggered runs that no worker has started yet, and that will not start"
             print_note(f"{said}: {', '.join(promised)}.")
     return Exit.ok
 

@@ -135,7 +135,7 @@ def serve(
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """As it was typed. `terms`: of the worker that lives here too."""
+    """The options. `terms`: those of the worker in this process."""
 
     flows: list[str]
     host: str = "127.0.0.1"
@@ -159,7 +159,7 @@ async def run_server(wanted: ServeOptions) -> Exit:
     """Until SIGTERM or Ctrl-C. With `json`: one line on stdout that says where it listens, logs as JSON."""
     with start_logging("json" if wanted.json else "text"):
         for name in ("uvicorn.error", "mcp"):
-            getLogger(name).setLevel(WARNING)  # that it starts and ends is ours to tell
+            getLogger(name).setLevel(WARNING)  # start and stop are logged by us
         return await _run_server(wanted)
 
 
@@ -170,7 +170,7 @@ async def _run_server(wanted: ServeOptions) -> Exit:
 
     if not wanted.worker and (wanted.terms.metrics or wanted.terms.health):
         raise SettingsError(
-            "--metrics and --health tell of the worker, and with --no-worker there is none.",
+            "--metrics and --health report on the worker, and --no-worker disables it.",
             hint="The server itself answers at /healthz and /readyz; each worker has its own --metrics.",
         )
     options, lease = wanted.terms.options(), wanted.terms.lease_seconds()
@@ -206,12 +206,12 @@ def _worker(hf: Holdfast, flows: list[Flow], wanted: ServeOptions, options: dict
     from holdfast.app.worker import Worker
     from holdfast.integrations.mcp.ask_people_flow import ask_people
 
-    # What agents ask by /mcp is a run too, of this server or another one.
+    # Questions of agents (/mcp) are runs too, created by this server or another one.
     return Worker(*flows, ask_people, on=hf, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)
 
 
 class ServeRunner:
-    """What listens, what works, and how both end."""
+    """The server and its worker, and their shutdown."""
 
     def __init__(self, hf: Holdfast, door: ServerAccess, worker: Worker | None, wanted: ServeOptions) -> None:
         from holdfast.api.readiness import ReadinessApp, ServerState
@@ -236,7 +236,7 @@ class ServeRunner:
 
         listening = asyncio.create_task(self.serving.serve(lambda: None))
         self._work = asyncio.create_task(self._open_and_work(carried))
-        # To the very end: who is told to stop once more must not be killed amid its cleaning up.
+        # Installed until the very end: a second signal must not kill the process during its clean-up.
         with Signals(self.stop):
             try:
                 await self._until_over(listening, self._work)
@@ -248,7 +248,7 @@ class ServeRunner:
                     await self.worker.close()
 
     async def _until_over(self, listening: asyncio.Task[None], work: asyncio.Task[None]) -> None:
-        """Until it was told to stop and both are done; or one of them cannot go on, and says why."""
+        """Until a signal and both are done; or until one of them fails, with its error."""
         import asyncio
 
         waiting: set[asyncio.Task[None]] = {listening, work}
@@ -297,7 +297,7 @@ class ServeRunner:
         print_note(_flows_text(flows, self.worker is not None) + " Ctrl-C or SIGTERM drains it.")
 
     def stop(self) -> None:
-        """The first time what is under way may end; the second time it ends at once."""
+        """The first signal lets running steps and requests finish; the second stops at once."""
         import asyncio
 
         self._stops += 1
@@ -306,7 +306,7 @@ class ServeRunner:
                 self._work.cancel()
             self.serving.stop(now=True)
             return
-        log.info("draining: requests and steps that are under way may end")
+        log.info("draining: running requests and steps may finish")
         self.standing.draining = True
         self.door.close_streams()
         self.serving.stop()
@@ -322,8 +322,8 @@ class ServeRunner:
 
 def _flows_text(flows: list[Flow], works: bool) -> str:
     if not works:
-        return "No worker lives here: runs go on where `holdfast worker` is."
+        return "No worker runs here: runs are advanced by `holdfast worker`."
     if not flows:
-        return "Its worker carries no flow; name some: holdfast serve flows.py."
+        return "Its worker serves no flow; name some: holdfast serve flows.py."
     names = ", ".join(f"{flow.name} {flow.label}".strip() for flow in flows)
-    return f"Its worker carries {names}."
+    return f"Its worker serves {names}."

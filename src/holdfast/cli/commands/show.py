@@ -95,9 +95,9 @@ class ShowOptions(msgspec.Struct, frozen=True, kw_only=True):
 async def show_moment(
     ref: str, seq: int | None, view: ShowOptions, *, store: str | None, json: bool, form: str | None
 ) -> Exit:
-    """A run as it stands; with a record's number or a checkpoint's id, a moment of its life."""
+    """A run now; with a record's number or a checkpoint's id, at that point."""
     if form not in (None, "", "interface"):
-        raise InputError(f"there is no JSON form {form!r}.", hint="Write --json or --json=interface.")
+        raise InputError(f"unknown JSON format {form!r}.", hint="Write --json or --json=interface.")
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
         try:
@@ -166,7 +166,7 @@ async def _show_run(service: RunService, row: RunRow, view: ShowOptions, *, stor
         _print_records(found, line.graph, everything=view.everything)
     print_holds(await holds_of(service, row, HoldStatus.pending), store)
     if row.dead:
-        print_note(f"It killed its workers: {command('dead show', row.id[:8], store)}")
+        print_note(f"Its workers died: {command('dead show', row.id[:8], store)}")
     elif row.status in (RunStatus.failed, RunStatus.resumable) and not row.read_only:
         print_note(f"Resume it: {command('resume', row.id[:8], store)}")
     if damage:
@@ -203,7 +203,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("recoveries", str(row.recoveries or "")),
             ("forked from", row.forked_from or ""),
             ("superseded by", row.superseded_by or ""),
-            ("history from", f"record {row.horizon} on; what was before is pruned" if row.horizon else ""),
+            ("history from", f"record {row.horizon}; older records are pruned" if row.horizon else ""),
             ("cost", _cost_text(line)),
             ("state", "" if damage else brief(state)),
             ("artifacts", brief(artifacts) if artifacts else ""),

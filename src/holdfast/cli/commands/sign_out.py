@@ -39,6 +39,6 @@ async def end_sessions(subject: str, *, tenant: str, store: str | None, json: bo
         print_json({"ended": ended})
     else:
         print_line(
-            f"{ended} {'session' if ended == 1 else 'sessions'} of {subject} ended. Tokens are revoked apart."
+            f"{ended} {'session' if ended == 1 else 'sessions'} of {subject} ended. Tokens stay valid."
         )
     return Exit.ok

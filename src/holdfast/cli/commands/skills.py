@@ -108,7 +108,7 @@ def yank(
 
 
 class SkillPublishOptions(msgspec.Struct, frozen=True):
-    """The command line of `publish`; `said` counts before what the file says."""
+    """The command line of `publish`; `said` overrides the file."""
 
     file: str
     said: dict[str, Any]
@@ -121,7 +121,7 @@ async def publish_skill(wanted: SkillPublishOptions, *, store: str | None, json:
     missing = [name for name in ("name", "version") if not said.get(name)]
     if missing:
         named = " and ".join(f"--{name}" for name in missing)
-        raise InputError(f"{wanted.file} does not say its {' and '.join(missing)}.", hint=f"Give {named}.")
+        raise InputError(f"{wanted.file} has no {' and '.join(missing)}.", hint=f"Give {named}.")
     async with open_store_for_command(store, must_exist=False) as hf:
         registry = await hf.skills()
         skill = await registry.publish(
@@ -148,7 +148,9 @@ def _read(file: Path) -> dict[str, Any]:
         raise InputError(f"{file} cannot be read: {error}.") from error
     unknown = sorted(set(found) - set(FIELDS))
     if unknown:
-        raise InputError(f"{file} has {', '.join(unknown)}.", hint=f"A skill has {', '.join(FIELDS)}.")
+        raise InputError(
+            f"{file} has unknown fields: {', '.join(unknown)}.", hint=f"Known: {', '.join(FIELDS)}."
+        )
     return found
 
 
@@ -225,6 +227,6 @@ async def yank_skill(
     if json:
         print_json(skill)
     else:
-        what = "offered again" if undo else "yanked: no new run gets it"
+        what = "available again" if undo else "yanked: no new run gets it"
         print_line(f"{skill.name}@{skill.version} is {what}.")
     return Exit.ok

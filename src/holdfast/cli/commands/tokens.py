@@ -128,7 +128,7 @@ async def create_token(
 
 
 async def list_tokens(*, tenant: str | None, every: bool, store: str | None, json: bool) -> Exit:
-    """`every`: those that are good no more too."""
+    """`every`: also expired and revoked tokens."""
     from holdfast.api.auth.tokens import ApiTokens
 
     async with open_store_for_command(store, must_exist=True) as hf:
@@ -141,7 +141,7 @@ async def list_tokens(*, tenant: str | None, every: bool, store: str | None, jso
     elif lines:
         print_table(_HEADS, [_cells(each) for each in lines])
     else:
-        print_line("No tokens. Make one: holdfast tokens create user:dana --role operator")
+        print_line("No tokens. Create one: holdfast tokens create user:dana --role operator")
     return Exit.ok
 
 
@@ -169,7 +169,7 @@ def _length(text: str | None) -> int:
 
 
 def _until(until: int | None) -> str:
-    return "it does not expire" if until is None else f"good until {iso(until)}"
+    return "it does not expire" if until is None else f"valid until {iso(until)}"
 
 
 def _token_json(token: ApiToken, used: int | None, now: int) -> dict[str, Any]:

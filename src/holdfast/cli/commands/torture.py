@@ -152,7 +152,7 @@ def _seconds(text: str, option: str) -> float:
 
 
 def _progress() -> Progress | None:
-    """One line that is written over; in a pipe nothing."""
+    """A progress line that is overwritten; nothing in a pipe."""
     if not sys.stderr.isatty():
         return None
 
@@ -167,26 +167,26 @@ def _progress() -> Progress | None:
 def print_report(report: Report) -> None:
     _print_table(report)
     for line in report.unsteady:
-        print_note(f"Not the same in two runs that nothing disturbed, so not compared: {line}.")
+        print_note(f"Differs between two undisturbed runs, so it is not compared: {line}.")
     for line in report.suspects:
-        print_note(f"Look at this: {line}.")
+        print_note(f"Check this: {line}.")
     for line in report.waits:
         print_note(f"The run ends waiting; --decide NODE=DECISION answers its hold. {line}")
     if report.missed:
         print_note(
-            f"{report.missed} boundaries were not reached again: those runs went another way, undisturbed."
+            f"{report.missed} boundaries were not reached again: those runs took another path, unkilled."
         )
     asked = sum(1 for verdict in report.verdicts if verdict.doubts)
     if asked:
         print_note(f"At {asked} boundaries a person is asked whether an effect happened (answered for you).")
     if report.folder:
-        print_note(f"Stores, outputs and notes of all runs: {report.folder}")
+        print_note(f"Stores, outputs and logs of all runs: {report.folder}")
     print_line(report.story(), style="bold red" if report.failed or not report.safe else "green")
     print_note(f"{len(report.verdicts)} boundaries in {report.seconds:.1f} s.")
 
 
 def _print_table(report: Report) -> None:
-    """What is not safe; where all is, one line for each kind of boundary."""
+    """The unsafe boundaries; if all are safe, one line for each kind of boundary."""
     if not report.safe:
         rows = [_row(verdict) for verdict in report.unsafe[:_SHOWN]]
         print_table(["boundary", "at", "differs"], rows)

@@ -47,7 +47,7 @@ def validate(
 
 
 class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file. Without a pipeline where its text is none."""
+    """The result for one file. No pipeline if its text could not be parsed."""
 
     file: str
     diagnostics: tuple[Diagnostic, ...]
@@ -67,7 +67,7 @@ async def validate_files(files: Sequence[str], *, strict: bool, form: str, types
     from holdfast.cli.output.sarif import sarif_log
 
     if form not in FORMATS:
-        raise InputError(f"--format is {form!r}.", hint=f"Write one of {', '.join(FORMATS)}.")
+        raise InputError(f"unknown --format {form!r}.", hint=f"Use one of: {', '.join(FORMATS)}.")
     checked = [check(file, strict=strict, types=types) for file in files]
     if form == "sarif":
         print_json(sarif_log([each for one in checked for each in one.diagnostics]))
@@ -80,7 +80,7 @@ async def validate_files(files: Sequence[str], *, strict: bool, form: str, types
 
 
 def check(file: str, *, strict: bool = False, types: Sequence[str] = ()) -> CheckedFile:
-    """A file that cannot be read is a diagnostic too: the others are looked at all the same."""
+    """An unreadable file becomes a diagnostic, so that the other files are still checked."""
     from holdfast.frontends.dot.handler_kinds import BUILT_IN
     from holdfast.frontends.dot.transforms import prepare
 
@@ -114,7 +114,7 @@ def read_pipeline(file: str) -> bytes:
         return sys.stdin.buffer.read()
     if file.lower().endswith(".py"):
         raise InputError(
-            f"{file} is no pipeline.", hint="Flows are checked as they are loaded: holdfast graph."
+            f"{file} is not a pipeline.", hint="Flows are checked when they are loaded: holdfast graph."
         )
     try:
         return Path(file).read_bytes()

@@ -94,8 +94,8 @@ def worker(
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """As they were typed: under which name it works, how long it may be silent, what it keeps in memory,
-    where it can be asked how it is."""
+    """The options of a worker: its name, its lease, how long idle runs stay in memory, and its health and
+    metrics address."""
 
     name: str | None = None
     lease: str | None = None
@@ -113,7 +113,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         return seconds
 
     def options(self) -> dict[str, Any]:
-        """Of a `Worker`."""
+        """Arguments of `Worker`."""
         given = {
             "name": self.name,
             "hot_hold": _seconds(self.hot, "--hot"),
@@ -163,7 +163,7 @@ async def run_worker(
     json: bool,
     terms: WorkerOptions,
 ) -> Exit:
-    """With `json`: one line on stdout that says what it carries, and logs as JSON lines."""
+    """With `json`: one line on stdout with the flows that it serves, and logs as JSON lines."""
     with start_logging("json" if json else "text"):
         return await _run_worker(
             specs, lanes, concurrency, until_idle=until_idle, store=store, json=json, terms=terms
@@ -188,7 +188,7 @@ async def _run_worker(
     carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
     flows = [flow for _, flow in carried]
     async with open_store_for_command(store, must_exist=False, lease=LEASE, wanted_lease=lease) as hf:
-        # Agents ask by any server of the store: their questions are opened by any worker.
+        # Agents ask through any server of the store, so any worker must be able to open their questions.
         worker = Worker(*flows, ask_people, on=hf, lanes=lanes, concurrency=concurrency, **options)
         if until_idle:
             await hf.open()
@@ -206,8 +206,8 @@ async def _run_worker(
 
 
 async def _register(hf: Holdfast, worker: Worker) -> bool:
-    """False: it was told to stop while it waited for its store, or for its name. The first process of a
-    container does not die of SIGTERM by itself."""
+    """False: it got a signal while it waited for its store, or for its name. A handler is needed because the
+    first process of a container ignores SIGTERM by default."""
 
     import asyncio
 
@@ -224,7 +224,7 @@ async def _register(hf: Holdfast, worker: Worker) -> bool:
     with Signals(stop):
         await asyncio.wait([task])
     if task.cancelled():
-        print_note("Stopped before it had begun to work.")
+        print_note("Stopped before it started to work.")
         await worker.close()
         return False
     await task
@@ -234,7 +234,7 @@ async def _register(hf: Holdfast, worker: Worker) -> bool:
 async def open_with_probe(
     hf: Holdfast, probe: Health | None, *, on_error: Callable[[StoreError], None] | None = None
 ) -> None:
-    """`open_patiently`, and where its worker can be asked how it is, it says meanwhile what is missing."""
+    """`open_with_retry`; meanwhile the health page, if there is one, says that the store is missing."""
     if probe is None:
         return await open_with_retry(hf, on_error=on_error)
 
@@ -252,8 +252,8 @@ async def open_with_probe(
 
 
 async def open_with_retry(hf: Holdfast, *, on_error: Callable[[StoreError], None] | None = None) -> None:
-    """A server that is not there yet is waited for, and told of (R-44); what somebody has to mend is not.
-    `told`: hears each time why it is not there."""
+    """Waits for a server that is not available yet, and logs it (R-44); errors that need a fix are raised.
+    `on_error`: called with each failed attempt."""
     import asyncio
 
     for pause in _STORE_BACKOFF.pauses():
@@ -265,14 +265,14 @@ async def open_with_retry(hf: Holdfast, *, on_error: Callable[[StoreError], None
                 raise
             if on_error is not None:
                 on_error(error)
-            log.warning("not ready: the store does not answer yet, trying again in %.1f s: %s", pause, error)
+            log.warning("not ready: the store does not answer yet, retrying in %.1f s: %s", pause, error)
         await asyncio.sleep(pause)
 
 
 def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:
     where = f" in {', '.join(lanes)}" if lanes else ""
     names = ", ".join([*(f"{flow.name} {flow.label}".strip() for flow in flows), "every pipeline"])
-    return f"This worker carries {names} and what agents ask{where}. Ctrl-C or SIGTERM drains it."
+    return f"This worker serves {names} and questions of agents{where}. Ctrl-C or SIGTERM drains it."
 
 
 async def _run_until_stopped(worker: Worker, *, until_idle: bool) -> None:
@@ -290,7 +290,7 @@ async def _run_until_stopped(worker: Worker, *, until_idle: bool) -> None:
             serving.cancel()
             return
         print_note(
-            "Draining: steps that run may finish, then their runs are given back. Once more stops at once."
+            "Draining: running steps may finish, then runs are released. Press Ctrl-C again to stop now."
         )
         tasks.append(asyncio.ensure_future(worker.stop()))
 

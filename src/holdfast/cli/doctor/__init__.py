@@ -1,1 +1,1 @@
-"""What `holdfast doctor` examines, a module a subject."""
+"""The checks of `holdfast doctor`, one module per subject."""

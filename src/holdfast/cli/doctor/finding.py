@@ -1,4 +1,4 @@
-"""What `doctor` finds."""
+"""A finding of `doctor`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN: Final = 5
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that was looked at: how it is, and what to do where it is not as it should be."""
+    """The result of one check, and what to do if it failed."""
 
     check: str
     state: str
@@ -23,6 +23,6 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def few(things: list[str]) -> list[str]:
-    """The first of many, and how many more."""
+    """The first ones, and how many more there are."""
     more = len(things) - SHOWN
     return things[:SHOWN] + ([f"and {more} more"] if more > 0 else [])

@@ -1,7 +1,4 @@
-"""`doctor`: the fleet. Who works, do clocks and releases agree, does anybody carry what is to be done?
-
-`doctor`: schedules and dead letters. Does somebody serve them, does somebody have to decide?
-"""
+"""`doctor`: the fleet. Workers, clocks, releases, versions that no worker serves, schedules, dead letters."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from holdfast.types.fleet import WorkerRow
 from holdfast.types.human_time import ago, human_duration
 
 APART: Final = MICROS
-"""Microseconds from which two clocks do not agree."""
+"""Microseconds of difference from which a clock counts as wrong."""
 
 
 async def fleet_findings(service: RunService) -> AsyncIterator[Finding]:
@@ -34,20 +31,20 @@ async def fleet_findings(service: RunService) -> AsyncIterator[Finding]:
 
 
 async def served_versions(service: RunService) -> set[str] | None:
-    """The versions that live workers carry; None where no worker is alive."""
+    """The versions that live workers serve; None if no worker is alive."""
     now = service.store.now()
     alive = [row for row in await service.store.workers() if row.until > now]
     return {version for row in alive for version in row.versions} if alive else None
 
 
 def unserved_runs(live: list[RunRow], versions: set[str] | None) -> Finding:
-    """A run is pinned to the version it was started on (D-34): somebody has to have that code."""
+    """A run is pinned to the version it was started on (D-34): a worker must have that code."""
     if versions is None:
-        return Finding("carried", OK, "no worker is alive; runs go on with `holdfast run` and `resume`")
+        return Finding("carried", OK, "no worker is alive; `holdfast run` and `holdfast resume` advance runs")
     coded = [row for row in live if dialect_of(row.version) == CODED]  # pipelines run on any worker
     counts = Counter((row.flow, row.version) for row in coded if row.version not in versions)
     if not counts:
-        return Finding("carried", OK, f"live workers carry the versions of all {len(live)} live runs")
+        return Finding("carried", OK, f"live workers serve the versions of all {len(live)} active runs")
     return Finding(
         "carried",
         WARN,
@@ -63,12 +60,11 @@ def _workers(rows: list[WorkerRow], alive: list[WorkerRow], now: int) -> Finding
     if not silent:
         return Finding("workers", OK, f"{count} alive")
     about = [f"{row.name}: pid {row.pid} on {row.host}, {ago(row.seen_at, now)}" for row in silent]
-    some = "1 fell" if len(silent) == 1 else f"{len(silent)} fell"
     return Finding(
         "workers",
         WARN,
-        f"{count} alive, {some} silent within a day without taking leave",
-        "see why it ended; others have its runs, and it is forgotten after a day",
+        f"{count} alive, {len(silent)} died without shutting down within the last day",
+        "find out why it died; other workers claim its runs, and this entry disappears after a day",
         few(about),
     )
 
@@ -76,15 +72,15 @@ def _workers(rows: list[WorkerRow], alive: list[WorkerRow], now: int) -> Finding
 def _releases(alive: list[WorkerRow]) -> Finding:
     releases = Counter(row.release for row in alive)
     if len(releases) == 1:
-        return Finding("releases", OK, f"all workers are of release {alive[0].release}")
+        return Finding("releases", OK, f"all workers run release {alive[0].release}")
     text = ", ".join(f"{count} of {release}" for release, count in sorted(releases.items()))
-    return Finding("releases", OK, f"workers are of different releases: {text}")
+    return Finding("releases", OK, f"workers run different releases: {text}")
 
 
 def _clocks(alive: list[WorkerRow]) -> Finding:
     wrong = [row for row in alive if abs(row.skew) > APART]
     if not wrong:
-        return Finding("clocks", OK, "the clocks of all workers agree with the store's within a second")
+        return Finding("clocks", OK, "the clocks of all workers are within a second of the store's")
     about = [
         f"{row.name} on {row.host}: {abs(row.skew) / MICROS:,.1f} s {'ahead' if row.skew > 0 else 'behind'}"
         for row in wrong
@@ -95,7 +91,7 @@ def _clocks(alive: list[WorkerRow]) -> Finding:
         "the clock of 1 worker is wrong"
         if len(wrong) == 1
         else f"the clocks of {len(wrong)} workers are wrong",
-        "set it by NTP: runs go by the store's time, but handlers see the clock of their machine",
+        "set it by NTP: the runtime uses the store's time, but handlers see the clock of their machine",
         few(about),
     )
 
@@ -104,7 +100,7 @@ _LATE = 60 * MICROS
 
 
 async def schedule_findings(service: RunService) -> AsyncIterator[Finding]:
-    """Nothing is said where there are no schedules and no dead runs."""
+    """No finding if there are no schedules and no dead letters."""
     for finding in (await _schedules(service), await _dead(service)):
         if finding is not None:
             yield finding
@@ -133,8 +129,8 @@ async def _schedules(service: RunService) -> Finding | None:
         )
     wrong = [each for each in active if each.standing.trouble or _is_late(each, now)]
     if wrong:
-        said = f"{len(wrong)} of {len(found)} schedules are late, or their last instant started nothing"
-        todo = "`holdfast schedules show NAME` tells why"
+        said = f"{len(wrong)} of {len(found)} schedules are late, or their last start failed"
+        todo = "`holdfast schedules show NAME` shows the reason"
         return Finding("schedules", WARN, said, todo, few([_named(each, now) for each in wrong]))
     return Finding("schedules", OK, f"{len(found)} schedules, {len(found) - len(active)} paused or over")
 
@@ -157,7 +153,7 @@ async def _dead(service: RunService) -> Finding | None:
     return Finding(
         "dead letters",
         WARN,
-        f"{many} runs were given up because their workers fell silent again and again",
-        "`holdfast dead show RUN` tells where they stood; then `dead retry` or `dead discard`",
+        f"{many} dead letters: runs whose workers died too often",
+        "`holdfast dead show RUN` shows where they died; then `dead retry` or `dead discard`",
         few([f"{row.id[:8]} ({row.flow})" for row in rows]),
     )

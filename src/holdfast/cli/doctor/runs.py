@@ -1,4 +1,4 @@
-"""`doctor`: the runs. Can they be read, does somebody have their code, does anybody go on with them?"""
+"""`doctor`: the runs. Are they readable, is their code available, are they being advanced?"""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ async def _rows(service: RunService, status: tuple[RunStatus, ...]) -> AsyncIter
                 yield row
 
 
-# ---------------------------------------------------------------------- can they be read?
+# ---------------------------------------------------------------------- journals
 
 
 async def _journals(service: RunService, live: list[RunRow], *, deep: bool) -> Finding:
-    """Live runs: what a worker reads to go on. `deep`: every record of every run."""
+    """Active runs: the records that a worker reads to resume. `deep`: every record of every run."""
     rows = [row async for row in _rows(service, ())] if deep else live
     damaged = [f"{row.id[:8]}: {said}" for row in rows if (said := await _damage(service, row, deep=deep))]
     kind = "runs" if deep else "live runs"
@@ -59,7 +59,7 @@ async def _journals(service: RunService, live: list[RunRow], *, deep: bool) -> F
             "`holdfast show RUN` shows what is left; fork from before the damage, or restore a backup",
             few(damaged),
         )
-    what = "every record matches its digest" if deep else "what it takes to go on is whole"
+    what = "every record matches its digest" if deep else "the records needed to resume are intact"
     return Finding("journals", OK, f"{len(rows)} {kind}: {what}")
 
 
@@ -71,7 +71,7 @@ async def _damage(service: RunService, row: RunRow, *, deep: bool) -> str:
         reader = readers.at(row.head)
         await load(service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs)
     except KeyMissingError:
-        return ""  # told with the keys: nothing is damaged
+        return ""  # reported by the check of the keys: nothing is damaged
     except HoldfastError as error:
         return error.message
     return ""
@@ -88,10 +88,10 @@ async def _read_all(service: RunService, row: RunRow) -> None:
             decode_body(readers.at(record.seq).codec, row.id, record)
             expected += 1
     if expected != row.head + 1:
-        raise HoldfastError(f"it ends at record {expected - 1}, and its row says {row.head}")
+        raise HoldfastError(f"the journal ends at record {expected - 1}, but its row says {row.head}")
 
 
-# ---------------------------------------------------------------------- does somebody have their code?
+# ---------------------------------------------------------------------- code
 
 
 async def _code(service: RunService, live: list[RunRow], store: str | None, versions: set[str]) -> Finding:
@@ -101,7 +101,7 @@ async def _code(service: RunService, live: list[RunRow], store: str | None, vers
         if row.version not in versions and not sources.of(row.version).here:
             counts[row.flow, row.version] = counts.get((row.flow, row.version), 0) + 1
     if not counts:
-        return Finding("code", OK, f"the code of all {len(live)} live runs is here or with a live worker")
+        return Finding("code", OK, f"the code of all {len(live)} active runs is here or on a live worker")
     about = [
         f"{count} of {flow} {version_text(names.get(version, ''), version)}: {sources.of(version).why}"
         for (flow, version), count in counts.items()
@@ -115,11 +115,11 @@ async def _code(service: RunService, live: list[RunRow], store: str | None, vers
     )
 
 
-# ---------------------------------------------------------------------- does anybody go on with them?
+# ---------------------------------------------------------------------- progress
 
 
 async def _answers(service: RunService, live: list[RunRow]) -> Finding:
-    """Decided, and the run does not know it yet (RM-5)."""
+    """Decided holds whose run has not consumed the answer (RM-5)."""
     now = service.store.now()
     parked = [row for row in live if row.ready_at is not None and row.ready_at < now - _LATE]
     stuck: list[str] = []
@@ -131,15 +131,15 @@ async def _answers(service: RunService, live: list[RunRow]) -> Finding:
         return Finding(
             "answers",
             WARN,
-            f"{len(stuck)} runs have an answer, and nobody goes on with them",
-            "start a worker that carries their flow, or `holdfast resume RUN`",
+            f"{len(stuck)} runs have an answer, but no worker resumes them",
+            "start a worker that serves their flow, or `holdfast resume RUN`",
             few(stuck),
         )
     return Finding("answers", OK, "no answer waits to be applied")
 
 
 async def _lost(service: RunService) -> Finding:
-    """Among the newest that failed: after a failover there may be many."""
+    """Among the latest failed runs: after a failover there may be many."""
     failed = RunFilter(status=(RunStatus.failed,))
     newest = await service.store.list_runs(failed, after=None, limit=_BATCH)
     lost = [row.id[:8] for row in newest if is_lost(row.error)]

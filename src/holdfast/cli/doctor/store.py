@@ -1,9 +1,4 @@
-"""`doctor`: the machine and the store.
-
-What `doctor` says of a store that is one half of a move.
-
-`doctor`: the servers behind a store. What can be lost, in plain words.
-"""
+"""`doctor`: the machine, the store, its servers (what a failover can lose), and an unfinished move."""
 
 from __future__ import annotations
 
@@ -32,7 +27,7 @@ from holdfast.types.human_time import clock_time
 
 
 async def move_finding(address: str) -> Finding | None:
-    """None for a store that nobody moves, as nearly all are."""
+    """None if the store is not being moved, which is the usual case."""
     if address == "memory:":
         return None
     half = move_endpoint(address)
@@ -46,31 +41,35 @@ async def move_finding(address: str) -> Finding | None:
 def _finding(mark: MoveMark, where: str) -> Finding:
     since = clock_time(mark.at)
     if mark.state == "moved":
-        said = f"this store was moved to {mark.peer}, begun {since}: it can be read, nothing more"
-        return Finding("moved", WARN, said, f"use that one: --store {mark.peer}")
+        said = f"this store was moved to {mark.peer} (started {since}): it is read-only now"
+        return Finding("moved", WARN, said, f"use the new store: --store {mark.peer}")
     if mark.state == "filling":
         said, old, new = f"this store is being filled from {mark.peer} since {since}", mark.peer, where
     else:
         said, old, new = f"this store is being moved to {mark.peer} since {since}", where, mark.peer
-    todo = f"go on with it if nobody does: holdfast promote {old} {new}; or take it back: --undo"
+    todo = f"if it is not running, continue it: holdfast promote {old} {new}; or undo it: --undo"
     return Finding("moved", WARN, said, todo)
 
 
 _WAITED_FOR = frozenset({"sync", "quorum"})
 _ASYNCHRONOUS = (
-    "what was acknowledged in the last moments before a failover can be lost; Holdfast detects runs whose "
-    "history went back, and stops them"
+    "commits of the last moments before a failover can be lost; Holdfast detects runs that lost part of "
+    "their history, and stops them"
 )
 
 
 def server_findings(facts: Durability) -> Iterator[Finding]:
     if facts.weak:
-        todo = "set it back, for the server, the database or the user, unless that may be lost"
+        todo = "reset it, for the server, the database or the user, unless you accept that loss"
         yield Finding(
-            "durability", WARN, "settings weaken the promise that nothing is lost", todo, facts.weak
+            "durability",
+            WARN,
+            "settings of the server allow acknowledged commits to be lost",
+            todo,
+            facts.weak,
         )
     elif facts.standbys is not None:
-        yield Finding("durability", OK, "the server flushes what it acknowledges")
+        yield Finding("durability", OK, "the server flushes commits before it acknowledges them")
     if facts.standbys is not None:
         yield _replication(facts, facts.standbys)
 
@@ -79,22 +78,20 @@ def _replication(facts: Durability, standbys: list[Standby]) -> Finding:
     about = [_standby(each) for each in standbys]
     waited_for = [each for each in standbys if each.sync in _WAITED_FOR]
     if facts.waits_for and not waited_for and not facts.hidden:
-        said = f"commits wait for a standby that is not there ({facts.waits_for}): every write hangs"
-        return Finding("replication", FAIL, said, "bring it back, or change synchronous_standby_names", about)
+        said = f"commits wait for a standby that is not connected ({facts.waits_for}): every write hangs"
+        return Finding("replication", FAIL, said, "reconnect it, or change synchronous_standby_names", about)
     if facts.waits_for:
-        said = f"synchronous ({facts.waits_for}): a failover to such a standby loses nothing acknowledged"
+        said = f"synchronous ({facts.waits_for}): a failover to such a standby loses no acknowledged commit"
         return Finding("replication", OK, said, "", about)
     if standbys:
-        todo = "name standbys in synchronous_standby_names to lose nothing, at the price of their round trip"
+        todo = "to lose nothing, name standbys in synchronous_standby_names; commits then wait for them"
         return Finding("replication", WARN, f"asynchronous: {_ASYNCHRONOUS}", todo, about)
-    return Finding(
-        "replication", OK, "no standby: what is acknowledged is as safe as the disk of this server"
-    )
+    return Finding("replication", OK, "no standby: commits are as safe as the disk of this server")
 
 
 def _standby(standby: Standby) -> str:
     if standby.state is None:
-        return f"{standby.name}: how it is only a member of pg_monitor may see"
+        return f"{standby.name}: its state is visible only to members of pg_monitor"
     behind = "" if standby.lag_bytes is None else f", {standby.lag_bytes:,} bytes behind"
     late = "" if standby.lag is None else f", {standby.lag / 1e6:.3f} s late"
     return f"{standby.name}: {standby.state}, {standby.sync}{behind}{late}"
@@ -123,7 +120,7 @@ def _sqlite_version() -> str:
 
 
 def _settings() -> Finding:
-    """Names that mean nothing are slips; a lease that cannot be read stops every command."""
+    """Unknown names are typing errors; an invalid lease stops every command."""
     ours = [name for name in os.environ if name.startswith("HOLDFAST_")]
     strange = [name for name in ours if name not in ENVIRONMENT and "_TEST_" not in name]
     lease = os.environ.get("HOLDFAST_LEASE")
@@ -134,7 +131,7 @@ def _settings() -> Finding:
     if strange:
         near = get_close_matches(strange[0], ENVIRONMENT, n=1)
         guess = f"did you mean {near[0]}?" if near else "take it out of the environment"
-        return Finding("settings", WARN, f"{', '.join(sorted(strange))} means nothing to Holdfast", guess)
+        return Finding("settings", WARN, f"{', '.join(sorted(strange))} is not a setting of Holdfast", guess)
     named = (
         f"set in the environment: {', '.join(sorted(ours))}" if ours else "nothing is set in the environment"
     )
@@ -179,24 +176,24 @@ def _schema(facts: StoreFacts) -> Finding:
 
 
 def _drift(facts: StoreFacts) -> Finding:
-    """Somebody's own tables and columns are theirs to have: they are mentioned, no more."""
+    """Additional tables and columns are allowed: they are only mentioned."""
     grave = [each for each in facts.drift if each.grave]
     lines = [f"{each.what}{f': {each.todo}' if each.todo else ''}" for each in grave or facts.drift]
     if grave:
-        said = f"{len(grave)} things in the schema are not as Holdfast made them"
-        todo = "each with what to do; or ask whoever changed it"
+        said = f"{len(grave)} parts of the schema differ from what Holdfast created"
+        todo = "see the fix for each, or ask the administrator who changed it"
         return Finding("drift", FAIL, said, todo, lines)
     if lines:
-        return Finding("drift", OK, "the schema is as Holdfast made it, with additions", "", few(lines))
-    return Finding("drift", OK, "the schema is as Holdfast made it")
+        return Finding("drift", OK, "the schema is as Holdfast created it, with additions", "", few(lines))
+    return Finding("drift", OK, "the schema is as Holdfast created it")
 
 
 def _structure(facts: StoreFacts, *, deep: bool, is_file: bool) -> Finding:
     if not is_file:
         if facts.problems:
             todo = "see docs/how-to/postgresql.md, or restore a backup"
-            return Finding("structure", FAIL, "something in the database is not right", todo, facts.problems)
-        return Finding("structure", OK, "the server looks after its own files (pg_amcheck looks into them)")
+            return Finding("structure", FAIL, "the database has structural problems", todo, facts.problems)
+        return Finding("structure", OK, "managed by the server (pg_amcheck verifies its files)")
     if facts.problems:
         return Finding(
             "structure",
@@ -205,13 +202,13 @@ def _structure(facts: StoreFacts, *, deep: bool, is_file: bool) -> Finding:
             "stop all workers, keep a copy of the file, restore a backup",
             few(facts.problems),
         )
-    return Finding("structure", OK, "the file is whole" if deep else "not looked at; --deep does")
+    return Finding("structure", OK, "the file is intact" if deep else "not checked; use --deep")
 
 
 async def _keys(service: RunService) -> Finding:
     store = service.store
     if not isinstance(store, EncryptedStore):
-        return Finding("keys", OK, "what is stored is not encrypted")
+        return Finding("keys", OK, "the store is not encrypted")
     ring = store.cipher.ring
     used = await _used_keys(store)
     missing = sorted({key for tenant, key in used if ring is None or ring.find(tenant, key) is None})
@@ -219,12 +216,12 @@ async def _keys(service: RunService) -> Finding:
         return Finding(
             "keys",
             FAIL,
-            "what is stored is encrypted under keys that are not here",
-            "name the key file in HOLDFAST_KEYS; nothing is lost meanwhile",
+            "the store is encrypted with keys that are not available",
+            "name the key file in HOLDFAST_KEYS; no data is lost",
             few(missing),
         )
     return Finding(
-        "keys", OK, f"what is stored is encrypted, and its keys are here ({len(used)} of the newest runs)"
+        "keys", OK, f"the store is encrypted, and its keys are available ({len(used)} of the newest runs)"
     )
 
 
@@ -242,14 +239,14 @@ async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Findi
     try:
         lost = [digest.hex() for digest in facts.missing] + await _lost_outside(service, facts)
     except StoreError as error:
-        todo = "mount or start it; runs that need it wait, and go on by themselves"
+        todo = "mount or start it; runs that need it wait, and continue by themselves"
         about = few([digest.hex() for digest in (*facts.missing, *facts.outside)])
         return Finding("blobs", FAIL, f"the blob store cannot be reached: {error.message}", todo, about)
     if lost:
         return Finding(
             "blobs",
             FAIL,
-            f"{len(lost)} values that runs name are gone",
+            f"{len(lost)} blobs that runs refer to are missing",
             "restore the blob folder (beside the database) or a backup, then resume the runs",
             few(lost),
         )
@@ -260,13 +257,13 @@ async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Findi
 
 
 async def _lost_outside(service: RunService, facts: StoreFacts) -> list[str]:
-    """Raises StoreError where nobody can be asked: that says nothing of what lies there."""
+    """Raises StoreError if the blob store does not answer: that does not mean that blobs are missing."""
     objects = service.runtime.blobs.objects
     lost: list[str] = []
     for digest in facts.outside:
         try:
             if objects is None:
-                raise BlobMissingError("nobody keeps it")
+                raise BlobMissingError("no blob store has it")
             await objects.get(digest)
         except BlobMissingError:
             lost.append(digest.hex())
@@ -275,11 +272,11 @@ async def _lost_outside(service: RunService, facts: StoreFacts) -> list[str]:
 
 def _leases(facts: StoreFacts) -> Finding:
     if not facts.lapsed:
-        return Finding("leases", OK, "no run was left behind by a worker that died")
+        return Finding("leases", OK, "no run has the expired lease of a dead worker")
     return Finding(
         "leases",
         WARN,
-        f"{len(facts.lapsed)} runs were left behind by a worker that died",
-        "a worker takes them up, or `holdfast resume RUN`",
+        f"{len(facts.lapsed)} runs have the expired lease of a dead worker",
+        "a worker claims them, or use `holdfast resume RUN`",
         few([run[:8] for run in facts.lapsed]),
     )

@@ -1,4 +1,4 @@
-"""Who answers the prompts of a pipeline, and whether they can: told before anything runs."""
+"""The backend of a pipeline, and whether it can answer all prompts: checked before anything runs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _SHOWN = 5
 
 def backend_asked_for(backend: str | None, *, simulate: bool) -> AnyBackend | None:
     if simulate and backend:
-        raise InputError("--simulate asks no model, and --backend names one.", hint="Give one of them.")
+        raise InputError("--simulate and --backend cannot both be given.", hint="Use one of them.")
     return backend_named(backend) if backend else None
 
 
 def name_for_workers(backend: str | None, *, simulate: bool) -> str:
-    """What a run may carry: names that every worker knows, and never a command or code."""
+    """The name of a backend for the run's input: known to every worker, and never a command or code."""
     if simulate:
         return SIMULATION
     return backend if backend in (NAME, SIMULATION) else ""
 
 
 def require_model(ready: PreparedPipeline, setup: PipelineSetup) -> None:
-    """Raises SettingsError for the first stage that nobody here can answer."""
+    """Raises SettingsError for the first stage that no backend here can answer."""
     stages = _prompting_stages(ready, setup)
     if not stages:
         return

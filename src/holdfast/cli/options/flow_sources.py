@@ -1,4 +1,4 @@
-"""Whether the code of a flow's version is where it was last seen: files change under their names."""
+"""Whether the code of a flow's version is still at its last known location: files change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.errors import HoldfastError
 
 
 class SourceStatus(msgspec.Struct, frozen=True):
-    """`here`: the code of this version can be loaded. `why`: told where it cannot."""
+    """`here`: the code of this version can be loaded. `why`: the reason if it cannot."""
 
     here: bool
     place: str = ""
@@ -19,7 +19,7 @@ class SourceStatus(msgspec.Struct, frozen=True):
 
 
 class Sources:
-    """Looks at each file once. Loading runs the module, as `resume` does."""
+    """Loads each file once. Loading executes the module, as `resume` does."""
 
     def __init__(self, store: str | None) -> None:
         self._noted = known_sources(store)

@@ -1,4 +1,4 @@
-"""What a person types: JSON on the line, in a file (`@file`) or on stdin (`-`)."""
+"""JSON input: on the command line, in a file (`@file`) or on stdin (`-`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.errors import InputError
 
 
 def read_json(text: str | None, what: str) -> Any:
-    """None where nothing was given. Raises InputError that shows the place of the slip."""
+    """None if nothing was given. Raises InputError with the position of the problem."""
     if text is None:
         return None
     raw = _raw(text, what)

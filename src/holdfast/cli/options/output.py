@@ -6,7 +6,7 @@ import msgspec
 
 
 class OutputOptions(msgspec.Struct, frozen=True):
-    """How a command shows what happens."""
+    """How a command prints progress and result."""
 
     store: str | None
     watch: bool

@@ -1,4 +1,4 @@
-"""The store that a command works on, and where the code of its flows was last seen."""
+"""The store of a command, and the last known locations of the code of its flows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def address_of(store: str | None) -> str:
 
 
 def shown_address(store: str | None) -> str:
-    """The same as it may be printed: without a password."""
+    """The address for output: without a password."""
     whole = _BEFORE_HOST.sub(r"\1:***@", address_of(store))
     return _PASSWORD.sub(r"\1***", whole)
 
@@ -44,8 +44,8 @@ def open_store_for_command(
     wanted_lease: float | None = None,
     keys: KeyRing | None = None,
 ) -> Holdfast:
-    """`must_exist`: looking at a store that is not there is a slip, not a wish for a new one. `lease`: unless
-    HOLDFAST_LEASE says otherwise; `wanted_lease`: whatever it says."""
+    """`must_exist`: fail if there is no store, instead of creating one. `lease`: the default if
+    HOLDFAST_LEASE is not set; `wanted_lease`: overrides it."""
     from holdfast.app.holdfast import Holdfast
 
     address = address_of(store)
@@ -53,20 +53,20 @@ def open_store_for_command(
     if must_exist and file is not None and not file.exists():
         raise StoreUnavailableError(
             f"there is no store at {address}.",
-            hint="`holdfast run` makes one; --store or HOLDFAST_STORE names another.",
+            hint="`holdfast run` creates one; --store or HOLDFAST_STORE names another.",
         )
     named = f"sqlite:{address}" if address == str(file) else address
     return observe(Holdfast(named, settings=_settings(lease, wanted_lease), keys=keys))
 
 
 def store_exists(store: str | None) -> bool:
-    """Whether there is something to open; what is no file is taken to be there."""
+    """Whether the store's file exists; a store that is not a file is assumed to exist."""
     file = _file_of(address_of(store))
     return file is None or file.exists()
 
 
 def _settings(lease: float, wanted: float | None) -> RunSettings:
-    """A short lease: after a crash, the next `holdfast resume` has to wait until it lapses."""
+    """A short lease: after a crash, the next `holdfast resume` has to wait until it expires."""
     from holdfast.runs.driver.settings import RunSettings
 
     seconds = _seconds("HOLDFAST_LEASE", lease) if wanted is None else wanted
@@ -95,7 +95,7 @@ def _file_of(address: str) -> Path | None:
 
 
 def remember_source(store: str | None, version: str, spec: str) -> None:
-    """So that `resume RUN` finds the code again without being told. A hint only: losing it loses nothing."""
+    """Lets `resume RUN` find the code without an argument. Only a hint: it may be lost."""
     place = _sources_file(store)
     if place is None:
         return
@@ -119,12 +119,12 @@ def recall_source(store: str | None, flow: str, version: str) -> str:
 
 
 def file_of_store(store: str | None) -> Path | None:
-    """None where the store is no file."""
+    """None if the store is not a file."""
     return _file_of(address_of(store))
 
 
 def known_sources(store: str | None) -> dict[str, str]:
-    """Version -> where its code was last seen."""
+    """Version -> last known location of its code."""
     place = _sources_file(store)
     return {} if place is None else _sources(place)
 

@@ -1,4 +1,4 @@
-"""What the environment says about logs and telemetry (docs/reference/logs-and-telemetry.md)."""
+"""Logs and telemetry from environment variables (docs/reference/logs-and-telemetry.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _YES = ("1", "true", "yes", "on")
 
 
 def observe(hf: Holdfast) -> Holdfast:
-    """Logs and traces of this house as HOLDFAST_LOG and HOLDFAST_OTEL wish."""
+    """Set up logs and traces of this instance by HOLDFAST_LOG and HOLDFAST_OTEL."""
     wanted = os.environ.get("HOLDFAST_LOG") or os.environ.get("HOLDFAST_LOG_LEVEL")
     if wanted and not logging_is_configured():
         start_logging()
@@ -25,7 +25,7 @@ def observe(hf: Holdfast) -> Holdfast:
 
 
 def start_logging(form: str = "text") -> Logging:
-    """`form`: unless the environment wishes otherwise."""
+    """`form`: the default if HOLDFAST_LOG is not set."""
     form = os.environ.get("HOLDFAST_LOG") or form
     level = os.environ.get("HOLDFAST_LOG_LEVEL") or "INFO"
     try:
@@ -33,7 +33,7 @@ def start_logging(form: str = "text") -> Logging:
     except ValueError as error:
         raise SettingsError(
             f"HOLDFAST_LOG={form}, HOLDFAST_LOG_LEVEL={level}: {error}.",
-            hint="The form is text or json; the level DEBUG, INFO, WARNING or ERROR.",
+            hint="The format is text or json; the level is DEBUG, INFO, WARNING or ERROR.",
         ) from error
 
 
@@ -42,7 +42,7 @@ def _trace(hf: Holdfast) -> None:
         from holdfast.integrations.otel import instrument_from_environment
     except ModuleNotFoundError as error:
         raise SettingsError(
-            f"HOLDFAST_OTEL is set, and {error.name} is not installed.",
+            f"HOLDFAST_OTEL is set, but {error.name} is not installed.",
             hint="Install the extra `otel` (pip install 'holdfast-flow[otel]'), or unset HOLDFAST_OTEL.",
         ) from error
     instrument_from_environment(hf)

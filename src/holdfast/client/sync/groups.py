@@ -21,17 +21,17 @@ class Admin(Group):
     """`client.admin`."""
 
     def figures(self) -> models.Figures:
-        """How much there is to do, and how late it is."""
+        """The backlog, and how late it is."""
         request = request_of("GET", "/v1/figures")
         return self._json(request, models.Figures)
 
     def status(self) -> models.Status:
-        """How the server and its store are."""
+        """The state of the server and its store."""
         request = request_of("GET", "/v1/admin/status")
         return self._json(request, models.Status)
 
     def workers(self) -> Listing[models.Worker]:
-        """Who works, by name; also those that have fallen silent within the last day."""
+        """Workers by name, including those that stopped heartbeating within the last day."""
         request = request_of("GET", "/v1/workers")
         return self._list(request, models.Worker)
 
@@ -57,7 +57,7 @@ class Audit(Group):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Pages[models.Audit]:
-        """What was done and refused, oldest first. A page may be short and still have a `next`."""
+        """Actions and refusals, oldest first. A page may be short and still have a `next`."""
         request = request_of(
             "GET",
             "/v1/audit",
@@ -76,7 +76,7 @@ class Audit(Group):
     def verify(
         self, *, against: models.KnownHead | Mapping[str, Any] | None = None
     ) -> models.AuditVerification:
-        """Walk the chain from the first record to the head. `against`: a head that you kept before."""
+        """Verify the chain from the first record to the head. `against`: an earlier head that you kept."""
         request = request_of("POST", "/v1/audit/verify", maybe={"against": against})
         return self._json(request, models.AuditVerification)
 
@@ -85,12 +85,12 @@ class Calendars(Group):
     """`client.calendars`."""
 
     def list(self) -> Listing[models.HoldSetting]:
-        """Those that business time is counted by; `default` is that of holds that name none."""
+        """Business calendars; holds that name none use `default`."""
         request = request_of("GET", "/v1/calendars")
         return self._list(request, models.HoldSetting)
 
     def put(self, name: str, body: Mapping[str, Any]) -> models.HoldSetting:
-        """Write it. The deadlines of open holds that it counts are counted again."""
+        """Set it. Deadlines of open holds that use it are recalculated."""
         request = request_of("PUT", "/v1/calendars/{name}", {"name": name}, whole=body)
         return self._json(request, models.HoldSetting)
 
@@ -117,7 +117,7 @@ class Checkpoints(Group):
         return self._json(request, models.Checkpoint)
 
     def history(self, checkpoint: str) -> Listing[models.Entry]:
-        """Created, notification sent, resolved, and what else happened, oldest first."""
+        """The history: created, notification sent, resolved and more, oldest first."""
         request = request_of("GET", "/v1/checkpoints/{checkpoint}/history", {"checkpoint": checkpoint})
         return self._list(request, models.Entry)
 
@@ -238,17 +238,17 @@ class Dead(Group):
     """`client.dead`."""
 
     def discard(self, run: str, *, reason: str | None = None, unread: bool | None = None) -> models.RunDetail:
-        """Discard it: the next worker that serves its flow ends it as cancelled.
+        """Discard it: the next worker that serves its flow cancels it.
 
-        With `unread` it ends at once, without being loaded: for a run whose flow no worker serves any
-        more."""
+        With `unread` it is cancelled at once, without being loaded: for a run whose flow no worker
+        serves."""
         request = request_of(
             "POST", "/v1/dead/{run}/discard", {"run": run}, maybe={"reason": reason, "unread": unread}
         )
         return self._json(request, models.RunDetail)
 
     def get(self, run: str) -> models.DeadRun:
-        """Every death of a worker that had this run, with the nodes that were under way."""
+        """Every death of a worker that had this run, with the nodes that were running."""
         request = request_of("GET", "/v1/dead/{run}", {"run": run})
         return self._json(request, models.DeadRun)
 
@@ -267,7 +267,7 @@ class Deployments(Group):
     """`client.deployments`."""
 
     def delegate(self, name: str, to: str, *, seconds: int | None = None) -> models.Deployment:
-        """Delegate it to a person: holds for `delegated_user` go to them."""
+        """Delegate it to a person: holds for `delegated_user` are assigned to them."""
         request = request_of(
             "PUT",
             "/v1/deployments/{name}/delegation",
@@ -283,7 +283,7 @@ class Deployments(Group):
         return self._json(request, models.Deployment)
 
     def list(self) -> Listing[models.Deployment]:
-        """Flows put to work under a name; a hold's `deployment` is its id."""
+        """List deployments; a hold's `deployment` is the id of one."""
         request = request_of("GET", "/v1/deployments")
         return self._list(request, models.Deployment)
 
@@ -299,7 +299,7 @@ class Deployments(Group):
         on_changed_skill: str | None = None,
         defaults: models.Defaults | Mapping[str, Any] | None = None,
     ) -> models.Deployment:
-        """Make it, or change its settings for runs that start later."""
+        """Create it, or change its settings for later runs."""
         request = request_of(
             "PUT",
             "/v1/deployments/{name}",
@@ -326,17 +326,17 @@ class Directory(Group):
     """`client.directory`."""
 
     def drop_group(self, key: str) -> None:
-        """Nobody is in it any more."""
+        """Delete the group."""
         request = request_of("DELETE", "/v1/directory/groups/{key}", {"key": key})
         self._none(request)
 
     def drop_person(self, person: str) -> None:
-        """Gone from the directory, and from every group and role."""
+        """Remove a person from the directory and from all groups and roles."""
         request = request_of("DELETE", "/v1/directory/people/{person}", {"person": person})
         self._none(request)
 
     def drop_role(self, key: str) -> None:
-        """Nobody has it any more."""
+        """Delete the role."""
         request = request_of("DELETE", "/v1/directory/roles/{key}", {"key": key})
         self._none(request)
 
@@ -351,7 +351,7 @@ class Directory(Group):
         return self._list(request, models.Circle)
 
     def people(self) -> Listing[models.Person]:
-        """Everybody in the directory of the store."""
+        """All people in the store's directory."""
         request = request_of("GET", "/v1/directory/people")
         return self._list(request, models.Person)
 
@@ -368,7 +368,7 @@ class Directory(Group):
         since: str | datetime | None = None,
         until: str | datetime | None = None,
     ) -> None:
-        """Out of office; a substitute acts for them."""
+        """Set an absence; a substitute acts for them."""
         request = request_of(
             "PUT",
             "/v1/directory/people/{person}/away",
@@ -395,7 +395,7 @@ class Directory(Group):
         language: str | None = None,
         zone: str | None = None,
     ) -> models.Person:
-        """New, or changed. Who is not `active` may do nothing."""
+        """Add or change a person. A person who is not `active` has no rights."""
         request = request_of(
             "PUT",
             "/v1/directory/people/{person}",
@@ -412,7 +412,7 @@ class Directory(Group):
         return self._json(request, models.Circle)
 
     def roles(self) -> Listing[models.Circle]:
-        """All roles that holds can wait for."""
+        """All roles to which holds can be assigned."""
         request = request_of("GET", "/v1/directory/roles")
         return self._list(request, models.Circle)
 
@@ -421,8 +421,7 @@ class Flows(Group):
     """`client.flows`."""
 
     def check(self, flow: str) -> models.FlowCheck:
-        """What the newest version that is loaded here means for live runs on others: which fit, and why
-        not."""
+        """Whether active runs on other versions fit the newest version loaded here, and why not."""
         request = request_of("GET", "/v1/flows/{flow}/check", {"flow": flow})
         return self._json(request, models.FlowCheck)
 
@@ -439,16 +438,16 @@ class Flows(Group):
         return self._json(request, models.Flow)
 
     def list(self) -> Listing[models.Flow]:
-        """Every flow that the store knows, by name, with its versions."""
+        """All flows in the store, by name, with their versions."""
         request = request_of("GET", "/v1/flows")
         return self._list(request, models.Flow)
 
     def register(
         self, *, graph: Mapping[str, Any] | None = None, flow: str | None = None
     ) -> models.FlowGraph:
-        """Keep a version of a flow: 201, or 200 where it is known already.
+        """Store a version of a flow: 201, or 200 if it is already stored.
 
-        A graph is data: it brings no code. Its runs advance on workers that have code of the same
+        A graph is data and contains no code. Its runs advance on workers that have code with the same
         graph."""
         request = request_of("POST", "/v1/flows", maybe={"graph": graph, "flow": flow})
         return self._json(request, models.FlowGraph)
@@ -456,8 +455,7 @@ class Flows(Group):
     def validate(
         self, *, graph: Mapping[str, Any] | None = None, flow: str | None = None
     ) -> models.FlowValidation:
-        """Every problem of a flow at once, each with its place and how to fix it. Nothing is stored or
-        run."""
+        """All problems of a flow, each with its position and fix. Nothing is stored or run."""
         request = request_of("POST", "/v1/flows/validate", maybe={"graph": graph, "flow": flow})
         return self._json(request, models.FlowValidation)
 
@@ -478,9 +476,9 @@ class Holds(Group):
         return self._json(request, models.Hold)
 
     def attach_file(self, hold: str, files: Files) -> Listing[models.File]:
-        """Attach files to fields of kind `file`: a form whose parts are named as the fields.
+        """Attach files to fields of kind `file`: a form whose parts are named like the fields.
 
-        What it answers goes into the `response_data` of the decision."""
+        Put the returned values into the `response_data` of the decision."""
         request = request_of("POST", "/v1/holds/{hold}/files", {"hold": hold}, files=files)
         return self._list(request, models.File)
 
@@ -499,7 +497,7 @@ class Holds(Group):
         return self._json(request, models.Hold)
 
     def comment(self, hold: str, text: str) -> models.Note:
-        """For all who see the hold, also after it is decided."""
+        """Add a comment, visible to everyone who may see the hold, also after the decision."""
         request = request_of("POST", "/v1/holds/{hold}/comments", {"hold": hold}, sent={"text": text})
         return self._json(request, models.Note)
 
@@ -531,7 +529,7 @@ class Holds(Group):
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
     ) -> models.Count:
-        """How many that list has."""
+        """The number of holds in that list."""
         request = request_of(
             "GET",
             "/v1/holds/count",
@@ -568,7 +566,7 @@ class Holds(Group):
         preview: bool | None = None,
         versions: Mapping[str, int] | None = None,
     ) -> models.Bulk:
-        """One decision on many, each by itself. A preview, the default, says what would be."""
+        """Apply one decision to many holds, each separately. By default only a preview."""
         request = request_of(
             "POST",
             "/v1/holds/bulk",
@@ -578,7 +576,7 @@ class Holds(Group):
         return self._json(request, models.Bulk)
 
     def draft(self, hold: str) -> models.Draft:
-        """Your own, as far as it is filled in. Raises 404 where there is none."""
+        """Your draft. 404 if there is none."""
         request = request_of("GET", "/v1/holds/{hold}/draft", {"hold": hold})
         return self._json(request, models.Draft)
 
@@ -588,27 +586,26 @@ class Holds(Group):
         self._none(request)
 
     def drop_question(self, hold: str, *, question: str | None = None) -> models.Hold:
-        """Withdraw the question: no reply is needed, and the deadline runs again."""
+        """Withdraw the question: no reply is needed, and the deadline continues."""
         request = request_of(
             "POST", "/v1/holds/{hold}/drop-question", {"hold": hold}, maybe={"question": question}
         )
         return self._json(request, models.Hold)
 
     def end_presence(self, hold: str) -> None:
-        """Say that you no longer look at it."""
+        """Report that you no longer look at it."""
         request = request_of("DELETE", "/v1/holds/{hold}/presence", {"hold": hold})
         self._none(request)
 
     def evidence(self, hold: str) -> bytes:
-        """One decision as a file that `tools/verify_evidence.py` checks offline. That you took it is
-        audited."""
+        """One decision as a file that `tools/verify_evidence.py` verifies offline. The export is audited."""
         request = request_of("GET", "/v1/holds/{hold}/evidence", {"hold": hold})
         return self._bytes(request)
 
     def extend(
         self, hold: str, expires_at: str | datetime, *, reason: str | None = None, if_match: str | None = None
     ) -> models.Hold:
-        """Give it a later deadline."""
+        """Extend its deadline."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/extend",
@@ -620,7 +617,7 @@ class Holds(Group):
         return self._json(request, models.Hold)
 
     def files(self, hold: str) -> Listing[models.File]:
-        """What was attached, in the order in which it came."""
+        """The attached files, in the order of their upload."""
         request = request_of("GET", "/v1/holds/{hold}/files", {"hold": hold})
         return self._list(request, models.File)
 
@@ -630,7 +627,7 @@ class Holds(Group):
         return self._json(request, models.Hold)
 
     def history(self, hold: str) -> Listing[models.Entry]:
-        """What happened to it, oldest first. Each entry has its number in the audit."""
+        """Its history, oldest first. Each entry has its number in the audit."""
         request = request_of("GET", "/v1/holds/{hold}/history", {"hold": hold})
         return self._list(request, models.Entry)
 
@@ -660,7 +657,7 @@ class Holds(Group):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Pages[models.Hold]:
-        """Holds that you may see, in pages that stay in place. `view=mine` is your own inbox."""
+        """Holds that you may see, with stable pages. `view=mine` is your inbox."""
         request = request_of(
             "GET",
             "/v1/holds",
@@ -692,10 +689,10 @@ class Holds(Group):
     def make_link(
         self, hold: str, to: str, *, decide: bool | None = None, seconds: int | None = None
     ) -> models.Link:
-        """A link for one person. It is void once it is used, the hold is reassigned or decided, or its
-        links are
+        """Create a link for one person. It is valid until it is used, the hold is reassigned or decided,
+        or its
 
-        revoked."""
+        links are revoked."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/links",
@@ -706,7 +703,7 @@ class Holds(Group):
         return self._json(request, models.Link)
 
     def mark_seen(self, hold: str) -> None:
-        """Mark it as seen; the first time is in the audit, and counts in the metrics."""
+        """Mark it as seen; the first time is recorded in the audit and counts in the metrics."""
         request = request_of("PUT", "/v1/holds/{hold}/seen", {"hold": hold})
         self._none(request)
 
@@ -734,7 +731,7 @@ class Holds(Group):
         resolved_by: Sequence[str] | None = None,
         calendar: str | None = None,
     ) -> models.HoldMetrics:
-        """Figures about the holds that you may see. Lengths are seconds, rates are shares of 1."""
+        """Metrics of the holds that you may see. Durations are seconds, rates are shares of 1."""
         request = request_of(
             "GET",
             "/v1/holds/metrics",
@@ -777,7 +774,7 @@ class Holds(Group):
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.Hold:
-        """Decide it after a few seconds, unless you take the decision back before."""
+        """Decide it after a few seconds, unless you undo the decision before."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/place",
@@ -803,7 +800,7 @@ class Holds(Group):
         return self._list(request, models.HoldViewer)
 
     def read_file(self, hold: str, digest: str) -> bytes:
-        """The content of a file, to be saved: no browser opens it here. Who read it is in the audit."""
+        """Download a file; browsers do not display it. The access is in the audit."""
         request = request_of("GET", "/v1/holds/{hold}/files/{digest}", {"hold": hold, "digest": digest})
         return self._bytes(request)
 
@@ -816,7 +813,7 @@ class Holds(Group):
         reason: str | None = None,
         if_match: str | None = None,
     ) -> models.Hold:
-        """Reassign it; the new assignee is notified. Its older links are void."""
+        """Reassign it; the new assignee is notified. Older links become invalid."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/reassign",
@@ -843,7 +840,8 @@ class Holds(Group):
         return self._json(request, models.Hold)
 
     def report_presence(self, hold: str, *, editing: bool | None = None) -> Listing[models.HoldViewer]:
-        """Say that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns who else is."""
+        """Report that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns all
+        viewers."""
         request = request_of("PUT", "/v1/holds/{hold}/presence", {"hold": hold}, maybe={"editing": editing})
         return self._list(request, models.HoldViewer)
 
@@ -860,11 +858,10 @@ class Holds(Group):
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.Hold:
-        """Decide it, once; where several have to agree, give your vote.
+        """Decide it, once; if several people must agree, vote.
 
-        `Idempotency-Key`: the same request again gets the same answer. `If-Match`: only the version
-        that you have seen. 409 names who was first; 422 names each field that does not fit, and the
-        hold stays open."""
+        `Idempotency-Key`: a repeated request gets the same answer. `If-Match`: only the version that
+        you read. 409 names who decided before; 422 names each invalid field, and the hold stays open."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/resolve",
@@ -884,7 +881,7 @@ class Holds(Group):
         return self._json(request, models.Hold)
 
     def revoke_links(self, hold: str) -> models.Hold:
-        """Every link of it is void."""
+        """Revoke all links to the hold."""
         request = request_of("DELETE", "/v1/holds/{hold}/links", {"hold": hold})
         return self._json(request, models.Hold)
 
@@ -897,7 +894,7 @@ class Holds(Group):
         comment: Any = None,
         request_hash: str | None = None,
     ) -> None:
-        """Keep what is filled in so far; it is not checked."""
+        """Save your draft; it is not checked."""
         request = request_of(
             "PUT",
             "/v1/holds/{hold}/draft",
@@ -912,7 +909,7 @@ class Holds(Group):
         self._none(request)
 
     def schema(self, hold: str) -> models.AnswerSchema:
-        """What an answer to it must be, for programs."""
+        """The schema of an answer to it, for programs."""
         request = request_of("GET", "/v1/holds/{hold}/schema", {"hold": hold})
         return self._json(request, models.AnswerSchema)
 
@@ -922,15 +919,15 @@ class Holds(Group):
         self._none(request)
 
     def stream(self, *, after: int | None = None) -> EventStream:
-        """What becomes of the holds that you may see, as server-sent events.
+        """Changes of the holds that you may see, as server-sent events.
 
         The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
-        there, without one it begins now. The numbers have gaps where something is not for you to see."""
+        there, without one it starts now. The numbers have gaps where you may not see a change."""
         request = request_of("GET", "/v1/holds/stream", query={"after": after})
         return self._stream(request)
 
     def undo(self, hold: str) -> models.Hold:
-        """Take your own placed decision back."""
+        """Undo your placed decision."""
         request = request_of("POST", "/v1/holds/{hold}/undo", {"hold": hold})
         return self._json(request, models.Hold)
 
@@ -957,7 +954,7 @@ class Holds(Group):
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.Hold:
-        """The same, by the name that it has where several have to agree."""
+        """The same as resolve, for holds on which several people must agree."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/vote",
@@ -999,14 +996,15 @@ class Inbound(Group):
         self._none(request)
 
     def drop_chat_person(self, way: str, chat: str) -> None:
-        """This chat user decides nothing any more."""
+        """Remove this chat user: it can no longer decide."""
         request = request_of("DELETE", "/v1/inbound/slack/{way}/people/{chat}", {"way": way, "chat": chat})
         self._none(request)
 
     def mail(self, way: str, content: bytes, *, headers: Mapping[str, str] | None = None) -> models.MailTaken:
-        """A reply to a mail, whole, as the mail server took it, with its Authentication-Results.
+        """A reply to a mail: the whole message as the mail server received it, with its
+        Authentication-Results.
 
-        Signed as Standard Webhooks are, by whatever hands it over."""
+        Signed as Standard Webhooks by the system that forwards it."""
         request = request_of(
             "POST",
             "/v1/inbound/mail/{way}",
@@ -1018,7 +1016,7 @@ class Inbound(Group):
         return self._json(request, models.MailTaken)
 
     def set_chat_person(self, way: str, chat: str, person: str) -> None:
-        """Who a chat user is here."""
+        """Set the person of a chat user."""
         request = request_of(
             "PUT",
             "/v1/inbound/slack/{way}/people/{chat}",
@@ -1030,10 +1028,9 @@ class Inbound(Group):
     def webhook(
         self, way: str, content: bytes, *, headers: Mapping[str, str] | None = None
     ) -> models.WebhookTaken:
-        """Another system has the answer to a hold: `{"data": {"correlation_id", "decision", ...}}`.
+        """Answer a hold from another system: `{"data": {"correlation_id", "decision", ...}}`.
 
-        Signed as Standard Webhooks are. The same message again changes nothing and is answered with
-        200."""
+        Signed as Standard Webhooks. A repeated message has no effect and is answered with 200."""
         request = request_of(
             "POST",
             "/v1/inbound/webhooks/{way}",
@@ -1049,18 +1046,17 @@ class Limits(Group):
     """`client.limits`."""
 
     def clear(self, name: str) -> None:
-        """What the flow declares holds again."""
+        """Remove a set limit: the flow's declared limit applies again."""
         request = request_of("DELETE", "/v1/limits/{name}", {"name": name})
         self._none(request)
 
     def list(self, *, prefix: str | None = None, keys: bool | None = None) -> Listing[models.Limit]:
-        """Limits as they hold, with how many runs are inside and how many wait."""
+        """Limits in effect, with the number of active and waiting runs."""
         request = request_of("GET", "/v1/limits", query={"prefix": prefix, "keys": keys})
         return self._list(request, models.Limit)
 
     def set(self, name: str, *, concurrency: int | None = None, rate: str | None = None) -> models.Limit:
-        """Set a limit in place of what the flow declares: `flow:refund`, `flow:refund/*`,
-        `flow:refund/acme`."""
+        """Set a limit that overrides the flow's: `flow:refund`, `flow:refund/*`, `flow:refund/acme`."""
         request = request_of(
             "PUT", "/v1/limits/{name}", {"name": name}, maybe={"concurrency": concurrency, "rate": rate}
         )
@@ -1071,12 +1067,12 @@ class Notices(Group):
     """`client.notices`."""
 
     def list(self) -> Listing[models.DeadNotice]:
-        """Messages to people that were given up, at most 200."""
+        """Notifications that could not be delivered, at most 200."""
         request = request_of("GET", "/v1/notices/dead")
         return self._list(request, models.DeadNotice)
 
     def replay(self, message: str) -> models.DeadNotice:
-        """Try it again, once its cause is fixed."""
+        """Retry it, after its cause was fixed."""
         request = request_of("POST", "/v1/notices/dead/{message}/replay", {"message": message})
         return self._json(request, models.DeadNotice)
 
@@ -1094,10 +1090,10 @@ class Pipelines(Group):
         comment: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.AnswerTaken:
-        """Answer what a pipeline asks.
+        """Answer a question of a pipeline.
 
-        The first answer counts: 409 for the next, which says whose that was. 422 for what is none of
-        them."""
+        The first answer counts: 409 for later ones, with the person of the first. 422 for an unknown
+        answer."""
         request = request_of(
             "POST",
             "/v1/pipelines/{run}/questions/{hold}/answer",
@@ -1109,44 +1105,43 @@ class Pipelines(Group):
         return self._json(request, models.AnswerTaken)
 
     def cancel(self, run: str, *, reason: str | None = None, if_match: str | None = None) -> models.Pipeline:
-        """Ask a pipeline to stop. Whoever has it does so at the next moment; its open questions are
-        withdrawn."""
+        """Cancel a pipeline. Its worker stops it as soon as possible; its open questions are withdrawn."""
         request = request_of(
             "POST", "/v1/pipelines/{run}/cancel", {"run": run}, maybe={"reason": reason}, if_match=if_match
         )
         return self._json(request, models.Pipeline)
 
     def checkpoint(self, run: str) -> dict[str, Any]:
-        """Where the pipeline stands, as its `checkpoint.json` has it."""
+        """The content of the pipeline's `checkpoint.json`."""
         request = request_of("GET", "/v1/pipelines/{run}/checkpoint", {"run": run})
         return self._json(request, dict[str, Any])
 
     def context(self, run: str) -> dict[str, Any]:
-        """The values that its stages hand to each other, by key."""
+        """The context values that its stages share, by key."""
         request = request_of("GET", "/v1/pipelines/{run}/context", {"run": run})
         return self._json(request, dict[str, Any])
 
     def get(self, run: str) -> models.Pipeline:
-        """How far a pipeline is."""
+        """The progress of a pipeline."""
         request = request_of("GET", "/v1/pipelines/{run}", {"run": run})
         return self._json(request, models.Pipeline)
 
     def graph(self, run: str) -> str:
-        """The pipeline drawn as SVG: each stage coloured by its state, and the edges that were taken."""
+        """The pipeline as SVG: each stage with its state, and the taken edges."""
         request = request_of("GET", "/v1/pipelines/{run}/graph", {"run": run})
         return self._text(request)
 
     def questions(self, run: str) -> models.QuestionList:
-        """What a pipeline asks now, as far as it is for you to see."""
+        """A pipeline's open questions that you may see."""
         request = request_of("GET", "/v1/pipelines/{run}/questions", {"run": run})
         return self._json(request, models.QuestionList)
 
     def stream(self, run: str, *, after: int | None = None) -> EventStream:
-        """A pipeline's events as server-sent events, in the words of section 9.6, from its stored log.
+        """A pipeline's events as server-sent events, in the form of section 9.6, from its stored log.
 
         A client that connects later gets every event from the first; one that reconnects with
-        `Last-Event-ID` misses nothing and hears nothing twice. The stream ends behind the last event of
-        a run that has ended; 204: there is nothing after that id, and nothing will come."""
+        `Last-Event-ID` misses and repeats nothing. The stream ends after the last event of an ended
+        run; 204: there is and will be nothing after that id."""
         request = request_of("GET", "/v1/pipelines/{run}/events", {"run": run}, query={"after": after})
         return self._stream(request)
 
@@ -1161,9 +1156,9 @@ class Pipelines(Group):
         lane: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Pipeline:
-        """Start a pipeline; durable when this answers, and taken by any worker.
+        """Start a pipeline; it is durable when this returns, and any worker runs it.
 
-        400 with every fault of the document at its place. 403 for commands and files, unless the
+        400 with every problem of the document and its position. 403 for commands and files, unless the
         operator allows them (`holdfast serve --allow-code`)."""
         request = request_of(
             "POST",
@@ -1186,17 +1181,17 @@ class Policies(Group):
     """`client.policies`."""
 
     def drop(self, name: str) -> None:
-        """Its rules match nothing more."""
+        """Delete it: its rules no longer apply."""
         request = request_of("DELETE", "/v1/policies/{name}", {"name": name})
         self._none(request)
 
     def list(self) -> Listing[models.HoldSetting]:
-        """Those that are kept in the store, by name."""
+        """The stored policies, by name."""
         request = request_of("GET", "/v1/policies")
         return self._list(request, models.HoldSetting)
 
     def put(self, name: str, body: Mapping[str, Any]) -> models.HoldSetting:
-        """Write it: it counts for holds that open from now on."""
+        """Store it: it applies to holds that open from now on."""
         request = request_of("PUT", "/v1/policies/{name}", {"name": name}, whole=body)
         return self._json(request, models.HoldSetting)
 
@@ -1208,7 +1203,7 @@ class Policies(Group):
         flows: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> models.Simulation:
-        """What past decisions would have been under these rules. Nothing is written, no judge is asked."""
+        """Replay past decisions under these rules. Nothing is changed, and no judge is called."""
         request = request_of(
             "POST",
             "/v1/policies/simulate",
@@ -1221,12 +1216,12 @@ class Runs(Group):
     """`client.runs`."""
 
     def artifact(self, run: str, name: str) -> bytes:
-        """One of them as a file: bytes as they are, text as text, all else as JSON."""
+        """An artifact as a file: bytes unchanged, text as text, everything else as JSON."""
         request = request_of("GET", "/v1/runs/{run}/artifacts/{name}", {"run": run, "name": name})
         return self._bytes(request)
 
     def artifacts(self, run: str) -> Listing[models.Artifact]:
-        """What the run has made so far, by name."""
+        """The run's artifacts so far, by name."""
         request = request_of("GET", "/v1/runs/{run}/artifacts", {"run": run})
         return self._list(request, models.Artifact)
 
@@ -1270,8 +1265,8 @@ class Runs(Group):
     ) -> models.RunDetail:
         """Start a run. It is durable when this returns; a worker that serves its flow runs it.
 
-        201 with its `Location`; 200 and the same run for a key that was used before, 422 where the key
-        was used for another input."""
+        201 with its `Location`; 200 and the same run if the key was used before, 422 if the key was
+        used with another input."""
         request = request_of(
             "POST",
             "/v1/runs",
@@ -1296,8 +1291,7 @@ class Runs(Group):
         return self._json(request, models.RunDetail)
 
     def diff(self, run: str, to: str, *, at: str | None = None, whole: bool | None = None) -> dict[str, Any]:
-        """What differs from this run, or a moment `at` of it, to another moment: values, visits, their
-        cost."""
+        """Compare this run, or a checkpoint `at` of it, with another: values, visits, cost."""
         request = request_of(
             "GET", "/v1/runs/{run}/diff", {"run": run}, query={"to": to, "at": at, "whole": whole}
         )
@@ -1309,14 +1303,14 @@ class Runs(Group):
         return self._text(request)
 
     def events(self, run: str, *, after: int | None = None, limit: int | None = None) -> models.EventPage:
-        """The stored log after a number, oldest first: nothing twice, nothing missing."""
+        """The stored events after a number, oldest first, without gaps or repetitions."""
         request = request_of(
             "GET", "/v1/runs/{run}/events", {"run": run}, query={"after": after, "limit": limit}
         )
         return self._json(request, models.EventPage)
 
     def export(self, run: str) -> bytes:
-        """The run with its whole history as a file, for another store; encrypted where the store is."""
+        """The run with its whole history as a file, for another store; encrypted if the store is."""
         request = request_of("GET", "/v1/runs/{run}/export", {"run": run})
         return self._bytes(request)
 
@@ -1331,7 +1325,7 @@ class Runs(Group):
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.RunDetail:
-        """A new run that begins at a checkpoint of this one. This one is not changed."""
+        """Create a new run that starts at a checkpoint of this one. This one is not changed."""
         request = request_of(
             "POST",
             "/v1/runs/{run}/fork",
@@ -1357,11 +1351,11 @@ class Runs(Group):
         checkpoint_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.InputTaken:
-        """Answer what a run asks, from any device; the body is read as JSON whatever its content type.
+        """Answer a question of a run; the body is read as JSON whatever its content type.
 
-        A text is an answer's id, then its label, whatever the case: 422 with the ids where it is
-        neither. 409 where several questions are open and none is named, and where it is decided
-        already."""
+        A text is matched with the options' ids, then with their labels, ignoring case: 422 with the ids
+        if it matches none. 409 if several questions are open and none is named, or if it is already
+        decided."""
         request = request_of(
             "POST",
             "/v1/runs/{run}/input",
@@ -1399,8 +1393,8 @@ class Runs(Group):
     ) -> Pages[models.Pending]:
         """Runs that wait for input, with their questions: the newest question first.
 
-        With `mine` a page may be short although `next` leads on: it is found among so many questions
-        only."""
+        With `mine` a page may be short and still have a `next`: only a limited number of questions is
+        scanned."""
         request = request_of("GET", "/v1/runs/pending", query={"thread": thread, "mine": mine})
         return self._pages(request, models.Pending, limit, cursor)
 
@@ -1423,8 +1417,8 @@ class Runs(Group):
         """Resume a run from its latest checkpoint or another.
 
         The latest checkpoint and no `input_data`: the same run is resumed, 200. An older checkpoint, or
-        an input: a fork of it, 201 with its `Location` and `forked_from`; the run itself is left as it
-        is. A finished run: 200, and nothing is executed."""
+        an input: a fork of it, 201 with its `Location` and `forked_from`; the run itself is not
+        changed. A finished run: 200, and nothing is executed."""
         request = request_of(
             "POST",
             "/v1/runs/{run}/resume",
@@ -1452,7 +1446,7 @@ class Runs(Group):
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.RunDetail:
-        """A fork that takes this run's place: this one ends as cancelled, with links both ways."""
+        """Replace this run by a fork: this one is cancelled, and both link to each other."""
         request = request_of(
             "POST",
             "/v1/runs/{run}/rewind",
@@ -1475,10 +1469,9 @@ class Runs(Group):
         """A run's events as server-sent events, from its stored log.
 
         The id of each is its number: a client that reconnects with `Last-Event-ID` (browsers do) misses
-        nothing and sees nothing twice. The stream ends after the last event of a run that has ended;
-        204: there is nothing after that number, and nothing will come. `names=seed`:
-        `checkpoint_created`, `checkpoint_resumed` and `approval` with the fields of the runtime
-        proposal, as under `/runs/{run}/stream`."""
+        and repeats nothing. The stream ends after the last event of an ended run; 204: there is and
+        will be nothing after that number. `names=seed`: `checkpoint_created`, `checkpoint_resumed` and
+        `approval` with the fields of the runtime proposal, as under `/runs/{run}/stream`."""
         request = request_of(
             "GET",
             "/v1/runs/{run}/stream",
@@ -1492,7 +1485,7 @@ class Runs(Group):
     ) -> models.RunDetail:
         """Import an exported run as read-only history, or as a new run that continues from its end.
 
-        The same file again gives the same run."""
+        Importing the same file again returns the same run."""
         request = request_of(
             "POST",
             "/v1/runs/import",
@@ -1504,7 +1497,7 @@ class Runs(Group):
         return self._json(request, models.RunDetail)
 
     def timeline(self, run: str, *, limit: int | None = None) -> models.Timeline:
-        """Each visit of each node: when it began, waited, asked, tried again, and what came of it."""
+        """Each visit of each node: its start, waits, questions, retries and outcome."""
         request = request_of("GET", "/v1/runs/{run}/timeline", {"run": run}, query={"limit": limit})
         return self._json(request, models.Timeline)
 
@@ -1518,7 +1511,7 @@ class Schedules(Group):
         self._none(request)
 
     def get(self, name: str) -> models.Schedule:
-        """When it fires, what it starts, and how it goes."""
+        """A schedule with its settings and state."""
         request = request_of("GET", "/v1/schedules/{name}", {"name": name})
         return self._json(request, models.Schedule)
 
@@ -1528,12 +1521,12 @@ class Schedules(Group):
         return self._pages(request, models.Schedule, limit, cursor)
 
     def next(self, name: str, *, count: int | None = None) -> models.Instants:
-        """When it would fire, if it is not paused."""
+        """Its next starts, if it is not paused."""
         request = request_of("GET", "/v1/schedules/{name}/next", {"name": name}, query={"count": count})
         return self._json(request, models.Instants)
 
     def pause(self, name: str, *, reason: str | None = None) -> models.Schedule:
-        """It fires no more until it is resumed."""
+        """Pause it until it is resumed."""
         request = request_of("POST", "/v1/schedules/{name}/pause", {"name": name}, maybe={"reason": reason})
         return self._json(request, models.Schedule)
 
@@ -1563,8 +1556,7 @@ class Schedules(Group):
         mode: Literal["barrier", "exit", "strict"] | None = None,
         if_match: str | None = None,
     ) -> models.Schedule:
-        """Make a schedule (201), or change it from now on (200). `If-Match`: only over the one you have
-        seen."""
+        """Create (201) or change (200) a schedule. `If-Match`: only the version that you read."""
         request = request_of(
             "PUT",
             "/v1/schedules/{name}",
@@ -1596,14 +1588,14 @@ class Schedules(Group):
         return self._json(request, models.Schedule)
 
     def resume(self, name: str) -> models.Schedule:
-        """It fires again, from the next instant on."""
+        """Resume it, from its next start."""
         request = request_of("POST", "/v1/schedules/{name}/resume", {"name": name})
         return self._json(request, models.Schedule)
 
     def trigger(
         self, name: str, *, input: Mapping[str, Any] | None = None, idempotency_key: str | None = None
     ) -> models.ScheduleTrigger:
-        """One run now, beside its instants, also while it is paused."""
+        """Start one run now, in addition to its scheduled starts, even while it is paused."""
         request = request_of(
             "POST",
             "/v1/schedules/{name}/trigger",
@@ -1619,7 +1611,7 @@ class Session(Group):
     """`client.session`."""
 
     def begin(self, token: str) -> None:
-        """Sign in with a token, in a browser: it becomes a session, and ends with the token."""
+        """Sign in with a token in a browser: starts a session, which ends with the token."""
         request = request_of("POST", "/v1/session", sent={"token": token})
         self._none(request)
 
@@ -1629,7 +1621,7 @@ class Session(Group):
         self._none(request)
 
     def get(self) -> models.Session:
-        """Who the caller is, and what they may."""
+        """The caller and their rights."""
         request = request_of("GET", "/v1/session")
         return self._json(request, models.Session)
 
@@ -1652,7 +1644,8 @@ class Skills(Group):
         description: str | None = None,
         data: Mapping[str, Any] | None = None,
     ) -> models.Skill:
-        """A version, for good: the same content again is no change, other content is refused."""
+        """Publish a version. It is immutable: the same content again has no effect, other content is
+        refused."""
         request = request_of(
             "PUT",
             "/v1/skills/{name}/{version}",
@@ -1714,10 +1707,10 @@ class Threads(Group):
         auto_resume_pending: bool | None = None,
         idempotency_key: str | None = None,
     ) -> models.RunDetail:
-        """Say something in a thread.
+        """Send a message to a thread.
 
-        Where a run of it waits for input, the message is the answer: 200 and that run, which resumes
-        (409 where several questions are open and none is named). Otherwise, and with
+        If a run of it waits for input, the message is the answer: 200 and that run, which resumes (409
+        if several questions are open and none is named). Otherwise, and with
         `auto_resume_pending=false`, it starts a run of `flow` in the thread: 201."""
         request = request_of(
             "POST",
@@ -1759,7 +1752,7 @@ class Tokens(Group):
         expires_at: str | None = None,
         note: str | None = None,
     ) -> models.Token:
-        """Make a token of this tenant, with no more rights than your own. Its text is shown only now."""
+        """Create a token of this tenant, with at most your own rights. Its text is shown only now."""
         request = request_of(
             "POST",
             "/v1/tokens",
@@ -1780,7 +1773,7 @@ class Tokens(Group):
         return self._list(request, models.Token)
 
     def revoke(self, token: str) -> models.Token:
-        """Revoke it: here at once, on other servers within five seconds."""
+        """Revoke it: on this server at once, on others within five seconds."""
         request = request_of("DELETE", "/v1/tokens/{token}", {"token": token})
         return self._json(request, models.Token)
 
@@ -1798,7 +1791,7 @@ class Views(Group):
         shared: bool | None = None,
         if_match: str | None = None,
     ) -> models.SavedView:
-        """Change it: its owner and admins may. `If-Match`: only the version that you have seen."""
+        """Change it, as its owner or an admin. `If-Match`: only the version that you read."""
         request = request_of(
             "PUT",
             "/v1/views/{view}",
@@ -1810,7 +1803,7 @@ class Views(Group):
         return self._json(request, models.SavedView)
 
     def drop(self, view: str) -> None:
-        """Drop it; the holds stay."""
+        """Delete it; the holds stay."""
         request = request_of("DELETE", "/v1/views/{view}", {"view": view})
         self._none(request)
 
@@ -1820,12 +1813,12 @@ class Views(Group):
         return self._json(request, models.SavedView)
 
     def holds(self, view: str, *, limit: int | None = None, cursor: str | None = None) -> Pages[models.Hold]:
-        """What it shows you: the same view shows each only what they may see."""
+        """The holds of a view that you may see."""
         request = request_of("GET", "/v1/views/{view}/holds", {"view": view})
         return self._pages(request, models.Hold, limit, cursor)
 
     def list(self, *, counts: bool | None = None) -> Listing[models.SavedView]:
-        """Your own and the shared ones, by title. `counts=true`: with how many holds each has for you."""
+        """Your views and shared ones, by title. `counts=true`: with the number of holds for you."""
         request = request_of("GET", "/v1/views", query={"counts": counts})
         return self._list(request, models.SavedView)
 
@@ -1837,7 +1830,7 @@ class Views(Group):
         order: models.HoldOrder | None = None,
         shared: bool | None = None,
     ) -> models.SavedView:
-        """Keep a list of holds under a title."""
+        """Save filters of holds under a title."""
         request = request_of(
             "POST",
             "/v1/views",

@@ -1,1 +1,1 @@
-"""OpenID Connect: people sign in at the provider of their house (the extra `oidc`)."""
+"""OpenID Connect: people sign in at their organisation's provider (the extra `oidc`)."""

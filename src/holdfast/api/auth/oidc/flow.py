@@ -21,8 +21,8 @@ from holdfast.telemetry import log
 
 
 class SignInState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a browser takes along in a cookie that no page can read: nothing is kept for people who never come
-    back. Whoever returns without it, or with another `state`, did not set out here."""
+    """The state of a sign-in, in a cookie that no page can read: the server stores nothing for sign-ins that
+    are never finished. A return without it, or with another `state`, did not start in this browser."""
 
     state: str
     nonce: str
@@ -40,7 +40,9 @@ class SignInState(msgspec.Struct, frozen=True, kw_only=True):
         try:
             found = msgspec.json.decode(urlsafe_b64decode((text or "").encode()), type=SignInState)
         except (ValueError, msgspec.DecodeError):
-            raise sign_in_error("it did not begin in this browser, or took longer than ten minutes") from None
+            raise sign_in_error(
+                "it was not started in this browser, or took longer than ten minutes"
+            ) from None
         return msgspec.structs.replace(found, onwards=local_path(found.onwards))
 
     def text(self) -> str:
@@ -54,7 +56,7 @@ class Oidc:
         self.provider = Provider(settings)
 
     async def address(self, journey: SignInState, callback: str) -> str:
-        """Where the browser goes to sign in."""
+        """The provider's address to sign in."""
         about = await self.provider.about()
         async with self.provider.client(about) as client:
             url, _ = client.create_authorization_url(
@@ -67,13 +69,13 @@ class Oidc:
         return url
 
     async def sign_out_url(self, back: str | None) -> str | None:
-        """Where the browser goes to sign out at the provider too, and from there `back`; None: nowhere."""
+        """The provider's address to sign out there too, and then go `back`; None if it has none."""
         if not self.settings.sign_out:
             return None
         try:
             place = (await self.provider.about()).end_session_endpoint
         except HttpError:
-            return None  # it is away: whoever signs out is out here all the same
+            return None  # the provider is unavailable: the session here has ended anyway
         if place is None:
             return None
         asked = {"client_id": self.settings.client_id}
@@ -82,18 +84,18 @@ class Oidc:
         return f"{place}{'&' if '?' in place else '?'}{urlencode(asked)}"
 
     async def finish(self, journey: SignInState, said: Mapping[str, str], callback: str) -> CredentialGrant:
-        """Raises HttpError: 401 where anything is not as it should be, 502 where the provider is away."""
+        """Raises HttpError: 401 if any check fails, 502 if the provider is unavailable."""
         if not hmac.compare_digest(said.get("state", "").encode(), journey.state.encode()):
-            raise sign_in_error("it did not begin in this browser")
+            raise sign_in_error("it was not started in this browser")
         about = await self.provider.about()
         result = said.get("iss")
-        # Another provider's answer must not be taken to this one (RFC 9207).
+        # Mix-up attack: an answer of another provider must not be accepted (RFC 9207).
         if result != about.issuer and (result or about.authorization_response_iss_parameter_supported):
             raise sign_in_error("another provider answered")
         code = said.get("code")
         if not code:
             log.info("the provider refused a sign-in: %s", said.get("error", "")[:100])
-            raise sign_in_error("the provider did not let you in")
+            raise sign_in_error("the provider refused it")
         token, opens = await self.provider.exchange_code(code, journey.verifier, callback)
         claims = await self.provider.claims(token, journey.nonce, opens)
         more = await self.provider.userinfo(opens, claims["sub"]) if opens else {}
@@ -101,7 +103,7 @@ class Oidc:
 
 
 def grant_of(settings: OidcSettings, claims: Mapping[str, Any]) -> CredentialGrant:
-    """Raises HttpError 401 for somebody who cannot be named, or belongs to no tenant here."""
+    """Raises HttpError 401 for a person without a usable name, or without a tenant here."""
     groups = _words(_claim(claims, settings.groups))
     given = {role for role, members in settings.roles.items() if set(members) & set(groups)}
     grant = CredentialGrant(
@@ -120,9 +122,9 @@ def grant_of(settings: OidcSettings, claims: Mapping[str, Any]) -> CredentialGra
 def _name(settings: OidcSettings, claims: Mapping[str, Any]) -> str:
     found = _claim(claims, settings.user)
     if not isinstance(found, str) or not found.strip():
-        raise sign_in_error(f"the provider does not tell {settings.user!r}, by which people are known here")
+        raise sign_in_error(f"the provider did not send the claim {settings.user!r}, which names people here")
     if settings.user == "email" and claims.get("email_verified") is not True:
-        # Where anybody can claim any address, an address names nobody.
+        # An unverified address proves nothing: at some providers a user can enter any address.
         raise sign_in_error("the provider has not verified this address")
     return found.strip().lower() if settings.user == "email" else found.strip()
 
@@ -134,13 +136,13 @@ def _tenant(settings: OidcSettings, claims: Mapping[str, Any]) -> str:
     tenants = {settings.tenants[each] for each in _words(found) if each in settings.tenants}
     if len(tenants) != 1:
         raise sign_in_error(
-            "you belong to no tenant of this server" if not tenants else "you belong to several"
+            "you have no tenant on this server" if not tenants else "you have several tenants on this server"
         )
     return tenants.pop()
 
 
 def _claim(claims: Mapping[str, Any], path: str) -> Any:
-    """`realm_access.roles` is inside of another. A claim whose own name has dots is found first."""
+    """`realm_access.roles` is a nested claim. A claim whose name itself has dots takes precedence."""
     if not path:
         return None
     if path in claims:

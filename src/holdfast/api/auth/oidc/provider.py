@@ -1,4 +1,4 @@
-"""A provider: what it says about itself, its keys, and how codes are swapped and tokens are checked there.
+"""A provider: its discovery document and keys, the exchange of codes, and the check of ID tokens.
 
 The libraries come with the extra `oidc`, and are imported when the first person signs in.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from joserfc.jwt import Token
 
 CACHE_SECONDS: Final = 3600.0
-"""Seconds for which what a provider says about itself is believed."""
+"""Seconds for which the discovery document is cached."""
 REFETCH_SECONDS: Final = 30.0
-"""A key that is not known is asked for no more often: providers rotate keys, and strangers make up names."""
+"""Minimum seconds between two requests for unknown keys: providers rotate keys, and attackers invent ids."""
 LEEWAY: Final = 60
 _MOST: Final = 1 << 20
 _MEANT_FOR_OTHERS: Final = {
-    "nonce": "what the provider sent was meant for another sign-in",
-    "azp": "what the provider sent was made for another client",
+    "nonce": "the ID token was issued for another sign-in",
+    "azp": "the ID token was issued for another client",
 }
 
 
@@ -54,7 +54,7 @@ class Provider:
         self._keys: tuple[float, KeySet] | None = None
 
     async def about(self) -> ProviderMetadata:
-        """Raises HttpError 502 where it cannot be had."""
+        """Raises HttpError 502 if it cannot be read."""
         if self._about is not None and time.monotonic() - self._about[0] < CACHE_SECONDS:
             return self._about[1]
         place = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -68,7 +68,7 @@ class Provider:
         return found
 
     async def exchange_code(self, code: str, verifier: str, callback: str) -> tuple[str, str | None]:
-        """The ID token, and the token that opens /userinfo. Raises HttpError."""
+        """The ID token, and the access token for /userinfo. Raises HttpError."""
         import httpx2
         from authlib.integrations.base_client import OAuthError
 
@@ -84,20 +84,20 @@ class Provider:
                     auth=self._basic(about),
                 )
         except OAuthError as error:
-            log.info("the provider swapped no code: %s", error)
-            raise sign_in_error("the provider takes this sign-in no more") from error
+            log.info("the provider refused a code: %s", error)
+            raise sign_in_error("the provider refused the code of this sign-in") from error
         except httpx2.HTTPError as error:
             place = about.token_endpoint
             raise provider_error(f"it does not answer at {place}: {error or type(error).__name__}") from error
         except ValueError as error:
-            raise provider_error(f"{about.token_endpoint} answered with no JSON") from error
+            raise provider_error(f"{about.token_endpoint} did not answer with JSON") from error
         token, opens = answer.get("id_token"), answer.get("access_token")
         if not isinstance(token, str):
-            raise provider_error("it gave no ID token")
+            raise provider_error("it sent no ID token")
         return token, opens if isinstance(opens, str) else None
 
     def client(self, about: ProviderMetadata) -> Any:
-        """Authlib's client of the provider. It follows no redirect: no answer of a provider sends us or the
+        """Authlib's client of the provider. It follows no redirect, so that an answer cannot send us or the
         client's secret elsewhere."""
         from authlib.integrations.httpx_client import AsyncOAuth2Client
 
@@ -123,7 +123,7 @@ class Provider:
         return httpx2.BasicAuth(quote_plus(self.settings.client_id), quote_plus(secret))
 
     async def claims(self, id_token: str, nonce: str, access_token: str | None = None) -> dict[str, Any]:
-        """What the ID token says, once all of it is checked. Raises HttpError 401."""
+        """The claims of the ID token, after all checks. Raises HttpError 401."""
         from authlib.oidc.core import CodeIDToken
         from joserfc.errors import ClaimError, JoseError
 
@@ -140,14 +140,14 @@ class Provider:
         except (JoseError, ValueError) as error:
             log.info("an ID token was refused: %r", error)
             why = _MEANT_FOR_OTHERS.get(error.claim) if isinstance(error, ClaimError) else None
-            raise sign_in_error(why or "what the provider sent is not good") from error
+            raise sign_in_error(why or "the ID token is not valid") from error
         others = cast("list[Any]", claims["aud"]) if isinstance(claims["aud"], list) else []
         if len(others) > 1 and claims.get("azp") != settings.client_id:
             raise sign_in_error(_MEANT_FOR_OTHERS["azp"])
         return dict(claims)
 
     async def userinfo(self, opens: str, subject: str) -> dict[str, Any]:
-        """What more it tells; nothing where it has no such place. Raises HttpError."""
+        """Further claims from /userinfo; empty if the provider has no such endpoint. Raises HttpError."""
         about = await self.about()
         if about.userinfo_endpoint is None:
             return {}
@@ -155,13 +155,13 @@ class Provider:
         try:
             found = msgspec.json.decode(data, type=dict[str, Any])
         except msgspec.DecodeError as error:
-            raise provider_error("what it tells about people is no JSON") from error
+            raise provider_error("its /userinfo did not answer with JSON") from error
         if found.get("sub") != subject:
-            raise sign_in_error("the provider told about somebody else")
+            raise sign_in_error("the provider's /userinfo is about another person")
         return found
 
     async def _decoded(self, id_token: str) -> Token:
-        """Only keys of the provider's own list: what else a token says about its key is ignored."""
+        """Only keys of the provider's list: other key headers of a token (jku, x5u) are ignored."""
         from joserfc import jwt
         from joserfc.errors import InvalidKeyIdError
 
@@ -169,7 +169,7 @@ class Provider:
         try:
             return jwt.decode(id_token, _chooser(await self._key_set(fresh=False)), algorithms)
         except InvalidKeyIdError:
-            # The provider may have a newer key than those that we know.
+            # The provider may have rotated its keys since we read them.
             return jwt.decode(id_token, _chooser(await self._key_set(fresh=True)), algorithms)
 
     async def _key_set(self, *, fresh: bool) -> KeySet:
@@ -202,7 +202,7 @@ class Provider:
 
 
 def _chooser(keys: KeySet) -> Callable[[Any], Any]:
-    """Of the keys, the one that a token names; where it names none, the first that signs with its algorithm.
+    """The key that a token names; if it names none, the first one for its algorithm.
     Raises InvalidKeyIdError."""
     from joserfc.errors import InvalidKeyIdError
 
@@ -219,9 +219,9 @@ def _chooser(keys: KeySet) -> Callable[[Any], Any]:
 
 
 def sign_in_error(why: str) -> HttpError:
-    """The person can try again; nothing is wrong with the server."""
+    """An error of one sign-in: the person can try again."""
     return HttpError(
-        401, f"Signing in did not work: {why}.", code="sign_in_refused", hint="Begin again at /sign-in."
+        401, f"The sign-in failed: {why}.", code="sign_in_refused", hint="Start again at /sign-in."
     )
 
 
@@ -229,20 +229,20 @@ def provider_error(why: str) -> HttpError:
     log.warning("the provider of sign-in: %s", why)
     return HttpError(
         502,
-        "The provider that people sign in at does not answer as it should.",
+        "The sign-in provider does not work as expected.",
         code="provider_trouble",
-        hint="Try again soon; the server's log says more.",
+        hint="Try again later; the server's log has the details.",
     )
 
 
 def require_libraries() -> None:
-    """Raises SettingsError where the extra is not there: said when the server starts, not to the first who
-    signs in."""
+    """Raises SettingsError if the extra is not installed: at the start of the server, not at the first
+    sign-in."""
     try:
         for name in ("httpx2", "authlib", "cryptography"):
             import_module(name)
     except ImportError as error:
         raise SettingsError(
-            f"signing in at a provider needs what is not installed: {error}.",
+            f"sign-in at a provider needs packages that are not installed: {error}.",
             hint="Install the extra `oidc`: pip install 'holdfast-flow[oidc]'.",
         ) from error

@@ -156,7 +156,7 @@ async def release_hold(which: str, options: ActorOptions) -> Exit:
     async def do(session: HoldSession, row: HoldRow) -> HoldRow:
         return await session.holds.release(session.actor, row.id)
 
-    return await act(options, which, do, lambda row: f"{short(row)} is free again.")
+    return await act(options, which, do, lambda row: f"Your claim on {short(row)} is released.")
 
 
 async def extend_hold(which: str, until: str, *, reason: str | None, options: ActorOptions) -> Exit:
@@ -173,12 +173,12 @@ async def watch_hold(which: str, *, off: bool, options: ActorOptions) -> Exit:
         await (session.holds.unwatch if off else session.holds.watch)(session.actor, row.id)
         return row
 
-    done = "is not watched any more" if off else "is among those you watch"
+    done = "is no longer watched" if off else "is watched"
     return await act(options, which, do, lambda row: f"{short(row)} {done}.")
 
 
 async def snooze_hold(which: str, until: str | None, options: ActorOptions) -> Exit:
-    """Without a time: it is back."""
+    """Without a time: end the snooze."""
     when = None if until is None else moment(until, "UNTIL")
 
     async def do(session: HoldSession, row: HoldRow) -> HoldRow:
@@ -188,5 +188,5 @@ async def snooze_hold(which: str, until: str | None, options: ActorOptions) -> E
             await session.holds.snooze(session.actor, row.id, when)
         return row
 
-    done = "is back in your list" if when is None else "is out of your sight until then; its deadline stays"
+    done = "is back in your list" if when is None else "is snoozed until then; its deadline stays"
     return await act(options, which, do, lambda row: f"{short(row)} {done}.")

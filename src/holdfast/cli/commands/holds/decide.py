@@ -136,7 +136,7 @@ def cancel(
 
 
 class DecisionInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision as it was typed, and on what conditions. `placed`: it can be taken back for a while."""
+    """A decision and its conditions. `placed`: it can be undone for a while."""
 
     decision: str
     data: Any = None
@@ -145,10 +145,10 @@ class DecisionInput(msgspec.Struct, frozen=True, kw_only=True):
     if_match: int | None = None
     key: str | None = None
     placed: bool = False
-    drafted: bool = False  # what is not given is that of the draft
+    drafted: bool = False  # options that are not given come from the draft
 
     def filled(self, draft: Submission | None) -> DecisionInput:
-        """Raises InputError for a draft that is not there."""
+        """Raises InputError if there is no draft."""
         if draft is None:
             raise InputError("you have no draft for this hold.", hint="Leave --draft out.")
         data, own = draft.response_data, self.data
@@ -160,7 +160,7 @@ class DecisionInput(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, data=data, comment=comment)
 
     def body(self, row: HoldRow) -> dict[str, Any]:
-        """Bound to what the hold asks now: another question is not answered by it."""
+        """Bound to the current question: if the question changes, the answer is refused."""
         return {
             "decision": self.decision,
             "response_data": self.data,
@@ -197,14 +197,14 @@ def _decision_text(row: HoldRow, said: DecisionInput, *, replay: bool) -> str:
     from holdfast.holds.queries.summary import SHORT, needs_of
 
     if replay:
-        return f"{short(row)} was decided so before: {said.decision!r}."
+        return f"{short(row)} was already decided: {said.decision!r}."
     if row.status is HoldStatus.resolved:
         outcome = resolution_of(row).get("decision", said.decision)
         return f"Decided: {outcome!r} for {short(row)}."
     if row.placed is not None:
-        back = f"`holdfast holds undo {row.id[:SHORT]}` takes it back"
+        back = f"`holdfast holds undo {row.id[:SHORT]}` undoes it"
         return f"Placed: {said.decision!r} for {short(row)}; {back}."
-    return f"Your vote is counted: {said.decision!r} for {short(row)}. It takes {needs_of(row)}."
+    return f"Your vote is counted: {said.decision!r} for {short(row)}. It needs {needs_of(row)}."
 
 
 async def undo_decision(which: str, options: ActorOptions) -> Exit:
@@ -212,7 +212,10 @@ async def undo_decision(which: str, options: ActorOptions) -> Exit:
         return await session.holds.undo(session.actor, row.id)
 
     return await act(
-        options, which, do, lambda row: f"Taken back; {short(row)} is open, what you said is your draft."
+        options,
+        which,
+        do,
+        lambda row: f"Undone; {short(row)} is open again, and your answer is kept as a draft.",
     )
 
 
@@ -232,7 +235,7 @@ async def resolve_many(
     sure: bool,
     options: ActorOptions,
 ) -> Exit:
-    """A preview, unless they are sure. Exits with 2 where one was left out of what they were sure of."""
+    """A preview, unless --yes is given. Exits with 2 if --yes left out a hold."""
     if bool(which) == bool(query):
         raise InputError("name the holds, or select them with --query.", hint="One of the two.")
     async with open_hold_session(options) as session:
@@ -267,7 +270,7 @@ def _print_bulk(found: BulkResult, decision: str, rows: dict[str, HoldRow]) -> N
     if others:
         print_table(("id", "why it is left out"), [(item.hold[:SHORT], item.why or "") for item in others])
     if found.preview and found.done:
-        print_note("Nothing is decided yet; the same with --yes does it.")
+        print_note("Nothing is decided yet; add --yes to decide.")
 
 
 def _bulk_json(found: BulkResult) -> dict[str, Any]:

@@ -106,7 +106,7 @@ async def ask_question(which: str, text: str, *, to: str, options: ActorOptions)
         return await session.holds.ask_back(session.actor, row.id, text, to=to)
 
     return await act(
-        options, which, do, lambda row: f"Asked. The deadline of {short(row)} stands still until they reply."
+        options, which, do, lambda row: f"Asked. The deadline of {short(row)} is paused until the reply."
     )
 
 
@@ -114,7 +114,7 @@ async def withdraw_question(which: str, question: str | None, options: ActorOpti
     async def do(session: HoldSession, row: HoldRow) -> HoldRow:
         return await session.holds.drop_question(session.actor, row.id, question=question)
 
-    return await act(options, which, do, lambda row: f"Nobody has to reply about {short(row)} any more.")
+    return await act(options, which, do, lambda row: f"The question about {short(row)} is withdrawn.")
 
 
 async def answer_question(which: str, text: str, *, question: str | None, options: ActorOptions) -> Exit:
@@ -129,13 +129,13 @@ async def add_comment(which: str, text: str, options: ActorOptions) -> Exit:
         await session.holds.comment(session.actor, row.id, text)
         return row
 
-    return await act(options, which, do, lambda row: f"Said, to all who see {short(row)}.")
+    return await act(options, which, do, lambda row: f"Commented on {short(row)}.")
 
 
 async def edit_draft(
     which: str, decision: str | None, *, data: Any, comment: str | None, drop: bool, options: ActorOptions
 ) -> Exit:
-    """Keep one, drop it, or, where nothing is given, show it."""
+    """Save the draft, drop it, or, without options, show it."""
     async with open_hold_session(options) as session:
         row = await session.find(which)
         given = {"decision": decision, "response_data": data, "comment": comment}

@@ -68,12 +68,12 @@ def files(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """What was attached to it."""
+    """List the files of a hold."""
     return run_async(list_files(hold, save, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 async def attach_file(which: str, field: str, file: str, options: ActorOptions) -> Exit:
-    """The file is kept with the hold, and named in the draft of whoever attached it."""
+    """The file is stored with the hold, and named in the draft of the person who attached it."""
     path = local_path(file)
     async with open_hold_session(options) as session:
         row = await session.find(which)
@@ -86,13 +86,13 @@ async def attach_file(which: str, field: str, file: str, options: ActorOptions) 
     if options.json:
         print_json(kept)
         return Exit.ok
-    print_line(f"{path.name} is kept for {field}: {kept['size']:,} bytes, sha256 {kept['sha256'][:12]}…")
+    print_line(f"{path.name} is attached to {field}: {kept['size']:,} bytes, sha256 {kept['sha256'][:12]}…")
     print_note(f"It is in your draft: holdfast holds resolve {row.id[:8]} DECISION --draft")
     return Exit.ok
 
 
 async def list_files(which: str, folder: str | None, options: ActorOptions) -> Exit:
-    """`folder`: where they are written to; what is there stays."""
+    """`folder`: where they are written; existing files are not overwritten."""
     import asyncio
 
     async with open_hold_session(options) as session:
@@ -115,7 +115,7 @@ async def list_files(which: str, folder: str | None, options: ActorOptions) -> E
 
 
 async def write_hold_evidence(wanted: EvidenceOptions, options: ActorOptions) -> Exit:
-    """For whoever may see the hold; that they asked is in the audit."""
+    """For anyone who may see the hold; the access is in the audit log."""
     require_one_output(wanted, json=options.json)
     async with open_hold_session(options) as session:
         row = await session.find(wanted.which)
@@ -124,12 +124,12 @@ async def write_hold_evidence(wanted: EvidenceOptions, options: ActorOptions) ->
 
 
 def local_path(file: str) -> Path:
-    """As a shell would read it."""
+    """The file's path, with ~ expanded."""
     return Path(file).expanduser()
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:
-    """Raises InputError: a file of that name is never overwritten, and none is written elsewhere."""
+    """Raises InputError: no file is overwritten, and none is written outside the folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / Path(name).name).open("xb") as file:

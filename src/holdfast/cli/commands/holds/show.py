@@ -50,7 +50,7 @@ def history(
 
 
 async def show_hold(which: str, options: ActorOptions) -> Exit:
-    """Whoever looks is noted as having seen it, where they are somebody."""
+    """If a person is named, it is recorded that they have seen the hold."""
     from holdfast.holds.queries.hold_view import hold_view
 
     async with open_hold_session(options) as session:
@@ -73,7 +73,7 @@ async def show_hold(which: str, options: ActorOptions) -> Exit:
 
 
 async def votes_of(session: HoldSession, row: HoldRow) -> list[str]:
-    """`user:dana@acme: approve`, where several have to agree."""
+    """`user:dana@acme: approve`, if several people must agree."""
     from holdfast.holds.actions.vote import ballots_of
 
     if row.terms.approval.mode == "any":

@@ -87,8 +87,8 @@ class HttpServer:
 
 def _bound_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Created with IPPROTO_TCP: only then the event loop sets TCP_NODELAY. Otherwise each answer whose head and
-    # body are two writes is delayed by 40 ms.
+    # With IPPROTO_TCP: only then the event loop sets TCP_NODELAY. Otherwise each answer whose head and body
+    # are two writes is delayed by 40 ms.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

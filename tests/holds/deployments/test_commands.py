@@ -70,10 +70,7 @@ def test_a_skill_file_that_makes_no_sense_is_refused(cli: Cli, tmp_path: Path) -
     assert "bad.toml cannot be read" in cli("skills", "publish", "bad.toml").err
     assert "odd.json has unknown fields: colour." in cli("skills", "publish", "odd.json").err
     assert "list.json cannot be read" in cli("skills", "publish", "list.json").err
-    assert (
-        "has no name and version. Give --name and --version."
-        in cli("skills", "publish", "bare.md").err
-    )
+    assert "has no name and version. Give --name and --version." in cli("skills", "publish", "bare.md").err
     assert cli("skills", "publish", "nowhere.md").code == 2
     assert cli("skills", "list").code == 4
 

@@ -265,7 +265,7 @@ async def test_moments_are_sent_with_their_zone(client: AsyncClient) -> None:
     assert (await client.holds.extend(hold, later)).expires_at is not None
     with pytest.raises(InputError, match="timezone"):
         await client.holds.extend(hold, datetime(2027, 1, 1))  # noqa: DTZ001
-    with pytest.raises(InputError, match="has no zone"):
+    with pytest.raises(InputError, match="has no time zone"):
         await client.holds.list(created_from=datetime(2027, 1, 1)).all()  # noqa: DTZ001
 
 

@@ -223,7 +223,7 @@ def test_an_answer_of_another_form_is_reported_which_form_a_doubt_has(cli: Cli, 
     refused = cli("answer", run, "happened", "--data", '{"ticket": 1}')
     assert refused.code == 2
     problem, advice = refused.err.splitlines()[1:]
-    assert problem.endswith("data.ticket: is not asked for")
+    assert problem.endswith("data.ticket: is not an allowed field")
     assert advice.startswith('Write {"update": {FIELD: VALUE}}')
     taken = cli("answer", run, "happened", "--data", '{"update": {"ticket": 1}}', "--resume", "--json")
     assert taken.json["state"]["ticket"] == 1

@@ -103,7 +103,7 @@ async def test_a_move_is_refused_in_a_sentence_and_nothing_is_changed(
     await refused(source, "memory:", SettingsError, "'memory:' is not a store that can be moved")
     await refused(source, "mysql://x", SettingsError, "is not a store that can be moved")
     await filled(other, 1)
-    await refused(source, other, InputError, "other.db is not empty: a store moves into an empty one")
+    await refused(source, other, InputError, "other.db is not empty: the target of a move must be empty")
     await filled(address, 1)
     await refused(source, address, InputError, "is not empty")
     await refused(address, address, InputError, "are the same store")
@@ -144,9 +144,9 @@ async def test_what_is_under_way_is_not_mixed_with_another_move(
     with pytest.raises(KeyboardInterrupt):
         await promote(source, address, on_progress=stop)
     third = f"sqlite:{tmp_path}/third.db"
-    await refused(source, third, StoreMovedError, "was moved to postgresql:.*, or is about to be")
+    await refused(source, third, StoreMovedError, "was moved to postgresql:.*, or is being moved")
     await filled(third, 1)
-    await refused(third, address, StoreFillingError, "is half filled from sqlite:.*runs.db")
+    await refused(third, address, StoreFillingError, "is partly filled from sqlite:.*runs.db")
     await refused(address, f"sqlite:{tmp_path}/fourth.db", StoreFillingError, "is being filled from")
     await promote(source, address)
     await refused(third, source, StoreMovedError, "runs.db was moved to postgresql:.* itself")
@@ -157,11 +157,11 @@ async def test_a_damaged_store_is_not_moved(tmp_path: Path, source: str, address
     async with Holdfast(source) as hf:
         await nested().run({}, on=hf)
     _execute(tmp_path, "DELETE FROM blobs")
-    await refused(source, address, BlobMissingError, "misses 2 blobs that its runs name")
+    await refused(source, address, BlobMissingError, "lacks 2 blobs that its runs refer to")
     whole = f"sqlite:{tmp_path}/audited.db"
     await filled(whole, 2)
     _execute(tmp_path, "DROP TRIGGER audit_updated; UPDATE audit SET actor = 'user:eve'", "audited.db")
-    await refused(whole, address, CheckpointCorruptError, "The audit of tenant default in .* is not whole")
+    await refused(whole, address, CheckpointCorruptError, "The audit of tenant default in .* is not intact")
 
 
 @pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-02")

@@ -261,7 +261,7 @@ async def test_a_move_that_is_done_is_not_undone(tmp_path: Path, address: str) -
     with pytest.raises(InputError, match="No move"):
         await undo(source, address)
     await promote(source, address)
-    with pytest.raises(StoreMovedError, match="whole and may be at work"):
+    with pytest.raises(StoreMovedError, match="complete and may be in use"):
         await undo(source, address)
     assert (await promote(source, address)).already
 
@@ -345,7 +345,7 @@ async def test_a_lost_target_is_reported_and_the_source_can_be_opened_again(
     before = await filled(source, 3)
     await promote(source, address)
     postgres.execute(f"DROP SCHEMA {schema_of(address)} CASCADE")
-    with pytest.raises(StoreMovedError, match="where nothing is any more"):
+    with pytest.raises(StoreMovedError, match="which is empty now"):
         await promote(source, address)
     await undo(source, address)
     async with Holdfast(source) as hf:

@@ -46,7 +46,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     "another type": ([5], ["data: a list is not an object"]),
     "two things at once": (
         {"amount": 0, "notes": "x"},
-        ["data.amount: 0 is not at least 1", "data.notes: is not asked for"],
+        ["data.amount: 0 is not at least 1", "data.notes: is not an allowed field"],
     ),
     "a type of the caller's": (("amount", 5), ["data: a list is not an object"]),
     "no number": ({"amount": float("nan")}, ["data: JSON has no NaN and no infinity"]),

@@ -27,7 +27,7 @@ async def test_a_changed_record_is_refused_when_the_files_own_digests_were_made_
     history = msgspec.structs.replace(parcel.history, records=records)
 
     service = await bare_hf.service()
-    with pytest.raises(CheckpointCorruptError, match="record 1 is not as it was written"):
+    with pytest.raises(CheckpointCorruptError, match="record 1 does not match its digest"):
         await service.import_run(pack(msgspec.structs.replace(parcel, history=history)))
     assert await contents(service) == NOTHING
 

@@ -175,7 +175,7 @@ def test_effects_that_name_a_time_are_counted_when_no_two_are_alike():
     report = torture(flows.dated, points=HERE)
     assert [str(verdict.point) for verdict in report.unsafe] == ["after_call:1"]
     (twice,) = report.unsafe[0].differences
-    assert twice.text == "outside: 'what is told differently each time' twice instead of once"
+    assert twice.text == "outside: 'texts that differ each time' twice instead of once"
 
 
 def test_script_is_suspected_when_its_code_around_the_steps_writes():

@@ -181,7 +181,7 @@ class Agent:
     ) -> AgentTool:
         """This agent as a tool of another. Without its own budget it shares what the other has left."""
         called = name or self.name
-        said = description or f"Hands a task to {called}, who works on it and reports back."
+        said = description or f"Gives a task to {called}, which works on it and reports back."
         return AgentTool(self, called, said, max_calls, approval_of(approval, None, called))
 
     def code_text(self) -> str:

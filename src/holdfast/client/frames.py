@@ -1,4 +1,4 @@
-"""Server-sent events, taken apart by the rules of the HTML standard."""
+"""Parses server-sent events by the rules of the HTML standard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.client.requests import Request
 
 
 class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """`id`: its number, as the stream has it; `data`: what happened."""
+    """`id`: its number in the stream; `data`: its content."""
 
     id: str
     type: str
@@ -23,8 +23,8 @@ class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resume_request(request: Request, last: str) -> Request:
-    """The request for what comes behind event `last`. The place is in the address too: some proxies take the
-    header away, and all would be told again for ever."""
+    """The request for events after `last`. The id is in the address too, because some proxies remove the
+    header, and then all events would be sent again, forever."""
     headers = {**request.headers, "Accept": "text/event-stream"}
     if not last:
         return msgspec.structs.replace(request, headers=headers)
@@ -35,7 +35,7 @@ def resume_request(request: Request, last: str) -> Request:
 
 
 class EventParser:
-    """Takes bytes as they come and says which events are whole. `last`: the id to continue from."""
+    """Takes bytes as they arrive and returns complete events. `last`: the id to continue from."""
 
     def __init__(self, last: str = "") -> None:
         self.last = last
@@ -46,7 +46,7 @@ class EventParser:
         self._data: list[bytes] = []
 
     def forget(self) -> None:
-        """What came of an event that was cut off: it comes again, whole."""
+        """Drop an incomplete event: it is sent again after the reconnect."""
         self._id, self._rest, self._type, self._data = self.last, b"", "", []
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
@@ -79,5 +79,5 @@ class EventParser:
             return StreamEvent(id=self.last, type=kind, data=msgspec.json.decode(data, type=dict[str, Any]))
         except msgspec.DecodeError as error:
             raise AnswerUnreadableError(
-                f"event {self.last or '?'} of the stream is no JSON: {error}."
+                f"event {self.last or '?'} of the stream is not JSON: {error}."
             ) from error

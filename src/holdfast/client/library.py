@@ -19,7 +19,7 @@ UNSENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "Unsupp
 
 
 def library() -> Any:
-    """Raises SettingsError where it is not installed."""
+    """Raises SettingsError if it is not installed."""
     try:
         import httpx2
     except ImportError:
@@ -32,17 +32,17 @@ def library() -> Any:
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """Made once: reading the certificates takes longer than a short answer."""
+    """Created once: reading the certificates takes longer than a short request."""
     return library().create_ssl_context()
 
 
 def options(settings: Settings) -> dict[str, Any]:
-    """A token is shown to no other address: redirects are not followed."""
+    """Redirects are not followed: the token must not be sent to another address."""
     return {"base_url": settings.url, "verify": _ssl_context(), "follow_redirects": False}
 
 
 def connection_owner(kind: Any) -> object:
-    """What the connections of such a client belong to: the running event loop, or none."""
+    """The owner of the connections: the running event loop, or none."""
     if kind is library().Client:
         return None
     try:
@@ -60,6 +60,6 @@ def unreachable_error(error: Exception, settings: Settings, request: str) -> Unr
     said = str(error) or kind
     return UnreachableError(
         f"{settings.shown} gave no answer to {request}: {said}.",
-        hint="Is the server running there, and does HOLDFAST_URL name it? `holdfast serve` starts one.",
+        hint="Check that the server is running and that HOLDFAST_URL names it; `holdfast serve` starts one.",
         sent=kind not in UNSENT,
     )

@@ -1,4 +1,4 @@
-"""What can be said when a run is started."""
+"""The options of a new run."""
 
 from __future__ import annotations
 

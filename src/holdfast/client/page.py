@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Page(Model, Generic[T], kw_only=True):
-    """`next` leads to the page after this one; without it this was the last."""
+    """`next` is the cursor of the next page; without it this was the last."""
 
     items: list[T]
     next: str | None = None

@@ -1,14 +1,14 @@
-"""Refusals of a server, as the errors that `holdfast.errors` has for them.
+"""Error answers of a server, as the classes of `holdfast.errors`.
 
 HoldfastError
 ├── UnreachableError            no answer: no server listens there, or the connection broke
-├── UnauthenticatedError        the server wants a token, or another one
-├── AnswerUnreadableError       an answer that is none of this API's
-├── StillRunningError           the caller's timeout is over, and the run continues
-├── ServerError                 the server says that the fault is its own
+├── UnauthenticatedError        the token is missing or not valid
+├── AnswerUnreadableError       an answer that is not of this API
+├── StillRunningError           the caller's timeout has passed, and the run continues
+├── ServerError                 an internal error of the server
 └── every class of `holdfast.errors`, by its code
 
-`error.facts` has what the problem document says besides: `http`, `request_id`, `errors` and further members.
+`error.facts` has the other members of the problem document: `http`, `request_id`, `errors` and more.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ SHOWN = 200
 
 
 def problem_of(status: int, body: bytes, request: str, headers: dict[str, str]) -> HoldfastError:
-    """`request`: what was asked for, such as `GET /v1/runs`."""
+    """`request`: its method and path, such as `GET /v1/runs`."""
     said = _document(body)
     if said is None:
         return _foreign(status, body, request, headers)
@@ -88,18 +88,18 @@ def _document(body: bytes) -> dict[str, Any] | None:
     if not isinstance(said, dict):
         return None
     found = cast("dict[str, Any]", said)
-    # Gateways answer in JSON too, with a code of their own.
+    # Gateways answer in JSON too, with other codes.
     result = isinstance(found.get("code"), str) and isinstance(found.get("detail"), str)
     return found if result else None
 
 
 def _foreign(status: int, body: bytes, request: str, headers: dict[str, str]) -> HoldfastError:
-    """Something between us and the server answered, or it is another server."""
+    """A proxy answered, or it is not a Holdfast server."""
     if 300 <= status < 400:
         where = headers.get("location", "elsewhere")
         return AnswerUnreadableError(
-            f"{request} was sent on to {where}.",
-            hint="Give the client that address: a token is sent to no other address.",
+            f"{request} was redirected to {where}.",
+            hint="Use that address: the token is not sent to an address that you did not give.",
             http=status,
         )
     text = " ".join(body[: SHOWN * 4].decode(errors="replace").split())[:SHOWN]

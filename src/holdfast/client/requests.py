@@ -1,4 +1,4 @@
-"""One request as it is sent, and one answer as it came: nothing here touches a network."""
+"""Builds requests and decodes answers; there is no network access here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Files = Mapping[str, bytes | tuple[str, bytes] | tuple[str, bytes, str]]
 
 
 class Request(msgspec.Struct, kw_only=True):
-    """`keyed`: it does the same only once. `longer`: seconds that the server was asked to wait."""
+    """`keyed`: it has an idempotency key. `longer`: seconds that the server was asked to wait."""
 
     method: str
     path: str
@@ -40,8 +40,8 @@ class Request(msgspec.Struct, kw_only=True):
 
     @property
     def repeatable(self) -> bool:
-        """Whether it can be sent again when it is unknown whether it was done. A deletion is not: the second
-        one would say that there is no such thing."""
+        """Whether it can be repeated if its result is unknown. A deletion cannot: the second one would fail
+        with not found."""
         guarded = "If-Match" in self.headers
         return self.keyed or self.method in ("GET", "HEAD") or (self.method == "PUT" and not guarded)
 
@@ -53,11 +53,11 @@ class Reply(msgspec.Struct, kw_only=True):
 
 
 def path_of(template: str, **parts: str) -> str:
-    """Raises InputError for a part that would lead to another path: an empty one, or dots alone."""
+    """Raises InputError for a part that would change the path: an empty one, or only dots."""
     for name, value in parts.items():
         if str(value) in ("", ".", ".."):
             said = repr(value) if value else "empty"
-            raise InputError(f"{name} is {said}.", hint="Name what the request is about.")
+            raise InputError(f"{name} is {said}.", hint="Give the id or name.")
     try:
         return template.format(**{name: quote(str(value), safe="") for name, value in parts.items()})
     except UnicodeEncodeError as error:
@@ -65,7 +65,7 @@ def path_of(template: str, **parts: str) -> str:
 
 
 def query_of(given: Query) -> list[tuple[str, str]]:
-    """A parameter that is None is left out; one of a list comes as often as it has items."""
+    """A parameter that is None is left out; a list is repeated for each item."""
     found: list[tuple[str, str]] = []
     for name, value in given.items():
         many: Sequence[Any] = value if isinstance(value, (list, tuple, set, frozenset)) else (value,)  # pyright: ignore[reportUnknownVariableType, reportAssignmentType]
@@ -81,13 +81,13 @@ def _word(value: Any) -> str:
 
 def _instant(value: datetime) -> str:
     if value.tzinfo is None:
-        raise InputError(f"{value.isoformat()} has no zone.", hint="Give it one: datetime.now(UTC).")
+        raise InputError(f"{value.isoformat()} has no time zone.", hint="Use one: datetime.now(UTC).")
     return value.isoformat()
 
 
 def body_of(given: Mapping[str, Any], dropped: Mapping[str, Any]) -> bytes:
-    """JSON of what was given. `dropped`: fields that are left out where they are None, so that the server's
-    own default counts; those in `given` are sent as they are, but for UNSET."""
+    """The JSON body. `dropped`: fields that are left out if they are None, so that the server's default
+    applies; those in `given` are sent unchanged, except UNSET."""
     kept = {name: value for name, value in given.items() if value is not msgspec.UNSET}
     kept |= {name: value for name, value in dropped.items() if value is not None}
     return json_of(kept)
@@ -100,13 +100,13 @@ def json_of(value: Any) -> bytes:
         raise InputError(f"this cannot be sent as JSON: {error}.") from error
     if b"null" in body and (odd := _non_finite(value)) is not None:
         raise InputError(
-            f"this cannot be sent as JSON: {odd} is no number there.", hint="Send None, or a text."
+            f"this cannot be sent as JSON: {odd} is not a JSON number.", hint="Send None, or a text."
         )
     return body
 
 
 def _non_finite(value: Any) -> float | None:
-    """A number that JSON has no word for, and that would go as null without a sound."""
+    """A number that JSON does not have (NaN, infinity), and that would silently become null."""
     if isinstance(value, float):
         return None if isfinite(value) else value
     parts: Any = ()
@@ -118,7 +118,7 @@ def _non_finite(value: Any) -> float | None:
 
 
 def _refused(value: Any) -> Any:
-    raise TypeError(f"{type(value).__name__} is no value of JSON")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def read(reply: Reply, shape: type[T], request: Request) -> T:
@@ -128,7 +128,7 @@ def read(reply: Reply, shape: type[T], request: Request) -> T:
     except msgspec.DecodeError as error:
         raise AnswerUnreadableError(
             f"the answer to {request.name} cannot be read: {error}.",
-            hint="Is that a Holdfast server, of this version or a newer one?",
+            hint="Check that it is a Holdfast server of this version or a newer one.",
             http=reply.status,
         ) from error
     if isinstance(found, Model) and (tag := reply.headers.get("etag")):
@@ -138,7 +138,7 @@ def read(reply: Reply, shape: type[T], request: Request) -> T:
 
 def _require_header(name: str, value: str | None) -> None:
     if value and not (value.isascii() and value.isprintable()):
-        raise InputError(f"{name} is {value!r}.", hint="Only printable ASCII can be sent in its place.")
+        raise InputError(f"{name} {value!r} is not valid.", hint="Use printable ASCII characters.")
 
 
 def fresh_key() -> str:
@@ -164,7 +164,7 @@ def request_of(
     wait: float | None = None,
 ) -> Request:
     """`sent` and `maybe`: the fields of a JSON body, see `body_of`; `whole`: a body that is one value;
-    `content`: bytes as they are. `keyed`: it goes under a key, a new one where the caller has none."""
+    `content`: raw bytes. `keyed`: it has an idempotency key, a new one if the caller gives none."""
     given = dict(headers or {})
     if sent is not None or maybe is not None:
         content, media = body_of(sent or {}, maybe or {}), JSON

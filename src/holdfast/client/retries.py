@@ -1,4 +1,4 @@
-"""Whether a request that went wrong is sent again, and when."""
+"""Whether a failed request is retried, and when."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.errors import HoldfastError
 
 
 def pause_before(request: Request, error: HoldfastError, attempt: int, retries: Retries) -> float | None:
-    """Seconds to wait; None: tell the caller. `attempt`: how often it was sent."""
+    """Seconds to wait; None: raise the error. `attempt`: how often it was sent."""
     if attempt >= retries.attempts or not (
         _is_unprocessed(error) or (_is_temporary(error) and request.repeatable)
     ):
@@ -24,14 +24,14 @@ def requested_wait(error: HoldfastError) -> float | None:
 
 
 def _is_unprocessed(error: HoldfastError) -> bool:
-    """It certainly was not done: no server answered, or the server refused it."""
+    """It certainly had no effect: no server was reached, or the server refused it."""
     if isinstance(error, UnreachableError):
         return not error.facts.get("sent", True)
     return error.facts.get("http") == 429
 
 
 def _is_temporary(error: HoldfastError) -> bool:
-    """It may be better the next time."""
+    """A retry may succeed."""
     http = error.facts.get("http")
     return isinstance(error, UnreachableError) or (isinstance(http, int) and http >= 500)
 

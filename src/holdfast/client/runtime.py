@@ -13,7 +13,7 @@ REST = 5.0
 
 
 class RuntimeClient:
-    """`client` has everything else. Without a token that of HOLDFAST_TOKEN counts."""
+    """`client` has all other calls. The default token is HOLDFAST_TOKEN."""
 
     def __init__(self, base_url: str | None = None, *, token: Token = None, timeout: float = 30.0) -> None:
         self.client = Client(base_url, token, timeout=timeout)
@@ -40,7 +40,7 @@ class RuntimeClient:
     def send_input(
         self, run_id: str, content: str | Mapping[str, Any], *, checkpoint_id: str | None = None
     ) -> InputTaken:
-        """Answer what a run asks; `checkpoint_id` where several questions are open."""
+        """Answer a question of a run; `checkpoint_id`, if several are open."""
         return self.client.runs.input(run_id, content, checkpoint_id=checkpoint_id)
 
     def resume_run(
@@ -49,7 +49,7 @@ class RuntimeClient:
         checkpoint_id: str | None = None,
         input_data: Mapping[str, Any] | None = None,
     ) -> RunDetail:
-        """Go on with a run from its latest checkpoint; an older one, or another input, makes a fork."""
+        """Resume a run from its latest checkpoint; an older one, or another input, creates a fork."""
         return self.client.runs.resume(run_id, checkpoint_id=checkpoint_id, input_data=input_data)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the server is, who asks, and how patient the caller is."""
+"""Settings of a client: address, token, timeouts and retries."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Token = str | Callable[[], str] | None
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a request is sent in all, and how long to wait between: doubled each time, up to `longest`,
-    never less than the server says (`Retry-After`). Where that is more than `longest`, the call fails."""
+    """The number of attempts, and the wait between them: doubled each time, up to `longest`, never less than
+    the server's `Retry-After`. If that is more than `longest`, the call fails."""
 
     attempts: int = 4
     first: float = 0.25
     longest: float = 20.0
 
     def wait(self, attempt: int, asked: float | None = None) -> float:
-        """Half of it is chance, so that many who were sent away do not come back at once."""
+        """Half of it is random, so that many refused clients do not retry at the same time."""
         backoff = Backoff(self.first, self.longest, jitter=0.5)
         return max(asked or 0.0, backoff.pause(attempt, randbelow(1000) / 1000))
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """`timeout`: seconds without a word from the server. `patience`: seconds for which a stream tries to come
-    back before it gives up."""
+    """`timeout`: seconds without data from the server. `patience`: seconds for which a stream tries to
+    reconnect before it fails."""
 
     url: str
     token: Token = None
@@ -48,7 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """The address as errors and logs tell it."""
+        """The address for errors and logs."""
         return without_password(self.url)
 
     def headers(self) -> dict[str, str]:
@@ -59,7 +59,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def _bearer(token: str) -> dict[str, str]:
     if not token.isascii() or not token.isprintable() or " " in token:
         raise SettingsError(
-            "the token has characters that no token has.",
+            "the token has invalid characters.",
             hint="Check for a line break or a quote that was copied with it.",
         )
     return {"Authorization": f"Bearer {token}"}
@@ -74,12 +74,12 @@ def settings_of(
     patience: float = 300.0,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
-    """What is not given is taken from HOLDFAST_URL and HOLDFAST_TOKEN. Raises SettingsError."""
+    """The defaults are HOLDFAST_URL and HOLDFAST_TOKEN. Raises SettingsError."""
     given = os.environ if environ is None else environ
     address = (url or given.get("HOLDFAST_URL") or LOCAL).strip().rstrip("/")
     if not _is_address(address):
         raise SettingsError(
-            f"{without_password(address)!r} is no address of a server.",
+            f"{without_password(address)!r} is not an address of a server.",
             hint="Give http://HOST:PORT, or set HOLDFAST_URL.",
         )
     known = token if callable(token) else (token or given.get("HOLDFAST_TOKEN") or "").strip() or None
@@ -93,7 +93,7 @@ def _is_address(address: str) -> bool:
         parts = urlsplit(address)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        return False  # no port has that number, or a bracket is missing
+        return False  # the port is out of range, or a bracket is missing
 
 
 def without_password(address: str) -> str:
@@ -108,5 +108,5 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         until, since = parsedate_to_datetime(said), parsedate_to_datetime(headers.get("date", ""))
     except ValueError:
-        return None  # a date says nothing without the server's own time
+        return None  # a date is useless without the server's clock
     return max(0.0, (until - since).total_seconds())

@@ -56,11 +56,11 @@ def _wrong(node: str, why: str) -> InputError:
     )
 
 
-def reply_to(hold: HoldRow, answers: Answers, before: int) -> TrialAnswer | Literal["nobody"] | None:
-    """`before`: how many questions of this node came earlier. "nobody": the user gave no answer for it."""
+def reply_to(hold: HoldRow, answers: Answers, before: int) -> TrialAnswer | Literal["unanswered"] | None:
+    """`before`: number of earlier questions of this node. "unanswered": the user gave no answer for it."""
     replies = answers.get(hold.node) or answers.get("*")
     if not replies:
-        return "nobody"
+        return "unanswered"
     return replies[min(before, len(replies) - 1)]
 
 

@@ -13,7 +13,7 @@ from holdfast.torture.trial_log import CallBegun, CallEnded, CallId, Doubt
 
 OUTSIDE: Final = frozenset({"write", "external"})
 _SHOWN = 120
-_UNSTEADY = "what is told differently each time"
+_UNSTEADY = "texts that differ each time"
 
 
 KINDS: Final = ("stuck", "twice", "extra", "missing", "arguments", "asked", "status", "state", "artifacts")
@@ -55,7 +55,7 @@ def effect_counts(seen: TrialResult) -> EffectCounts:
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """What two undisturbed runs show: where they differ anyway, and what doubles tell alike in both."""
+    """The result of two undisturbed runs: where they differ anyway, and which effects are equal in both."""
 
     ignored: frozenset[tuple[str, str]] = frozenset()
     lines: frozenset[str] | None = None
@@ -67,7 +67,7 @@ class Baseline(msgspec.Struct, frozen=True):
         return cls(frozenset((d.kind, d.what) for d in found), None if same else alike)
 
     def fold(self, outside: Counter[str]) -> Counter[str]:
-        """Lines that are never twice the same (they name a time) are at least counted."""
+        """Lines that differ each time (because they contain a time) are at least counted."""
         if self.lines is None:
             return outside
         folded: Counter[str] = Counter()
@@ -79,7 +79,7 @@ class Baseline(msgspec.Struct, frozen=True):
 def differences(
     calm: TrialResult, seen: TrialResult, steady: Baseline | None = None
 ) -> list[TrialDifference]:
-    """Without those that two undisturbed runs show as well."""
+    """Without differences that two undisturbed runs have as well."""
     steady = steady or Baseline()
     found = [d for d in set(_all(calm, seen, steady)) if (d.kind, d.what) not in steady.ignored]
     return sorted(found, key=lambda d: (KINDS.index(d.kind), d.what))
@@ -104,7 +104,7 @@ def _all(calm: TrialResult, seen: TrialResult, steady: Baseline) -> Iterator[Tri
 
 
 def person_decided(seen: TrialResult) -> bool:
-    """Where a person said that an effect happened, what came of it is what that person said."""
+    """If a person answered that an effect happened, its result is the one that they entered."""
     return any(isinstance(n, Doubt) and n.answer == "happened" for n in seen.notes)
 
 
@@ -175,7 +175,7 @@ def _times_in(value: dict[str, Any]) -> set[str]:
 
 
 def _absent(where: str, key: str, old: dict[str, Any], new: dict[str, Any]) -> TrialDifference:
-    """It counts as a difference of what it would be in: names that are new each time are not steady."""
+    """It counts as a difference of the object that has it: keys that are new each time are not compared."""
     text = f"{where}.{key} is {_short(new[key])}, and absent" if key in new else f"{where}.{key} is absent"
     kept = f"{text} without the crash" if key in new else f"{text} instead of {_short(old[key])}"
     return TrialDifference(where.partition(".")[0], where, kept)

@@ -56,7 +56,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def _line(text: str) -> EffectLine:
-    """Ours, or anybody's text."""
+    """One of our lines, or any other text."""
     try:
         return msgspec.json.decode(text, type=EffectLine)
     except msgspec.DecodeError:

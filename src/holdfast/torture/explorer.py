@@ -2,8 +2,8 @@
 
 Chooses boundaries if there are too many to try all.
 
-Every kind of boundary gets its share, every place of a kind one of its own, and what is left goes to
-repetitions: each tenth boundary of a run that repeats itself after ten would always be one and the same.
+Every kind of boundary gets a share, every place of a kind at least one, and the rest goes to repetitions:
+every tenth boundary of a run with a period of ten would always be the same place.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 def spread(items: Sequence[T], most: int, *kinds: Callable[[T], Hashable]) -> list[T]:
-    """At most so many of them, in their order: evenly over the first kind, then within it over the next."""
+    """At most `most` of them, in order: spread evenly over the kinds, then within each kind."""
     if len(items) <= most:
         return list(items)
     chosen = set(_spread(items, range(len(items)), most, kinds))
@@ -60,7 +60,7 @@ def _spread(
 
 
 def _shares(sizes: Sequence[int], most: int) -> list[int]:
-    """One each, and again one each, as long as there is something to share out."""
+    """One for each, in rounds, until all are distributed."""
     shares = [0] * len(sizes)
     left = min(most, sum(sizes))
     while left:
@@ -177,7 +177,7 @@ class _Exploration:
         self._progress = progress
         self._now = SystemClock().monotonic
         self._began = self._now()
-        # Where a process can die that recovers from one kill.
+        # The boundaries at which a process that recovers from one kill can die.
         self._further: list[Kills] = []
 
     def report(self) -> Report:

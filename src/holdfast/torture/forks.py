@@ -21,12 +21,12 @@ T = TypeVar("T")
 ChildSequence = Generator[int, int | None, T]
 """Yields the id of a child that it started; is sent its exit code (negative: a signal; None: too slow)."""
 
-_TICK = 0.02  # seconds between two looks where the system cannot tell that a child has ended
+_TICK = 0.02  # seconds between two checks if the system cannot signal the end of a child
 
 
 def start(work: Callable[[], None]) -> int:
     with warnings.catch_warnings():
-        # Threads of the parent are not in the child; what it needs it makes anew.
+        # Threads of the parent do not exist in the child; it starts its own.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:

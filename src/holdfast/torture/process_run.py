@@ -40,7 +40,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus, RunStatus
 
-_SLICE = 0.005  # seconds between two looks at whether anything works
+_SLICE = 0.005  # seconds between two checks whether anything is running
 _TURNS = 3
 
 
@@ -84,7 +84,7 @@ _ROUNDS = 10_000
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What every life of every trial has to do."""
+    """The task of every process of every trial."""
 
     given: Any
     answers: Answers
@@ -93,7 +93,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and when a trial takes place."""
+    """The folder and the clock of a trial."""
 
     folder: Path
     start: int  # its clock's first moment, microseconds
@@ -117,7 +117,7 @@ class TrialSetup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialProcess:
-    """`kill`: where it ends. `record`: note the boundaries."""
+    """`kill`: the boundary at which it ends. `record`: note the boundaries."""
 
     def __init__(
         self, flow: Flow, task: Task, stage: TrialSetup, number: int, *, kill: Point | None, record: bool
@@ -132,7 +132,7 @@ class TrialProcess:
         self._clock = TrialClock(stage.start, stage.began, stage.folder / "clock")
 
     async def live(self) -> None:
-        """Notes how it ended; where it is killed, it notes nothing."""
+        """Records how it ended; a killed process records nothing."""
         try:
             await self._live()
         except AnswerInvalidError as error:
@@ -207,7 +207,7 @@ class TrialProcess:
             reply: TrialAnswer | None = self._settle_doubt(hold)
         else:
             said = reply_to(hold, self._task.answers, await _asked_before(service, hold))
-            if said == "nobody":
+            if said == "unanswered":
                 return False
             reply = said
         if reply is None:

@@ -28,7 +28,7 @@ _LATER = 86_400_000_000 * 40
 EMPTY = "empty.db"
 
 
-# What a life would load by itself: loaded once, before the first fork, which is quicker. All lives run alike.
+# Modules that each process would import: loaded once before the first fork, which is faster.
 _LOADED_LATE = (
     "holdfast.store.sql.sqlite",
     "holdfast.store.blob.local",
@@ -52,7 +52,7 @@ class TrialResult(msgspec.Struct, kw_only=True):
 
     @property
     def points(self) -> list[Point]:
-        """Those that its last life passed, where that was to note them."""
+        """The boundaries that its last process reached, if they were recorded."""
         return [note.point for note in self.notes if isinstance(note, BoundaryPassed)]
 
 
@@ -66,7 +66,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
     files: Sequence[str] = ()
 
     def prepare(self) -> ChildSequence[None]:
-        """An empty store, made once: copying it is ten times as quick as making one for each trial."""
+        """An empty store, made once: copying it is ten times faster than creating one for each trial."""
         for name in _LOADED_LATE:
             import_module(name)
         yield start(lambda: asyncio.run(_make_store(self.folder / EMPTY)))
@@ -74,8 +74,8 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
     def trial(
         self, name: str, kills: Sequence[Point] = (), *, later: bool = False, record: bool = False
     ) -> ChildSequence[TrialResult]:
-        """`kills`: where the first life ends, and the next. `later`: on another day, so that what depends on
-        the time shows itself. `record`: the last life notes its boundaries."""
+        """`kills`: where the first process ends, and the next. `later`: on another day, so that a dependence
+        on the time becomes visible. `record`: the last process records its boundaries."""
         stage = self._stage(name, later=later)
         number, code, reached = 0, None, 0
         while number == 0 or (code == -signal.SIGKILL and number <= max(len(kills), 1)):
@@ -105,7 +105,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
 
     def _live(self, stage: TrialSetup, number: int, kill: Point | None, *, record: bool) -> None:
         silence(stage.folder / "output.txt")
-        # A flow that was found by its module's name finds its neighbours where they are, later too.
+        # A flow that was loaded by module name must still find its sibling modules later.
         sys.path[:] = [place or str(Path.cwd()) for place in sys.path]
         os.chdir(stage.work)
         os.environ[effects.ENVIRONMENT] = str(stage.effects)

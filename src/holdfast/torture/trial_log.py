@@ -35,11 +35,11 @@ class CallBegun(msgspec.Struct, frozen=True, tag="begun"):
     effect: str
     life: int
     key: str | None = None
-    given: str | None = None  # a digest of the arguments, where they can be written down
+    given: str | None = None  # a digest of the arguments, if they can be encoded
 
 
 class CallEnded(msgspec.Struct, frozen=True, tag="ended"):
-    """`done` is False where the code said that nothing happened (NotDone)."""
+    """`done` is False if the code reported that nothing happened (NotDone)."""
 
     call: CallId
     life: int
@@ -68,7 +68,7 @@ class UndeclaredEffect(msgspec.Struct, frozen=True, tag="suspect"):
 
 
 class Ending(msgspec.Struct, frozen=True, tag="ending"):
-    """Where the run stands when nothing is left to do."""
+    """The state of the run when nothing is left to do."""
 
     status: str
     state: Any
@@ -90,7 +90,7 @@ _DECODER: msgspec.json.Decoder[Note] = msgspec.json.Decoder(Note)
 
 
 class TrialLog:
-    """One file; appended by lives, read by judges."""
+    """One file; written by the processes of a trial, read by the comparison."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

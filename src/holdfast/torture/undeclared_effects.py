@@ -25,7 +25,7 @@ _OWN: Final = ("__pycache__", "/dev/null", "/dev/tty")
 
 
 def watch(notebook: TrialLog) -> None:
-    """For the rest of this process. Each thing is noted once."""
+    """For the rest of this process. Each effect is recorded once."""
     seen: set[tuple[CallId, str]] = set()
 
     def hook(event: str, args: tuple[Any, ...]) -> None:

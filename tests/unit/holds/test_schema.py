@@ -48,11 +48,11 @@ WRONG: list[tuple[Any, Any, str]] = [
     ({"type": ["string", "null"]}, [], "data: a list is not a string or null"),
     ({"type": "object"}, None, "data: null is not an object"),
     ({"type": "boolean"}, 1, "data: 1 is not a boolean"),
-    ({"enum": [1, "a"]}, True, "data: true is none of 1, 'a'"),
+    ({"enum": [1, "a"]}, True, "data: true is not one of 1, 'a'"),
     ({"const": 0}, False, "data: false is not 0"),
     ({"properties": {"a": {"type": "string"}}}, {"a": 1}, "data.a: 1 is not a string"),
     ({"required": ["a"]}, {}, "data.a: is missing"),
-    ({"additionalProperties": False}, {"b": 1}, "data.b: is not asked for"),
+    ({"additionalProperties": False}, {"b": 1}, "data.b: is not an allowed field"),
     ({"additionalProperties": {"type": "string"}}, {"b": 1}, "data.b: 1 is not a string"),
     ({"items": {"type": "integer"}}, [1, "x"], "data[1]: 'x' is not an integer"),
     ({"prefixItems": [{"type": "string"}], "items": False}, ["a", 1], "data[1]: nothing is allowed here"),
@@ -64,7 +64,7 @@ WRONG: list[tuple[Any, Any, str]] = [
         [2],
         "(data[0]: 2 is not a string; or data[0]: 2",
     ),
-    ({"uniqueItems": True}, [1, 2, 1.0], "data[2]: 1.0 is there already, at [0]"),
+    ({"uniqueItems": True}, [1, 2, 1.0], "data[2]: 1.0 is a duplicate of [0]"),
     ({"minimum": 1}, 0, "data: 0 is not at least 1"),
     ({"maximum": 1}, 2, "data: 2 is not at most 1"),
     ({"exclusiveMinimum": 1}, 1, "data: 1 is not above 1"),
@@ -78,11 +78,15 @@ WRONG: list[tuple[Any, Any, str]] = [
     ({"maxItems": 0}, [1], "data: has 1 items, more than 0"),
     ({"minProperties": 1}, {}, "data: has 0 entries, fewer than 1"),
     ({"maxProperties": 0}, {"a": 1}, "data: has 1 entries, more than 0"),
-    ({"anyOf": [{"type": "string"}, {"minimum": 3}]}, 2, "data: 2 fits none of 2 forms"),
-    ({"oneOf": [{"type": "string"}, {"minimum": 3}]}, 2, "data: 2 fits none of 2 forms"),
-    ({"oneOf": [{"type": "integer"}, {"minimum": 3}]}, 3, "data: 3 fits 2 forms of which it may fit one"),
+    ({"anyOf": [{"type": "string"}, {"minimum": 3}]}, 2, "data: 2 matches none of the 2 alternatives"),
+    ({"oneOf": [{"type": "string"}, {"minimum": 3}]}, 2, "data: 2 matches none of the 2 alternatives"),
+    (
+        {"oneOf": [{"type": "integer"}, {"minimum": 3}]},
+        3,
+        "data: 3 matches 2 alternatives, but must match exactly one",
+    ),
     ({"allOf": [{"type": "integer"}, {"minimum": 3}]}, 2, "data: 2 is not at least 3"),
-    ({"not": {"type": "integer"}}, 2, "data: 2 has a form that is not allowed"),
+    ({"not": {"type": "integer"}}, 2, "data: 2 matches a schema that is not allowed"),
 ]
 
 NONSENSE: list[tuple[Any, str]] = [
@@ -145,7 +149,7 @@ def test_every_problem_is_reported_when_several_things_are_wrong() -> None:
         "data.lines[0].price: -1 is not at least 0",
         "data.lines[1].price: '2' is not a number",
         "data.lines[1].name: is missing",
-        "data.lines[1].color: is not asked for",
+        "data.lines[1].color: is not an allowed field",
         "data.by: is missing",
     ]
 

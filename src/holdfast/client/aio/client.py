@@ -19,10 +19,9 @@ class AsyncClient(AsyncGroups):
             run = await client.start("refund", {"order": "A17", "amount": 250})
             result = await run.result()
 
-    Without an address or a token those of HOLDFAST_URL and HOLDFAST_TOKEN count. `client.runs`,
-    `client.holds` and so on have a method for every operation of the API. Requests that can be sent
-    again without harm are: reads, and whatever goes under a key. Raises HoldfastError, of the class that
-    the server's problem names.
+    The default address and token are HOLDFAST_URL and HOLDFAST_TOKEN. `client.runs`, `client.holds` and so
+    on have a method for every operation of the API. Reads and requests with an idempotency key are retried.
+    Raises HoldfastError, of the class that the server's problem names.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class AsyncClient(AsyncGroups):
 
     @property
     def patience(self) -> float:
-        """Seconds for which streams and waits for a run try to come back to a server that is away."""
+        """Seconds for which streams and waits try to reconnect to an unavailable server."""
         return self._transport.settings.patience
 
     async def start(
@@ -57,7 +56,7 @@ class AsyncClient(AsyncGroups):
         return AsyncRun(self, detail.id, detail)
 
     def run(self, id: str) -> AsyncRun:  # noqa: A002
-        """A run that exists, by its id. Nothing is asked of the server yet."""
+        """An existing run, by its id. Sends no request yet."""
         return AsyncRun(self, id)
 
     async def aclose(self) -> None:

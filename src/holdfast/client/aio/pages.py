@@ -1,4 +1,4 @@
-"""Lists that come in pages, read as one."""
+"""Reads the pages of a list as one sequence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = 100
 
 
 class AsyncPages(Generic[T]):
-    """`async for item in pages` asks for the next page when it is needed. `limit`: that many in all."""
+    """`async for item in pages` requests the next page when needed. `limit`: maximum number of items."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class AsyncPages(Generic[T]):
         self._cursor = cursor
 
     async def page(self, cursor: str | None = None, size: int | None = None) -> Page[T]:
-        """One page; its `next` is the cursor of the one after it."""
+        """One page; its `next` is the cursor of the next one."""
         place = self._cursor if cursor is None else cursor
         more = [("limit", str(size or self._size(self._limit)))]
         more += [("cursor", place)] if place is not None else []
@@ -55,7 +55,7 @@ class AsyncPages(Generic[T]):
         return [item async for item in self]
 
     async def first(self) -> T | None:
-        """The first, where there is one."""
+        """The first item, if there is one."""
         page = await self.page(size=1)
         return page.items[0] if page.items else None
 

@@ -1,4 +1,4 @@
-"""One run, held by its id: look at it, follow it, answer it, wait for it."""
+"""One run, by its id: read it, follow it, answer it, wait for it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from holdfast.client.aio.client import AsyncClient
 
 AT_ONCE = 20.0
-"""Seconds that the server is asked to wait with its answer."""
+"""Seconds that one request asks the server to wait."""
 POLL_BACKOFF = Backoff(first=0.25, longest=2.0)
-"""Seconds between two looks at a run that waits for a person, which no request can wait for."""
+"""Seconds between two reads of a run that waits for a person, for which no request can wait."""
 RETRY_SECONDS = 0.5
-"""Seconds until a server that is away is asked again."""
+"""Seconds until the next request to an unavailable server."""
 
 
 class AsyncRun:
-    """`id` and `status` are of the moment when it was looked at last."""
+    """`id` and `status` are those of the last read."""
 
     def __init__(self, client: AsyncClient, id: str, detail: models.RunDetail | None = None) -> None:  # noqa: A002
         self.id = id
@@ -52,17 +52,17 @@ class AsyncRun:
         return self._update(await self._client.runs.get(self.id))
 
     def follow(self, *, after: int = 0) -> AsyncEventStream:
-        """Its events from the first, or behind number `after`, until it has ended. The stream stays open
+        """Its events from the first, or after number `after`, until it has ended. The stream stays open
         while the run waits for input."""
         return self._client.runs.stream(self.id, after=after)
 
     async def result(self, timeout: float | None = None) -> models.RunResult:
-        """What it came to, as soon as it has ended or waits for a person: `status` says which.
+        """Its result, as soon as it has ended or waits for a person: see `status`.
         Raises StillRunningError after `timeout` seconds."""
         return await self._until(timeout, people=False)
 
     async def end(self, timeout: float | None = None) -> models.RunResult:
-        """What it came to when it has ended, however many people have to be waited for.
+        """Its result when it has ended; also waits while it waits for people.
         Raises StillRunningError after `timeout` seconds."""
         return await self._until(timeout, people=True)
 
@@ -79,7 +79,7 @@ class AsyncRun:
                 await self._wait_for_server(error, away, until)
                 continue
             self._status, away = found.status, None
-            # The questions are answered, and no worker has resumed the run yet: the server may take its time.
+            # The questions are answered, but no worker has resumed the run yet: let the server wait for it.
             waits = found.status == "pending_input" and monotonic() - asked < max(left, POLL_BACKOFF.first)
             if found.status in ENDED or (waits and not people):
                 return found
@@ -90,7 +90,7 @@ class AsyncRun:
                 await sleep(pause if until is None else max(0.0, min(pause, until - monotonic())))
 
     async def _wait_for_server(self, error: HoldfastError, away: float, until: float | None) -> None:
-        """A server that restarts is waited for, as streams do. Raises the error where that does not help."""
+        """Waits for a server that restarts, as streams do. Raises the error if that does not help."""
         now = monotonic()
         if (
             not is_transient(error)
@@ -108,14 +108,14 @@ class AsyncRun:
         )
 
     def holds(self) -> AsyncPages[models.Hold]:
-        """Its open holds, as far as you may see them."""
+        """Its open holds that you may see."""
         return self._client.holds.list(run=[self.id], status=["pending"])
 
     async def answer(
         self, content: str | Mapping[str, Any], *, hold: str | None = None, idempotency_key: str | None = None
     ) -> models.InputTaken:
-        """Answer what it asks: an option's id or label, a text, or `{decision, response_data, comment}`.
-        `hold` where several questions are open."""
+        """Answer its question: an option's id or label, a text, or `{decision, response_data, comment}`.
+        `hold`, if several questions are open."""
         return await self._client.runs.input(
             self.id, content, checkpoint_id=hold, idempotency_key=idempotency_key
         )

@@ -1,4 +1,4 @@
-"""Live events: a stream that comes back by itself, misses nothing and tells nothing twice."""
+"""Live events: a stream that reconnects by itself, misses nothing and repeats nothing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     import httpx2
 
 SILENCE = 45.0
-"""Seconds without a sign of life, of which the server gives one every 15."""
+"""Seconds without any data; the server sends something every 15."""
 SOON = 1.0
 
 
 class AsyncEventStream:
-    """`async for event in stream`, until there is nothing more to come. Connections that break, servers that
-    restart and hours that pass are bridged from the last event's id. Close it, or use `async with`, where you
-    stop before its end."""
+    """`async for event in stream`, until there are no more events. After a broken connection or a restart of
+    the server it continues from the last event's id. Close it, or use `async with`, if you stop before its
+    end."""
 
     def __init__(self, transport: AsyncTransport, request: Request) -> None:
         self.last = ""
@@ -59,7 +59,7 @@ class AsyncEventStream:
         return event
 
     async def _read_on(self) -> None:
-        """The next bytes, over a new connection where there is none. Raises HoldfastError."""
+        """The next bytes, over a new connection if there is none. Raises HoldfastError."""
         if self._bytes is None:
             await self._connect()
             return
@@ -77,8 +77,8 @@ class AsyncEventStream:
         self._attempt, self._silent_since = 0, None
 
     async def _ask_again(self) -> None:
-        """It ended in good order. Behind a run's last event the next question is answered with 204; a stream
-        that had nothing to tell is left in peace for a moment."""
+        """The stream ended normally. After a run's last event the next request is answered with 204. After an
+        empty stream the client waits before it reconnects."""
         if self._empty:
             await sleep(self._frames.retry or SOON)
 
@@ -92,7 +92,7 @@ class AsyncEventStream:
         self._response, self._bytes, self._empty = response, response.aiter_bytes(), True
 
     async def _pause(self, error: HoldfastError) -> None:
-        """Raises the error where waiting does not help, or has not helped for long enough."""
+        """Raises the error if waiting does not help, or has taken too long."""
         settings = self._transport.settings
         self._silent_since = self._silent_since or monotonic()
         if not is_transient(error) or monotonic() - self._silent_since > settings.patience:

@@ -1,4 +1,4 @@
-"""Requests over HTTP, sent again where that can help and does no harm."""
+"""Requests over HTTP, retried if that is useful and safe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AsyncTransport:
         self._home: object = None
 
     async def send(self, request: Request) -> Reply:
-        """Raises HoldfastError: what the server says, or UnreachableError."""
+        """Raises HoldfastError: the server's error, or UnreachableError."""
         attempt = 1
         while True:
             try:
@@ -40,8 +40,8 @@ class AsyncTransport:
             attempt += 1
 
     async def open(self, request: Request, *, silence: float | None = None) -> httpx2.Response:
-        """The beginning of an answer whose body is read later. `silence`: seconds that the body may pause.
-        Raises HoldfastError."""
+        """The head of an answer whose body is read later. `silence`: maximum seconds without data of the
+        body. Raises HoldfastError."""
         http = self._pool()
         seconds = silence or self.settings.timeout + request.longer
         try:

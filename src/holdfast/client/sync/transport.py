@@ -1,4 +1,4 @@
-"""Requests over HTTP, sent again where that can help and does no harm."""
+"""Requests over HTTP, retried if that is useful and safe."""
 
 # Written by tools/client.py from src/holdfast/client/aio/transport.py. Do not change it here.
 
@@ -27,7 +27,7 @@ class Transport:
         self._home: object = None
 
     def send(self, request: Request) -> Reply:
-        """Raises HoldfastError: what the server says, or UnreachableError."""
+        """Raises HoldfastError: the server's error, or UnreachableError."""
         attempt = 1
         while True:
             try:
@@ -41,8 +41,8 @@ class Transport:
             attempt += 1
 
     def open(self, request: Request, *, silence: float | None = None) -> httpx2.Response:
-        """The beginning of an answer whose body is read later. `silence`: seconds that the body may pause.
-        Raises HoldfastError."""
+        """The head of an answer whose body is read later. `silence`: maximum seconds without data of the
+        body. Raises HoldfastError."""
         http = self._pool()
         seconds = silence or self.settings.timeout + request.longer
         try:

@@ -1,4 +1,4 @@
-"""What a file is by its content. Its name and what is said of it must agree with that."""
+"""The type of a file by its content. Its name and the declared type must agree with that."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ZIP: Final = "application/zip"
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _OPEN = "application/vnd.oasis.opendocument."
 
-# (where, which bytes, what it is)
+# (offset, bytes, media type)
 _SIGNATURES: Final[tuple[tuple[int, bytes, str], ...]] = (
     (0, b"%PDF-", "application/pdf"),
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -42,7 +42,7 @@ ACTIVE: Final = frozenset(
         "application/x-msdownload", "application/x-executable", "application/java-archive",
     }
 )  # fmt: skip
-"""What can do something when it is opened: taken only where a field names it."""
+"""Types that may run code when they are opened: accepted only if a field names them."""
 
 _BY_NAME: Final = {
     "pdf": "application/pdf", "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg",
@@ -62,7 +62,7 @@ _BY_NAME: Final = {
     "exe": "application/x-msdownload", "dll": "application/x-msdownload",
     "msi": "application/x-msdownload", "com": "application/x-msdownload",
 }  # fmt: skip
-# What a content may also be called, beyond its own name.
+# Other types that a content may be declared as.
 _WITHIN: Final = {
     _ZIP: frozenset({"application/epub+zip", "application/java-archive"}),
     "application/x-ole-storage": frozenset(
@@ -92,13 +92,13 @@ def sniff_media_type(data: bytes) -> str:
 
 
 def media_type_for_name(name: str) -> str | None:
-    """What a file's name says that it is; none where it says nothing that we know."""
+    """The media type by the file's name; none if its extension is unknown."""
     _, dot, ending = name.rpartition(".")
     return _BY_NAME.get(ending.lower()) if dot else None
 
 
 def agrees(said: str, found: str) -> bool:
-    """Whether a file of this content may be called so. Content that we cannot tell has no name of its own."""
+    """Whether content of type `found` may be declared as `said`. Unknown content claims no known type."""
     if said == found:
         return True
     if found == PLAIN:

@@ -22,7 +22,7 @@ _Check = Callable[[Any, Any, Any, Mapping[str, Any]], _Errors]
 def problems_in(value: Any, schema: Any) -> list[str]:
     """What is wrong with a JSON value, as `data.items[2].price: ...`; none: it is valid.
 
-    A schema that makes no sense itself makes every value invalid: nothing may pass unchecked."""
+    An invalid schema makes every value invalid: nothing may pass unchecked."""
     faults = schema_faults(schema)
     if faults:
         return [f"the hold's {fault}" for fault in faults]
@@ -34,8 +34,8 @@ def problems_in(value: Any, schema: Any) -> list[str]:
 
 @cache
 def _validator() -> Any:
-    """The library's checks for the keywords that we know, and ours where it says too little or is not exact.
-    Imported with the first answer: it takes longer than everything else that a small program loads."""
+    """The library's checks for known keywords, and ours where its message is too short or its result not
+    exact. Imported with the first answer: it takes longer than everything else that a small program loads."""
     known: dict[str, Any] = import_module("jsonschema").Draft202012Validator.VALIDATORS
     return import_module("jsonschema.validators").create(
         meta_schema={},
@@ -46,7 +46,7 @@ def _validator() -> Any:
 
 
 def _ordered(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """In the order of the table: a stored schema has lost the order in which it was written."""
+    """In the order of the table, because a stored schema has lost its own order."""
     return [(each, schema[each]) for each in _TEXTS if each in schema]
 
 
@@ -58,7 +58,7 @@ def _error(message: str, *path: str | int) -> Any:
 
 
 def _inner(validator: Any, value: Any, schema: Any, at: str | int) -> _Errors:
-    """The library forgets the path of a value that nothing fits."""
+    """The library does not report the path of a value under a `false` schema."""
     if schema is False:
         yield _error(NOTHING, at)
     else:
@@ -91,7 +91,7 @@ def _additional(validator: Any, wanted: Any, value: Any, schema: Mapping[str, An
         if name in known:
             continue
         if wanted is False:
-            yield _error("is not asked for", name)
+            yield _error("is not an allowed field", name)
         else:
             yield from _inner(validator, inner, wanted, name)
 
@@ -109,11 +109,11 @@ def _unique(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]
         for index, item in enumerate(cast("list[Any]", value)):
             first = seen.setdefault(_key(item), index)
             if first != index:
-                yield _error(f"{_short(item)} is there already, at [{first}]", index)
+                yield _error(f"{_short(item)} is a duplicate of [{first}]", index)
 
 
 def _multiple(_validator: Any, step: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
-    """In exact numbers: as floats, which the library divides, 0.3 is no multiple of 0.1."""
+    """With exact numbers: the library divides floats, for which 0.3 is not a multiple of 0.1."""
     from fractions import Fraction
 
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -130,7 +130,7 @@ def _pattern(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any
 
 
 def pattern_mismatch(pattern: str, text: str) -> str:
-    """Why a text does not fit the pattern of its question; empty: it does."""
+    """Why a text does not match the pattern of its question; empty if it does."""
     if len(text) > MAX_TEXT:
         return f"has {len(text)} characters; a text with a pattern has at most {MAX_TEXT}"
     try:
@@ -176,7 +176,9 @@ def _no_type(error: Any) -> str:
 
 
 def _no_value(error: Any) -> str:
-    return f"{_short(error.instance)} is none of {', '.join(_short(each) for each in error.validator_value)}"
+    return (
+        f"{_short(error.instance)} is not one of {', '.join(_short(each) for each in error.validator_value)}"
+    )
 
 
 def _size(what: str, than: str) -> Callable[[Any], str]:
@@ -192,18 +194,18 @@ def _no_form(error: Any) -> str:
     for each in error.context:
         ways.setdefault(each.schema_path[0], []).extend(_texts(each))
     tried = "; or ".join(", ".join(problems) for problems in ways.values())
-    return f"{_short(error.instance)} fits none of {len(error.validator_value)} forms ({tried})"
+    return f"{_short(error.instance)} matches none of the {len(error.validator_value)} alternatives ({tried})"
 
 
 def _not_one_form(error: Any) -> str:
     fitting = sum(_validator()(each).is_valid(error.instance) for each in error.validator_value)
     if not fitting:
         return _no_form(error)
-    return f"{_short(error.instance)} fits {fitting} forms of which it may fit one"
+    return f"{_short(error.instance)} matches {fitting} alternatives, but must match exactly one"
 
 
 def _key(value: Any) -> Any:
-    """Equal for values that JSON calls equal: 1 and 1.0 are, 1 and true are not."""
+    """Equal for equal JSON values: 1 and 1.0 are equal, 1 and true are not."""
     if isinstance(value, dict):
         return frozenset((name, _key(inner)) for name, inner in cast("dict[str, Any]", value).items())
     if isinstance(value, list):
@@ -218,7 +220,7 @@ def _one_of(names: list[str]) -> str:
 
 
 def _short(value: Any) -> str:
-    """As JSON has it, cut: an answer may be large."""
+    """As JSON, shortened: an answer may be large."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, dict):
@@ -254,7 +256,7 @@ _TEXTS: Final[dict[str, Callable[[Any], str]]] = {
     "anyOf": _no_form,
     "oneOf": _not_one_form,
     "allOf": _own_message,
-    "not": lambda error: f"{_short(error.instance)} has a form that is not allowed",
+    "not": lambda error: f"{_short(error.instance)} matches a schema that is not allowed",
 }
 
 KEYWORDS: Final = frozenset(_TEXTS)

@@ -14,7 +14,7 @@ from holdfast.holds.interactions.builders import FREEFORM
 from holdfast.types.yes_no import approves
 
 SIGNIFICANT: Final = 0.9
-"""Texts that are less alike than this differ in more than a slip."""
+"""Minimum similarity of texts that differ only by a typing error."""
 SYSTEM: Final = "system"
 
 

@@ -26,7 +26,7 @@ from holdfast.types.text import require_text
 
 VERSION: Final = "v1"
 VARIABLE: Final = "HOLDFAST_LINK_KEYS"
-LIFETIME: Final = 7 * 86_400  # seconds, where the hold has no deadline that comes before
+LIFETIME: Final = 7 * 86_400  # seconds, unless the hold's deadline is earlier
 LONGEST: Final = 4096
 SECRET_SIZE: Final = 32
 
@@ -106,7 +106,7 @@ def claimed_tenant(token: str) -> str:
 
 def read(token: str, keys: Sequence[LinkKey], now: int) -> Claims:
     """The token's claims, if its signature is valid and it has not expired. Raises LinkInvalidError, which
-    tells an honest user what to do and an attacker nothing."""
+    gives an honest user a hint and an attacker no information."""
     signed, _, given = token.rpartition(".")
     version, _, payload = signed.partition(".")
     if version != VERSION:

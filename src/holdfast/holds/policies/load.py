@@ -80,7 +80,7 @@ class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True):
 def policy_config_for(
     given: PolicySource | Iterable[PolicySource] | None, judges: Judges | None
 ) -> PolicyConfig | None:
-    """None where there are none. Raises PolicyInvalidError and SettingsError."""
+    """None if there are none. Raises PolicyInvalidError and SettingsError."""
     policies, stored = policies_of(given, judges), STORED in _listed(given)
     return PolicyConfig(policies=policies, stored=stored, judges=judges) if policies or stored else None
 

@@ -145,7 +145,7 @@ def _differences(
 ) -> Iterable[Difference]:
     pairs = {
         "rule": (row.terms.routed_by or "(none)", then.terms.routed_by or "(none)"),
-        "assignee": (row.assignee or "(nobody)", then.assignee or "(nobody)"),
+        "assignee": (row.assignee or "(unassigned)", then.assignee or "(unassigned)"),
         "approval": (_approval(row.terms.approval), _approval(then.terms.approval)),
         "deadline": (_deadline(row), _deadline(then)),
         "priority": (row.priority, then.priority),

@@ -1,12 +1,12 @@
-"""A run as a file: what an export writes and an import reads, the same bytes for the same history.
+"""The file format of exported runs: the same history gives the same bytes.
 
     magic, form (1 byte)
     parts: kind (1 byte), length (8 bytes, big end first), content, sha256 of all three
     the first part: kind `w`, the version of Holdfast that wrote it (from form 2 on, in every later form)
     the last part: kind `z`, its content the sha256 of everything before it
 
-Contents are msgpack; a blob lies there as it lies in the store, an encrypted one (`c`) after its address.
-Digests find damage, they prove no author.
+Contents are msgpack; a blob has the same bytes as in the store, an encrypted one (`c`) after its address.
+Digests detect damage; they do not prove the author.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.record import Record
 from holdfast.types.status import RunStatus
 
-# As with PNG: a transfer that meddles with line ends or the eighth bit is noticed in the first bytes.
+# As in PNG: a transfer that changes line ends or the eighth bit is detected in the first bytes.
 MAGIC = b"\x89HFRUN\r\n"
 VERSION = 3
 
@@ -64,12 +64,12 @@ class Archive(msgspec.Struct, frozen=True):
         yield from (blob for blob in self.blobs if is_encrypted(blob))
 
     def key_ids(self) -> list[str]:
-        """The keys that it takes to read this; none for a file in the clear."""
+        """The keys needed to read it; none for an unencrypted file."""
         return sorted({header_of(data).key for data in self.ciphertexts()})
 
 
 def portable_history(history: RunHistory) -> RunHistory:
-    """Without what belongs to one store or one worker: the same for a run and for its import."""
+    """Without data of one store or one worker: equal for a run and its import."""
     run = history.run
     status = RunStatus.resumable if run.status is RunStatus.running else run.status
     return msgspec.structs.replace(
@@ -84,7 +84,7 @@ def portable_history(history: RunHistory) -> RunHistory:
 
 
 def _of_run(run: RunRow, holds: Iterable[HoldRow]) -> list[HoldRow]:
-    """What a hold shows of its run is the run's; older files say less of it."""
+    """Fields of the run that a hold repeats are taken from the run: older files lack some."""
     shown = {
         "deployment": run.deployment,
         "instance_key": run.instance_key,
@@ -95,7 +95,7 @@ def _of_run(run: RunRow, holds: Iterable[HoldRow]) -> list[HoldRow]:
 
 
 def pack(archive: Archive, *, form: int | None = None) -> bytes:
-    """`form`: an older one, without what came later."""
+    """`form`: an older format, without later additions."""
     chosen = form or VERSION
     out = bytearray(MAGIC + bytes([chosen]))
     if chosen > 1:
@@ -136,19 +136,19 @@ def _add(out: bytearray, kind: int, content: bytes) -> None:
 
 
 def unpack(data: bytes) -> Archive:
-    """Raises InputError for what is no exported run, SchemaTooNewError for a newer form, and
-    CheckpointCorruptError for a file that is cut off or was changed."""
+    """Raises InputError if it is not an exported run, SchemaTooNewError for a newer format, and
+    CheckpointCorruptError for a truncated or changed file."""
     if not data.startswith(MAGIC):
         raise InputError(
-            "this is not an exported run.", hint="Give the bytes that export_run answered, unchanged."
+            "this is not an exported run.", hint="Give the bytes that export_run returned, unchanged."
         )
     if len(data) <= len(MAGIC):
         raise damaged_error("it ends after its first bytes")
     version = data[len(MAGIC)]
     if version > VERSION:
         raise SchemaTooNewError(
-            f"this exported run has form {version}{_written_by(data)}, and Holdfast {__version__} here reads "
-            f"forms up to {VERSION}.",
+            f"this exported run has format {version}{_written_by(data)}, but Holdfast {__version__} reads "
+            f"formats up to {VERSION}.",
             hint="Update Holdfast here; nothing was imported.",
         )
     parts: dict[int, list[Any]] = {kind: [] for kind in _NAMES}
@@ -161,7 +161,7 @@ def unpack(data: bytes) -> Archive:
 
 
 def _written_by(data: bytes) -> str:
-    """Of a file in a form that we cannot read: its first part is still ours to read."""
+    """The writer of a file in a newer format: its first part is readable in every format."""
     at = len(MAGIC) + 1
     if data[at : at + 1] != bytes([_WRITER]):
         return ""
@@ -189,14 +189,14 @@ def _archive_from(parts: dict[int, list[Any]]) -> Archive:
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Every part but the last, each checked; the last one must be the end of the file."""
+    """Every part except the last, each checked; the last one must be the end of the file."""
     view, at, number = memoryview(data), len(MAGIC) + 1, 0
     while True:
         number += 1
         head = at + 1 + _LENGTH
         end = head + int.from_bytes(view[at + 1 : head], "big")
         if end + _DIGEST > len(data):
-            raise damaged_error(f"it is cut off in part {number}")
+            raise damaged_error(f"it is truncated in part {number}")
         kind = data[at]
         if sha256(view[at:end]).digest() != data[end : end + _DIGEST] or kind not in _NAMES:
             raise damaged_error(f"part {number} ({_NAMES.get(kind, 'unknown')}) does not match its digest")

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 async def export_run(service: RunAccess, run: str, *, decrypt: bool = False) -> bytes:
-    """The run as of one moment; the run itself continues. Of an encrypted store it stays encrypted
-    unless `decrypt` says otherwise.
+    """A snapshot of the run; the run itself continues. From an encrypted store it stays encrypted unless
+    `decrypt` is set.
 
-    Raises RunNotFoundError, BlobMissingError, FlowNotFoundError where its graph is not stored, and
-    CheckpointCorruptError where a record is damaged: the file could not be imported.
+    Raises RunNotFoundError, BlobMissingError, FlowNotFoundError if its graph is not stored, and
+    CheckpointCorruptError if a record is damaged: the file could not be imported.
     """
     row = await service.get(run)
     encrypted = service.runtime.blobs.encrypted
@@ -45,7 +45,7 @@ async def export_run(service: RunAccess, run: str, *, decrypt: bool = False) -> 
 
 
 async def _graphs(service: RunAccess, row: RunRow) -> tuple[list[bytes], bytes]:
-    """Of the versions that the run was on, and of the one that it is on."""
+    """The graphs of its current and earlier versions."""
     found: list[bytes] = []
     for span in await spans_of(service, row):
         flow = await service.store.flow(row.flow, span.version)
@@ -62,7 +62,7 @@ async def _graphs(service: RunAccess, row: RunRow) -> tuple[list[bytes], bytes]:
 async def with_blobs(
     service: RunAccess, history: RunHistory, *, opened: bool
 ) -> tuple[RunHistory, list[bytes]]:
-    """The history and its blobs as they lie in the store, or both by what they hold."""
+    """The history and its blobs as stored, or both decrypted."""
     blobs = service.runtime.blobs
     found = {address: await blobs.data_at(address) for address in history.blobs}
     if opened and blobs.encrypted is not None:

@@ -1,11 +1,8 @@
-"""A whole store moves: live runs, holds and history, every id and number as it was (ADR 40).
+"""Moves a whole store: active runs, holds and history, with all ids and numbers unchanged (ADR 40).
 
-The target is closed to others and the source stops giving runs to workers; when nobody works any more the
-source is sealed, and takes no write from then on. Then rows are copied, compared by count and hash, and the
-target opens. Whatever dies in between, the same call goes on from there: the two halves remember how far it
-came (D-36).
-
-What a move of a store tells: how far it is, what was compared, what it would do.
+The target is closed to others, and workers get no more runs of the source. When no worker has a run any more,
+the source is closed for writes. Then rows are copied, compared by count and hash, and the target opens. After
+a crash at any point the same call continues: both stores record how far the move is (D-36).
 """
 
 from __future__ import annotations
@@ -47,7 +44,7 @@ from holdfast.store.copy import (
 
 
 class PromoteProgress(msgspec.Struct, frozen=True):
-    """How far it is: `done` of `total` rows; while workers are waited for, who they are."""
+    """Progress: `done` of `total` rows; while it waits for workers, their names."""
 
     phase: str
     table: str = ""
@@ -60,7 +57,7 @@ ProgressCallback = Callable[[PromoteProgress], None]
 
 
 class TableComparison(msgspec.Struct, frozen=True):
-    """One table: rows and hash, there and here."""
+    """One table: rows and hash, in the source and the target."""
 
     table: str
     rows: int
@@ -74,8 +71,8 @@ class TableComparison(msgspec.Struct, frozen=True):
 
 
 class PromoteResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a move did. `already`: it was done before. `anew`: readers of the feed begin anew.
-    `outside`: blobs whose bytes are in a blob store of the user's own, which both stores need."""
+    """The result of a move. `already`: it was done before. `anew`: readers of the feed must start again.
+    `outside`: number of blobs in the user's separate blob store, which both stores need."""
 
     source: str
     target: str
@@ -97,7 +94,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     state: str | None
 
 
-_LOOK = 0.2  # seconds between two looks at who still works
+_LOOK = 0.2  # seconds between two checks for workers with runs
 
 
 async def promote(
@@ -108,11 +105,11 @@ async def promote(
     wait: float = 600.0,
     on_progress: ProgressCallback | None = None,
 ) -> PromoteResult:
-    """Move everything from one address to the other. A call that was broken off is called again.
+    """Move everything from one address to the other. An interrupted call can be repeated.
 
-    Workers of the source are waited for, `wait` seconds at most; `force` takes their runs away under a new
-    term. Raises InputError, StoreMovedError, StoreFillingError, RunBusyError (workers that do not end: the
-    source is then as it was), CheckpointCorruptError (what arrived is not what left), StoreError."""
+    It waits for workers of the source, at most `wait` seconds; `force` takes their runs under a new term
+    instead. Raises InputError, StoreMovedError, StoreFillingError, RunBusyError (workers did not stop: the
+    source is unchanged), CheckpointCorruptError (the copy differs from the source), StoreError."""
     async with open_both(source, target) as (old, new):
         move = _Move(old, new, on_progress or _ignore_progress)
         if not await move.agree(source):
@@ -135,7 +132,7 @@ async def promote(
 
 
 async def survey(source: str, target: str) -> Survey:
-    """What would move. Neither half is changed, and a target that is not there is not made."""
+    """What would be moved. Neither store is changed, and a missing target is not created."""
     async with open_both(source, target) as (old, new):
         mark = await old.mark()
         if await new.exists():
@@ -151,9 +148,9 @@ async def survey(source: str, target: str) -> Survey:
 
 
 async def undo(source: str, target: str) -> None:
-    """A move that is not done: the target is emptied, the source works again.
+    """Undo an unfinished move: the target is emptied, the source works again.
 
-    Raises InputError where there is nothing to undo, StoreMovedError where the target is at work already."""
+    Raises InputError if there is nothing to undo, StoreMovedError if the target is already in use."""
     async with open_both(source, target) as (old, new):
         mark, there = await old.mark(), await new.mark() if await new.exists() else None
         if mark is not None and mark.peer != new.where:
@@ -166,7 +163,7 @@ async def undo(source: str, target: str) -> None:
             raise no_such_move(old, new)
         elif await new.exists() and not await is_empty(new):
             raise StoreMovedError(
-                f"{old.where} was moved to {new.where}, which is whole and may be at work.",
+                f"{old.where} was moved to {new.where}, which is complete and may be in use.",
                 hint=f"Move it back into a new store instead: holdfast promote {new.where} ADDRESS.",
             )
         if mark is not None:
@@ -174,7 +171,7 @@ async def undo(source: str, target: str) -> None:
 
 
 class _Move:
-    """One call. What has to outlive it is in the two halves."""
+    """One call. State that must survive it is in the two stores."""
 
     mark: MoveMark
 
@@ -188,7 +185,7 @@ class _Move:
         self.copied = 0
 
     async def agree(self, source: str) -> bool:
-        """Both halves know of this move. False: it is done."""
+        """Record the move in both stores. False: it is already done."""
         mark = await self._old.mark()
         if mark is None:
             await require_whole(source, self._old.where)
@@ -208,7 +205,7 @@ class _Move:
         return True
 
     async def _stop_claims(self, *, begins: bool) -> None:
-        """A source that cannot be written to leaves the target as it was; another's target is left alone."""
+        """If the source cannot be written, the target is restored; another move's target is not touched."""
         try:
             await self._old.stop_claims(self.mark)
         except StoreError:
@@ -219,12 +216,12 @@ class _Move:
     async def _require_arrived(self) -> None:
         if await is_empty(self._new) and not await is_empty(self._old):
             raise StoreMovedError(
-                f"{self._old.where} was moved to {self._new.where}, where nothing is any more.",
-                hint="Restore a backup there; or go on with the source as it was then: --undo.",
+                f"{self._old.where} was moved to {self._new.where}, which is empty now.",
+                hint="Restore a backup there, or use the source again as it was then: --undo.",
             )
 
     async def _begin(self, mark: MoveMark | None) -> MoveMark:
-        """The target first: what cannot be written to seals no source."""
+        """The target first: if it cannot be written, the source must stay open."""
         token = secrets.token_hex(8) if mark is None else mark.token
         floor = await self._new.feed_floor()
         last = (await self._last_position()) if floor is not None else 0
@@ -242,7 +239,7 @@ class _Move:
         return (await self._old.counters())["feed"]
 
     async def _require_alike(self) -> None:
-        """A table that differs, or that nobody gave a rule, stops the move: nothing is left out silently."""
+        """A table that differs, or has no rule, stops the move: nothing is left out silently."""
         old, new = await self._old.shapes(), await self._new.shapes()
         rules = {rule.table: rule for rule in RULES}
         alike = {t for t in rules if t in old and t in new and old[t].columns == new[t].columns}
@@ -251,13 +248,13 @@ class _Move:
             raise StoreError(
                 f"The tables of {self._old.where} and {self._new.where} cannot be matched: "
                 f"{', '.join(sorted(odd))}.",
-                hint="Bring both to the schema of this version (`holdfast doctor` shows what is odd).",
+                hint="Update both to the schema of this version (`holdfast doctor` shows differences).",
             )
         self._there = {t: replace(shape, where=rules[t].where) for t, shape in old.items()}
         self._here = {t: replace(shape, where=rules[t].where) for t, shape in new.items()}
 
     async def stop(self, *, force: bool, wait: float) -> None:
-        """Until nobody works on the source, which is sealed then."""
+        """Wait until no worker has a run of the source, then close it for writes."""
         if self.mark.state != "closing":
             return
         deadline = time.monotonic() + wait
@@ -277,7 +274,7 @@ class _Move:
         who = ", ".join(f"{each.worker} ({each.runs})" for each in held)
         raise RunBusyError(
             f"Workers still had runs of {self._old.where} after {wait:.0f} s: {who}. Nothing was moved.",
-            hint="Stop them (SIGTERM), wait longer (--wait), or take the runs away from them (--force).",
+            hint="Stop them (SIGTERM), wait longer (--wait), or take over their runs (--force).",
         )
 
     async def copy(self) -> None:
@@ -306,8 +303,8 @@ class _Move:
             )
             if not fits:
                 raise StoreBusyError(
-                    f"Somebody else fills {self._new.where} at the same time.",
-                    hint="One `promote` is enough.",
+                    f"Another process is filling {self._new.where} at the same time.",
+                    hint="Run only one `promote`.",
                 )
             self._copied += len(batch)
             self.copied += len(batch)
@@ -318,7 +315,7 @@ class _Move:
         return [] if now.done else await self._old.rows(shape, now.after)
 
     async def compare(self) -> list[TableComparison]:
-        """Every row of both halves is read and hashed."""
+        """Read and hash every row of both stores."""
         compared: list[TableComparison] = []
         rules = self._rules()
         for rule in rules:
@@ -331,9 +328,9 @@ class _Move:
         wrong = [each.table for each in compared if not each.same]
         if wrong:
             raise CheckpointCorruptError(
-                f"What arrived in {self._new.where} is not what left {self._old.where}: {', '.join(wrong)} "
-                "differ. The target stays closed.",
-                hint="Undo the move (--undo) and begin again; look at the disk and at who writes there.",
+                f"The copy in {self._new.where} differs from {self._old.where}: {', '.join(wrong)} "
+                "are different. The target stays closed.",
+                hint="Undo the move (--undo) and start again; check the disk, and for other writers.",
                 tables=compared,
             )
         return compared
@@ -347,7 +344,7 @@ class _Move:
         return tally
 
     async def hand_over(self, target: str) -> int:
-        """The source first: at no moment would both take a write."""
+        """The source first: both must never accept writes at the same time."""
         outside = await require_whole(target, self._new.where)
         counters = await self._old.counters()
         if self.mark.state != "moved":

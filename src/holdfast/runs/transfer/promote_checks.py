@@ -1,4 +1,4 @@
-"""Whether one store may be moved into another: what is asked of both, before anything changes and after."""
+"""Checks of both stores of a move, before anything changes and after the copy."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ async def open_both(source: str, target: str) -> AsyncGenerator[tuple[Movable, M
 
 
 async def require_whole(address: str, where: str) -> int:
-    """A store that is damaged is not moved, and what arrived must be sound: blobs, indexes, audit chains.
-    Answers how many blobs it knows whose bytes are kept elsewhere."""
+    """A damaged store is not moved, and the copy must be intact: blobs, indexes, audit chains.
+    Returns the number of blobs whose bytes are stored elsewhere."""
     store = await open_store(address)
     try:
         facts = await store.examine(deep=True)
@@ -47,14 +47,14 @@ async def require_whole(address: str, where: str) -> int:
             )
         if facts.missing:
             raise BlobMissingError(
-                f"{where} misses {len(facts.missing)} blobs that its runs name.",
+                f"{where} lacks {len(facts.missing)} blobs that its runs refer to.",
                 hint="Restore them from a backup, or delete those runs; `holdfast doctor` lists them.",
             )
         for tenant in await store.audit_tenants():
             found = await verify_audit(store, tenant)
             if not found.whole:
                 raise CheckpointCorruptError(
-                    f"The audit of tenant {tenant} in {where} is not whole: {found.why}.",
+                    f"The audit of tenant {tenant} in {where} is not intact: {found.why}.",
                     hint="`holdfast audit verify` shows where; restore a backup.",
                 )
         return len(facts.outside)
@@ -63,29 +63,29 @@ async def require_whole(address: str, where: str) -> int:
 
 
 async def require_room(old: Movable, new: Movable, mark: MoveMark | None) -> MoveMark | None:
-    """Whether the target may take this move: its mark, if it took part of it before."""
+    """Checks that the target can be used; returns its mark, if this move was started before."""
     here = await old.mark() if mark is None else mark
     if here is not None and here.state == "filling":
         raise StoreFillingError(
-            f"{old.where} is being filled from {here.peer} itself.", hint="Finish or undo that move first."
+            f"{old.where} is itself being filled from {here.peer}.", hint="Finish or undo that move first."
         )
     if here is not None and here.peer != new.where:
         raise moves_elsewhere(old, here)
     there = await new.mark()
     if there is not None and there.state != "filling":
         raise StoreMovedError(
-            f"{new.where} was moved to {there.peer} itself.", hint="Name an empty store as the target."
+            f"{new.where} was itself moved to {there.peer}.", hint="Name an empty store as the target."
         )
     if there is not None:
         if there.peer != old.where or (here is not None and here.token != there.token):
             raise StoreFillingError(
-                f"{new.where} is half filled from {there.peer}.",
+                f"{new.where} is partly filled from {there.peer}.",
                 hint=f"Finish that move, or undo it: holdfast promote --undo {there.peer} {new.where}.",
             )
         return there
     if (here is None or here.state != "moved") and not await is_empty(new):
         raise InputError(
-            f"{new.where} is not empty: a store moves into an empty one.",
+            f"{new.where} is not empty: the target of a move must be empty.",
             hint="Name a new file, another database, or another ?schema=.",
         )
     return None
@@ -101,12 +101,12 @@ async def is_empty(half: Movable) -> bool:
 
 def moves_elsewhere(old: Movable, mark: MoveMark) -> StoreMovedError:
     return StoreMovedError(
-        f"{old.where} was moved to {mark.peer}, or is about to be.",
-        hint=f"Go on with it: holdfast promote {old.where} {mark.peer}; --undo takes back what is not done.",
+        f"{old.where} was moved to {mark.peer}, or is being moved.",
+        hint=f"Continue it: holdfast promote {old.where} {mark.peer}; --undo undoes an unfinished move.",
     )
 
 
 def no_such_move(old: Movable, new: Movable) -> InputError:
     return InputError(
-        f"No move from {old.where} to {new.where} is under way.", hint="There is nothing to undo."
+        f"No move from {old.where} to {new.where} is in progress.", hint="There is nothing to undo."
     )

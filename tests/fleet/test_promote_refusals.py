@@ -147,7 +147,7 @@ async def test_what_is_under_way_is_not_mixed_with_another_move(
     await refused(source, third, StoreMovedError, "was moved to postgresql:.*, or is being moved")
     await filled(third, 1)
     await refused(third, address, StoreFillingError, "is partly filled from sqlite:.*runs.db")
-    await refused(address, f"sqlite:{tmp_path}/fourth.db", StoreFillingError, "is being filled from")
+    await refused(address, f"sqlite:{tmp_path}/fourth.db", StoreFillingError, "is itself being filled from")
     await promote(source, address)
     await refused(third, source, StoreMovedError, "runs.db was moved to postgresql:.* itself")
 
@@ -228,7 +228,7 @@ def test_the_command_tells_what_it_does(
     assert "was moved to postgresql://" in late.err
     assert cli("cancel", run, "--store", address).code == 0
 
-    assert "Nothing is left to do" in cli("promote", source, secret).out
+    assert "Nothing to do" in cli("promote", source, secret).out
     back = json.loads(cli("promote", secret, f"sqlite:{tmp_path}/back.db", "--json").out)
     assert {each["table"] for each in back["tables"]} == {rule.table for rule in RULES}
     for moved, place in ((source, address.partition("?")[0]), (address, "back.db")):

@@ -197,7 +197,7 @@ async def test_the_target_stays_closed_when_what_arrived_is_not_what_left(
         else:
             _execute(tmp_path / "runs.db", alter.format("", 1, 0))
 
-    with pytest.raises(CheckpointCorruptError, match="holds differ") as caught:
+    with pytest.raises(CheckpointCorruptError, match="holds are different") as caught:
         await promote(source, target, on_progress=tamper)
     wrong = [each for each in caught.value.facts["tables"] if not each.same]  # type: ignore[attr-defined]
     assert [(each.table, each.rows, each.arrived) for each in wrong] == [("holds", 12, 12)]

@@ -75,7 +75,7 @@ async def test_file_of_a_newer_form_is_refused_and_nothing_changes(
         patched.setattr(archive, "__version__", "9.1")
         data = await a_file()
     service = await bare_hf.service()
-    with pytest.raises(SchemaTooNewError, match=r"form 9 \(written by Holdfast 9\.1\)"):
+    with pytest.raises(SchemaTooNewError, match=r"format 9 \(written by Holdfast 9\.1\)"):
         await service.import_run(data)
     assert await contents(service) == NOTHING
 

@@ -376,6 +376,12 @@ WORDS = st.sampled_from(
 SECTIONS = st.lists(st.dictionaries(KEYS, WORDS | JSON | st.just(["a", "b"]), max_size=8) | JSON, max_size=4)
 
 
+def test_a_kind_that_is_not_text_is_asked_as_text() -> None:
+    found = compile_form([{"type": "input", "field": "x", "kind": ["a", "b"]}])
+    assert found.problems == []
+    assert "is not a kind of field; it is asked as text" in found.warnings[0]
+
+
 @pytest.mark.covers("HOLD-FORM-01")
 @settings(max_examples=150, deadline=2_000)
 @given(SECTIONS, JSON, st.dictionaries(st.sampled_from(["a", "b", "x"]), JSON, max_size=3))

@@ -129,7 +129,8 @@ class _Compiler:
 
     def _kind(self, section: Section, where: str) -> None:
         kind = section.setdefault("kind", "text")
-        if kind not in field_kinds.KINDS:
+        # A list or object is not hashable, so it must not be looked up.
+        if not isinstance(kind, str) or kind not in field_kinds.KINDS:
             self.warnings.append(f"{where}.kind: {_short(kind)} is not a kind of field; it is asked as text")
             section["kind"] = "text"
             section["asked_as"] = str(kind)[:100]

@@ -11,12 +11,12 @@ import msgspec
 from holdfast.api.problems import HttpError
 
 T = TypeVar("T")
-Limit = Annotated[int, msgspec.Meta(ge=1, le=200, description="How many at most.")]
-Cursor = Annotated[str, msgspec.Meta(max_length=500, description="`next` of the page before.")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=200, description="Maximum number of items.")]
+Cursor = Annotated[str, msgspec.Meta(max_length=500, description="`next` of the previous page.")]
 
 
 class Page(msgspec.Struct, Generic[T], kw_only=True):
-    """`next` leads to the page after this one; without it this was the last."""
+    """`next` is the cursor of the next page; without it this was the last."""
 
     items: list[T]
     next: str | None = None
@@ -31,7 +31,7 @@ def _fits_a_column(part: Any) -> bool:
 
 
 def decode_cursor(cursor: str | None, shape: Any) -> Any:
-    """What a cursor says; None without one. Raises HttpError for one that was not made here."""
+    """The content of a cursor; None without one. Raises HttpError for an invalid one."""
     if cursor is None:
         return None
     try:
@@ -42,6 +42,6 @@ def decode_cursor(cursor: str | None, shape: Any) -> Any:
         return place
     except (binascii.Error, ValueError, msgspec.DecodeError) as error:
         raise HttpError(
-            422, "The cursor is none that this server gave out.", code="bad_cursor",
-            hint="Begin without one, then take `next` of each answer.",
+            422, "The cursor is not valid.", code="bad_cursor",
+            hint="Start without one, then use `next` of each answer.",
         ) from error  # fmt: skip

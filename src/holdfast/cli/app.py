@@ -52,7 +52,7 @@ class LazyCommands(MutableMapping[str, Any]):
 
 class LazyGroup(TyperGroup):
     def __init__(self, **attrs: Any) -> None:
-        # Instead of what the modules that were imported so far have registered.
+        # The whole table, and not only the commands whose modules are imported already.
         super().__init__(**attrs)
         self.commands = LazyCommands()
 

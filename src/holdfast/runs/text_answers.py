@@ -90,7 +90,7 @@ def _decision(asked: HoldRow, words: str) -> str:
             return fits[0]
     ids = [option.id for option in asked.options]
     raise AnswerInvalidError(
-        f"{words!r} is none of the answers to {asked.prompt!r}.",
+        f"{words!r} is not one of the answers to {asked.prompt!r}.",
         hint=f"Choose one of: {', '.join(ids)}.",
         options=ids,
     )

@@ -25,12 +25,12 @@ async def require_own(
 ) -> None:
     """Raises HttpError where another site may have made the browser send it. `most_form`: bytes of a form."""
     if not same_origin(request, origins, proven=True):
-        raise HttpError(403, "This came from another site's page.", code="cross_site")
+        raise HttpError(403, "The request came from a page of another site.", code="cross_site")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     if has_body and kind not in ("application/json", "application/octet-stream", *FORMS):
         raise HttpError(
-            415, "With a session, a body is JSON or a form.", code="unsupported_media_type",
+            415, "With a session, a body must be JSON or a form.", code="unsupported_media_type",
             hint="Send `Content-Type: application/json`.",
         )  # fmt: skip
     shown = request.headers.get(HEADER)
@@ -39,9 +39,9 @@ async def require_own(
     if not shown or not hmac.compare_digest(shown.encode(), (principal.csrf or "").encode()):
         raise HttpError(
             403,
-            "This change does not show the session's own value.",
+            "The CSRF token is missing or wrong.",
             code="csrf",
-            hint=f"Send it as X-CSRF-Token, or as {FIELD} of a form; GET /v1/session tells it.",
+            hint=f"Send it as X-CSRF-Token, or as {FIELD} of a form; GET /v1/session returns it.",
         )
 
 

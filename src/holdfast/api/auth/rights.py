@@ -8,7 +8,7 @@ from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, RIGHT_ALIASES
 
 
 class Right(StrEnum):
-    """What a credential may do. A route names the one that it needs; `holds.permissions.check` asks further.
+    """The rights of a credential. A route names the one that it needs; `holds.permissions.check` checks more.
 
     Older names (`scaicore:manage`) are read as the ones that replaced them, so that stored tokens keep
     their rights."""
@@ -18,7 +18,7 @@ class Right(StrEnum):
     flows_read = "flows:read"
     flows_write = "flows:write"
     holds_read = "holds:read"
-    holds_write = "holds:write"  # decide what is one's own, comment, claim: whose a hold is decides further
+    holds_write = "holds:write"  # decide own holds, comment, claim; the assignee is checked further
     resolve = RESOLVE
     manage = MANAGE
     override = OVERRIDE
@@ -34,14 +34,14 @@ class Right(StrEnum):
 
 
 DOCUMENT_NAMES = {Right.resolve: "scaicore:checkpoint_resolve", Right.manage: "scaicore:manage"}
-"""What the documents call the rights that their own paths require."""
+"""The documents' names of the rights that their paths require."""
 
 
 class Access(StrEnum):
-    """What a route asks for that is no right of a credential."""
+    """What a route requires instead of a right."""
 
     public = "public"  # every caller: health, the OpenAPI document, sign-in
-    signed_in = "signed_in"  # every signed-in person: what they may see decides
+    signed_in = "signed_in"  # every signed-in person; the content depends on their rights
     link = "link"  # the holder of a signed link; the link decides
 
 
@@ -63,8 +63,8 @@ ROLES: dict[str, frozenset[Right]] = {
     "operator": frozenset({Right.runs_write, Right.flows_read, Right.manage, Right.schedules_write}),
     "admin": frozenset({Right.admin}),
 }
-"""What people have by the role that they are given; a token may name rights one by one. A member decides what
-waits for them, an approver any hold that does not bind to its assignee."""
+"""The rights of each role; a token may also name single rights. A member decides holds assigned to them, an
+approver any hold that is not bound to its assignee."""
 
 
 def with_implied(rights: frozenset[Right]) -> frozenset[Right]:

@@ -134,7 +134,7 @@ def draft_with_errors(draft: FormDraft, error: HoldfastError) -> FormDraft:
 
 
 def draft_from(row: HoldRow, said: Submission | None) -> FormDraft:
-    """What the person had filled in before."""
+    """The person's saved draft."""
     if said is None:
         return FormDraft()
     values = _by_field(row, said.response_data)

@@ -145,7 +145,7 @@ async def sign_in_with_code(call: ApiCall, code: str, onwards: str | None) -> Re
             401,
             "This sign-in code is not valid: it was used, or is older than ten minutes.",
             code="unauthenticated",
-            hint="`holdfast sign-in` makes a new one.",
+            hint="`holdfast sign-in` prints a new one.",
         )
     return await sign_in_response(
         call, grant, how="code", response=RedirectResponse(local_path(onwards), 303)

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.types.clock import iso
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]
-Wait = Annotated[float, msgspec.Meta(ge=0, le=60, description="Seconds to wait for it to come to rest.")]
+Wait = Annotated[float, msgspec.Meta(ge=0, le=60, description="Seconds to wait until it ends or waits.")]
 
 
 def moment(instant: int | None) -> str | None:

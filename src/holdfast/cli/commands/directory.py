@@ -233,7 +233,7 @@ async def delete_person(who: str, tenant: str, *, store: str | None, json: bool)
     async with _open_store(store) as opened:
         if not await Registrar(opened).drop_person(tenant, who):
             raise NotFoundError(f"the directory knows no {who!r}.", hint="`holdfast directory list`")
-    print_entry({"dropped": who}, f"{who} is not in the directory any more.", json=json)
+    print_entry({"dropped": who}, f"{who} is removed from the directory.", json=json)
     return Exit.ok
 
 
@@ -271,7 +271,7 @@ async def drop_circle(circle: str, tenant: str, *, store: str | None, json: bool
     async with _open_store(store) as opened:
         if not await Registrar(opened).drop_circle(tenant, circle):
             raise NotFoundError(f"the directory knows no {circle!r}.", hint="`holdfast directory list`")
-    print_entry({"dropped": circle}, f"{circle} is not in the directory any more.", json=json)
+    print_entry({"dropped": circle}, f"{circle} is removed from the directory.", json=json)
     return Exit.ok
 
 
@@ -326,5 +326,5 @@ def _instant(text: str | None, now: int) -> int | None:
 
 
 def _print_circle(which: str, circle: Circle, *, json: bool) -> Exit:
-    print_entry(circle, f"In {which}: {', '.join(circle.members) or 'nobody'}.", json=json)
+    print_entry(circle, f"Members of {which}: {', '.join(circle.members) or 'none'}.", json=json)
     return Exit.ok

@@ -82,7 +82,7 @@ def _read(file: str) -> bytes:
 
 
 def _parse_archive(file: str, data: bytes) -> Archive:
-    """A file that is not as it should be is the caller's trouble, not the store's."""
+    """A damaged file is the caller's error, not one of the store."""
     from holdfast.runs.transfer.import_run import read_archive
 
     try:

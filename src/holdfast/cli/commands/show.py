@@ -180,7 +180,7 @@ def _print_separator(view: ShowOptions, *, draws: bool) -> None:
 
 
 async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> str:
-    """Answers what is damaged, if anything."""
+    """Returns what is damaged, if anything."""
     state, artifacts, damage = await values_of(service, row, line)
     print_fields(
         [

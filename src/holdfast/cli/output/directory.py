@@ -38,7 +38,7 @@ def show_circle(circle: Circle | None, which: str, *, json: bool) -> Exit:
     if json:
         print_json(circle)
     else:
-        print_fields([(which, circle.name), ("members", ", ".join(circle.members) or "nobody")])
+        print_fields([(which, circle.name), ("members", ", ".join(circle.members) or "none")])
     return Exit.ok
 
 
@@ -66,7 +66,7 @@ def show_person(
         ("address", person.email),
         ("belongs to", memberships_text(member)),
         ("state", state_text(person, now)),
-        ("stands in for", ", ".join(each.id for each in instead)),
+        ("substitute for", ", ".join(each.id for each in instead)),
     ]
     print_fields([(what, value) for what, value in facts if value])
     return Exit.ok

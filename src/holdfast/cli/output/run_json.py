@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def last_error(row: RunRow, line: Timeline) -> str:
-    """With the node that it came from, where that is known."""
+    """With the node that failed, if known."""
     from holdfast.model.shown_names import shown_name
 
     failed = [visit for visit in line.visits.all() if visit.error and visit.state in ("failed", "unknown")]
@@ -31,7 +31,7 @@ def last_error(row: RunRow, line: Timeline) -> str:
 
 
 def costs(line: Timeline) -> dict[str, Any]:
-    """What all visits came to, and which nodes it went to."""
+    """The outcomes of all visits, and the visited nodes."""
     nodes = line.visits.nodes
     return {
         "tokens": sum(node.tokens for node in nodes.values()),
@@ -77,7 +77,7 @@ async def holds_of(service: RunService, row: RunRow, status: HoldStatus | None =
 
 
 async def values_of(service: RunService, row: RunRow, line: Timeline) -> tuple[Any, Any, str]:
-    """The state, the artifacts, and why there are none where they cannot be read."""
+    """The state, the artifacts, and the reason if they cannot be read."""
     from holdfast.model.secrets import masked
 
     if line.pos is None:

@@ -54,7 +54,7 @@ def length_text(micros: int) -> str:
 
 
 def moment_text(instant: int, plan: SchedulePlan) -> str:
-    """In the schedule's own zone: that is the time its author thinks in."""
+    """In the schedule's time zone, in which it was written."""
     from holdfast.runs.schedules.cron import local
 
     if instant < MICROS:
@@ -109,7 +109,7 @@ def schedule_fields(found: Schedule, now: int) -> list[tuple[str, str]]:
         ("overlap", plan.overlap),
         ("passed over", str(standing.passed or "")),
         ("input", brief(plan.input) if plan.input is not None else ""),
-        ("instant goes into", plan.stamp),
+        ("scheduled time in", plan.stamp),
         *((key.replace("_", " "), str(value)) for key, value in plan.options.items()),
         ("next", next_text(found, now)),
         ("paused", (standing.reason or "no reason given") if found.paused else ""),

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Away(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Out of office from `since` to before `until` (microseconds; none: open). `substitute` acts then."""
+    """Away from `since` to before `until` (microseconds; none: open). `substitute` acts then."""
 
     substitute: str
     since: int | None = None

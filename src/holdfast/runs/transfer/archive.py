@@ -230,6 +230,6 @@ def damaged_error(what: str) -> CheckpointCorruptError:
 
 
 def changed_record(history: RunHistory) -> int | None:
-    """The first record that does not match its digest; one that is encrypted is looked at once it is open."""
+    """The first record that does not match its digest; encrypted ones are checked after decryption."""
     records = (record for record in history.records if not is_encrypted(record.payload))
     return next((record.seq for record in records if not is_as_written(record)), None)

@@ -47,12 +47,12 @@ async def import_run(
     service: RunAccess, data: bytes, *, as_new_run: bool = False, tenant: str | None = None
 ) -> RunRow:
     """The run as read-only history under its own id, or as a new run that continues from its last checkpoint;
-    of its own tenant, or of another.
+    in its own tenant, or in another.
 
-    The same file again gives the same row. Everything is checked before anything is written. Raises
-    InputError, SchemaTooNewError and CheckpointCorruptError for a file that is not as it should be,
-    KeyMissingError for one whose key is not here, ConflictError where the id names a run that differs; for a
-    new run also what a fork raises.
+    Importing the same file again returns the same row. Everything is checked before anything is written.
+    Raises InputError, SchemaTooNewError and CheckpointCorruptError for an invalid file, KeyMissingError if
+    its key is not available, ConflictError if the id names a run that differs; for a new run also what a
+    fork raises.
     """
     archive = _of_tenant(_decrypted(service, read_archive(data)), tenant)
     run = archive.history.run
@@ -64,7 +64,7 @@ async def import_run(
 
 
 def read_archive(data: bytes) -> Archive:
-    """What is in the file, checked. Nothing of any store is needed for it, and nothing is decrypted."""
+    """The content of the file, checked; needs no store, and decrypts nothing."""
     if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
             f"an exported run is bytes, not {type(data).__name__}.", hint="Read its file as bytes."
@@ -75,14 +75,14 @@ def read_archive(data: bytes) -> Archive:
 
 
 def _decrypted(service: RunAccess, archive: Archive) -> Archive:
-    """By the keys that are here. Raises KeyMissingError; a file in the clear needs none."""
+    """Decrypted with the available keys. Raises KeyMissingError; an unencrypted file needs none."""
     if not archive.key_ids():
         return archive
     encrypted = service.runtime.blobs.encrypted
     cipher = FieldCipher(None) if encrypted is None else encrypted.cipher
     history = portable_history(cipher.decrypt_history(archive.history))
     if any(is_encrypted(record.payload) for record in history.records):
-        raise damaged_error("a record does not open under its key")
+        raise damaged_error("a record cannot be decrypted with its key")
     _check_digests(history)
     named = zip(history.blobs, archive.blobs, strict=True)
     blobs = dict(
@@ -108,8 +108,8 @@ async def _existing(service: RunAccess, history: RunHistory) -> RunRow | None:
     here, _ = await with_blobs(service, portable_history(found), opened=True)
     if here != history:
         raise ConflictError(
-            f"run {history.run.id} is in this store already, and its history differs from the file's.",
-            hint="Fork the one that is here, or delete it before you import.",
+            f"run {history.run.id} is already in this store, and its history differs from the file's.",
+            hint="Fork the existing run, or delete it before the import.",
             run=history.run.id,
         )
     return found.run
@@ -125,13 +125,13 @@ async def _adopt(service: RunAccess, archive: Archive) -> RunRow:
         version = fingerprint_of(graph)
         await store.put_flow(FlowRow(name=run.flow, version=version, graph=graph, created_at=store.now()))
     row, fresh = await store.adopt(history)
-    # Somebody else may have imported another file of this run meanwhile.
+    # Another process may have imported another file of this run in the meantime.
     return row if fresh else await _existing(service, history) or row
 
 
 async def _fork(service: RunAccess, source: RunRow, archive: Archive) -> RunRow:
-    """Named after what is in the file: importing it twice does not make two runs that live, whoever wrote
-    it and under whichever key."""
+    """The id is derived from the content of the file, so that importing it twice, even encrypted with another
+    key, does not create two active runs."""
     run = RunId(derived_id("import", sha256(pack(archive, form=1)).hexdigest()))
     made = await service.store.get_run(run)
     if made is not None:
@@ -140,11 +140,11 @@ async def _fork(service: RunAccess, source: RunRow, archive: Archive) -> RunRow:
     return await fork.fork(service, source.id, seq, run_id=run)
 
 
-# ---------------------------------------------------------------------- is it a run?
+# ---------------------------------------------------------------------- validation
 
 
 def _check(archive: Archive) -> None:
-    """What the stores and readers rely on. The digests only say that the file is as somebody wrote it."""
+    """Checks what stores and readers rely on. The digests prove only that the file is unchanged."""
     history = archive.history
     run = history.run
     if not is_id(run.id) or portable_history(history) != history:
@@ -163,7 +163,7 @@ def _check(archive: Archive) -> None:
 
 
 def _is_whole(hold: HoldRow) -> bool:
-    """Decided with everything that a decision has, or not at all (CP-14)."""
+    """Whether it is decided with all fields of a decision, or not at all (CP-14)."""
     outcome = (hold.resolution, hold.resolved_by, hold.resolved_at)
     return all((part is not None) == (hold.status is HoldStatus.resolved) for part in outcome)
 
@@ -185,16 +185,16 @@ def _check_records(history: RunHistory) -> None:
     if seqs != list(range(run.horizon, run.horizon + len(records))) or seqs[-1] != run.head:
         raise damaged_error("records are missing")
     if records[0].kind not in (Kind.created, Kind.snapshot):
-        raise damaged_error("its first record does not stand for itself")
+        raise damaged_error("its first record is not self-contained")
 
 
 def _check_digests(history: RunHistory) -> None:
     if (changed := changed_record(history)) is not None:
-        raise damaged_error(f"record {changed} is not as it was written")
+        raise damaged_error(f"record {changed} does not match its digest")
 
 
 def _check_numbers(history: RunHistory) -> None:
-    """Event numbers that grow, and integers that a database can keep."""
+    """Event numbers must grow, and integers must fit into a database."""
     numbers = [(r.event_from, r.event_from + r.events - 1) for r in history.records if r.events]
     numbers += [(event.number, event.number) for event in history.events]
     numbers = [(0, 0), *sorted(numbers), (history.run.event_seq + 1, _MAX_NUMBER)]
@@ -213,4 +213,4 @@ def _check_places(history: RunHistory) -> None:
     ids = {hold.id for hold in history.holds}
     places = {(hold.scope, hold.node, hold.visit, hold.ordinal) for hold in history.holds}
     if not len(ids) == len(places) == len(history.holds) or len(set(history.blobs)) != len(history.blobs):
-        raise damaged_error("something is in it twice")
+        raise damaged_error("it has duplicate ids")

@@ -132,7 +132,7 @@ async def reassign_hold(
         if row.assignee_type == "unrouted":
             why = f": {row.assignee_reason}" if row.assignee_reason else ""
             return f"{short(row)} is unassigned now; administrators see it{why}."
-        return f"{short(row)} waits for {assignee_of(row)} now."
+        return f"{short(row)} is assigned to {assignee_of(row)}."
 
     return await act(options, which, do, done_text)
 

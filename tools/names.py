@@ -50,13 +50,11 @@ METAPHORS = ("house", "desk", "office", "porter", "clerk", "witness", "vault", "
 ORDINARY = re.compile(r"shape=\"?house|\"house\"|'house'|inv(?:ert)?house|HashiCorp Vault")
 # How many places still have a word; a number only gets smaller, and a word without one is gone.
 PENDING_WORDS: dict[str, int] = {
-    "house": 3,
-    "desk": 58,
-    "office": 8,
+    "desk": 45,
+    "office": 4,
     "vault": 1,
-    "shelf": 16,
 }
-PENDING_WHOEVER: dict[str, int] = {"src": 56, "docs": 3}
+PENDING_WHOEVER: dict[str, int] = {"src": 15, "docs": 2}
 
 # ---- docs
 

@@ -289,7 +289,7 @@ async def resume_schedule(name: str, by: str, tenant: str, *, store: str | None,
     async with open_store_for_command(store, must_exist=True) as hf:
         made = await (await hf.schedules()).resume(name, by=by, tenant=tenant)
         now = (await hf.open()).now()
-    return _print_schedule(made, f"Schedule {name} goes on: next {next_text(made, now)}.", json=json)
+    return _print_schedule(made, f"Schedule {name} is resumed: next {next_text(made, now)}.", json=json)
 
 
 async def trigger_schedule(

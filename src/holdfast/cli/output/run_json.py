@@ -31,7 +31,7 @@ def last_error(row: RunRow, line: Timeline) -> str:
 
 
 def costs(line: Timeline) -> dict[str, Any]:
-    """The outcomes of all visits, and the visited nodes."""
+    """The total cost of all visits, and that of each node."""
     nodes = line.visits.nodes
     return {
         "tokens": sum(node.tokens for node in nodes.values()),

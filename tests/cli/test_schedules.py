@@ -103,7 +103,7 @@ def test_where_no_run_is_dead_that_is_said(cli: Cli, refund: str) -> None:
     for verb in ("retry", "discard"):
         said = cli("dead", verb, row["id"])
         assert said.code == 2
-        assert "is completed, and no dead letter" in said.err
+        assert "is completed; it is not a dead letter" in said.err
 
 
 @pytest.mark.covers("FLEET-WORK-10")

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +121,11 @@ class Demo:
 
     def ask_here(self) -> str:
         """Here, or by the command in another terminal: the first answer counts."""
-        self.paper.say("Answer here, or in another terminal, by a command or in the inbox:")
+        has_inbox = find_spec("textual") is not None
+        self.paper.say(f"Answer here, or in another terminal, by a command{' or in the inbox' * has_inbox}:")
         self.paper.typed(f"holdfast answer {self.short} approve --store {self.store}")
-        self.paper.typed(f"holdfast inbox --store {self.store}")
+        if has_inbox:
+            self.paper.typed(f"holdfast inbox --store {self.store}")
         while True:
             print("approve or reject? ", end="", flush=True)
             typed = self.typed_or_decided()

@@ -1,17 +1,20 @@
-"""An inbox without a terminal: keys go in, lines of text come out."""
+"""An inbox without a terminal: keys go in, lines of text come out (textual's Pilot)."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any
+
+from textual import events
+from textual.keys import _character_to_key
+from textual.pilot import Pilot
 
 from holdfast import Flow, Holdfast
 from holdfast.cli.hold_session import HoldSession
-from holdfast.cli.inbox.program import InboxProgram
-from holdfast.cli.inbox.screen import frame
+from holdfast.cli.inbox.app import InboxApp
 from holdfast.cli.inbox.service_calls import Actions
 from holdfast.cli.inbox.state import InboxState
-from holdfast.cli.inbox.text_spans import plain
-from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor, operator
 
@@ -30,47 +33,72 @@ FORM = [
 
 
 class Screen:
-    """Somebody's inbox, and the others who work at the same time."""
+    """A person's inbox, and the others who work at the same time."""
 
-    def __init__(self, hf: Holdfast, clock: FakeClock, inbox: InboxProgram, desk: HoldSession) -> None:
-        self.hf = hf
-        self.clock = clock
-        self.inbox = inbox
-        self.desk = desk
-        self.width, self.height = 80, 30
+    def __init__(self, session: HoldSession, pilot: Pilot[None]) -> None:
+        self.session = session
+        self.pilot = pilot
+
+    @property
+    def app(self) -> InboxApp:
+        app = self.pilot.app
+        assert isinstance(app, InboxApp)
+        return app
 
     @property
     def state(self) -> InboxState:
-        return self.inbox.state
+        return self.app.state
 
     async def press(self, *keys: str) -> list[str]:
         """One key after another; a text of several letters is typed."""
         for key in keys:
-            named = key in NAMED or len(key) == 1
-            for each in [key] if named else list(key):
-                await self.inbox.take("space" if each == " " else each)
+            for each in [key] if key in NAMED else list(key):
+                self.app.post_message(key_event(each))
+            await self.painted()
+        return self.lines()
+
+    async def paste(self, text: str) -> list[str]:
+        self.app.post_message(events.Paste(text))
+        return await self.painted()
+
+    async def resize(self, width: int, height: int) -> list[str]:
+        await self.pilot.resize_terminal(width, height)
+        return await self.painted()
+
+    async def painted(self) -> list[str]:
+        """Everything that was sent is handled, and on the screen."""
+        # A key goes from the app to a widget, which tells the app what was entered, which tells the widgets.
+        for _ in range(4):
+            await self.pilot.pause(0)
+        while self.app.is_running and not self.app.is_painted:
+            await self.pilot.pause(0)
         return self.lines()
 
     async def others(self) -> list[str]:
         """What others did is noticed."""
-        await self.inbox.take("changed")
-        return self.lines()
+        self.app.call_later(self.app.refresh_holds)
+        return await self.painted()
 
     def lines(self) -> list[str]:
-        made = frame(self.state, self.width, self.height)
-        return [plain(line).rstrip() for line in made.lines]
+        strips = self.app.screen._compositor.render_strips()
+        return [strip.text.replace("\N{NO-BREAK SPACE}", " ").rstrip() for strip in strips]
 
     @property
     def text(self) -> str:
         return "\n".join(self.lines())
 
     async def row(self, hold: str) -> HoldRow:
-        return await self.desk.holds.get(self.desk.actor, hold)
+        return await self.session.holds.get(self.session.actor, hold)
 
 
 NAMED = frozenset(
-    {"enter", "esc", "up", "down", "space", "backspace", "ctrl-u", "ctrl-c", "pagedown", "home", "end", "tab"}
+    {"enter", "escape", "up", "down", "space", "backspace", "tab", "ctrl+u", "ctrl+w", "ctrl+c"}
 )
+
+
+def key_event(key: str) -> events.Key:
+    char = key if len(key) == 1 else None
+    return events.Key(key if char is None else _character_to_key(char), char)
 
 
 async def ask(hf: Holdfast, amount: int = 250, **asked: Any) -> str:
@@ -85,9 +113,26 @@ async def ask(hf: Holdfast, amount: int = 250, **asked: Any) -> str:
     return result.holds[0].id
 
 
-async def screen(
-    hf: Holdfast, clock: FakeClock, *, actor: Actor = DANA, view: str = "mine", limit: int = 200
-) -> Screen:
-    desk = HoldSession(hf, await hf.holds(), actor)
-    state = InboxState(me=actor.id, view=view, limit=limit, now=desk.now)
-    return Screen(hf, clock, InboxProgram(desk, await Actions(desk).reader.load(state)), desk)
+OpenScreen = Callable[..., Awaitable[Screen]]
+
+
+def screens(stack: AsyncExitStack) -> OpenScreen:
+    """Each is closed when the stack is."""
+
+    async def screen(
+        hf: Holdfast,
+        *,
+        actor: Actor = DANA,
+        view: str = "mine",
+        limit: int = 200,
+        size: tuple[int, int] = (80, 30),
+    ) -> Screen:
+        session = HoldSession(hf, await hf.holds(), actor)
+        state = InboxState(me=actor.id, view=view, limit=limit, now=session.now)
+        app = InboxApp(session, await Actions(session).reader.load(state), live=False)
+        pilot = await stack.enter_async_context(app.run_test(size=size))
+        opened = Screen(session, pilot)
+        await opened.painted()
+        return opened
+
+    return screen

@@ -1,4 +1,4 @@
-"""The inbox in a terminal of its own: keys as bytes, a screen that is given back."""
+"""The inbox in a terminal of its own: keys as bytes, and a screen that is restored."""
 
 from __future__ import annotations
 
@@ -15,48 +15,20 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.cli.inbox.terminal import decode
 from tests.cli.conftest import Cli
 
 pytestmark = pytest.mark.covers("HOLD-HAND-01")
-MOVES = re.compile(r"\x1b\[(\d+);1H([^\x1b]*(?:\x1b\[[0-9;]*m[^\x1b]*)*)")
-CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-@pytest.mark.parametrize(
-    ("data", "keys"),
-    [
-        (b"jk", ["j", "k"]),
-        (b"\r\x7f\x15 ", ["enter", "backspace", "ctrl-u", "space"]),
-        (b"\x1b[A\x1bOB\x1b[5~", ["up", "down", "pageup"]),
-        ("é请".encode(), ["é", "请"]),
-        (b"\x1b[200~two\nlines\x1b[201~x", ["paste:two lines", "x"]),
-        (b"\x1b[99~\x01", []),
-        (b"\x1bj", ["esc", "j"]),
-        (b"\xff", []),
-    ],
-)
-def test_bytes_are_keys_when_they_are_complete(data: bytes, keys: list[str]) -> None:
-    assert decode(data, last=True) == (keys, b"")
-
-
-@pytest.mark.parametrize("data", [b"\x1b", b"\x1b[", "é".encode()[:1], b"\x1b[200~half"])
-def test_bytes_are_kept_when_more_may_follow(data: bytes) -> None:
-    assert decode(data) == ([], data)
-
-
-def test_escape_is_a_key_when_nothing_follows() -> None:
-    assert decode(b"\x1b", last=True) == (["esc"], b"")
+PARTS = re.compile(r"\x1b\[([0-9;?=<>]*[a-zA-Z])|\x1b[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()=>].?|([\s\S])")
 
 
 class Terminal:
-    def __init__(self, folder: Path, columns: int) -> None:
+    def __init__(self, folder: Path, columns: int, **env: str) -> None:
         self.ours, theirs = pty.openpty()
         self._resize(theirs, columns)
         self.before = termios.tcgetattr(theirs)
@@ -65,7 +37,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "holdfast", "inbox", "--as", "user:dana@acme"],
             cwd=folder,
-            env=given | {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"},
+            env=given | {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"} | env,
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -84,21 +56,40 @@ class Terminal:
 
     def until(self, *words: str) -> str:
         """Reads until the screen has all of these."""
+        return self._read(lambda screen: all(word in screen for word in words), f"{words} not in")
+
+    def until_not(self, word: str) -> str:
+        return self._read(lambda screen: word not in screen, f"{word} in")
+
+    def _read(self, done: Callable[[str], bool], problem: str) -> str:
         ends = time.monotonic() + 20
-        while not all(word in self.screen for word in words):
-            assert time.monotonic() < ends, f"{words} not in:\n{self.screen}"
+        while not done(self.screen):
+            assert time.monotonic() < ends, f"{problem}:\n{self.screen}"
             if select.select([self.ours], [], [], 0.2)[0]:
                 self.raw += os.read(self.ours, 65536).decode(errors="replace")
         return self.screen
 
     @property
     def screen(self) -> str:
-        """What is painted by now, line by line."""
-        last = self.raw.rpartition("\x1b[2J")[2]
-        lines: dict[int, str] = {}
-        for row, text in MOVES.findall(last):
-            lines[int(row)] = CODES.sub("", text)
-        return "\n".join(lines[row].rstrip() for row in sorted(lines))
+        """What is painted by now: as much of a terminal as textual needs."""
+        lines: dict[int, dict[int, str]] = {}
+        row = column = 0
+        for code, char in PARTS.findall(self.raw):
+            if code.endswith("H"):
+                row, column = (int(part or 1) - 1 for part in (code[:-1] or "1;1").split(";"))
+            elif code == "2J":
+                lines = {}
+            elif char == "\r":
+                column = 0
+            elif char == "\n":
+                row += 1
+            elif char:
+                lines.setdefault(row, {})[column] = char
+                column += 1
+        return "\n".join(
+            "".join(lines[row].get(i, " ") for i in range(max(lines[row]) + 1)).rstrip()
+            for row in sorted(lines)
+        )
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -134,10 +125,10 @@ def test_somebody_lives_in_it_decides_sees_others_and_leaves(
     terminal.type("n")
     terminal.until("[mine 2]", "Refund 90?")
     terminal.resize(40)
-    terminal.until("j k  Enter open  ? help  q leave")
+    terminal.until("? help q quit j k move Enter open")
 
     terminal.type("o1")
-    terminal.until("Refund 250?", "1 [approve: Enter]")
+    terminal.until("Refund 250?", "[approve: Enter]".replace(" ", "\N{NO-BREAK SPACE}"))
     terminal.type("\r")
     terminal.until("Decided 'approve': Refund 250?.")
     cli("holds", "resolve", hold, "reject", "--as", "user:sam@acme")
@@ -163,6 +154,50 @@ def test_ctrl_c_gives_the_screen_back(terminal: Terminal) -> None:
 
     assert terminal.process.wait(timeout=20) == 0
     assert termios.tcgetattr(terminal.theirs) == terminal.before
+
+
+def test_keys_are_read_as_a_terminal_sends_them(terminal: Terminal, cli: Cli) -> None:
+    """Arrows, letters of several bytes, a paste of two lines, and Escape alone."""
+    terminal.until("Refund 250?")
+    terminal.type("\x1b[C")
+    terminal.until("1\N{NO-BREAK SPACE}approve")
+    terminal.type("c")
+    terminal.until("Comment", "Enter continue")
+    terminal.type("é!\x1b[200~two\nlines\x1b[201~")
+    terminal.until("é!two lines")
+    terminal.type("\x7f")
+    terminal.until_not("lines")
+    terminal.type("\r")
+    terminal.until("Comment added.")
+    terminal.type("c")
+    terminal.until("Enter continue")
+    terminal.type("no\x1b")
+    terminal.until("? help q quit")
+    terminal.type("qq")
+
+    assert terminal.process.wait(timeout=20) == 0
+    (hold,) = cli("holds", "list", "--json").items
+    shown = cli("holds", "show", hold["id"], "--json").json
+    assert [note["text"] for note in shown["comments"]] == ["é!two line"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_restores_the_screen(terminal: Terminal, number: signal.Signals) -> None:
+    terminal.until("Refund 250?")
+    terminal.process.send_signal(number)
+
+    assert terminal.process.wait(timeout=20) == 0
+    assert termios.tcgetattr(terminal.theirs) == terminal.before
+
+
+def test_a_terminal_of_ascii_gets_ascii(cli: Cli, tmp_path: Path) -> None:
+    asyncio.run(_ask(tmp_path, 250))
+    opened = Terminal(tmp_path, 120, PYTHONIOENCODING="ascii")
+    try:
+        opened.until("Refund 250?", "1 approve")
+        assert opened.screen.isascii()
+    finally:
+        opened.close()
 
 
 def test_without_a_terminal_a_sentence_says_so(cli: Cli, tmp_path: Path) -> None:

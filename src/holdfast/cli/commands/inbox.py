@@ -30,7 +30,7 @@ def inbox(
     The key ? shows all keys, q quits. A decision takes two keys and can be undone for a few seconds. --json
     prints the list and ends.
     """
-    from holdfast.cli.inbox.program import open_inbox
+    from holdfast.cli.inbox.open import open_inbox
 
     options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
     return run_async(open_inbox(options, view=view, query=query or ""))

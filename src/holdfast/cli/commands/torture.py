@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -11,7 +12,7 @@ import typer
 from holdfast.cli.app import Flow, Json, Text, app
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
-from holdfast.cli.output.screen import print_json, print_line, print_note, print_table
+from holdfast.cli.output.screen import print_json, print_line, print_note, print_table, status_console
 from holdfast.errors import InputError, SettingsError
 from holdfast.types.duration import DurationError, parse_duration
 
@@ -114,15 +115,16 @@ def run_torture(wanted: TortureOptions) -> Exit:
 
     flow = load_flow(wanted.flow)
     given = read_json(wanted.input, "--input")
-    report = torture(
-        flow,
-        given,
-        answers=_answers(wanted),
-        progress=None if wanted.json else _progress(),
-        time=_seconds(wanted.time, "--time"),
-        limit=_seconds(wanted.limit, "--limit"),
-        **wanted.wishes,
-    )
+    with _progress(json=wanted.json) as progress:
+        report = torture(
+            flow,
+            given,
+            answers=_answers(wanted),
+            progress=progress,
+            time=_seconds(wanted.time, "--time"),
+            limit=_seconds(wanted.limit, "--limit"),
+            **wanted.wishes,
+        )
     if wanted.json:
         print_json(report.as_json())
     else:
@@ -151,17 +153,27 @@ def _seconds(text: str, option: str) -> float:
         raise SettingsError(f"{option}: {error}.") from error
 
 
-def _progress() -> Progress | None:
-    """A progress line that is overwritten; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        return None
+@contextmanager
+def _progress(*, json: bool) -> Generator[Progress | None]:
+    """A progress line that vanishes at the end; nothing in a pipe."""
+    console = None if json else status_console()
+    if console is None:
+        yield None
+        return
+    from rich import progress
 
-    def show(done: int, total: int) -> None:
-        bar = "#" * (30 * done // max(total, 1))
-        end = "\r\x1b[K" if done == total else ""
-        print(f"\r{bar:30} {done} of {total} boundaries", end=end, file=sys.stderr, flush=True)
-
-    return show
+    line = "{task.completed} of {task.total} boundaries"
+    with progress.Progress(
+        progress.BarColumn(30),
+        progress.TextColumn(line),
+        console=console,
+        transient=True,
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total, refresh=True)
 
 
 def print_report(report: Report) -> None:

@@ -1,1 +1,1 @@
-"""A terminal inbox: what is shown is a function of a state, and a key leads to another state."""
+"""`holdfast inbox`: holds are decided in the terminal. The widgets need the extra `inbox` (textual)."""

@@ -26,7 +26,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 
 _replace = msgspec.structs.replace
-MOVED = "Something else is here now. Look, and choose again."
+MOVED = "Another hold is shown now. Read it and choose again."
 FREE = ""
 """What is armed where the answer is text: there is no option to name."""
 
@@ -50,17 +50,17 @@ def arm(state: InboxState, digit: int) -> InboxState:
     if state.selected and not state.open:
         asked = f"{option.label}: all {len(state.selected)} selected? Enter shows what would happen."
         return with_message(_replace(state, armed=option.id, armed_on=row.id), asked)
-    goes_on = "goes on" if row.schema is not None or option.requires_comment is True else "decides"
+    verb = "continues" if row.schema is not None or option.requires_comment is True else "decides"
     return with_message(
         _replace(state, armed=option.id, armed_on=row.id),
-        f"{option.label}? Enter {goes_on}, any other key does not.",
+        f"{option.label}? Enter {verb}, any other key cancels.",
     )
 
 
 def begin(state: InboxState) -> Step:
     """Enter, with something armed."""
     row, decision = state.current, state.armed
-    state = _replace(state, armed=None, said="", alert=False)
+    state = _replace(state, armed=None, message="", alert=False)
     if row is None or decision is None:
         return state, None
     if row.id != state.armed_on:

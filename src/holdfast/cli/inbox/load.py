@@ -1,4 +1,4 @@
-"""What an inbox reads: a list, the figures beside it, and one hold with what is said about it.
+"""What an inbox reads: a list, the figures beside it, and one hold with its comments.
 
 What changed meanwhile, brought into an inbox without moving what is being read.
 """
@@ -48,8 +48,8 @@ def merged(state: InboxState, found: Iterable[HoldRow], gone: Mapping[str, HoldR
         at=_place_refreshing(state, ids),
         selected=state.selected & set(ids),
         placed=placed,
-        # That something can be taken back is not said for longer than it can.
-        said=state.said if placed or not state.placed or state.alert else "",
+        # That a decision can be undone is shown no longer than it can.
+        message=state.message if placed or not state.placed or state.alert else "",
     )
 
 
@@ -78,13 +78,13 @@ def _is_placed(hold: str, fresh: Mapping[str, HoldRow]) -> bool:
 
 
 def reread(state: InboxState, sheet: HoldDetails) -> tuple[InboxState, bool]:
-    """The open hold as it is now, and whether what is being filled in came too late: somebody was first."""
+    """The open hold as it is now, and whether what is being filled in came too late: another was first."""
     before = state.sheet.row if state.sheet is not None and state.sheet.row.id == sheet.row.id else None
     state = _replace(state, sheet=sheet)
     if before is None or not _was_overtaken(state, before, sheet.row):
         return state, False
     busy = state.filling is not None
-    kept = " What you had filled in is your draft. Enter goes on." if busy else ""
+    kept = " Your input is kept as a draft. Enter continues." if busy else ""
     after = _replace(
         state, armed=None, sure=(), prompt=None if busy else state.prompt, filling=None, cut_off=busy
     )
@@ -92,7 +92,7 @@ def reread(state: InboxState, sheet: HoldDetails) -> tuple[InboxState, bool]:
 
 
 def _was_overtaken(state: InboxState, before: HoldRow, now: HoldRow) -> bool:
-    """By somebody else: decided, about to be, or handed on."""
+    """By another person: decided, about to be, or reassigned."""
     if before.status is not HoldStatus.pending:
         return False
     if now.status is not HoldStatus.pending:
@@ -113,18 +113,18 @@ COUNTED: Final = ("mine", "groups", "asked", "unassigned", "all")
 
 
 class InboxReader:
-    def __init__(self, desk: HoldSession) -> None:
-        self.desk = desk
+    def __init__(self, session: HoldSession) -> None:
+        self.session = session
 
     async def load(self, state: InboxState) -> InboxState:
         """The list anew, in its own order. Raises InputError for a search that means nothing."""
         page = await self._page(state)
-        chips = read_query(state.query, me=self.desk.actor.id, now=self.desk.now).chips
+        chips = read_query(state.query, me=self.session.actor.id, now=self.session.now).chips
         at = _place(state, [row.id for row in page.rows])
         state = _replace(
             state,
-            now=self.desk.now,
-            loaded_at=self.desk.now,
+            now=self.session.now,
+            loaded_at=self.session.now,
             rows=page.rows,
             more=page.cursor is not None,
             fresh=(),
@@ -138,15 +138,15 @@ class InboxReader:
 
     async def _page(self, state: InboxState) -> HoldPage:
         return await find_holds(
-            self.desk, HoldListOptions(query=state.query, view=state.view, limit=state.limit)
+            self.session, HoldListOptions(query=state.query, view=state.view, limit=state.limit)
         )
 
     async def count(self, state: InboxState) -> InboxState:
-        """Those of the other views. What somebody may not see has no figure, nor that nobody asks them."""
+        """Of the other views; without those that this person may not see."""
         counts: dict[str, int] = {}
         for view in COUNTED:
             try:
-                counts[view] = await self.desk.holds.count(self.desk.actor, view=view, where=OPEN)
+                counts[view] = await self.session.holds.count(self.session.actor, view=view, where=OPEN)
             except ForbiddenError:
                 continue
         if not counts.get("asked"):
@@ -155,10 +155,10 @@ class InboxReader:
 
     async def refresh(self, state: InboxState) -> InboxState:
         """The same list as it is now, with nothing moved; and the hold that is being read."""
-        state = _replace(state, now=self.desk.now)
+        state = _replace(state, now=self.session.now)
         for row in state.rows:
             if row.placed_until is not None and row.placed_until <= state.now:
-                await self._now(row.id)  # whoever looks makes what was placed
+                await self._now(row.id)  # reading it makes a decision that is due
         page = await self._page(state)
         found, state = page.rows, _replace(state, more=page.cursor is not None)
         ids = {row.id for row in found}
@@ -173,7 +173,7 @@ class InboxReader:
         return _replace(state, sheet=None) if row is None else await self._reload_hold(state, row)
 
     async def _reload_hold(self, state: InboxState, hold: str) -> InboxState:
-        """What went to somebody else meanwhile is closed, and not asked for again."""
+        """A hold that was reassigned meanwhile is closed, and not read again."""
         try:
             return await self.look(state, hold)
         except (ForbiddenError, ConflictError, NotFoundError) as error:
@@ -182,28 +182,28 @@ class InboxReader:
             left = _replace(
                 state, rows=rows, at=at, sheet=None, open=False, filling=None, prompt=None, armed=None
             )
-            return with_message(left, f"It is out of your hands: {error.message}", alert=True)
+            return with_message(left, f"This hold is no longer yours: {error.message}", alert=True)
 
     async def _now(self, hold: str) -> HoldRow | None:
         try:
-            return await self.desk.holds.get(self.desk.actor, hold)
+            return await self.session.holds.get(self.session.actor, hold)
         except HoldfastError:
             return None
 
     async def look(self, state: InboxState, hold: str) -> InboxState:
-        """Raises HoldNotFoundError, ForbiddenError: it may have gone to somebody else."""
-        holds, actor = self.desk.holds, self.desk.actor
+        """Raises HoldNotFoundError, ForbiddenError: it may have been reassigned."""
+        holds, actor = self.session.holds, self.session.actor
         row = await holds.get(actor, hold)
         draft = await holds.draft(actor, hold)
         sheet = HoldDetails(
             row=row,
             notes=tuple(await holds.comments(actor, hold)),
-            votes=tuple(await votes_of(self.desk, row)),
+            votes=tuple(await votes_of(self.session, row)),
             draft=None if draft is None or draft.is_empty else msgspec.to_builtins(draft),
             history=tuple(_line(each) for each in await holds.history(actor, hold)) if state.expanded else (),
         )
         filling = typed_so_far(state)
-        state, too_late = reread(_replace(state, now=self.desk.now), sheet)
+        state, too_late = reread(_replace(state, now=self.session.now), sheet)
         if too_late and filling is not None:
             await holds.save_draft(actor, hold, draft_submission(filling))
             kept = await holds.draft(actor, hold)

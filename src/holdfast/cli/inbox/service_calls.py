@@ -12,7 +12,8 @@ from holdfast.cli.hold_session import HoldSession, moment
 from holdfast.cli.inbox.decide import ask_field, file_attached
 from holdfast.cli.inbox.load import InboxReader
 from holdfast.cli.inbox.state import PAGE, Act, InboxState, with_message
-from holdfast.cli.inbox.text_spans import cut, flat
+from holdfast.cli.output.screen import clean_text
+from holdfast.drawing.labels import shortened
 from holdfast.errors import FormInvalidError, HoldfastError, InputError
 from holdfast.holds.permissions.assignees import same_person
 from holdfast.holds.queries.summary import assignee_of, needs_of, roughly, title_of
@@ -24,9 +25,9 @@ _TITLE: Final = 40
 
 
 class Actions:
-    def __init__(self, desk: HoldSession) -> None:
-        self.desk = desk
-        self.reader = InboxReader(desk)
+    def __init__(self, session: HoldSession) -> None:
+        self._holds, self._actor = session.holds, session.actor
+        self.reader = InboxReader(session)
 
     async def perform(self, state: InboxState, act: Act) -> InboxState:
         """Nothing is raised but what ends the program."""
@@ -36,7 +37,7 @@ class Actions:
             return await self._refused(state, error)
 
     async def _refused(self, state: InboxState, error: HoldfastError) -> InboxState:
-        """As the hold is now; what was sent is kept as a draft by whoever refused it."""
+        """As the hold is now. The service keeps a refused answer as a draft."""
         if isinstance(error, FormInvalidError) and state.filling is not None:
             return ask_field(state, error)
         hint = f" {error.hint}" if error.hint else ""
@@ -60,14 +61,13 @@ class Actions:
             at=0,
             selected=frozenset(),
             open=False,
-            scroll=0,
             expanded=False,
         )
         return await self.reader.load(wanted)
 
     async def look(self, state: InboxState, act: Act) -> InboxState:
         if act.sure:
-            await self.desk.holds.seen(self.desk.actor, act.holds[0])
+            await self._holds.seen(self._actor, act.holds[0])
         return await self.reader.look(state, act.holds[0])
 
     # ------------------------------------------------------------------ deciding
@@ -76,7 +76,7 @@ class Actions:
         body = {"decision": act.decision, "response_data": act.data, "comment": act.comment}
         if shown is not None and shown.id == act.holds[0]:
             body["request_hash"] = shown.request_hash
-        done = await self.desk.holds.place(self.desk.actor, act.holds[0], body)
+        done = await self._holds.place(self._actor, act.holds[0], body)
         state = with_message(
             _replace(state, filling=None, prompt=None), _decided(done.row, act.decision, state.now)
         )
@@ -92,21 +92,21 @@ class Actions:
 
     async def _on(self, state: InboxState, row: HoldRow) -> InboxState:
         """To the next one that is still to be decided."""
-        said = state.said
+        message = state.message
         state = await self.reader.refresh(state)
         rest = [i for i, each in enumerate(state.rows) if each.id != row.id and _is_open(each)]
         if rest:
             at = next((i for i in rest if i >= state.at), rest[0])
-            state = await self.reader.look(_replace(state, at=at, scroll=0), state.rows[at].id)
+            state = await self.reader.look(_replace(state, at=at), state.rows[at].id)
         else:
-            state = _replace(state, open=False, scroll=0)
-        return _replace(state, said=said, alert=False)
+            state = _replace(state, open=False)
+        return _replace(state, message=message, alert=False)
 
     async def attach(self, state: InboxState, act: Act) -> InboxState:
         """A file that is not taken is asked for again."""
         path = local_path(act.text)
         try:
-            kept = await self.desk.holds.attach(self.desk.actor, act.holds[0], act.field, path.name, path)
+            kept = await self._holds.attach(self._actor, act.holds[0], act.field, path.name, path)
         except InputError as error:
             prompt = state.prompt
             wrong = None if prompt is None else _replace(prompt, error=error.message)
@@ -116,8 +116,8 @@ class Actions:
 
     async def bulk(self, state: InboxState, act: Act) -> InboxState:
         shown: dict[str, int] = {row.id: row.version for row in state.rows}
-        found = await self.desk.holds.bulk(
-            self.desk.actor, act.holds, act.decision, preview=not act.sure, versions=shown
+        found = await self._holds.bulk(
+            self._actor, act.holds, act.decision, preview=not act.sure, versions=shown
         )
         left = "; ".join(f"{each.hold[:8]} left out: {each.why}" for each in found.items if not each.done)
         rest = f" {left}" if left else ""
@@ -137,14 +137,14 @@ class Actions:
         )
 
     async def undo(self, state: InboxState, act: Act) -> InboxState:
-        row = await self.desk.holds.undo(self.desk.actor, act.holds[0])
+        row = await self._holds.undo(self._actor, act.holds[0])
         state = _replace(
             state,
             placed=tuple(each for each in state.placed if each != row.id),
             decided=max(state.decided - 1, 0),
         )
         state = with_message(
-            await self.reader.refresh(state), f"Taken back: {_short(row)}. It is your draft."
+            await self.reader.refresh(state), f"Undone: {_short(row)}. Your answer is kept as a draft."
         )
         ids = [each.id for each in state.rows]
         return (
@@ -152,31 +152,34 @@ class Actions:
         )
 
     async def draft(self, state: InboxState, act: Act) -> InboxState:
-        said = {"decision": act.decision or None, "response_data": act.data, "comment": act.comment}
-        await self.desk.holds.save_draft(self.desk.actor, act.holds[0], said)
+        given = {"decision": act.decision or None, "response_data": act.data, "comment": act.comment}
+        await self._holds.save_draft(self._actor, act.holds[0], given)
         return await self.reader.look(state, act.holds[0])
 
     # ------------------------------------------------------------------ arranging
     async def comment(self, state: InboxState, act: Act) -> InboxState:
         return await self._each(
-            state, act, lambda hold: self.desk.holds.comment(self.desk.actor, hold, act.text), "Said."
+            state,
+            act,
+            lambda hold: self._holds.comment(self._actor, hold, act.text),
+            "Comment added.",
         )
 
     async def reassign(self, state: InboxState, act: Act) -> InboxState:
-        def hand_on(hold: str) -> Awaitable[Any]:
-            return self.desk.holds.reassign(self.desk.actor, hold, act.text)
+        def hand_over(hold: str) -> Awaitable[Any]:
+            return self._holds.reassign(self._actor, hold, act.text)
 
-        return await self._each(state, act, hand_on, f"Handed on to {act.text}.")
+        return await self._each(state, act, hand_over, f"Reassigned to {act.text}.")
 
     async def ask_back(self, state: InboxState, act: Act) -> InboxState:
         def ask(hold: str) -> Awaitable[Any]:
-            return self.desk.holds.ask_back(self.desk.actor, hold, act.text)
+            return self._holds.ask_back(self._actor, hold, act.text)
 
-        return await self._each(state, act, ask, "Asked; the deadline stands still until the reply.")
+        return await self._each(state, act, ask, "Question sent; the deadline is paused until the reply.")
 
     async def reply(self, state: InboxState, act: Act) -> InboxState:
         def answer(hold: str) -> Awaitable[Any]:
-            return self.desk.holds.reply(self.desk.actor, hold, act.text)
+            return self._holds.reply(self._actor, hold, act.text)
 
         return await self._each(state, act, answer, "Replied.")
 
@@ -184,46 +187,46 @@ class Actions:
         when = moment(act.text, "snooze")
 
         def put_off(hold: str) -> Awaitable[Any]:
-            return self.desk.holds.snooze(self.desk.actor, hold, when)
+            return self._holds.snooze(self._actor, hold, when)
 
-        return await self._each(state, act, put_off, "Out of your sight for a while; its deadline stays.")
+        return await self._each(state, act, put_off, "Snoozed; its deadline stays.")
 
     async def claim(self, state: InboxState, act: Act) -> InboxState:
-        """What one has claimed is let go."""
+        """What one has claimed is released."""
         rows: dict[str, HoldRow] = {
             row.id: row for row in (*state.rows, *((state.sheet.row,) if state.sheet else ()))
         }
         mine = [each for each in act.holds if _is_claimed_by(rows.get(each), state)]
         if mine:
             return await self._each(
-                state, act, lambda hold: self.desk.holds.release(self.desk.actor, hold), "Free again."
+                state, act, lambda hold: self._holds.release(self._actor, hold), "Released."
             )
         return await self._each(
             state,
             act,
-            lambda hold: self.desk.holds.claim(self.desk.actor, hold),
-            "Claimed: others leave it to you.",
+            lambda hold: self._holds.claim(self._actor, hold),
+            "Claimed: the others see that you work on it.",
         )
 
     async def watch(self, state: InboxState, act: Act) -> InboxState:
         """Off again in the list of what is watched."""
         off = state.view == "watching"
-        mark = self.desk.holds.unwatch if off else self.desk.holds.watch
-        told_so = "Not watched any more." if off else "Watched: g w shows it, whoever decides."
-        return await self._each(state, act, lambda hold: mark(self.desk.actor, hold), told_so)
+        mark = self._holds.unwatch if off else self._holds.watch
+        message = "Not watched any more." if off else "Watched: g w shows it, also after the decision."
+        return await self._each(state, act, lambda hold: mark(self._actor, hold), message)
 
     async def _each(
-        self, state: InboxState, act: Act, do: Callable[[str], Awaitable[Any]], said: str
+        self, state: InboxState, act: Act, do: Callable[[str], Awaitable[Any]], message: str
     ) -> InboxState:
         for hold in act.holds:
             await do(hold)
         many = f" ({len(act.holds)} holds)" if len(act.holds) > 1 else ""
-        return with_message(await self.reader.refresh(_replace(state, selected=frozenset())), said + many)
+        return with_message(await self.reader.refresh(_replace(state, selected=frozenset())), message + many)
 
 
 def _decided(row: HoldRow, decision: str, now: int) -> str:
     if row.placed is not None and row.placed_until is not None:
-        return f"{decision!r} for {_short(row)} in {roughly(row.placed_until - now)}: z takes it back."
+        return f"{decision!r} for {_short(row)} in {roughly(row.placed_until - now)}: z undoes it."
     if row.status is HoldStatus.resolved:
         return f"Decided {decision!r}: {_short(row)}."
     turn = f" It waits for {assignee_of(row)} now." if row.terms.approval.mode == "sequential" else ""
@@ -231,7 +234,7 @@ def _decided(row: HoldRow, decision: str, now: int) -> str:
 
 
 def _short(row: HoldRow) -> str:
-    return cut(flat(title_of(row)), _TITLE)
+    return shortened(clean_text(title_of(row)), _TITLE)
 
 
 def _is_open(row: HoldRow) -> bool:

@@ -1,4 +1,4 @@
-"""What an inbox is at a moment, and what a key asks the program to do. Values only."""
+"""What an inbox is at a moment, and what a key asks the program to do. Values only, and no widgets."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ VIEWS: Final = {
 
 
 PAGE: Final = 200
-"""Holds that are read at once; whoever goes to the end of them gets as many more."""
+"""Holds that are read at once; at the end of them as many more are read."""
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that is being typed. While there is one, letters are text and nothing else."""
+    """A line to type. While there is one, letters are text and no keys. `text`: as it was last read."""
 
     kind: str  # search, comment, ask_back, reply, reassign, snooze, answer, why, field
     label: str
@@ -41,7 +41,7 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HoldDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """One hold with what is said about it. `history`: lines of it, where they were asked for."""
+    """One hold with its comments. `history`: lines of it, where they were asked for."""
 
     row: HoldRow
     notes: tuple[Note, ...] = ()
@@ -69,21 +69,18 @@ class InboxState(msgspec.Struct, frozen=True, kw_only=True):
     sheet: HoldDetails | None = None
     open: bool = False
     split: bool = False  # the list and the hold are both in sight
-    help: bool = False
     expanded: bool = False
-    scroll: int = 0
-    prefix: str = ""
+    choosing_view: bool = False  # after `g`: the next key names a view
     armed: str | None = None  # the decision that the next Enter makes, on `armed_on` and nothing else
     armed_on: str = ""
     sure: tuple[str, ...] = ()  # the holds of a preview that the next Enter decides
     prompt: Prompt | None = None
     filling: Filling | None = None
-    cut_off: bool = False  # somebody was first while this person typed: their next letters are no keys
-    said: str = ""
-    alert: bool = False  # what is said is a refusal, or that somebody else was first
+    cut_off: bool = False  # another person was first while this one typed: the next letters are no keys
+    message: str = ""
+    alert: bool = False  # the message is a refusal, or says that another person was first
     placed: tuple[str, ...] = ()  # one's own decisions that can still be taken back, oldest first
     decided: int = 0
-    over: bool = False
 
     @property
     def current(self) -> HoldRow | None:
@@ -99,7 +96,7 @@ class InboxState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):
-    """What the program is asked to do, by its name in `acting.py`; it answers with another state."""
+    """What the program is asked to do, by the name of a method of `Actions`, which returns another state."""
 
     do: str
     holds: tuple[str, ...] = ()
@@ -116,5 +113,5 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
 Step = tuple[InboxState, Act | None]
 
 
-def with_message(state: InboxState, said: str, *, alert: bool = False) -> InboxState:
-    return msgspec.structs.replace(state, said=said, alert=alert)
+def with_message(state: InboxState, message: str, *, alert: bool = False) -> InboxState:
+    return msgspec.structs.replace(state, message=message, alert=alert)

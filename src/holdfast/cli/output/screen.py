@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from io import TextIOWrapper
 from threading import Timer
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -177,8 +176,9 @@ def live_console() -> Console:
     """For a live view on stdout. What its encoding does not know becomes a question mark."""
     from rich.console import Console
 
-    if is_plain() and isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
+    change = getattr(sys.stdout, "reconfigure", None)
+    if is_plain() and change is not None:
+        change(errors="replace")
     return Console(highlight=False)
 
 

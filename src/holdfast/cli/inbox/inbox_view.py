@@ -7,8 +7,8 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from holdfast.cli.inbox.hold_pane import HoldPane
 from holdfast.cli.inbox.hold_list import HoldList, empty_text
+from holdfast.cli.inbox.hold_pane import HoldPane
 from holdfast.cli.inbox.prompt_line import PromptLine
 from holdfast.cli.inbox.state import VIEWS, InboxState
 from holdfast.cli.output.screen import clean_text, one_line

@@ -92,7 +92,7 @@ async def test_run_that_kills_its_workers_is_given_up_and_goes_on_when_it_is_rep
         # The deaths stay as history; the effect that was settled before the first was not repeated.
         assert len(await service.store.deaths(row.id)) == BOUND + 1
         assert ledger.read_text().split().count("bad") == 1
-        with pytest.raises(RunEndedError, match="no dead letter"):
+        with pytest.raises(RunEndedError, match="not a dead letter"):
             await service.retry_dead(poisoned.id)
 
 
@@ -155,7 +155,7 @@ async def test_run_that_kills_a_caller_who_loads_it_is_discarded_without_a_worke
             assert await service.holds(row.id) == []
             assert (await service.latest(row.id)).seq == row.head
             assert await service.store.pending(row.id) == (row.inbox_seq, [])
-            with pytest.raises(RunEndedError, match="no dead letter"):
+            with pytest.raises(RunEndedError, match="not a dead letter"):
                 await service.discard_dead(run)
 
 

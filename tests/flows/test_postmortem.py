@@ -259,7 +259,7 @@ async def test_report_tells_of_a_crash_a_doubt_and_who_settled_it(place: Place) 
     (await flow.resume(run, on=hf)).expect()
 
     text = await examined(hf, run)
-    assert any("claimed the run while send was under way" in remark.text for remark in text.remarks)
+    assert any("claimed the run while send was running" in remark.text for remark in text.remarks)
     assert ("send", "user:ann decided 'happened'") in [(node, how) for node, _, how in handled(text)]
     assert "Did node 'send' take effect?" in Page(to_html(text)).said
 

@@ -4,7 +4,7 @@ modules   module names are nouns or the verb of their one entry point: no gerund
 classes   a public class name means one thing in src (the generated client apart)
 knots     no large group of modules that all have to know each other; imports for type hints count
 docs      the documentation names only modules and files that exist
-words     no metaphors as names, no "whoever" as a subject
+words     no metaphors as names, no "whoever" as a subject, no variable or function named `told`
 
 Without an argument: all of them. Changes nothing; each finding says where it is and what to do.
 """
@@ -12,8 +12,10 @@ Without an argument: all of them. Changes nothing; each finding says where it is
 from __future__ import annotations
 
 import ast
+import io
 import re
 import sys
+import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -55,6 +57,10 @@ PENDING_WORDS: dict[str, int] = {
     "vault": 1,
 }
 PENDING_WHOEVER: dict[str, int] = {"src": 15, "docs": 2}
+
+# Words that are gone as names of variables and functions; in sentences they are ordinary verbs.
+NAMES_ONLY = ("told",)
+PENDING_NAMES: dict[str, int] = {"told": 2}
 
 # ---- docs
 
@@ -271,13 +277,24 @@ def word_places(text: str, word: str) -> list[int]:
     ]
 
 
+def name_places(text: str, word: str) -> list[int]:
+    """Lines with an identifier that has the word: `told`, `_told`, `told_late`; not texts and comments."""
+    if word not in text:
+        return []
+    pattern = re.compile(rf"(?:^|_){word}(?:_|$)")
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return sorted({t.start[0] for t in tokens if t.type == tokenize.NAME and pattern.search(t.string)})
+
+
 def bad_words(
     source: Source,
     pending: Mapping[str, int] | None = None,
     whoever: Mapping[str, int] | None = None,
+    names: Mapping[str, int] | None = None,
 ) -> Iterator[Finding]:
     pending = PENDING_WORDS if pending is None else pending
     whoever = PENDING_WHOEVER if whoever is None else whoever
+    names = PENDING_NAMES if names is None else names
     texts = {str(path.relative_to(source.root)): path.read_text() for path in source.modules.values()}
     plain = "Use the noun of the field (CONTRIBUTING.md, Names)."
     subject = "Name the subject: the caller, the worker, the assignee."
@@ -285,10 +302,18 @@ def bad_words(
         yield from _over(texts, word, pending.get(word, 0), plain)
     yield from _over(texts, "whoever", whoever.get("src", 0), subject)
     yield from _over(dict(pages(source.root)), "whoever", whoever.get("docs", 0), subject)
+    for word in NAMES_ONLY:
+        yield from _over(texts, word, names.get(word, 0), "Name it by what it is.", find=name_places)
 
 
-def _over(texts: Mapping[str, str], word: str, allowed: int, fix: str) -> Iterator[Finding]:
-    places = [f"{name}:{line}" for name, text in texts.items() for line in word_places(text, word)]
+def _over(
+    texts: Mapping[str, str],
+    word: str,
+    allowed: int,
+    fix: str,
+    find: Callable[[str, str], list[int]] = word_places,
+) -> Iterator[Finding]:
+    places = [f"{name}:{line}" for name, text in texts.items() for line in find(text, word)]
     if len(places) > allowed:
         many = f"; {len(places)} places, {allowed} allowed for now" if allowed else ""
         yield from (Finding(place, f'the word "{word}"{many}', fix) for place in places)

@@ -25,7 +25,7 @@ class AnyModel(Protocol):
 
     name: str
 
-    async def reply(self, request: Any, tell: Any) -> Any: ...
+    async def reply(self, request: Any, emit: Any) -> Any: ...
 
 
 class AnyBudget(Protocol):

@@ -151,3 +151,12 @@ def test_words_are_counted_until_they_are_gone(names: ModuleType, tmp_path: Path
         'src/holdfast/a.py:2: the word "desk"; 2 places, 1 allowed for now',
         'README.md:1: the word "whoever"',
     ]
+
+
+def test_told_is_found_as_a_name_and_not_in_sentences(names: ModuleType, tmp_path: Path) -> None:
+    text = 'told = 1\n_told = {}\nlate_told, untold = 2, 3\n# what is told\nsaid = "told"\n'
+    assert names.name_places(text, "told") == [1, 2, 3]
+    source = names.Source(tree(tmp_path, {"src/holdfast/a.py": text}))
+    assert list(names.bad_words(source, {}, {}, {"told": 3})) == []
+    found = [each.place for each in names.bad_words(source, {}, {}, {"told": 2})]
+    assert found == [f"src/holdfast/a.py:{line}" for line in (1, 2, 3)]

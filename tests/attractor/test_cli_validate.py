@@ -218,7 +218,7 @@ def test_a_pipeline_is_drawn_in_the_terminal(cli: Cli) -> None:
     ):
         assert text in said.out
     assert "Yes (outcome=success)" in said.out
-    assert "chooses a way" in said.out
+    assert "chooses an edge" in said.out
 
 
 @pytest.mark.covers("ATTRACTOR-CLI-04")

@@ -1,5 +1,5 @@
-"""Cross-origin requests (CORS): pages of other origins may call us only where they are listed, and never with
-a cookie."""
+"""Cross-origin requests (CORS): pages of other origins may call us only if they are listed, and never with a
+cookie."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXPOSED = ("ETag", "Location", "Retry-After", "X-Request-Id", "Content-Disposit
 
 
 def cors(origins: Sequence[str]) -> list[Middleware]:
-    """Nothing where no origin is listed: then browsers keep other pages from reading our answers."""
+    """Empty if no origin is listed: then browsers keep other pages from reading our answers."""
     if not origins:
         return []
     return [

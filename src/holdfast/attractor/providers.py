@@ -41,7 +41,7 @@ _REASONING: Final = ("o1", "o3", "o4", "gpt-5", "codex")
 
 class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`key`: the name of an environment variable; empty: it wants none. `options` go into each request.
-    `effort`: whether it is told the reasoning effort."""
+    `effort`: whether the reasoning effort is sent."""
 
     base_url: str
     protocol: Literal["openai", "anthropic"] = "openai"

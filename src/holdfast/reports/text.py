@@ -1,4 +1,4 @@
-"""The words of a post-mortem, shared by its forms: what is said, not how it is set."""
+"""The texts of a post-mortem, shared by all its formats."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def visit_title(number: int, visit: Visit, name: str) -> str:
 def outcome(visit: Visit) -> str:
     if visit.state in ("abandoned", "running"):
         waits = any(q.status == "pending" for q in visit.questions) and visit.ended_at is None
-        return "waits for a person" if waits else "under way" if visit.state == "running" else visit.state
+        return "waits for a person" if waits else visit.state
     return visit.outcome or visit.state
 
 

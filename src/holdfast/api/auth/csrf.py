@@ -1,6 +1,6 @@
 """Cross-site request forgery: a change with a session's cookie must come from our own page.
 
-The browser says where a request comes from, and the page shows the session's own value (`csrf_token`).
+Both are checked: the browser's headers about the origin, and the token of the session (`csrf_token`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ HEADER: Final = "x-csrf-token"
 async def require_own(
     request: Request, principal: Principal, origins: frozenset[str], *, most_form: int
 ) -> None:
-    """Raises HttpError where another site may have made the browser send it. `most_form`: bytes of a form."""
+    """Raises HttpError if another site may have made the browser send it. `most_form`: bytes of a form."""
     if not same_origin(request, origins, proven=True):
         raise HttpError(403, "The request came from a page of another site.", code="cross_site")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    # Other types, such as text/plain, can be sent by a form of another site without a CORS preflight.
     if has_body and kind not in ("application/json", "application/octet-stream", *FORMS):
         raise HttpError(
             415, "With a session, a body must be JSON or a form.", code="unsupported_media_type",
@@ -46,7 +47,7 @@ async def require_own(
 
 
 async def _field(request: Request, most: int) -> str | None:
-    """Of the form, which the handler finds parsed then (`await request.form()`)."""
+    """The token in the form; the handler then gets the parsed form (`await request.form()`)."""
     length = request.headers.get("content-length", "")
     if not length.isdigit():
         raise HttpError(411, "A form needs its Content-Length.", code="length_required")
@@ -60,9 +61,9 @@ async def _field(request: Request, most: int) -> str | None:
 
 
 def same_origin(connection: HTTPConnection, origins: frozenset[str], *, proven: bool = False) -> bool:
-    """Whether our own page sent it, as far as browsers say. One that hides where it comes from (`null`,
-    by its referrer policy) is believed where the browser itself vouches for the site; over plain http
-    it does not, and then what is `proven` by the session's own value may come from there."""
+    """Whether our own page sent it, by the browser's headers. An origin of `null` (hidden by the referrer
+    policy) is accepted if Sec-Fetch-Site says same-origin; over plain http browsers do not send that header,
+    and then a request is accepted that is `proven` by the CSRF token."""
     site = connection.headers.get("sec-fetch-site")
     if site is not None and site not in ("same-origin", "none"):
         return False

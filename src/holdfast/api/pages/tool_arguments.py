@@ -10,13 +10,13 @@ import msgspec
 from holdfast.types.hold import HoldRow
 
 INSTRUCTIONS: Final = "holdfast.instructions"
-"""The field for a message to the agent; no argument can be named so."""
+"""The field for a message to the agent; no argument can have this name."""
 _KINDS: Final = {"integer": "integer", "number": "number", "boolean": "boolean"}
 _LONG: Final = 80
 
 
 def argument_sections(row: HoldRow) -> list[Mapping[str, Any]]:
-    """Empty where the hold is not about a tool, or the tool does not name its arguments."""
+    """Empty if the hold is not about a tool, or the tool does not name its arguments."""
     known = _properties(row)
     if not known:
         return []
@@ -41,13 +41,13 @@ def _section(name: str, schema: Any, value: Any) -> Mapping[str, Any]:
 
 
 def argument_data(row: HoldRow, typed: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The data of the answer: only what differs from what the agent asked for, or was added."""
+    """The data of the answer: only arguments that were changed or added."""
     given = _given(row)
     said = str(typed.get(INSTRUCTIONS) or "").strip()
     edited = {name: value for name, value in given.items() if name not in typed}
     for name, value in typed.items():
         if name == INSTRUCTIONS or (value in (None, "") and given.get(name, "") in (None, "")):
-            # An empty field says nothing where the agent said nothing either.
+            # An empty field means no change if the agent gave no value either.
             edited |= {name: given[name]} if name in given else {}
         elif value is not None:
             edited[name] = value
@@ -56,7 +56,7 @@ def argument_data(row: HoldRow, typed: Mapping[str, Any]) -> dict[str, Any] | No
 
 
 def argument_values(data: Any) -> dict[str, Any]:
-    """By field: what an answer or a draft of it said."""
+    """The values of an answer or a draft, by field."""
     said = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     changes: Any = said.get("modifications")
     more: Any = cast("dict[str, Any]", changes) if isinstance(changes, dict) else {}
@@ -68,7 +68,7 @@ def argument_values(data: Any) -> dict[str, Any]:
 
 
 def _properties(row: HoldRow) -> dict[str, Any]:
-    """The schema of the tool's arguments, as an approval of a tool call has it."""
+    """The schema of the tool's arguments, from the approval of a tool call."""
     if row.schema is None or "tool" not in _context(row):
         return {}
     found: Any = msgspec.json.decode(row.schema)

@@ -123,7 +123,7 @@ async def show_dead(run: str, *, store: str | None, json: bool) -> Exit:
     if not found.deaths:
         print_line("No worker of this run has died.")
         return Exit.ok
-    heads = ("term", "worker", "lease until", "found at", "record", "under way")
+    heads = ("term", "worker", "lease until", "found at", "record", "running")
     print_table(heads, [_death_cells(autopsy) for autopsy in found.deaths])
     _advise(found, store)
     return Exit.ok

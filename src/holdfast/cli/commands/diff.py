@@ -227,7 +227,7 @@ def _text_lines(change: Change) -> list[str]:
 def _nodes(found: Diff, visits: int, names: Names) -> None:
     if not found.nodes:
         return
-    _head(f"nodes ({found.same_nodes} alike)")
+    _head(f"nodes ({found.same_nodes} unchanged)")
     for node in found.nodes[:visits]:
         print_line(
             f"  {_SIGNS[node.kind]} {_node(node, names(node.node))}".rstrip(), style=_COLOURS[node.kind]

@@ -85,7 +85,7 @@ class RunStory:
         self.run = run
         self._graph = graph
         self._codec = codec
-        # Visits under way: when each was started, and what happened since.
+        # Open visits: when each was started, and what happened since.
         self._open: dict[Key, tuple[int, list[Moment]]] = {}
         self._holds: dict[str, _Hold] = {}
         # What earlier workers did: the last term that wrote something, and the last step.

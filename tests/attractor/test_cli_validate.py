@@ -191,7 +191,7 @@ def test_what_validate_cannot_do_it_says(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text("")
     said = cli("validate", "flow.py")
     assert said.code == 2
-    assert "no pipeline" in said.out
+    assert "not a pipeline" in said.out
     assert cli("validate", ".").code == 2
     assert cli("validate").code == 2
 

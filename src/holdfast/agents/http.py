@@ -125,6 +125,7 @@ class Endpoint:
         key = self._checked((await self.key()).strip())
         for attempt in range(1, self.retries.attempts + 1):
             try:
+                # A new collector for each attempt: parts of a broken reply must not be mixed with the next.
                 listener = listen()
                 async with self._open(url, body, key) as events:
                     async for event in events:
@@ -160,6 +161,7 @@ class Endpoint:
                     raise await _refusal(response, url, key)
                 async with aclosing(_events(response, url)) as events:
                     yield events
+        # `from None`: a chained original error would show the key that `without_key` removes.
         except errors.InvalidURL as error:
             raise ModelRefusedError(f"{url} is not a valid URL: {without_key(error, key)}.") from None
         except errors.RequestError as error:

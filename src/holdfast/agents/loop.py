@@ -114,6 +114,7 @@ class Conversation:
             self.unrecorded = {}
             message, finish = await self._ask_model()
             said = await self._act(message, finish)
+            # After all tool calls of the turn, so that this checkpoint includes their results.
             await self.at.mark_turn(self.turn, self.unrecorded, listed=self.listed)
             if said is not None and (said := await self._released(said)) is not None:
                 return said

@@ -225,6 +225,7 @@ class DirectorySyncs:
     def _scribe(self, runtime: Runtime, claim: Claim) -> JournalFollower:
         row = claim.run
         found = self._kept.get(row.id)
+        # After a migration the graph is another one, and the files must be derived again from the start.
         if found is not None and found.store is runtime.store and found.row.version == row.version:
             self._kept.move_to_end(row.id)
             return found

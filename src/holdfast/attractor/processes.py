@@ -75,6 +75,7 @@ def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapp
             stderr=subprocess.DEVNULL,
             cwd=cwd,
             env=dict(env),
+            # A separate session: a Ctrl-C or the end of the worker must not reach the command.
             start_new_session=True,
             check=False,
         )
@@ -128,6 +129,7 @@ async def wait_for_exit(folder: Path, *, timeout: float | None) -> ProcessExit:
 
 async def _stopped(folder: Path, why: str) -> ProcessExit:
     await kill(folder)
+    # It may have ended by itself just before the signal: then its own exit code counts.
     code = _code(folder)
     return ProcessExit(None, why, _since(folder)) if code is None else ProcessExit(code, "", _since(folder))
 
@@ -135,6 +137,7 @@ async def _stopped(folder: Path, why: str) -> ProcessExit:
 async def kill(folder: Path, *, grace: float = GRACE) -> None:
     """Stop the whole process group: SIGTERM, then SIGKILL."""
     group = _group(folder)
+    # Only while the lock is held: the pid of an ended command may belong to another process by now.
     if group is None or not is_alive(folder):
         return
     if _signal(group, signal.SIGTERM):

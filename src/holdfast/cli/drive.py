@@ -67,6 +67,7 @@ async def _advance(
             claimed = None
             return await make_result(service, program, run, *await service.runtime.drive(claim, pos))
         except (RunBusyError, LeaseLostError):
+            # Another worker has the run: follow it until it ends, waits, or its lease expires.
             row = await service.get(run)
         if row.status in ENDED:
             return await result_of(service, program, run)
@@ -83,6 +84,7 @@ async def _advance(
 def _interrupt(service: RunService, work: asyncio.Future[Any]) -> None:
     """The first time handlers may finish, for a while; the second time the run is released at once."""
     drivers = list(service.runtime.drivers.values())
+    # Without a driver the run is queued or on another worker: there is nothing to drain.
     if not drivers or any(driver.session.draining for driver in drivers):
         work.cancel()
         return

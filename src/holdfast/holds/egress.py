@@ -85,6 +85,7 @@ def target_of(url: str, egress: Egress) -> EgressTarget:
     allowed = egress.allows(host, port)
     if parts.scheme not in ("http", "https") or not (tls or allowed):
         raise EgressError(f"{_shown(url)} is not https.", hint=_HINT)
+    # Also for allowed hosts: the metadata service hands out credentials of the machine.
     if host in _METADATA_NAMES:
         raise EgressError(f"{host} is the metadata service of a cloud.", hint=_HINT)
     if port not in PORTS and not allowed:
@@ -112,6 +113,7 @@ def _host(parts: SplitResult, url: str) -> str:
         raise EgressError(
             "an address must not contain a user name or a password.", hint="Use a signed webhook."
         )
+    # "metadata.example." is the same name as without the dot; "%" would be a zone of an IPv6 address.
     host = (parts.hostname or "").rstrip(".")
     if not host or "%" in host:
         raise EgressError(f"{_shown(url)} has no host.", hint="Write https://host/path.")

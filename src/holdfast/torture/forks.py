@@ -38,6 +38,7 @@ def _run_child(work: Callable[[], None]) -> None:
     code = 70
     try:
         os.setsid()
+        # Not the handlers of the parent: these signals must end the child.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         work()
@@ -78,7 +79,7 @@ class _Child:
             # Processes that user code started must not outlive it, as when a machine dies.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-            self.let_go()
+            self.close()
             return os.waitstatus_to_exitcode(status)
         return None
 
@@ -88,9 +89,9 @@ class _Child:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
-        self.let_go()
+        self.close()
 
-    def let_go(self) -> None:
+    def close(self) -> None:
         if self.handle is not None:
             os.close(self.handle)
             self.handle = None

@@ -76,6 +76,7 @@ class Sessions:
             credential=credential,
         )
         name = _digest(secret)
+        # The audit entry comes first: a session that is missing from the audit must not exist.
         await self._audit(grant, "signed_in", session=name[:12], how=how)
         await self._put(SESSION, name, session)
         return _open_session(secret, session)
@@ -90,6 +91,7 @@ class Sessions:
         if self._is_over(session, now):
             await self.store.drop_document(SERVER, SESSION, name)
             return None
+        # Not at each request: that would be one write per request.
         if now - session.seen_at > self.idle // 20:
             seen = msgspec.structs.replace(session, seen_at=now)
             # A conditional write: a session that was ended in the meantime must stay ended.
@@ -131,6 +133,7 @@ class Sessions:
         if document is None or not await self.store.drop_document(SERVER, CODE, name):
             return None
         found = msgspec.json.decode(document.body, type=_Code)
+        # Checked after it is deleted: an expired code is used up as well.
         return found.grant if self.store.now() < found.expires_at else None
 
     # ------------------------------------------------------------------ the store

@@ -115,7 +115,9 @@ class ApiTokens:
         if token.revoked_at is not None:
             return token
         revoked = msgspec.structs.replace(token, revoked_at=self.store.now())
+        # The audit entry comes first: it may describe a change that failed, but none is ever missing.
         await self._audit(token, "token_revoked", by)
+        # Only the revision that was read: a concurrent change must not be overwritten.
         if await self.store.put_document(_document(revoked), expect=kept.revision) is None:
             raise DocumentChangedError("this token was changed meanwhile.", hint="Try again.")
         self._known.pop(name, None)
@@ -140,6 +142,7 @@ class ApiTokens:
             self._known.pop(name, None)
             return None
         found = msgspec.json.decode(document.body, type=ApiToken)
+        # A bound on memory; an empty cache only costs one query per token.
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[name] = (asked, found)

@@ -76,6 +76,7 @@ def require_signed(headers: Mapping[str, str], body: bytes, way: SlackSource, no
     given = headers.get("x-slack-signature", "")
     fresh = stamp.isascii() and stamp.isdecimal() and len(stamp) <= 15 and abs(now - int(stamp)) <= SKEW
     base = f"v0:{stamp}:".encode() + body
+    # Every secret is compared, in constant time, also if the timestamp is already wrong.
     expected = [f"v0={hmac.new(each.encode(), base, sha256).hexdigest()}" for each in way.secrets]
     signed = [hmac.compare_digest(each.encode(), given.encode()) for each in expected]
     if not fresh or not any(signed):
@@ -112,6 +113,7 @@ class SlackReceiver:
         if payload.type != "block_actions" or not clicked:
             return
         task = asyncio.create_task(self._decide(payload, clicked[0]))
+        # The event loop keeps only weak references to tasks, and this one may outlive the request.
         _tasks.add(task)
         task.add_done_callback(_tasks.discard)
         await asyncio.wait({task}, timeout=PATIENCE)

@@ -100,6 +100,7 @@ class WebhookReceiver:
         names = ("decision", "resolution", "response_data", "comment", "request_hash")
         body = {name: value for name in names if (value := getattr(said, name)) is not None}
         try:
+            # 255: the maximum length of an idempotency key; the sender chooses the length of its ids.
             done = await self.service.resolve(
                 self._actor(said), hold, body, idempotency_key=f"webhook:{message}"[:255]
             )

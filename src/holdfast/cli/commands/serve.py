@@ -234,6 +234,7 @@ class ServeRunner:
 
         from holdfast.cli.drive import Signals
 
+        # It listens before the store is open, so that probes and clients get a reason instead of a refusal.
         listening = asyncio.create_task(self.serving.serve(lambda: None))
         self._work = asyncio.create_task(self._open_and_work(carried))
         # Installed until the very end: a second signal must not kill the process during its clean-up.
@@ -257,6 +258,7 @@ class ServeRunner:
             for task in done:
                 with contextlib.suppress(asyncio.CancelledError):
                     task.result()
+            # The command is one unit: if its server cannot listen or has ended, the worker ends too.
             if listening in done and work in waiting:
                 work.cancel()
 
@@ -267,6 +269,7 @@ class ServeRunner:
         from holdfast.app.loader import address_in
 
         await open_with_probe(self.hf, self.worker and self.worker.probe, on_error=self._away)
+        # Before any request is answered: a server without a token must not be reachable from elsewhere.
         await self.door.admit()
         self.standing.store = await self.hf.open()
         service = await self.hf.service()

@@ -53,6 +53,7 @@ async def change(
     `submission`: stored as a draft if the action is refused. `found`: the row, if it was read just now.
     `link`: the link that the actor used. Raises HoldNotFoundError if the actor's tenant has no such hold,
     RateLimitedError, and what `decide` raises."""
+    # Before the first read, so that refused attempts cost nothing.
     if ctx.pace is not None:
         ctx.pace.take(actor, hold, ctx.now(), link=link)
     for _ in range(TRIES):
@@ -107,6 +108,7 @@ async def record_refusal(
 ) -> None:
     """Write the refusal to the audit, and the data that was sent as a draft; the row does not change."""
     now = ctx.now()
+    # No draft for an actor who may not act on the hold: they must not store data with it.
     drafts = () if isinstance(error, ForbiddenError) else await _drafts(ctx, row, actor, submission, now)
     data = {"action": action, "code": error.code, "status": error.status}
     refused = entry(row, actor.id, "refused", now, **data)

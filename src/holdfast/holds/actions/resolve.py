@@ -71,6 +71,7 @@ async def resolve(
     replayed: list[bool] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
+        # First of all: a repeated request gets its first result, even if the hold is decided by now.
         if await is_replay(ctx, actor, row, submission, terms):
             replayed.append(True)
             return None
@@ -88,6 +89,7 @@ async def consider(
     ctx: HoldContext, actor: Actor, row: HoldRow, now: int, submission: Submission, terms: ResolveConditions
 ) -> HoldChange:
     """The change that this decision would make. Writes nothing; raises as `resolve` does."""
+    # The permission is checked before the content, so that errors about the content reveal nothing.
     permit = await ctx.permit(
         actor, "resolve", row, now, reason=terms.reason, decision=_text(submission.decision)
     )
@@ -97,6 +99,7 @@ async def consider(
         made = resolved(row, resolution, by=actor.id, at=now)
     else:
         made = await voted(ctx, actor, row, permit, resolution, now)
+    # Link and key are used up in the same transaction as the decision, or not at all.
     made = msgspec.structs.replace(made, link=terms.link, key=_key(actor, submission, terms))
     return await apply_guardrails(ctx.guardrails, row, made, actor.id)
 

@@ -117,6 +117,7 @@ def read(token: str, keys: Sequence[LinkKey], now: int) -> Claims:
     expected = _mac(key or LinkKey("", bytes(SECRET_SIZE)), signed)
     if not hmac.compare_digest(expected, _bytes(given)) or key is None:
         raise _forged()
+    # After the signature: only the holder of a genuine link learns that it has expired.
     if claims.exp <= now // MICROS:
         raise LinkInvalidError(
             "this link has expired.", hint="Ask for a new one, or sign in.", reason="too_old"
@@ -131,6 +132,7 @@ def _forged() -> LinkInvalidError:
 
 
 def _claims(payload: str) -> Claims:
+    # Before decoding: the payload is not verified yet, and its size is the sender's choice.
     if len(payload) > LONGEST:
         raise _forged()
     try:

@@ -179,6 +179,7 @@ class Deliverer:
         try:
             end = await self._deliver_one(message)
         except StoreError:
+            # Not the message's fault: its claim expires, and it is sent when the store is back.
             raise
         except Exception as error:
             log.exception("notice %s could not be delivered", message.key)

@@ -99,6 +99,7 @@ class Oidc:
         token, opens = await self.provider.exchange_code(code, journey.verifier, callback)
         claims = await self.provider.claims(token, journey.nonce, opens)
         more = await self.provider.userinfo(opens, claims["sub"]) if opens else {}
+        # Claims of the signed ID token take precedence over those of /userinfo.
         return grant_of(self.settings, {**more, **claims})
 
 

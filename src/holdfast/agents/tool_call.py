@@ -74,6 +74,7 @@ async def perform(
         if verdict.arguments is None:
             return ToolResult(verdict.said, failed=True)
         arguments, note = verdict.arguments, verdict.said
+        # A person may have changed the arguments, and the record may be of an older version of the tool.
         problem = read_call(tool, msgspec.structs.replace(call, arguments=arguments))
         if problem:
             return ToolResult(f"{note}Error: {problem}.", failed=True)
@@ -104,6 +105,7 @@ async def _step(
 
     async def run(idempotency_key: str = "") -> dict[str, Any]:
         ctx.emit(_call_event(f"{at.label}{tool.name}", call, arguments, turn), "tool")
+        # Visible before the call starts: it may take long.
         ctx.flush_chunks()
         started = ctx.now()
         given = _given(tool, arguments)

@@ -108,6 +108,7 @@ def _routes_by_path(endpoints: list[tuple[Route, Endpoint]]) -> list[BaseRoute]:
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route, endpoint in sorted(endpoints, key=lambda each: _route_order(each[0].path)):
         known = by_path.setdefault(route.path, {})
+        # HTTP requires HEAD wherever there is GET.
         for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
             if method in known:
                 raise TypeError(f"{method} {route.path} is declared twice")
@@ -125,6 +126,7 @@ def _dispatch_by_method(known: dict[str, Endpoint]) -> Endpoint:
 def _route_order(path: str) -> list[int]:
     """`/holds/bulk` before `/holds/{hold}`, and `/x/{name:path}/next` before `/x/{name:path}`, whichever was
     declared first."""
+    # Fixed parts sort before parameters, parameters before paths; 3 ends a shorter path after a longer one.
     parts = path.split("/")
     return [*(2 if part.endswith(":path}") else int(part.startswith("{")) for part in parts), 3]
 

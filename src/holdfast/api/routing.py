@@ -277,6 +277,7 @@ def read_query(request: Request, shape: type[Any]) -> Any:
         raise HttpError(422, "A parameter has a NUL character.", code="invalid_input")
     lists = {field.encode_name for field in msgspec.structs.fields(shape) if _is_list(field.type)}
     known = {field.encode_name for field in msgspec.structs.fields(shape)}
+    # A misspelled filter that is ignored would return more than the caller asked for.
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         raise HttpError(
@@ -316,6 +317,7 @@ async def read_bytes(request: Request, most: int) -> bytes:
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
         raise _too_large(most)
+    # Counted as well: a chunked body has no length.
     parts: list[bytes] = []
     size = 0
     async for part in request.stream():

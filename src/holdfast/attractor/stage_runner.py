@@ -52,6 +52,7 @@ class StageRunner:
         if at_once is None:
             return None
         outcome: StageOutcome = at_once(stage)
+        # A conditional passes on the outcome before it, and with it the reason of a failure.
         keys = () if self.registry.kind_of(stage) == ROUTING else (REASON, CLASS_KEY)
 
         async def perform(state: Mapping[str, Any]) -> Settled:
@@ -69,6 +70,7 @@ class StageRunner:
     async def perform(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> Settled:
         visit = self._visit(stage, state, ctx)
         kind = self.registry.kind_of(stage)
+        # Before the handler: once a stage runs, its cost cannot be prevented.
         stopped = "" if kind in _QUIET else await check_budgets(visit)
         if stopped:
             return self._settled(visit, kind, _stop(stopped), halt=True)

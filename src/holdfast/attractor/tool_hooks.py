@@ -77,6 +77,7 @@ class Hooks:
             return
         data = {"hook": "post", "tool": name, "arguments": arguments, "result": result, "failed": failed}
         code, said = await self._run(self.post, data)
+        # Only logged: the call is made and cannot be refused any more.
         if code != 0:
             self._note({"hook": "post", "tool": name, "code": code, "said": said, "skipped": False})
 

@@ -100,6 +100,7 @@ class _Call:
 
     def __enter__(self) -> _Call:
         self._watcher.where = str(self._begun.call)
+        # The boundary first: a process that is killed there has not made the call, and must not log it.
         self._watcher.passed(BEFORE)
         self._notebook.write(self._begun)
         self._token = current.set((self._begun.call, self._begun.effect))
@@ -112,6 +113,7 @@ class _Call:
         done = not isinstance(error, NotDone)
         text = None if error is None else f"{type(error).__name__}: {error}"
         value = _plain(self.value)
+        # Logged before the boundary: a process that is killed there has made the call.
         self._notebook.write(CallEnded(self._begun.call, self._begun.life, done, text, value))
         self._watcher.passed(AFTER)
 

@@ -197,6 +197,7 @@ class TrialProcess:
         times = [due for due in (await store.next_timer(), await store.next_due_hold()) if due is not None]
         if not times:
             return False
+        # Only to the earliest one: a later deadline must not be passed before it was due.
         self._clock.jump(max(0, min(times) - self._clock.now()))
         await store.fire_timers(limit=1000)
         await service.runtime.sweep_holds()

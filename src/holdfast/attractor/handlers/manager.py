@@ -102,6 +102,7 @@ class ManagerHandler:
     async def _watch(self, visit: StageVisit, orders: ManagerOptions, child: Child) -> StageOutcome:
         steered_at: float | None = None
         for cycle in range(1, orders.max_cycles + 1):
+            # Recorded: a manager that is entered again must come to the same verdicts in the same cycles.
             found = await visit.ctx.step("observe", child.look, effect="read", key=f"observe.{cycle}")
             seen = msgspec.convert(found, ChildState)
             if "observe" in orders.actions:

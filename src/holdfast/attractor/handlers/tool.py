@@ -93,6 +93,7 @@ class CommandRun:
         if not self.same_machine or not (self.folder / processes.LOCK).exists():
             # On another machine its result is known only if its files are on a shared disk.
             return await self._record(await processes.wait_for_exit(self.folder, timeout=None))
+        # Shielded: a thread cannot be cancelled, and a command that it starts afterwards would be unknown.
         beginning = asyncio.ensure_future(asyncio.to_thread(self._begin))
         try:
             await asyncio.shield(beginning)

@@ -51,6 +51,7 @@ async def ask_back(
             hold=row.id,
             version=row.version,
             at=now,
+            # With several open questions the pause counts from the first one.
             fields={"paused_at": row.paused_at or now, "remind_at": None},
             audit=(entry(row, actor.id, "asked_back", now, to=whom, question=slot),),
             notes=(_note(row, actor, "question", slot, body, now), _asked(row, whom, now)),

@@ -34,6 +34,7 @@ async def claim(
         permit = await ctx.permit(actor, "claim", row, now, reason=reason)
         conflicts.require_open(row)
         conflicts.require_free(row, actor.id, now)
+        # A hold whose delegation is not in force has no assignee either.
         if row.assignee_type == UNROUTED or permit.past.astray:
             own = actor.id if actor.id.startswith("user:") else f"user:{actor.id}"
             return _own(row, actor, own, now, until)

@@ -47,6 +47,7 @@ async def place(
         if await is_replay(ctx, actor, row, submission, terms):
             replayed.append(True)
             return None
+        # All checks are made now: the person must learn of an invalid answer while they are still there.
         made = await consider(ctx, actor, row, now, submission, terms)
         window = _window(row, seconds)
         return made if window <= 0 or row.terms.approval.mode != "any" else _placed(row, actor, made, window)

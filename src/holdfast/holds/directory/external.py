@@ -101,6 +101,7 @@ class OutsideDirectory:
         return found
 
     def _remember(self, key: tuple[Any, ...], found: Any, now: float) -> None:
+        # A bound on memory; entries are valid for seconds only, so nothing of value is lost.
         if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
         self._known[key] = (now + self._ttl, found)

@@ -83,6 +83,7 @@ async def attach(
         file = await _check_file(ctx, row, field, name, content, media_type)
         made[:] = [file]
         before = await attached_files(ctx.store, row)
+        # The same file again is a repeated request: it takes no further room.
         if any(each.field == field and each.file == file for _, each in before):
             return None
         _require_room(row, field, [each for _, each in before], file)

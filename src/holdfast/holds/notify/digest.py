@@ -59,6 +59,7 @@ class Digest:
         if before is not None and before.body == today:
             return False
         document = Document(tenant=tenant, kind=KIND, name=UNROUTED, body=today)
+        # A conditional write: of several processes, exactly one succeeds.
         expect = 0 if before is None else before.revision
         return await self.store.put_document(document, expect=expect) is not None
 
@@ -67,6 +68,7 @@ class Digest:
         title = "1 question is unassigned" if count == 1 else f"{count} questions are unassigned"
         more = [f"and {count - len(found)} more"] if count > len(found) else []
         notice = Notice(
+            # The same id on every attempt of a day, so that receivers can drop duplicates.
             id=f"{DIGEST}:{tenant}:{to_datetime(self.store.now()):%Y-%m-%d}",
             topic=DIGEST,
             tenant=tenant,

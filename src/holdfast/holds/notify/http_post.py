@@ -87,6 +87,7 @@ def _request(target: EgressTarget, body: bytes, headers: Mapping[str, str]) -> b
         **headers,
     }
     lines = [f"POST {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    # Header injection: a value with a line break could add headers or a second request.
     if any("\r" in line or "\n" in line for line in lines):
         raise ValueError("a header contains a line break")
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
@@ -94,6 +95,7 @@ def _request(target: EgressTarget, body: bytes, headers: Mapping[str, str]) -> b
 
 async def _reply(reader: asyncio.StreamReader, most: int) -> HttpReply:
     status, headers = await _head(reader)
+    # 1xx are interim responses; the final one follows.
     while 100 <= status < 200:
         status, headers = await _head(reader)
     body = b""
@@ -106,6 +108,7 @@ async def _reply(reader: asyncio.StreamReader, most: int) -> HttpReply:
 
 async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str], most: int) -> bytes:
     text = headers.get("content-length", "")
+    # The receiver chooses the text: int() raises for numbers of more than 4,300 digits.
     wanted = min(int(text), most) if text.isdecimal() and len(text) < 16 else most
     found = b""
     while len(found) < wanted:

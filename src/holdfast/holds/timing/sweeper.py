@@ -81,6 +81,7 @@ class HoldSweeper:
 
         Raises StoreError if the store is unavailable."""
         swept = SweepCounts()
+        # Placed decisions first: they were made in time, and must win against a deadline that passed since.
         swept.placed = await self._each(Due.placed, run, self._place, swept)
         swept.expired = await self._each(Due.expiry, run, self._expire, swept)
         swept.reminded = await self._each(Due.reminder, run, self._remind, swept)

@@ -85,6 +85,7 @@ class OtelExporter:
         (self._measures.started if term == 1 else self._measures.resumed).add(1, flow)
 
     def committed(self, lease: Lease, records: list[Record]) -> None:
+        # A bound on memory: telemetry is dropped, and the run does not wait for its export.
         if self._waiting > MOST_WAITING:
             self._measures.dropped.add(len(records))
             return
@@ -122,6 +123,7 @@ class OtelExporter:
                 await self._export(self._items.popleft())
             except Exception:
                 log.warning("telemetry could not be exported", exc_info=True)
+            # Runs share this event loop: they get a turn after each item.
             await asyncio.sleep(0)
 
     async def _export(self, item: _Item) -> None:
@@ -154,6 +156,7 @@ class OtelExporter:
         story = RunStory(item.row.id, item.graph, item.codec)
         first = max(item.row.horizon, item.head - REMEMBERED)
         records = await self._store.read(item.row.id, first=first, last=item.head)
+        # The first record says which run a fork was made from.
         if first > item.row.horizon:
             horizon = item.row.horizon
             records = await self._store.read(item.row.id, first=horizon, last=horizon) + records

@@ -40,6 +40,7 @@ class HoldPresence:
         name = _name(hold, actor)
         kept = await self._store.document(actor.tenant, KIND, name)
         before = None if kept is None else msgspec.json.decode(kept.body, type=HoldViewer)
+        # After a pause the person has come back: they look since now.
         since = before.since if before is not None and before.until > now else now
         look = HoldViewer(person=actor.id, since=since, until=now + TTL, editing=editing)
         body = msgspec.json.encode(look)

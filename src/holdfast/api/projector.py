@@ -62,6 +62,7 @@ class Projector:
             page = await store.feed(after=after, limit=PAGE)
         except FeedTrimmedError as error:
             floor = cast("int", error.facts["floor"])
+            # The feed was trimmed while no server projected: continue with what is left.
             log.warning("checkpoints before position %d of the feed are not written for SQL", floor)
             await store.put_projections([], upto=floor)
             return True
@@ -71,6 +72,7 @@ class Projector:
         for run, (first, last) in _spans(page).items():
             rows += [row async for row in self._of_run(run, first, last)]
             await asyncio.sleep(0)
+        # Rows and position in one write: after a crash the page is read again, and no row is missing.
         await store.put_projections(rows, upto=page[-1][0])
         return True
 
@@ -86,6 +88,7 @@ class Projector:
             try:
                 yield _projection(await make_checkpoint(self.service, row, record.seq))
             except HoldfastError as error:
+                # One damaged checkpoint must not stop the projection of all others.
                 log.warning(
                     "checkpoint %d of run %s is not written for SQL: %s", record.seq, run, error,
                     extra={"run": run, "seq": record.seq},

@@ -73,6 +73,7 @@ class ReadinessApp:
                 if missing
                 else _json_response(200, {"ready": True})
             )
+        # Static files need no store: an error page should have its style.
         if self.standing.store is None and not scope["path"].startswith("/static/"):
             return _unavailable(self.standing.wrong)
         return None

@@ -90,6 +90,7 @@ class ArtifactStore:
                 )
             info, data = self._found[artifact_id]
             if not info.is_file_backed:
+                # A copy: a caller that changes it must not change the artifact.
                 return copied(data)
             return msgspec.json.decode(self._path(artifact_id).read_bytes())
 

@@ -214,6 +214,7 @@ class _Lines:
         try:
             file = source.fileno()
         except (OSError, ValueError):
+            # Not a real file, for example StringIO in a test: it cannot be polled.
             return source.readline()
         if b"\n" not in self._read and not self._ended:
             if not select.select([file], [], [], _POLL_SECONDS)[0]:

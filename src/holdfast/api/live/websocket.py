@@ -92,6 +92,7 @@ class Socket:
             principal = await self._authenticate()
             if principal is None:
                 return
+            # The client has to reconnect now and then, so that a revoked credential ends.
             async with asyncio.timeout(self._settings.stream_life):
                 await self._serve_messages(principal)
         except (WebSocketDisconnect, TimeoutError):
@@ -117,6 +118,7 @@ class Socket:
                 raise HttpError(403, "A WebSocket with a session needs the Origin header.", code="cross_site")
         except HoldfastError as error:
             await self._note(error, None)
+            # An HTTP answer instead of the handshake: a client can read its problem document.
             await self._socket.send_denial_response(problems.problem_response(error, new_id()))
             return None
         await self._socket.accept()

@@ -93,6 +93,7 @@ async def export_run(run: str, out: str | None, *, decrypt: bool, store: str | N
 
 def _write(file: Path, data: bytes) -> None:
     """Write the whole file or nothing."""
+    # In the same folder: a rename is atomic only within one file system.
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         fresh.write_bytes(data)

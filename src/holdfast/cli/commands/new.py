@@ -115,6 +115,7 @@ def _write(folder: Path, template: str, words: dict[str, str]) -> list[str]:
     here = files("holdfast.cli") / "templates"
     sources = [f for part in ("common", template) for f in (here / part).iterdir()]
     try:
+        # Beside its final place: a rename works only within one file system.
         fresh = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     except OSError as error:
         raise InputError(f"{folder} cannot be created: {error.strerror}.") from error

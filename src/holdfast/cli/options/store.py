@@ -102,6 +102,7 @@ def remember_source(store: str | None, version: str, spec: str) -> None:
     known = _sources(place)
     if known.get(version) != spec:
         known[version] = spec
+        # Replaced as a whole: several commands may write it at the same time.
         fresh = place.with_name(f"{place.name}.{os.getpid()}")
         fresh.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=2))
         fresh.replace(place)

@@ -132,6 +132,7 @@ def _in_order(hold: HoldRow, votes: Sequence[Vote], known: VoteTally) -> VoteTal
     refused = next((vote for vote in signed if rejects(hold.options, vote.decision)), None)
     if refused is not None:
         return _ended(known, refused.decision, "rejected")
+    # All must sign the same: two different approving options are no agreement.
     if len({vote.decision for vote in signed}) > 1:
         return _ended(known, rejection(hold.options), "rejected")
     if len(signed) >= known.need:
@@ -143,6 +144,7 @@ def _by_count(hold: HoldRow, votes: Sequence[Vote], known: VoteTally, electorate
     won = _first_with(known.need, votes)
     if won is not None:
         return _ended(known, won, hold.terms.approval.mode)
+    # If even all remaining votes for the leading option would not be enough, waiting is useless.
     best = max((count for name, count in known.counts.items() if not rejects(hold.options, name)), default=0)
     if electorate is not None and best + max(electorate - len(votes), 0) < known.need:
         return _ended(known, rejection(hold.options), "unreachable")

@@ -83,6 +83,7 @@ class Arbiter:
         """Judge it in the process that drives its run, so that no worker has to. Returns whether it is
         decided."""
         row = await self.judge_now(hold)
+        # The message for workers is finished too, or a worker would judge the hold again.
         for message in await self.store.list_outbox(hold=hold, state=OutboxState.waiting):
             if message.topic == JUDGE:
                 await self._finish(message, row)
@@ -110,6 +111,7 @@ class Arbiter:
         try:
             done = await self.judge_now(message.hold or "")
         except Exception as error:
+            # Given up after some tries: the hold stays open for people in any case.
             state = OutboxState.dead if message.attempts >= TRIES else OutboxState.waiting
             due = self.store.now() + MICROS * 2**message.attempts
             await self.store.finish_outbox(

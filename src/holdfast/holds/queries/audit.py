@@ -64,6 +64,7 @@ async def verify_audit(store: Store, tenant: str, *, against: SignedHead | None 
     """Every record, in order. `against`: a head that was signed before; it must be part of this chain.
 
     Others may write in the meantime: records that existed at the start must exist, and new ones must fit."""
+    # Read before the records: everything up to here must be found, whatever is appended meanwhile.
     seq, head = await store.audit_head(tenant)
     known = {seq: head.hex()} if against is None else {seq: head.hex(), against.seq: against.hash}
     last, prev = 0, GENESIS

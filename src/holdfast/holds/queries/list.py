@@ -67,6 +67,7 @@ async def list_holds(
     found = found if order is None else _replace(found, order=order)
     rows: list[HoldRow] = []
     place: Any = None
+    # One more than asked for, to see whether there is a next page.
     async for row, at in _visible_rows(
         ctx, standing, found, now, after=_read_cursor(cursor), limit=limit + 1
     ):

@@ -356,7 +356,7 @@ async def test_force_is_for_named_runs_and_not_for_what_has_no_place(place: Plac
     waiting = await order("1").run(on=hf)
     bare = order("2")
     bare.migrations.clear()
-    with pytest.raises(InputError, match="for runs that are named"):
+    with pytest.raises(InputError, match="needs the ids of runs"):
         await bare.migrate_runs(force=True, on=hf)
     (verdict,) = await bare.migrate_runs(waiting.run_id, force=True, on=hf)
     assert not verdict.migrated

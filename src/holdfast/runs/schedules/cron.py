@@ -64,7 +64,7 @@ def _cron(plan: SchedulePlan, after: int) -> Iterator[int]:
     last = after
     for found in CronSim(plan.cron, begin):
         instant = to_micros(found.astimezone(UTC))
-        # Two times of the clock may be one instant where the clocks go forward.
+        # Two local times may be the same instant when the clocks go forward.
         if instant > last:
             yield instant
             last = instant
@@ -77,7 +77,7 @@ def following(plan: SchedulePlan, after: int) -> int | None:
 
 def newest(plan: SchedulePlan, first: int, upto: int, count: int = 1) -> list[int]:
     """Up to `count` instants, the latest of those from `first` to `upto`, in order. However long ago `first`
-    is, not many more are looked at than are wanted."""
+    is, few more are computed than wanted."""
     for span in (*_SPANS, upto - first + 1):
         begin = max(first, upto - span)
         found = list(takewhile(lambda instant: instant <= upto, instants(plan, begin - 1)))
@@ -91,8 +91,8 @@ def upcoming(plan: SchedulePlan, after: int, count: int) -> list[int]:
 
 
 def fires_at(plan: SchedulePlan, tenant: str, name: str, instant: int) -> int:
-    """With its jitter, which depends on nothing but the schedule and the instant: every worker and every
-    second try comes to the same."""
+    """With its jitter, which depends only on the schedule and the instant: every worker and every retry
+    computes the same."""
     if not plan.jitter:
         return instant
     digest = sha256(f"{tenant}\0{name}\0{instant}".encode()).digest()

@@ -1,4 +1,4 @@
-"""What setting a schedule and firing it must compute alike."""
+"""What setting a schedule and firing it must compute in the same way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.types.ids import RunId, derived_id
 
 
 def with_next_at(schedule: Schedule) -> Schedule:
-    """With the `next_at` that follows from where it stands."""
+    """With the `next_at` that follows from its state."""
     standing = schedule.standing
     if standing.asked:
         return replace(schedule, next_at=0)
@@ -25,19 +25,19 @@ def with_next_at(schedule: Schedule) -> Schedule:
 
 
 def run_id_for(schedule: Schedule, what: int | TriggerRequest) -> RunId:
-    """The run of an instant, or of a wish: the same in every worker, however often it is tried."""
+    """The run of an instant, or of a request: the same in every worker, however often it is tried."""
     mark = what.token if isinstance(what, TriggerRequest) else what
     return RunId(derived_id("schedule", schedule.tenant, schedule.name, mark))
 
 
 def with_instant(plan: SchedulePlan, instant: int, given: Any = None) -> Any:
-    """The input with the instant in it, where the plan has a field for that. Raises InputError."""
+    """The input with the instant in it, if the plan has a field for that. Raises InputError."""
     found: Any = plan.input if given is None else given
     if not plan.stamp:
         return {} if found is None else found
     if found is not None and not isinstance(found, dict):
         raise InputError(
-            f"the instant goes into the field {plan.stamp!r}, and the input is no object.",
+            f"the instant goes into the field {plan.stamp!r}, and the input is not an object.",
             hint='Give the input as an object: {"day": ""}.',
         )
     return {**cast("dict[str, Any]", found or {}), plan.stamp: iso(instant)}

@@ -1,4 +1,4 @@
-"""A schedule as it is kept: when it fires, what it starts, and where it stands."""
+"""A schedule as it is stored: when it fires, what it starts, and its state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GRACE: Final = 60 * MICROS
 
 
 class SchedulePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was asked for: one of `cron`, `every` and `at`. Lengths and instants are microseconds."""
+    """The request: one of `cron`, `every` and `at`. Durations and instants are microseconds."""
 
     cron: str = ""
     every: int = 0
@@ -31,16 +31,16 @@ class SchedulePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     grace: int = GRACE
     overlap: str = "skip"
     input: Any = None
-    stamp: str = ""  # the field of the input that is given the instant
+    stamp: str = ""  # the field of the input that gets the instant
     options: dict[str, Any] = {}  # of the run: lane, priority, thread, mode, deployment, instance_key
 
     def when(self) -> tuple[Any, ...]:
-        """What decides about its instants: where this is unchanged, the next one stays."""
+        """What determines its instants: if this is unchanged, the next one stays."""
         return self.cron, self.every, self.at, self.zone, self.anchor, self.start, self.end
 
 
 class TriggerRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Somebody wants a run now, whatever the clock says. The token makes it one run."""
+    """A request for a run now, whatever the clock says. The token makes it one run."""
 
     token: str
     by: str
@@ -48,17 +48,19 @@ class TriggerRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How it goes. `due`: the instant that comes next, before any jitter."""
+    """`due`: the next instant, before any jitter."""
 
     due: int | None = None
-    firing: int | None = None  # the instant that is about to be started: it counts, whatever comes between
+    # the instant that is about to be started: it counts, whatever happens in between
+    firing: int | None = None
     paused: bool = False
     reason: str = ""
     by: str = ""  # who set it, paused it, or resumed it: the last of them
-    set_by: str = ""  # who said when and what it starts, and answers for its runs; '': it is in the code
-    declared: bool = False  # by code, and by no operator since
+    # who defined its times and flow, and is the initiator of its runs; '': it is in the code
+    set_by: str = ""
+    declared: bool = False  # declared by code, and not changed by an operator since
     asked: tuple[TriggerRequest, ...] = ()
-    passed: int = 0  # instants that were passed over because the run before was under way
+    passed: int = 0  # instants that were skipped because the previous run had not ended
     trouble: str = ""  # why the last instant started nothing, or not all that was missed
     trouble_at: int | None = None
 
@@ -69,7 +71,7 @@ class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule as it stands. `next_at`: when it fires next, with its jitter; None: paused, or over."""
+    """A schedule. `next_at`: when it fires next, with its jitter; None: paused, or over."""
 
     tenant: str
     name: str
@@ -97,7 +99,7 @@ _decode = msgspec.json.Decoder(ScheduleBody).decode
 
 
 def read(row: ScheduleRow) -> Schedule:
-    """Raises KeyMissingError where it is encrypted, and SchemaTooNewError where a newer version wrote it."""
+    """Raises KeyMissingError if its key is missing, and SchemaTooNewError if a newer version wrote it."""
     if is_encrypted(row.body):
         raise KeyMissingError(
             f"the schedule {row.name!r} is encrypted under a key that is not here.",
@@ -108,7 +110,7 @@ def read(row: ScheduleRow) -> Schedule:
     except msgspec.MsgspecError as error:
         raise SchemaTooNewError(
             f"the schedule {row.name!r} cannot be read by this version: {error}.",
-            hint="A newer version wrote it. Update Holdfast here, or set the schedule anew.",
+            hint="A newer version wrote it. Update Holdfast here, or set the schedule again.",
         ) from error
     return Schedule(
         tenant=row.tenant,

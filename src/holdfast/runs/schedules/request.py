@@ -1,4 +1,4 @@
-"""From what a person or a program asks for to a plan. Whatever is wrong with it is one sentence."""
+"""Converts the request of a person or a program to a plan. Each error is one sentence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def require_name(name: Any) -> str:
     text = require_text(name, "a schedule's name")
     if not _NAME.fullmatch(text) or len(text) > LONGEST_NAME:
         raise InputError(
-            f"{clean_text(repr(text), 120)} cannot be a schedule's name.",
+            f"{clean_text(repr(text), 120)} is not a valid name for a schedule.",
             hint=f"It has letters, digits and . _ / -, begins with one of the first two, and has at most "
             f"{LONGEST_NAME} characters.",
         )
@@ -68,7 +68,7 @@ def make_plan(
     stamp: str | None = None,
     **options: Any,
 ) -> SchedulePlan:
-    """Raises InputError. `overlap` None: `wait` where all that was missed is caught up, else `skip`."""
+    """Raises InputError. `overlap` None: `wait` if all missed instants are caught up, else `skip`."""
     _one_of(cron, every, at)
     zone_info(require_text(zone, "zone"))
     plan = SchedulePlan(
@@ -113,12 +113,13 @@ def _cron(text: Any) -> str:
     for place, (name, part) in enumerate(zip(_FIELDS, parts, strict=True)):
         if not _reads([*_ANY[:place], part, *_ANY[place + 1 :]]):
             raise InputError(
-                f"cron {clean_text(repr(whole), 120)}: {clean_text(repr(part), 60)} is no {name}.",
+                f"cron {clean_text(repr(whole), 120)}: {clean_text(repr(part), 60)} is not a {name}.",
                 hint=_EXAMPLES,
             )
     if not _reads(parts):
         raise InputError(
-            f"cron {clean_text(repr(whole), 120)} never fires: no such day is in its months.", hint=_EXAMPLES
+            f"cron {clean_text(repr(whole), 120)} never fires: its months have no such day.",
+            hint=_EXAMPLES,
         )
     return whole
 
@@ -137,7 +138,7 @@ def _every(given: Length) -> int:
     if found < SHORTEST:
         raise InputError(
             f"every {clean_text(given, 60)} is too short: the shortest interval is one second.",
-            hint="Work that never rests belongs in one run with a loop.",
+            hint="For continuous work use one run with a loop.",
         )
     return found
 
@@ -150,7 +151,7 @@ def _length(given: Length, what: str) -> int:
 
 
 def _moment(given: Moment, what: str, zone: str) -> int:
-    """A time without an offset is one of the schedule's zone."""
+    """A time without an offset is in the schedule's zone."""
     try:
         found = datetime.fromisoformat(given) if isinstance(given, str) else given
     except ValueError:
@@ -172,7 +173,7 @@ def _overlap(given: str | None, missed: str) -> str:
     if given == "skip" and missed == "all":
         raise InputError(
             "missed all and overlap skip contradict each other: of all that was missed, the first would run "
-            "and the others be passed over.",
+            "and the others would be skipped.",
             hint="Take overlap wait (one after the other) or allow (at once).",
         )
     return _word(given, "overlap", OVERLAP)
@@ -182,7 +183,8 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     unknown = sorted(given.keys() - set(_RUN_OPTIONS))
     if unknown:
         raise InputError(
-            f"a schedule has no {', '.join(unknown)}.", hint=f"Of a run it has: {', '.join(_RUN_OPTIONS)}."
+            f"a schedule has no {', '.join(unknown)}.",
+            hint=f"Options of a run: {', '.join(_RUN_OPTIONS)}.",
         )
     options = {name: value for name, value in given.items() if value is not None}
     names = {name: options.get(name) for name in ("lane", "thread", "instance_key", "deployment")}
@@ -192,7 +194,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _require_sense(plan: SchedulePlan, now: int, *, anchored: bool) -> None:
     if anchored and not plan.every:
-        raise InputError("anchor is for every: cron and at have their instants by themselves.")
+        raise InputError("anchor is for every: cron and at determine their instants themselves.")
     if plan.start is not None and plan.end is not None and plan.end < plan.start:
         raise InputError(
             f"the end, {_shown(plan.end)}, is before the start, {_shown(plan.start)}.",
@@ -201,7 +203,7 @@ def _require_sense(plan: SchedulePlan, now: int, *, anchored: bool) -> None:
     ahead = upcoming(plan, now, 5)
     if not ahead:
         raise InputError(
-            f"this schedule never fires: no instant of it lies after {_shown(now)}.", hint=_why(plan, now)
+            f"this schedule never fires: it has no instant after {_shown(now)}.", hint=_why(plan, now)
         )
     gap = min((b - a for a, b in pairwise(ahead)), default=None)
     if gap is not None and plan.jitter >= gap:
@@ -213,13 +215,13 @@ def _require_sense(plan: SchedulePlan, now: int, *, anchored: bool) -> None:
 
 def _why(plan: SchedulePlan, now: int) -> str:
     if plan.at is not None:
-        return "The moment has passed: give a later one."
+        return "The time has passed: give a later one."
     if plan.end is not None and plan.end <= now:
         return "Its end has passed: give a later one."
     bare = SchedulePlan(cron=plan.cron, every=plan.every, zone=plan.zone, anchor=plan.anchor)
     first = next(instants(bare, now if plan.start is None else plan.start - 1), None)
     if first is None:
-        return "Such a day is in no calendar."
+        return "Such a day does not exist."
     return f"Its first instant would be {_shown(first)}, after its end."
 
 

@@ -1,10 +1,9 @@
-"""Starts runs when their time has come: in any number of workers, each for the flows that it serves.
+"""Starts runs when they are due: in any number of workers, each for the flows that it serves.
 
-An instant becomes a run in three steps. The schedule says which instant is about to be started, over the
-revision that was read: a worker that slept meanwhile starts nothing. The run is created under an id that
-follows from schedule and instant. The schedule is moved on. A worker that dies between two of them leaves a
-schedule that is still due: the next worker does the same once more, and finds the run if there is one
-(ADR 33).
+An instant becomes a run in three steps. The schedule records which instant is about to be started, replacing
+the revision that was read: so a worker that was stopped meanwhile starts nothing. The run is created under an
+id derived from schedule and instant. The schedule is advanced. A worker that dies between two of them leaves
+a schedule that is still due: the next worker repeats the steps, and finds the run if there is one (ADR 33).
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ if TYPE_CHECKING:
 
 BATCH: Final = 100
 AT_MOST: Final = 1000  # instants that `missed all` catches up
-LOOK_AGAIN: Final = 2 * MICROS  # with `overlap wait`; the more seldom the longer the run before takes, up to
+LOOK_AGAIN: Final = 2 * MICROS  # with `overlap wait`; less often the longer the previous run takes, up to
 SELDOM: Final = 60 * MICROS
 
 
 class Scheduler:
-    """`sweep`: what is due now. `serve`: until cancelled, awake when the next is due."""
+    """`sweep`: starts what is due now. `serve`: until cancelled, wakes when the next one is due."""
 
     def __init__(self, service: RunService, *, every: float = 1.0) -> None:
         self.service = service
@@ -53,7 +52,7 @@ class Scheduler:
         self._logged: set[tuple[str, str, int]] = set()
 
     async def sweep(self) -> int:
-        """Answers how many runs it started."""
+        """Returns the number of runs it started."""
         flows = self._flows()
         started = 0
         seen: set[tuple[str, str]] = set()
@@ -63,7 +62,7 @@ class Scheduler:
             if not fresh:
                 break
             for row in fresh:
-                # Each once a sweep: what cannot be served here must not keep us from the others.
+                # Each once in a sweep: one that cannot be served here must not block the others.
                 seen.add((row.tenant, row.name))
                 started += await self._serve(row)
         return started
@@ -79,7 +78,7 @@ class Scheduler:
             await self.service.runtime.clock.sleep(pause)
 
     def _pause(self, due: int | None) -> float:
-        """Not later than the next is due. What is due and was not served is for another worker."""
+        """Not later than the next one is due. What is due and was not served is left to another worker."""
         ahead = None if due is None else (due - self.store.now()) / MICROS
         return self.every if ahead is None or ahead <= 0 else min(self.every, max(0.001, ahead))
 
@@ -87,8 +86,8 @@ class Scheduler:
         return tuple(dict.fromkeys(p.graph.name for p in self.service.runtime.programs.values()))
 
     async def _program(self, row: ScheduleRow) -> Program:
-        """Of several versions the one that was loaded last. A document that somebody handed in does not stand
-        for code, and that of another tenant for nothing."""
+        """Of several versions the one that was loaded last. A submitted document does not replace code, and
+        one of another tenant is not used."""
         loaded = [p for p in self.service.runtime.programs.values() if p.graph.name == row.flow]
         coded = [p for p in loaded if not p.graph.dialect]
         if coded:
@@ -118,7 +117,7 @@ class Scheduler:
         return turn.started
 
     def _leave(self, row: ScheduleRow, error: Exception) -> None:
-        """For a worker that can serve it: the schedules behind it must not wait for that."""
+        """Left to a worker that can serve it: the schedules after it must not wait."""
         mark = (row.tenant, row.name, row.revision)
         if mark not in self._logged:
             self._logged.add(mark)
@@ -127,7 +126,7 @@ class Scheduler:
 
 
 class ScheduleTurn:
-    """One look at one schedule that is due: everything that it is to do now."""
+    """Everything that one due schedule has to do now."""
 
     def __init__(self, scheduler: Scheduler, schedule: Schedule, program: Program) -> None:
         self.service = scheduler.service
@@ -154,7 +153,7 @@ class ScheduleTurn:
         return fires_at(self.schedule.plan, self.schedule.tenant, self.schedule.name, instant)
 
     def _wanted(self, due: int, now: int) -> list[int]:
-        """Of the instants whose time has come, those that count: the newest, or all of them."""
+        """Of the due instants, those that count: the newest, or all of them."""
         plan = self.schedule.plan
         count = AT_MOST + 1 if plan.missed == "all" else 2
         found = [i for i in newest(plan, due, now, count) if self._fires_at(i) <= now] or [due]
@@ -165,15 +164,15 @@ class ScheduleTurn:
             first = iso(found[0])
             trouble = f"more than {AT_MOST:,} instants were missed; those before {first} are skipped"
             self._trouble(trouble, now)
-            # So that it is reported once, also where the first of them has to wait.
+            # So that it is reported once, even if the first of them has to wait.
             self.schedule = replace(self.schedule, standing=replace(self.schedule.standing, due=found[0]))
         return found
 
     async def _fire(self, instant: int) -> bool:
-        """False: another worker has the schedule now, or is to wait."""
+        """False: another worker has the schedule now, or it has to wait."""
         plan, now = self.schedule.plan, self.store.now()
         if plan.missed == "skip" and now - self._fires_at(instant) > plan.grace:
-            log.info("schedule %s: %s was missed and is passed over", self.schedule.name, iso(instant))
+            log.info("schedule %s: %s was missed and is skipped", self.schedule.name, iso(instant))
             return await self._move_on(instant)
         held = await self._overlap(instant)
         if held is not None:
@@ -193,7 +192,7 @@ class ScheduleTurn:
         return await self._move_on(instant, run=run if begun else None)
 
     async def _overlap(self, instant: int) -> bool | None:
-        """What is to be done where the run before is under way; None: begin."""
+        """What to do if the previous run has not ended; None: start."""
         plan, before = self.schedule.plan, self.schedule.last_run
         row = None if plan.overlap == "allow" or before is None else await self.store.get_run(RunId(before))
         if row is None or row.status in ENDED:
@@ -201,7 +200,7 @@ class ScheduleTurn:
         name = self.schedule.name
         if plan.overlap == "cancel":
             reason = f"the next instant of schedule {name} has come"
-            with suppress(RunEndedError):  # by itself, meanwhile
+            with suppress(RunEndedError):  # automatically, meanwhile
                 await self.service.cancel(row.id, reason=reason, by=f"schedule:{name}")
             return None
         if plan.overlap == "wait":
@@ -209,13 +208,13 @@ class ScheduleTurn:
             pause = min(max(LOOK_AGAIN, (now - row.created_at) // 20), SELDOM)
             await self._put(replace(self.schedule, next_at=now + pause))
             return False
-        log.info("schedule %s: %s is passed over, run %s is under way", name, iso(instant), row.id)
+        log.info("schedule %s: %s is skipped, run %s has not ended", name, iso(instant), row.id)
         standing = self.schedule.standing
         self.schedule = replace(self.schedule, standing=replace(standing, passed=standing.passed + 1))
         return await self._move_on(instant)
 
     async def _start(self, run: RunId, instant: int, given: Any, **how: Any) -> bool:
-        """What does not fit is logged and noted on the schedule; the next instant comes all the same."""
+        """An error is logged and stored on the schedule; the next instant is not affected."""
         plan = self.schedule.plan
         try:
             stamp = with_instant(plan, instant, given)
@@ -231,7 +230,7 @@ class ScheduleTurn:
         return True
 
     async def _answer(self, asked: TriggerRequest) -> bool:
-        """A wish has no key: it is no instant, and its run's id makes it one."""
+        """A request has no key: it is not an instant, and the id of its run makes it unique."""
         run = run_id_for(self.schedule, asked)
         begun = await self._start(run, self.store.now(), asked.input, started_by=asked.by)
         standing = self.schedule.standing
@@ -250,7 +249,7 @@ class ScheduleTurn:
     async def _put(self, schedule: Schedule) -> bool:
         written = await self.store.put_schedule(write(schedule), expect=self.schedule.revision)
         if written is None:
-            return False  # another worker moved it on, or changed it: that counts
+            return False  # another worker advanced or changed it: that counts
         self.schedule = read(written)
         return True
 

@@ -1,4 +1,4 @@
-"""What can be done with schedules: set, show, pause, resume, trigger, delete."""
+"""Operations on schedules: set, show, pause, resume, trigger, delete."""
 
 from __future__ import annotations
 
@@ -47,14 +47,15 @@ class ScheduleService:
         declared: bool = False,
         **plan: Any,
     ) -> Schedule:
-        """Make a schedule, or change it from now on. `plan`: exactly one of `cron`, `every` and `at`; see
-        `make_plan` for the rest. With the flow itself, not only its name, the input is tried on it.
+        """Create a schedule, or change it from now on.
 
-        Where its times are unchanged its next instant stays; one that is paused stays so. `declared`: by
-        code; then one that an operator changed meanwhile is left as it is. Raises InputError."""
+        `plan`: exactly one of `cron`, `every` and `at`; see `make_plan` for the rest. With the flow itself,
+        not only its name, the input is checked against it. If its times are unchanged its next instant stays;
+        a paused one stays paused. `declared`: by code; then one that an operator changed meanwhile is not
+        changed. Raises InputError."""
         require_name(name)
         require_text(tenant, "tenant")
-        # Code may still declare what is long over.
+        # Code may still declare a schedule that is over.
         made = make_plan(0 if declared else self.store.now(), **plan)
         named = (
             require_text(flow, "flow")
@@ -114,7 +115,7 @@ class ScheduleService:
         return read(row)
 
     async def list(self, *, tenant: str | None = None) -> list[Schedule]:
-        """By tenant and name; `tenant` None: of all. One that cannot be read here is logged."""
+        """In order of tenant and name; `tenant` None: of all. One that cannot be read here is logged."""
         found: list[Schedule] = []
         after = ("", "")
         while rows := await self.store.schedules(tenant, after=after, limit=_PAGE):
@@ -136,7 +137,7 @@ class ScheduleService:
     async def pause(
         self, name: str, *, reason: str = "", by: str = "user:local", tenant: str = DEFAULT_TENANT
     ) -> Schedule:
-        """It fires no more until `resume`. What it has started continues."""
+        """It does not fire until `resume`. Runs that it has started continue."""
 
         def change(known: Schedule) -> Schedule:
             held = replace(known.standing, paused=True, reason=reason, by=by, declared=False, firing=None)
@@ -145,7 +146,7 @@ class ScheduleService:
         return await self._change_known(tenant, name, change)
 
     async def resume(self, name: str, *, by: str = "user:local", tenant: str = DEFAULT_TENANT) -> Schedule:
-        """From the next instant on: what was passed over in the pause was meant to be."""
+        """From the next instant on: instants during the pause stay skipped."""
 
         def change(known: Schedule) -> Schedule:
             if not known.paused:
@@ -164,9 +165,9 @@ class ScheduleService:
         tenant: str = DEFAULT_TENANT,
         token: str | None = None,
     ) -> RunId:
-        """One run now, beside its instants, also while it is paused and whatever runs already. The id of the
-        run, which exists as soon as a worker that serves the flow has looked. `token`: asked for again
-        under the same one it is the same run."""
+        """One run now, in addition to its instants, even while it is paused and whatever is running. Returns
+        the id of the run, which exists as soon as a worker that serves the flow has handled it. `token`: the
+        same token gives the same run."""
         asked = TriggerRequest(token or new_id(), by, input)
 
         def change(known: Schedule) -> Schedule:
@@ -178,13 +179,13 @@ class ScheduleService:
         return run_id_for(await self._change_known(tenant, name, change), asked)
 
     async def drop(self, name: str, *, tenant: str = DEFAULT_TENANT) -> list[RunId]:
-        """What it has started continues. Runs that `trigger` promised and that no worker has started go
-        with it. Raises ScheduleNotFoundError."""
+        """Runs that it has started continue. Runs that `trigger` promised and that no worker has started are
+        dropped with it. Raises ScheduleNotFoundError."""
         try:
             known = await self.get(name, tenant=tenant)
             promised = [run_id_for(known, asked) for asked in known.standing.asked]
         except (KeyMissingError, SchemaTooNewError):
-            promised = []  # it may be deleted by who cannot read it
+            promised = []  # it may be deleted by a caller that cannot read it
         if not await self.store.drop_schedule(tenant, name):
             await self.get(name, tenant=tenant)
         return promised
@@ -194,7 +195,7 @@ class ScheduleService:
 
         def known_only(known: Schedule | None) -> Schedule:
             if known is None:
-                raise ScheduleNotFoundError(f"the schedule {name!r} was dropped just now.", name=name)
+                raise ScheduleNotFoundError(f"the schedule {name!r} was deleted meanwhile.", name=name)
             return change(known)
 
         return await self._change(tenant, name, known_only)
@@ -202,7 +203,7 @@ class ScheduleService:
     async def _change(
         self, tenant: str, name: str, change: Callable[[Schedule | None], Schedule]
     ) -> Schedule:
-        """Over what was read; workers write to it as well, so that it is tried a few times."""
+        """Replaces the revision that was read; workers write to it as well, so it is retried a few times."""
         for _ in range(_TRIES):
             row = await self.store.schedule(tenant, name)
             known = None if row is None else read(row)
@@ -212,11 +213,11 @@ class ScheduleService:
             written = await self.store.put_schedule(write(made), expect=0 if row is None else row.revision)
             if written is not None:
                 return read(written)
-        raise StoreBusyError(f"the schedule {name!r} is written all the time by others.", hint="Try again.")
+        raise StoreBusyError(f"the schedule {name!r} is being changed by other processes.", hint="Try again.")
 
 
 def _startable_flow(flow: Program | FlowBuilder, plan: SchedulePlan, now: int) -> str:
-    """The flow's name. Raises InputError where it would not begin with the plan's input."""
+    """The flow's name. Raises InputError if it would not start with the plan's input."""
     program = flow if isinstance(flow, Program) else flow.compile()
     try:
         program.schema.start(with_instant(plan, now))

@@ -55,7 +55,7 @@ class Archive(msgspec.Struct, frozen=True):
     graph: bytes
     blobs: list[bytes]  # in the order of `history.blobs`
     writer: str = ""
-    older: list[bytes] = []  # graphs of versions that the run was on before
+    older: list[bytes] = []  # graphs of earlier versions of the run
 
     def ciphertexts(self) -> Iterator[bytes]:
         history = self.history
@@ -205,7 +205,7 @@ def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:
         yield kind, data[head:end]
         at = end + _DIGEST
     if data[head:end] != sha256(view[:at]).digest() or end + _DIGEST != len(data):
-        raise damaged_error("it does not match the digest over the whole")
+        raise damaged_error("it does not match the digest of the whole file")
 
 
 def _decoded(number: int, kind: int, content: bytes) -> Any:
@@ -225,7 +225,7 @@ def _decoded(number: int, kind: int, content: bytes) -> Any:
 def damaged_error(what: str) -> CheckpointCorruptError:
     return CheckpointCorruptError(
         f"the exported run is damaged: {what}.",
-        hint="Export it again, or copy it again; nothing was imported.",
+        hint="Export or copy it again. Nothing was imported.",
     )
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from holdfast.store.rows import RunHistory, RunRow
     from holdfast.types.hold import HoldRow
 
-# Stores number records and events with 32 bits, and keep other numbers in 64.
+# Stores number records and events with 32 bits, and other numbers with 64.
 _MAX_NUMBER = 2**32
 _MAX_INT = 2**63
 
@@ -148,7 +148,7 @@ def _check(archive: Archive) -> None:
     history = archive.history
     run = history.run
     if not is_id(run.id) or portable_history(history) != history:
-        raise damaged_error("its run is not one that export_run writes")
+        raise damaged_error("its run has values that export_run does not write")
     _check_graph(run, archive.graph, run.version)
     for graph in archive.older:
         _check_graph(run, graph, fingerprint_of(graph))
@@ -156,7 +156,7 @@ def _check(archive: Archive) -> None:
     _check_digests(history)
     _check_numbers(history)
     if any(hold.run != run.id or not is_id(hold.id) or hold.seq > run.head for hold in history.holds):
-        raise damaged_error("a hold is not one of its run")
+        raise damaged_error("a hold belongs to another run")
     if not all(_is_whole(hold) for hold in history.holds):
         raise damaged_error("a hold was decided without a decision")
     _check_places(history)

@@ -36,7 +36,7 @@ async def test_second_worker_of_a_live_name_is_refused_in_one_sentence(tmp_path:
     assert code == 2
     where = f"pid {first.pid} on {re.escape(socket.gethostname())}"
     assert re.fullmatch(
-        rf"holdfast: another worker has the name 'till': {where}, at work since [-0-9]+ [:0-9]+ UTC\. "
+        rf"holdfast: another worker has the name 'till': {where}, running since [-0-9]+ [:0-9]+ UTC\. "
         r"Give this one another name \(--name, or Worker\(name=\.\.\.\)\), or try again in \d+ s if that one "
         r"is gone\.\n",
         said,
@@ -82,7 +82,7 @@ async def test_worker_that_was_silent_ends_when_its_name_was_taken(tmp_path: Pat
 
             await until(is_over, "the second works")
             assert [each.pid for each in await service.store.workers()] == [second.pid]
-    assert "This one takes nothing more and ends." in crew.said(first)
+    assert "This one claims nothing more and stops." in crew.said(first)
     assert crew.ledger("act") == [("j", second.pid)]
 
 

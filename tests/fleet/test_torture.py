@@ -195,7 +195,7 @@ def _audit_edited(history: History) -> None:
 
 
 def _complained(history: History) -> None:
-    history.errors.append("worker-1: ERROR holdfast: run x stops here until its lease lapses")
+    history.errors.append("worker-1: ERROR holdfast: run x stops here until its lease expires")
 
 
 def _spared(history: History) -> None:

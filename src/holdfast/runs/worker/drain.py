@@ -1,4 +1,5 @@
-"""The graceful shutdown of a worker: what runs may finish its step, then it is released for other workers."""
+"""The graceful shutdown of a worker: running steps may finish, then the runs are released for other
+workers."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ TICK = 0.05  # seconds
 async def drain(
     tasks: Mapping[RunId, asyncio.Task[None]], drivers: Mapping[RunId, Driver], grace: float
 ) -> None:
-    """Until all have ended; those that have not after `grace` seconds are cancelled. A task that ends is
-    taken out of `tasks` by its owner."""
+    """Until all have ended; those that have not after `grace` seconds are cancelled. The owner removes a task
+    that ends from `tasks`."""
     deadline = asyncio.get_running_loop().time() + grace
     while tasks and asyncio.get_running_loop().time() < deadline:
         for run in tasks:

@@ -1,7 +1,7 @@
-"""A small HTTP server beside a worker: whether it lives, whether it is ready, and pages that others add.
+"""A small HTTP server of a worker: whether it is alive and ready, and pages that others add.
 
-On the worker's own event loop, on purpose: a loop that a handler blocks does not answer, and that is what
-whoever asks wants to know.
+On the worker's own event loop, on purpose: a loop that a handler blocks does not answer, and that is what a
+probe must find out.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 3.0
 """Seconds in which the store must answer for the worker to be ready."""
 LONGEST: Final = 10.0
-"""Seconds that a client has to send its request and take the answer; then its connection is cut. Prometheus
-waits as long for a page."""
+"""Seconds that a client has to send its request and read the answer; then its connection is closed.
+Prometheus waits as long for a page."""
 _JSON: Final = "application/json"
 
 
@@ -40,10 +40,10 @@ HealthPage = Callable[["RunWorker"], Awaitable[HealthResponse]]
 
 
 class Health:
-    """`Health("9464")` is on loopback; `Health("0.0.0.0:9464")` to be reached from elsewhere."""
+    """`Health("9464")` listens on loopback; `Health("0.0.0.0:9464")` can be reached from elsewhere."""
 
     def __init__(self, address: str) -> None:
-        """Raises SettingsError where the address means nothing."""
+        """Raises SettingsError for an invalid address."""
         self.host, self.port = parse_address(address)
         self._server: asyncio.Server | None = None
         self._worker: RunWorker | None = None
@@ -56,13 +56,13 @@ class Health:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     async def open(self, worker: RunWorker) -> None:
-        """Raises SettingsError where another process listens there. Asked for twice, it is open."""
+        """Raises SettingsError if another process listens there. Does nothing if it is open."""
         self._worker = worker
         await self.listen()
 
     async def listen(self) -> None:
-        """Before there is a worker, too: whoever looks after a process that waits for its store can tell it
-        from one that hangs. Raises as `open` does."""
+        """Even before there is a worker: so a probe can distinguish a process that waits for its store from
+        one that hangs. Raises as `open` does."""
         if self._server is not None:
             return
         try:
@@ -71,11 +71,11 @@ class Health:
             )
         except OSError as error:
             raise SettingsError(
-                f"nothing can listen on {self.host}:{self.port}: {error.strerror or error}.",
-                hint="Another port, or port 0 for one that is free.",
+                f"cannot listen on {self.host}:{self.port}: {error.strerror or error}.",
+                hint="Give another port, or port 0 for any free one.",
             ) from error
         self.port = self._server.sockets[0].getsockname()[1]
-        log.info("this worker can be asked how it is at %s: %s", self.url, ", ".join(sorted(self.pages)))
+        log.info("health of this worker: %s: %s", self.url, ", ".join(sorted(self.pages)))
 
     async def close(self) -> None:
         server, self._server = self._server, None
@@ -86,7 +86,7 @@ class Health:
         from starlette.responses import Response
 
         answer = await self._answer(scope["method"], scope["path"])
-        # One answer a connection: a server that closes does not wait for those that are idle.
+        # One answer for each connection, so that a closing server does not wait for idle ones.
         headers = {"Cache-Control": "no-store", "Connection": "close"}
         await Response(answer.body, answer.status, headers, answer.kind)(scope, receive, send)
 
@@ -102,14 +102,14 @@ class Health:
 
 
 async def alive(worker: RunWorker) -> HealthResponse:
-    """The process lives and its loop answers: otherwise this would not be sent."""
+    """The process is alive and its loop answers: otherwise this would not be sent."""
     if not worker.runtime.leases.is_heartbeating:
         return json_response(503, {"alive": False, "wrong": ["the heartbeat thread ended: leases expire"]})
     return json_response(200, {"alive": True})
 
 
 async def ready(worker: RunWorker) -> HealthResponse:
-    """Whether it takes work: known to the fleet, not draining, and its store answers."""
+    """Whether it claims runs: registered, not draining, and its store answers."""
     missing = [] if worker.runtime.leases.is_heartbeating else ["the heartbeat thread has ended"]
     if worker.is_stopping:
         missing.append("it is draining")
@@ -130,7 +130,7 @@ def _not_ready(missing: list[str]) -> HealthResponse:
 
 
 async def _trouble(worker: RunWorker) -> str:
-    """By a look at the newest tables: a store without them has another schema."""
+    """Reads the newest tables: a store without them has another schema."""
     try:
         async with asyncio.timeout(PATIENCE):
             await worker.store.workers()
@@ -146,15 +146,15 @@ def json_response(status: int, value: object) -> HealthResponse:
 
 
 def _protocol(app: ASGIApp, longest: float) -> Callable[[], asyncio.Protocol]:
-    """Answers one connection. uvicorn without its `Server`, which would take over the signals of the process
-    and wake the loop ten times a second. Imported here: most workers have no such server."""
+    """Answers one connection. uvicorn without its `Server`, which would handle the signals of the process and
+    wake the loop ten times a second. Imported here: most workers have no such server."""
     from uvicorn import Config
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     from uvicorn.server import ServerState
 
     class TimedProtocol(HttpToolsProtocol):
-        """uvicorn limits only the pause between two requests: one that is sent byte by byte would hold its
-        connection, and a descriptor of the worker, for as long as the client likes."""
+        """uvicorn limits only the pause between two requests: a client that sends one byte by byte could keep
+        its connection, and a file descriptor of the worker, for as long as it likes."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -184,7 +184,7 @@ def parse_address(text: str) -> tuple[str, int]:
     host = host.removeprefix("[").removesuffix("]") if colon else LOOPBACK
     if not host or not port.isdecimal() or int(port) > 65535:
         raise SettingsError(
-            f"{text!r} is no address to listen on.",
-            hint=f"Write a port (9464: on {LOOPBACK}), or HOST:PORT (0.0.0.0:9464: for everybody).",
+            f"{text!r} is not an address to listen on.",
+            hint=f"Write a port (9464: on {LOOPBACK}), or HOST:PORT (0.0.0.0:9464: all interfaces).",
         )
     return host, int(port)

@@ -13,9 +13,9 @@ BATCH = 100
 
 
 class Reaper:
-    """Runs whose worker stopped heartbeating become resumable; after `max_recoveries` in a row with nothing
-    done between they are dead: failed, with the evidence. From the second on each waits: `backoff` seconds,
-    then twice as long each time, so that a run that kills workers leaves them some time for others."""
+    """Runs whose worker stopped heartbeating become resumable; after `max_recoveries` in a row without
+    progress they are dead: failed, with the evidence. From the second on each waits: `backoff` seconds,
+    doubled each time, so that a run that kills workers leaves them time for others."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Reaper:
 
     async def serve(self) -> None:
         """Until cancelled. After an outage every worker may extend its leases first: those that expired while
-        the store was unavailable are no deaths (D-33)."""
+        the store was unavailable are not deaths (D-33)."""
         while True:
             try:
                 if self._away:

@@ -1,7 +1,7 @@
-"""A worker's place in the fleet: it says who it is and how it is, and no two live ones have one name.
+"""A worker's registration in the fleet: its name and state. No two live workers have the same name.
 
-Nothing that matters depends on names: leases are fenced by their terms. They are for people, who must be able
-to tell workers apart, and for `doctor`, which checks whether any worker serves a version.
+Nothing important depends on names: leases are fenced by their terms. They are for people, who need to
+distinguish workers, and for `doctor`, which checks whether any worker serves a version.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ OFTEN: Final = 5.0
 _LOOK: Final = 0.25
 _PATIENCE: Final = 2.0
 _OURS: set[str] = set()
-"""Incarnations of this process: of two with one process number, these are alive."""
+"""Incarnations in this process: of several with the same process id, these are alive."""
 
 
 class Throughput:
-    """How much got done a second, between the last two looks that are a second or more apart."""
+    """Runs per second, between the last two measurements that are a second or more apart."""
 
     def __init__(self) -> None:
         self.records = self.ended = 0.0
@@ -50,7 +50,7 @@ class Throughput:
 
 
 class WorkerRegistration:
-    """Announced for as long as a lease lasts, again and again; dismissed when the worker ends."""
+    """Renewed regularly, each time for the length of a lease; removed when the worker ends."""
 
     def __init__(self, worker: RunWorker) -> None:
         self._worker = worker
@@ -67,8 +67,8 @@ class WorkerRegistration:
         return self._worker.runtime.worker
 
     async def enter(self) -> None:
-        """Raises WorkerNameTakenError where another live worker has the name; then nothing has happened. A
-        store that does not answer is no reason to wait: the name is asked for when it does."""
+        """Raises WorkerNameTakenError if another live worker has the name; then nothing has happened. Does
+        not wait for a store that does not answer: the name is requested when it does."""
         if self._beating is not None:
             return
         _OURS.add(self.incarnation)
@@ -82,14 +82,14 @@ class WorkerRegistration:
             _OURS.discard(self.incarnation)
             raise
         except StoreError as error:
-            log.warning("the worker %s is not announced yet: %s", self.name, error)
+            log.warning("the worker %s is not registered yet: %s", self.name, error)
         except BaseException:
             _OURS.discard(self.incarnation)
             raise
         self._beating = asyncio.create_task(self._heartbeat())
 
     async def _outlast(self, holder: WorkerRow) -> None:
-        """Whoever is known to be alive keeps the name at once; of others it shows within a heartbeat."""
+        """A worker that is known to be alive keeps the name; for others it shows within a heartbeat."""
         first, store = holder, self._worker.store
         if _is_alive(holder) is None:
             left = max(0, holder.until - store.now()) / MICROS
@@ -111,17 +111,17 @@ class WorkerRegistration:
         since = f"{to_datetime(holder.started_at):%Y-%m-%d %H:%M:%S}"
         left = max(1, ceil((holder.until - self._worker.store.now()) / MICROS))
         return WorkerNameTakenError(
-            f"another worker has the name {self.name!r}: pid {holder.pid} on {holder.host}, at work since "
+            f"another worker has the name {self.name!r}: pid {holder.pid} on {holder.host}, running since "
             f"{since} UTC.",
             hint="Give this one another name (--name, or Worker(name=...)), or try again "
-            f"in {left} s if that one is gone.",
+            f"in {left} s if that one has ended.",
             name=self.name,
             host=holder.host,
             pid=holder.pid,
         )
 
     async def _heartbeat(self) -> None:
-        """A name that was lost while we were silent is not fought for."""
+        """A name that was lost while we did not heartbeat is not taken back."""
         settings, clock = self._worker.runtime.settings, self._worker.runtime.clock
         while True:
             await clock.sleep(min(settings.lease_ttl / 3, OFTEN))
@@ -132,14 +132,14 @@ class WorkerRegistration:
                 self._worker.halt()
                 return
             except StoreError as error:
-                log.warning("the worker %s could not be announced: %s", self.name, error)
+                log.warning("the registration of worker %s could not be renewed: %s", self.name, error)
                 continue
             except Exception:
-                log.exception("the worker %s could not be announced", self.name)
+                log.exception("the registration of worker %s could not be renewed", self.name)
                 continue
             if holder is not None:
                 self.taken_by, self.announced = holder, False
-                log.error("%s This one takes nothing more and ends.", self._refusal(holder).message)
+                log.error("%s This one claims nothing more and stops.", self._refusal(holder).message)
                 self._worker.halt()
                 return
 
@@ -157,7 +157,7 @@ class WorkerRegistration:
                     await self._announce()
 
     async def leave(self) -> None:
-        """Its row goes; one that belongs to another worker by now stays."""
+        """Removes its row; one that belongs to another worker by now is kept."""
         beating, self._beating = self._beating, None
         if beating is not None:
             beating.cancel()
@@ -170,10 +170,10 @@ class WorkerRegistration:
             async with asyncio.timeout(_PATIENCE):
                 await self._worker.store.drop_worker(self.name, self.incarnation)
         except (StoreError, TimeoutError) as error:
-            log.warning("the worker %s could not take its leave: %s", self.name, error)
+            log.warning("the worker %s could not be deregistered: %s", self.name, error)
 
     def check(self) -> None:
-        """Raises WorkerNameTakenError where the name was lost, StoreMovedError where the store was."""
+        """Raises WorkerNameTakenError if the name was lost, StoreMovedError if the store was moved."""
         if self.moved is not None:
             raise self.moved
         if self.taken_by is not None:
@@ -206,14 +206,14 @@ class WorkerRegistration:
         )
 
     def _skew(self) -> int:
-        """0 where a clock was given: then everybody goes by it."""
+        """0 if a clock was given: then all use it."""
         given = not isinstance(self._worker.runtime.clock, SharedClock)
         return 0 if given else SystemClock().now() - self._worker.store.now()
 
 
 @cache
 def _place() -> str:
-    """Of which machine, since which start, and of which container our process numbers are."""
+    """The machine, its boot and the container that our process ids belong to."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}:{Path('/proc/self/ns/pid').readlink()}"

@@ -39,9 +39,9 @@ async def warn_if_not_durable(store: Store) -> None:
     try:
         facts = await store.durability()
     except StoreError:
-        return  # who works hears of that anyway
+        return  # a caller that uses the store gets the error anyway
     for weakness in facts.weak:
-        log.warning("%s; `holdfast doctor` says more", weakness)
+        log.warning("%s; see `holdfast doctor`", weakness)
 
 
 CLAIM_BACKOFF: Final = Backoff(first=0.1, longest=5.0)
@@ -96,7 +96,7 @@ class RunWorker:
         self.grace = self.runtime.settings.grace if grace is None else grace
         self.poll = poll
         self.runtime.settings.hot_hold = hot_hold
-        # Nobody waits for us: a store that is away is waited for much longer than by a caller.
+        # No caller waits: so it waits for an unavailable store much longer than a caller would.
         self.runtime.recorder.patience = max(patience, self.runtime.settings.patience)
         self.release_after_outage = ReleaseAfterOutage(self.runtime)
         clock = self.runtime.clock
@@ -115,7 +115,7 @@ class RunWorker:
         )
         self.presence = WorkerRegistration(self)
         self.probe = probe
-        self.ended = 0  # runs that were brought to their end here
+        self.ended = 0  # runs that ended here
         self._runs: dict[RunId, asyncio.Task[None]] = {}
         self._freed = asyncio.Event()
         self._stopping = False
@@ -125,10 +125,9 @@ class RunWorker:
 
     # ------------------------------------------------------------------ living
     async def serve(self) -> None:
-        """Until `stop`. A store that is busy or away is waited for.
-
-        Raises WorkerNameTakenError where another live worker has its name, or took it meanwhile, and
-        StoreMovedError where the store is moved away: what runs may finish its step."""
+        """Until `stop`. Waits for a store that is busy or unavailable. Raises WorkerNameTakenError if another
+        live worker has its name, or took it meanwhile, and StoreMovedError if the store is moved: running
+        steps may finish."""
         await self.arrive()
         await warn_if_not_durable(self.store)
         sweeps = [asyncio.create_task(self._restart_on_error(duty)) for duty in self._duties()]
@@ -145,8 +144,8 @@ class RunWorker:
             self._claiming.result()
 
     async def arrive(self) -> None:
-        """Before any work; again, it changes nothing. Raises WorkerNameTakenError, SettingsError."""
-        # Open first: it may have to wait for its name, and health probes may come meanwhile.
+        """Before any work; a second call changes nothing. Raises WorkerNameTakenError, SettingsError."""
+        # Open first: it may have to wait for its name, and health probes may arrive meanwhile.
         if self.probe is not None:
             await self.probe.open(self)
         try:
@@ -166,7 +165,7 @@ class RunWorker:
             await self.presence.leave()
             if self.probe is not None:
                 await self.probe.close()
-            # Only now: a stop that comes before the first turn of this loop must not be forgotten.
+            # Only now: a stop before the first turn of this loop must not be lost.
             self._stopping = False
 
     def _duties(self) -> list[Duty]:
@@ -193,7 +192,7 @@ class RunWorker:
             await self.runtime.clock.sleep(RESTART_PAUSE)
 
     async def stop(self) -> None:
-        """Claim nothing more; what runs may finish its step within `grace`, then it is released."""
+        """Claim nothing more; running steps may finish within `grace`, then their runs are released."""
         self.halt()
         if self._serving is not None:
             serving, self._serving = self._serving, None
@@ -203,7 +202,7 @@ class RunWorker:
         """The same without waiting until it is done."""
         self._stopping = True
         if self._claiming is not None and self._interruptible:
-            # Never in the middle of a claim: a lease that no driver has would have to expire.
+            # Never during a claim: a lease without a driver would have to expire.
             self._claiming.cancel()
 
     @property
@@ -227,9 +226,9 @@ class RunWorker:
         await self.stop()
 
     async def run_until_idle(self) -> None:
-        """Work until nothing is ready and nothing is under way; runs that wait for a person are parked."""
+        """Work until nothing is ready and nothing is running; runs that wait for a person are parked."""
         if self._serving is not None:
-            raise RuntimeError("this worker already serves; run_until_idle is for one that does not")
+            raise RuntimeError("this worker is already serving; use run_until_idle with one that is not")
         settings = self.runtime.settings
         hot, settings.hot_hold = settings.hot_hold, 0.0
         await self.holds.sweep()
@@ -248,14 +247,14 @@ class RunWorker:
         await self.reaper.sweep()
         await self._serve_people()
         taken = await self._claim()
-        # Looked at before the wait: when all of them end in it, others may still be queued.
+        # Read before the wait: if all of them end during it, others may still be queued.
         busy = bool(taken or self._runs)
         if self._runs:
             await asyncio.wait(self._runs.values(), timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
         return busy
 
     async def _serve_people(self) -> None:
-        """What cannot be read here, for want of a key, waits for a worker that can."""
+        """What cannot be decrypted here, because a key is missing, waits for a worker that can."""
         try:
             if self.runtime.arbiter is not None:
                 await self.runtime.arbiter.work()
@@ -272,17 +271,17 @@ class RunWorker:
                 taken = await self._claim()
                 pauses = CLAIM_BACKOFF.pauses()
             except StoreMovedError:
-                raise  # nothing will ever be claimed here again; what runs may end
+                raise  # nothing can be claimed here any more; running steps may end
             except StoreError as error:
                 pause = next(pauses)
-                log.warning("the store did not answer, trying again in %.1f s: %s", pause, error)
+                log.warning("the store did not answer, retrying in %.1f s: %s", pause, error)
                 await self._interruptibly(self.runtime.clock.sleep, pause)
                 continue
             if not taken and not self._stopping:
                 await self._rest()
 
     async def _rest(self) -> None:
-        """Until there may be something to claim: a slot came free, or the store changed."""
+        """Until there may be something to claim: a slot became free, or the store changed."""
         if self._free() > 0:
             await self._interruptibly(self._change, self.poll)
         else:
@@ -297,7 +296,8 @@ class RunWorker:
             await asyncio.sleep(seconds)
 
     async def _slot(self, seconds: float) -> None:
-        """Looks again after a while: a run that begins to wait for a person frees its slot in silence."""
+        """Checks again after a while: a run that begins to wait for a person frees its slot without
+        a signal."""
         try:
             async with asyncio.timeout(seconds):
                 await self._freed.wait()
@@ -332,13 +332,13 @@ class RunWorker:
         return min(self.concurrency - self.busy, self.concurrency + self.hot_limit - len(self._runs))
 
     def _make_room(self) -> None:
-        """Memory is full of runs that wait for a person: the first ones leave it, so that others begin."""
+        """Memory is full of runs that wait for a person: the oldest are parked, so that others can start."""
         over = len(self._runs) - self.hot_limit
         for driver in self._resting()[: max(over, 0)]:
             driver.evict()
 
     def _resting(self) -> list[Driver]:
-        """Those that only wait for a person, in the order in which they came."""
+        """Those that only wait for a person, in the order in which they were claimed."""
         found = [self.runtime.drivers.get(run) for run in self._runs]
         return [driver for driver in found if driver is not None and _only_waits(driver)]
 
@@ -348,10 +348,10 @@ class RunWorker:
         try:
             await self._advance(claim)
         except Exception:
-            log.exception("run %s stops here until its lease lapses", run, extra={"run": run})
+            log.exception("run %s stops here until its lease expires", run, extra={"run": run})
         finally:
             if self._runs.get(run) is asyncio.current_task():
-                # Otherwise it was lost, and claimed again before this task was gone.
+                # Otherwise it was lost, and claimed again before this task ended.
                 del self._runs[run]
             self._freed.set()
 

@@ -1,4 +1,4 @@
-"""How agents become nodes of a flow. The package of agents is loaded with the first of them."""
+"""How agents become nodes of a flow. The package `agents` is imported with the first of them."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ class Flow(AgentNodes):
 
     def schedule(self, name: str, **plan: Any) -> None:
         """Workers that serve this flow set that schedule when they start: one of `cron`, `every` and `at`,
-        and the other settings of `hf.schedules().put`. What an operator changes stays as they left it;
-        a schedule that is no longer declared stays until it is deleted. Raises InputError."""
+        and the other settings of `hf.schedules().put`. An operator's changes are kept; a schedule that is no
+        longer declared stays until it is deleted. Raises InputError."""
         from holdfast.runs.schedules.request import make_plan, require_name
 
         tenant = plan.pop("tenant", DEFAULT_TENANT)
@@ -50,7 +50,7 @@ class Flow(AgentNodes):
 
     @cached_property
     def declared(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """What `schedule` has declared, by tenant and name."""
+        """The schedules that `schedule` has declared, by tenant and name."""
         return {}
 
     async def run(
@@ -84,16 +84,17 @@ class Flow(AgentNodes):
         return await make_result(service, program, claim.run.id, status, pos)
 
     async def submit(self, given: Any = None, *, on: Holdfast | None = None, **options: Any) -> RunId:
-        """A new run for whichever worker takes it; durable when this returns. Options as for `run`.
-
-        With an `idempotency_key` that was used before: the id of that run. See `result`."""
+        """A new run for any worker; durable when this returns. Options as for `run`. With an
+        `idempotency_key` that was used before: the id of that run. See `result`."""
         service = await self._service(on)
         row, _ = await service.create(self.program(), given if given is not None else {}, **options)
         return row.id
 
     async def result(self, run_id: str, *, wait: float | None = 0.0, on: Holdfast | None = None) -> Result:
-        """The present state of a run of this flow, without advancing it. `wait`: so many seconds, until it
-        has ended or waits for a person; None: for as long as it takes. `result.status` says which."""
+        """The present state of a run of this flow, without advancing it.
+
+        `wait`: seconds to wait until it has ended or waits for a person; None: no limit. `result.status` says
+        which."""
         service = await self._service(on)
         row, _ = await self._of_this_flow(service, run_id, None)
         await wait_until_idle(service, row.id, wait)
@@ -126,7 +127,7 @@ class Flow(AgentNodes):
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
         elif row.status in (RunStatus.completed, RunStatus.cancelled):
             return await result_of(service, self.program(), row.id)
-        # Before anything is touched: a run that this process cannot serve keeps its status (D-34).
+        # Before anything is changed: a run that this process cannot serve keeps its status (D-34).
         await service.runtime.find_program(row.version, row.flow)
         if row.status is RunStatus.failed or breaks:
             await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
@@ -169,9 +170,9 @@ class Flow(AgentNodes):
     async def migrate_runs(
         self, *runs: str, dry_run: bool = False, force: bool = False, on: Holdfast | None = None
     ) -> list[MigrationReport]:
-        """Move runs (default: all that live on another version) to this one, as `migrate` declared it.
+        """Migrate runs (default: all live ones of another version) to this one, as `migrate` declared it.
 
-        `force`: named runs go over past reasons that you answer for, such as sub-steps of other code.
+        `force`: named runs are migrated despite reasons that you accept, such as sub-steps of other code.
         """
         service = await self._service(on)
         return await service.migrate(self.program(), runs=runs, dry_run=dry_run, force=force)
@@ -195,7 +196,7 @@ class Flow(AgentNodes):
         return await hf.service()
 
     def run_sync(self, given: Any = None, **options: Any) -> Result:
-        """`run` for code without an event loop (inside one, it runs in a thread of its own)."""
+        """`run` for code without an event loop (inside one, it runs in a separate thread)."""
         return run_blocking(self.run(given, **options))
 
     async def stream(
@@ -254,7 +255,7 @@ async def is_idle(service: RunService, run: RunId) -> bool:
     status = (await service.get(run)).status
     if status is not RunStatus.pending_input:
         return status in ENDED
-    # One whose questions are answered only waits to be claimed.
+    # A run whose questions are answered only waits to be claimed.
     return bool(await service.holds(run))
 
 
@@ -266,7 +267,7 @@ async def advance(
     created: bool = False,
     waits: WaitCallback | None = None,
 ) -> Result:
-    """Claim the run, in its turn (`take_turn`), and drive it until it ends or parks."""
+    """Claim the run, in its turn (`claim_in_turn`), and drive it until it ends or parks."""
     claim = await claim_in_turn(service, run, created=created, waits=waits)
     if isinstance(claim, RunRow):
         return await result_of(service, program, run)
@@ -277,7 +278,7 @@ async def advance(
 
 
 async def result_of(service: RunService, program: Program, run: RunId) -> Result:
-    """Where a run stands, without advancing it."""
+    """The present state of a run, without advancing it."""
     from holdfast.runs.driver.load import load
 
     row = await service.get(run)
@@ -314,7 +315,7 @@ async def make_result(
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end from sync code, also where a loop already runs in this thread."""
+    """Run to the end from sync code, even if an event loop already runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

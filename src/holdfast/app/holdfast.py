@@ -1,6 +1,6 @@
-"""The wiring: one store, a runtime per event loop, and the programs that this process serves.
+"""The wiring: one store, a runtime for each event loop, and the programs that this process serves.
 
-What it keeps beside runs: skills, deployments that bind them to flows, schedules, limits.
+Also what is stored beside runs: skills, deployments that bind them to flows, schedules, limits.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class StoreServices:
         return ScheduleService(await self.open())
 
     async def limits(self) -> LimitService:
-        """Limits that hold in the store: list, set, clear."""
+        """Limits that apply in the store: list, set, clear."""
         from holdfast.runs.concurrency_limits import LimitService
 
         return LimitService(await self.open())
@@ -187,7 +187,7 @@ class Holdfast(StoreServices):
         self._objects = objects
         self._memory = memory
         self._keys = keys
-        # Loaded with the first instance: a program that only declares flows needs none of it.
+        # Imported with the first instance: a program that only declares flows needs none of it.
         from holdfast.app.wiring import make_wiring
 
         self._wiring = make_wiring(
@@ -197,7 +197,7 @@ class Holdfast(StoreServices):
         self._services: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RunService] = (
             weakref.WeakKeyDictionary()
         )
-        # Of many tasks that come at once, one opens: a hundred connections would be refused by a server.
+        # Of many tasks at the same time, one opens it: a server would refuse a hundred connections.
         self._doors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
             weakref.WeakKeyDictionary()
         )
@@ -260,7 +260,7 @@ class Holdfast(StoreServices):
         return (await self.service()).people
 
     async def new_service(self) -> RunService:
-        """One with a runtime of its own, for a worker: the caller closes that runtime."""
+        """A service with its own runtime, for a worker: the caller closes that runtime."""
         store = await self.open()
         options = self._wiring.parts(store, self._clock)
         options["objects"], options["clock"], options["memory"] = self._objects, self._clock, self._memory
@@ -276,7 +276,7 @@ class Holdfast(StoreServices):
         return service
 
     def on_service(self, callback: Callable[[RunService], None]) -> None:
-        """Call it with each service of this instance: those that exist, and those to come."""
+        """Called with each service of this instance: the existing ones, and later ones."""
         self._on_service.append(callback)
         for service in self._services.values():
             callback(service)
@@ -302,7 +302,7 @@ class Holdfast(StoreServices):
         return await POSTMORTEMS.load().build(await self.service(), run)
 
     def register(self, program: Program, *, at_work: bool = False) -> None:
-        """`at_work`: by the workers too that are at work already; else by those that begin later."""
+        """`at_work`: also served by workers that are already running; else only by those that start later."""
         self.programs[program.version] = program
         for runtime in self._runtimes if at_work else ():
             runtime.register(program)
@@ -336,7 +336,7 @@ _default: Holdfast | None = None
 
 
 def default_instance() -> Holdfast:
-    """The one that flows use when they are given none."""
+    """The instance that flows use when they are given none."""
     global _default
     if _default is None:
         _default = Holdfast()
@@ -344,6 +344,6 @@ def default_instance() -> Holdfast:
 
 
 def use(hf: Holdfast | None) -> None:
-    """Make this the one that flows use when they are given none."""
+    """Make this the instance that flows use when they are given none."""
     global _default
     _default = hf

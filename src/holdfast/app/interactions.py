@@ -1,4 +1,4 @@
-"""Ready-made questions put from outside a flow: each is a run of its own, and outlives its caller."""
+"""Ready-made questions asked from outside a flow: each is a run, and outlives its caller."""
 
 # ruff: noqa: A002  (`id` is what users call it)
 
@@ -43,14 +43,14 @@ asking = Flow("interaction")
 
 @asking.script
 async def ask(s: Mapping[str, Any], ctx: Context) -> dict[str, Any]:
-    """Answers with the hold's resolution."""
+    """Returns the hold's resolution."""
     reply: Any = await ctx.ask(**dict(s["question"]))
     answer = {"decision": reply.decision, "response_data": reply.data, "resolved_by": reply.by}
     return {"answer": answer}
 
 
 class InteractionRequest(msgspec.Struct, frozen=True):
-    """A question that was put. `id`: as the caller named it."""
+    """A question that was asked. `id`: as the caller named it."""
 
     id: str
     kind: str
@@ -59,8 +59,8 @@ class InteractionRequest(msgspec.Struct, frozen=True):
 
 
 class Interactions:
-    """Questions to people in one tenant. `max_pending`: how many of a kind may be open at a time; whoever
-    asks for more is refused. Those who ask at the same moment may be let in together."""
+    """Questions to people in one tenant. `max_pending`: how many of a kind may be open at a time; further
+    ones are refused. Requests at the same moment may be accepted together."""
 
     def __init__(
         self,
@@ -74,7 +74,8 @@ class Interactions:
         self.max_pending = max_pending
 
     async def request(self, question: InteractionQuestion, *, id: str | None = None) -> InteractionRequest:
-        """Put it; it is durable when this returns. Raises RequestExistsError, TooManyPendingError."""
+        """Ask the question; it is durable when this returns. Raises RequestExistsError,
+        TooManyPendingError."""
         name = id or new_id()
         await self._require_room(question.kind)
         asked = question.for_ask()
@@ -85,11 +86,11 @@ class Interactions:
         if isinstance(started, RunRow):
             raise RequestExistsError(
                 f"something was asked under {name!r} already.",
-                hint="Give each question an id of its own.",
+                hint="Give each question a unique id.",
                 request=name,
             )
         if isinstance(started, QueuedRun):
-            # An operator limits how much is asked at once.
+            # An operator may limit how many questions are open at once.
             taken = await claim_in_turn(service, started.row.id, created=True)
             pos = None if isinstance(taken, RunRow) else (await service.runtime.drive(taken))[1]
         else:
@@ -102,9 +103,8 @@ class Interactions:
         return InteractionRequest(name, question.kind, hold.id, hold.run)
 
     async def answer(self, id: str) -> InteractionAnswer | None:
-        """What was answered; None while there is none.
-
-        Raises HoldExpiredError, HoldCancelledError, HoldNotFoundError for an id that was never asked."""
+        """The answer; None while there is none. Raises HoldExpiredError, HoldCancelledError,
+        HoldNotFoundError for an id that was never asked."""
         hold = await self._known(id)
         if hold.status is HoldStatus.pending:
             await (await self.hf.service()).runtime.sweeper.sweep(hold.run)
@@ -140,18 +140,18 @@ class Interactions:
         return row
 
     async def pending(self, kind: str | None = None) -> list[HoldRow]:
-        """Oldest first, of flows too."""
+        """Oldest first, including those of flows."""
         wanted = (kind,) if kind else KINDS
         where = HoldFilter(tenant=self.tenant, status=(HoldStatus.pending,), type=wanted)
         return [row async for row in self._rows(where) if row.terms.interaction in wanted]
 
     async def statistics(self, *, since: int | None = None) -> Statistics:
-        """Of those asked since then, by flows too."""
+        """Of questions asked since then, including those of flows."""
         where = HoldFilter(tenant=self.tenant, type=KINDS, created_from=since)
         return statistics_of([row async for row in self._rows(where)])
 
     async def give_feedback(self, feedback: Feedback) -> Feedback:
-        """Keep it, with the time; the latest thousand of a tenant are kept. Raises InputError."""
+        """Store it, with the time; the latest thousand of a tenant are kept. Raises InputError."""
         return await FeedbackLog(await self.hf.open(), self.tenant).give(feedback)
 
     async def feedback(self, **wanted: Any) -> list[Feedback]:
@@ -177,7 +177,7 @@ class Interactions:
         return await self.hf.service()
 
     async def _settled(self, run: RunId) -> None:
-        """The run takes in what became of its question, if it has not yet."""
+        """Lets the run process the outcome of its question, if it has not yet."""
         service = await self._service()
         row = await service.store.get_run(run)
         if row is not None and row.status not in ENDED:

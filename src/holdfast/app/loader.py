@@ -53,7 +53,7 @@ def split(spec: str) -> tuple[str, str]:
 
 
 def absolute(spec: str) -> str:
-    """The same flow named so that it is found from another folder."""
+    """The same flow with an absolute path, so that it is found from another folder."""
     place, name = split(spec)
     whole = str(Path(place).resolve()) if is_file(place) else place
     return f"{whole}:{name}" if name else whole
@@ -71,8 +71,8 @@ def is_file(place: str) -> bool:
 
 
 class _FromSource(SourceFileLoader):
-    """Never from compiled files: they are known by second and size, so code that was changed a moment ago
-    would run as it was before, under the fingerprint of what it is now."""
+    """Never from compiled files: these are identified by second and size, so code that was changed a moment
+    ago would run in its old form, under its new fingerprint."""
 
     def path_stats(self, path: str) -> Mapping[str, Any]:
         raise OSError(f"nothing compiled is wanted of {path}")
@@ -86,7 +86,7 @@ def _module(place: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         raise InputError(
             f"{place} could not be loaded: {_reason(error)}.",
-            hint="Mend it; `python` with the same file shows the whole story.",
+            hint="Fix it; running the file with `python` shows the full traceback.",
         ) from error
 
 
@@ -101,13 +101,13 @@ def _from_file(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # As when Python runs the file itself: its neighbours can be imported, its types find their module.
+    # As when Python runs the file itself: modules beside it can be imported, and its types find their module.
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        # Half of a module must not be found by the next import.
+        # A partly executed module must not be found by the next import.
         sys.modules.pop(path.stem, None)
         raise
     return module
@@ -125,7 +125,7 @@ def _by_name(name: str) -> ModuleType:
 
 
 def _reason(error: BaseException) -> str:
-    """The last line of the user's own code that led to it."""
+    """The last line of the user's own code that led to the error."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error} {(error.text or '').strip()!r}"
     frames = [

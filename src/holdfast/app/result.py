@@ -1,4 +1,4 @@
-"""What a run came to, or what it waits for."""
+"""The result of a run, or what it waits for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from holdfast.types.status import RunStatus
 
 
 class Result:
-    """`status` tells completed, failed, cancelled and waiting apart; nothing is inferred from the output."""
+    """`status` distinguishes completed, failed, cancelled and waiting; nothing is inferred from the
+    output."""
 
     def __init__(
         self,
@@ -39,7 +40,8 @@ class Result:
         self._secrets = secrets
 
     def shown(self) -> tuple[Any, Any]:
-        """State and artifacts with what is declared secret hidden: for people, files and other programs."""
+        """State and artifacts without values that are declared secret: for people, files and other
+        programs."""
         return masked(self.state, self._secrets), masked(self.artifacts, self._secrets)
 
     @property

@@ -17,8 +17,8 @@ class Worker:
             ...
         await Worker(refund, on=hf).serve()             # until stop()
 
-    `lanes`: only runs of these; None: all. `name`: how it is called in the fleet; without, a name of its own.
-    `probe`: where it can be asked how it is (`holdfast.integrations.prometheus.Metrics`, or
+    `lanes`: only runs of these; None: all. `name`: its name in the fleet (default: generated).
+    `probe`: its health server (`holdfast.integrations.prometheus.Metrics`, or
     `holdfast.runs.worker.health_server.Health`). The other options are those of
     `holdfast.runs.worker.worker.RunWorker`.
     """
@@ -48,17 +48,17 @@ class Worker:
 
     @property
     def probe(self) -> Any:
-        """Where it can be asked how it is; None: nowhere."""
+        """The address of its health server; None: there is none."""
         return self._options.get("probe")
 
     async def arrive(self) -> None:
-        """Take its place in the fleet without working yet. `serve` does it too.
+        """Register in the fleet without claiming runs yet. `serve` does it too.
 
-        Raises WorkerNameTakenError where another live worker has its name."""
+        Raises WorkerNameTakenError if another live worker has its name."""
         await (await self._made()).arrive()
 
     async def _declare(self) -> None:
-        """Schedules that the flows declare; what an operator changed stays."""
+        """Set the schedules that the flows declare; an operator's changes are kept."""
         for flow in self._flows:
             for (tenant, name), plan in flow.declared.items():
                 schedules = await self.hf.schedules()
@@ -69,12 +69,12 @@ class Worker:
         await (await self._made()).serve()
 
     async def stop(self) -> None:
-        """Take nothing more, let steps finish for a while, give the rest back."""
+        """Claim nothing more, let steps finish for a while, release the rest."""
         if self._worker is not None:
             await self._worker.stop()
 
     async def run_until_idle(self) -> None:
-        """For tests: work until nothing is ready and nothing is under way."""
+        """For tests: work until nothing is ready and nothing is running."""
         await (await self._made()).run_until_idle()
 
     async def __aenter__(self) -> Worker:

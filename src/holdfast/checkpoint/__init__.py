@@ -1,7 +1,7 @@
 """Checkpoints as bytes: exact values, a closed registry of types, versioned envelopes, spilled blobs.
 
-Writing: `freeze` (types.value) -> `pack` -> `spill` -> a body -> `seal`. Reading: `unseal` -> `unpack`,
-and `unspill` for what was a BlobRef.
+Writing: `freeze` (types.value) -> `pack` -> `spill` -> a body -> `encode_body`.
+Reading: `decode_body` -> `unpack`, and `unspill` for what was a BlobRef.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A checkpoint as a complete picture of a run at one record: what the journal folds to."""
+"""A checkpoint: the complete state of a run at one record, folded from the journal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
     # Bytes that this checkpoint added to the store: a checkpoint is a delta.
     state_size: int
     has_memory_snapshot: bool
-    # The turn of an agent, where the checkpoint was taken at the end of one.
+    # The turn of an agent, if the checkpoint was taken at the end of one.
     turn: int | None = None
 
 
@@ -52,15 +52,15 @@ class PendingInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArtifactRef(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an artifact lies: in the blob store, which finds it by `digest`, with `size` bytes; both None for
-    one that lies in the records themselves. An encrypted store keeps it under another address."""
+    """Where an artifact is stored: in the blob store under `digest`, with `size` bytes; both None for one in
+    the records themselves. An encrypted store keeps it under another address."""
 
     digest: str | None = None
     size: int | None = None
 
 
 class FidelityState(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of the past a walk hands on to its next node, and what it has summed up for that."""
+    """How much of the past a walk passes to its next node, and its summary."""
 
     mode: str | None = None
     summaries: dict[str, Any] = {}
@@ -98,7 +98,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     memory: dict[str, Any] | None
     pending_input: list[PendingInput]
     secrets: tuple[tuple[str, ...], ...] = ()
-    # Of agents at work: turn, messages, calls without a result, what was spent; by node and sub-agent.
+    # Of running agents: turn, messages, calls without a result, what was spent; by node and sub-agent.
     agents: dict[str, Any] = {}
 
     @property
@@ -107,7 +107,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
         return {e.label: e for e in self.executions if e.settled}
 
     def shown(self) -> Checkpoint:
-        """The same with what is declared secret hidden: for people, files and other programs."""
+        """The same without values that are declared secret: for people, files and other programs."""
         if not self.secrets:
             return self
         return msgspec.structs.replace(
@@ -129,8 +129,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checkpoint_status(record: Record) -> CheckpointStatus:
-    """From columns alone. A pruned run's horizon is a snapshot with the columns of the record it replaced;
-    a migration's has the effect `human` where the run waits for a person."""
+    """From columns alone. A pruned run's horizon is a snapshot with the columns of the record it replaced; a
+    migration's has the effect `human` if the run waits for a person."""
     kept = record.kind == Kind.snapshot and record.effect == "human" and record.outcome in ("", MIGRATED)
     if record.kind == Kind.asked or kept:
         return CheckpointStatus.pending_input

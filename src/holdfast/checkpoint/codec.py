@@ -1,6 +1,6 @@
 """Frozen values as what MessagePack carries without loss, and back: equal, and of equal type at every depth.
 
-Most values need no help and pass as the same object. What MessagePack cannot tell apart (a tuple from a
+Most values need no help and pass as the same object. What MessagePack does not distinguish (a tuple from a
 list) or does not know becomes an extension; see `exact` for the codes. `unpack` needs the registry of
 types; reading a record's envelope does not.
 """
@@ -32,7 +32,7 @@ from holdfast.types.value import SCALARS, FrozenDict, FrozenList
 
 _INT_MIN: Final = -(2**63)
 _INT_MAX: Final = 2**64 - 1
-# Exact whatever their value; text and numbers have to be looked at.
+# Exact whatever their value; text and numbers have to be checked.
 _PASS: Final = frozenset({float, bool, type(None), bytes})
 _NESTED: Final = frozenset({TUPLE, FROZENSET, MAP, REGISTERED})
 _STR: Final[frozenset[type]] = frozenset({str})
@@ -40,7 +40,7 @@ _INT: Final[frozenset[type]] = frozenset({int})
 
 
 def pack(value: Any, registry: TypeRegistry = EMPTY, where: str = "value") -> Any:
-    """What `msgspec.msgpack` encodes and `unpack` gives back as the same value.
+    """Converts to what `msgspec.msgpack` encodes and `unpack` returns as the same value.
 
     Raises ValueNotStorableError, naming the place, for what cannot be read back exactly.
     """
@@ -52,10 +52,8 @@ def pack(value: Any, registry: TypeRegistry = EMPTY, where: str = "value") -> An
 
 
 def unpack(raw: Any, registry: TypeRegistry = EMPTY) -> Any:
-    """The frozen value that `pack` was given.
-
-    Raises ValueNotStorableError where a type, a field or a time zone is not known here, and
-    CheckpointCorruptError for what `pack` never writes.
+    """The frozen value that `pack` was given. Raises ValueNotStorableError for a type, a field or a time zone
+    that is not known here, and CheckpointCorruptError for what `pack` never writes.
     """
     if type(raw) in SCALARS:
         return raw

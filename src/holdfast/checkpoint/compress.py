@@ -1,4 +1,4 @@
-"""zstd where it pays: nothing small, nothing that does not shrink, and no bomb on the way back."""
+"""zstd where it helps: nothing small, nothing that does not shrink, and no decompression bomb."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_DECOMPRESSED: Final = 256 * 2**20
 
 @cache
 def library() -> Any:
-    """Loaded with the first large record: most programs start without one."""
+    """Imported with the first large record: most programs start without one."""
     found: ModuleType
     if sys.version_info >= (3, 14):
         from compression import zstd as found
@@ -26,7 +26,7 @@ def library() -> Any:
 
 
 def compress(data: bytes) -> bytes | None:
-    """The compressed form, or None where it would save a tenth or less."""
+    """The compressed form, or None if it would save a tenth or less."""
     if len(data) <= WORTH_TRYING:
         return None
     small: bytes = library().compress(data, LEVEL)
@@ -34,16 +34,16 @@ def compress(data: bytes) -> bytes | None:
 
 
 def decompress(data: bytes | memoryview, limit: int = MAX_DECOMPRESSED) -> bytes:
-    """The inverse of `squeeze`. Raises CheckpointCorruptError, also for more than `limit` bytes."""
+    """The inverse of `compress`. Raises CheckpointCorruptError, also for more than `limit` bytes."""
     zstd = library()
     try:
-        # None where the header does not say; `squeeze` always says.
+        # None if the header has no size; `compress` always writes it.
         stated = cast("int | None", zstd.get_frame_info(data).decompressed_size)
         if stated is None or stated > limit:
             raise CheckpointCorruptError(
                 f"A compressed record claims to hold {stated} bytes; {limit} are allowed."
             )
-        # The frame's header can lie: never make more than it states.
+        # The frame's header may be wrong: never produce more than it states.
         reader = zstd.ZstdDecompressor()
         whole: bytes = reader.decompress(data, max_length=stated + 1)
         complete = reader.eof and len(whole) == stated and not reader.unused_data

@@ -1,4 +1,4 @@
-"""Two values side by side: what was added, removed, changed, and where. Pure; no user code runs (D-26)."""
+"""Compares two values: what was added, removed, changed, and where. Pure; no user code runs (D-26)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.checkpoint.json_view import jsonable
 
 MISSING: Final = msgspec.UNSET
 LARGE: Final = 2_000
-"""Characters of JSON beyond which a value is told by its size and digest."""
+"""Characters of JSON beyond which a value is shown by its size and digest."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ def _change(path: str, before: Any, after: Any) -> Change:
 
 
 def _parts(value: Any) -> Any:
-    """A value of named parts as a mapping, one in order as a list, anything else as it is."""
+    """A value of named parts as a mapping, an ordered one as a list, anything else unchanged."""
     if isinstance(value, Mapping):
         return cast("Mapping[Any, Any]", value)
     if isinstance(value, (list, tuple)):
@@ -64,7 +64,7 @@ def _parts(value: Any) -> Any:
 
 
 def _same_leaf(before: Any, after: Any) -> bool:
-    """1, 1.0 and True differ; a NaN is like another."""
+    """1, 1.0 and True differ; NaN equals NaN."""
     if type(before) is not type(after):
         return False
     return before is after or bool(before == after) or (before != before and after != after)
@@ -88,7 +88,7 @@ def join(path: str, key: Any) -> str:
 
 
 def _of_lists(before: list[Any], after: list[Any], path: str) -> Iterator[Change]:
-    """By position, between what both begin with and what both end with."""
+    """By position, after the common beginning and before the common end."""
     shorter = min(len(before), len(after))
     head = next((i for i in range(shorter) if not is_same(before[i], after[i])), shorter)
     left = shorter - head
@@ -101,7 +101,7 @@ def _of_lists(before: list[Any], after: list[Any], path: str) -> Iterator[Change
 
 
 class ChangeList(msgspec.Struct, kw_only=True):
-    """So many of them, and how many more there are."""
+    """Some of the changes, and the number of the others."""
 
     shown: list[Change] = []
     left_out: int = 0
@@ -115,7 +115,7 @@ def limit_changes(found: Iterable[Change], limit: int) -> ChangeList:
 
 
 def show(value: Any, large: int = LARGE) -> Any:
-    """A value as a comparison tells it, JSON-safe: a large one by its size and digest."""
+    """A value as a comparison shows it, JSON-safe: a large one by its size and digest."""
     plain = jsonable(value)
     try:
         text = msgspec.json.encode(plain)
@@ -130,7 +130,8 @@ def show(value: Any, large: int = LARGE) -> Any:
 
 
 def _without_huge(value: Any) -> Any:
-    """Python writes no decimal of more than 4,300 digits: such numbers in a notation that has no limit."""
+    """Python writes no decimal of more than 4,300 digits: such numbers are shown in a notation without a
+    limit."""
     if isinstance(value, dict):
         return {k: _without_huge(v) for k, v in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
@@ -139,7 +140,7 @@ def _without_huge(value: Any) -> Any:
 
 
 def show_text(value: Any, limit: int = 120) -> str:
-    """The same in one line."""
+    """The same on one line."""
     plain = show(value)
     if isinstance(plain, dict) and "sha256" in plain and "large" in plain:
         result = cast("dict[str, Any]", plain)

@@ -1,4 +1,4 @@
-"""Two moments of runs side by side, as data: what a comparison found. Made by `runs.comparing`."""
+"""The result of comparing two moments of runs, as data. Made by `runs.history.compare`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class NodeDiff(msgspec.Struct, frozen=True, kw_only=True):
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """`relation`: same (one run), branches (one history, then two), runs (two histories). Nodes are those
-    after `parted`, where there is such a moment."""
+    after `parted`, if there is such a moment."""
 
     a: Moment
     b: Moment
@@ -77,7 +77,7 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     nodes: list[NodeDiff]
     same_nodes: int
     spent: tuple[RunUsage, RunUsage]
-    # What only A has, what only B has: nodes passed by, edges on their way, edges taken since they parted.
+    # What only A has, what only B has: bypassed nodes, waiting edges, edges taken since they diverged.
     skipped: Sides
     pending: Sides
     edges: Sides
@@ -89,10 +89,10 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
         return not self.nodes and not any(changes.shown for changes in values) and not any(routes)
 
     def as_json(self, room: int = 0) -> dict[str, Any]:
-        """JSON-safe; values that are large are told by size and digest.
+        """JSON-safe; large values are shown by size and digest.
 
-        `room`: the bytes that any one list in it may take (0: whatever it needs). How many parts of which
-        list found no room is in `left_out`, of the whole and of a node; it is empty where all is told.
+        `room`: the maximum number of bytes of any one list (0: no limit). The number of omitted parts of each
+        list is in `left_out`, of the whole and of a node; it is empty if nothing is omitted.
         """
         result = _fields(self, room)
         return {"same": self.same, **result, "left_out": result.get("left_out", {})}
@@ -109,7 +109,7 @@ def _fields(value: msgspec.Struct, room: int) -> dict[str, Any]:
 
 
 def _plain(value: Any, room: int) -> tuple[Any, Any]:
-    """A part as JSON, and how much of it was left out: a number, one for each side, or nothing."""
+    """A part as JSON, and how much of it was omitted: a number, one for each side, or nothing."""
     if isinstance(value, Change):
         result = {"path": value.path, "kind": value.kind}
         sides = {"before": value.kind != "added", "after": value.kind != "removed"}
@@ -129,7 +129,7 @@ def _plain(value: Any, room: int) -> tuple[Any, Any]:
 
 
 def _fitting(parts: list[Any], room: int) -> tuple[list[Any], int]:
-    """The first of them in any case, and as many more as there is room for; how many are not told."""
+    """At least the first of them, and as many more as there is room for; the number of omitted ones."""
     lines: list[Any] = []
     used = 0
     for part in parts:

@@ -59,16 +59,16 @@ def decrypt(data: bytes, ring: KeyRing | None, place: bytes) -> bytes:
     head = header_of(data)
     key = None if ring is None else ring.find(head.tenant, head.key)
     if key is None:
-        raise _missing(head, "is not here")
+        raise _missing(head, "is missing")
     found = _data(key.id, key.secret, head.tenant)
     if not hmac.compare_digest(found.check, head.check):
-        raise _missing(head, "is another one here than the one that wrote this")
+        raise _missing(head, "is not the one that this was encrypted with")
     try:
         return found.cipher.decrypt(head.nonce, data[head.end :], place)
     except _invalid_tag():
         raise CheckpointCorruptError(
             f"What is encrypted under key {head.key!r} does not open: it was changed or moved.",
-            hint="It is kept as it is. Restore it from a backup.",
+            hint="It was not changed. Restore it from a backup.",
             key=head.key,
         ) from None
 
@@ -98,7 +98,7 @@ def header_of(data: bytes) -> EncryptionHeader:
 
 
 def place_of(*parts: str | int | bytes) -> bytes:
-    """Where bytes belong, unambiguously."""
+    """Identifies where bytes belong, unambiguously."""
     return msgspec.msgpack.encode(parts)
 
 
@@ -141,7 +141,7 @@ def _aead(data_key: bytes) -> Any:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:
         raise SettingsError(
-            "keys are given, but the library that encrypts is not installed.",
+            "keys are given, but the encryption library is not installed.",
             hint="Install the extra `encryption`: pip install 'holdfast-flow[encryption]'.",
         ) from None
     return AESGCM(data_key)
@@ -156,7 +156,7 @@ def _invalid_tag() -> type[Exception]:
 def _missing(head: EncryptionHeader, what: str) -> KeyMissingError:
     return KeyMissingError(
         f"the key {head.key!r} of tenant {head.tenant!r} {what}.",
-        hint="Nothing is lost: put that key back into the key file (HOLDFAST_KEYS), and it opens again.",
+        hint="Nothing is lost: put that key back into the key file (HOLDFAST_KEYS) and try again.",
         key=head.key,
         tenant=head.tenant,
     )

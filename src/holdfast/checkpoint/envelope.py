@@ -5,7 +5,7 @@
     bits 4..0   version, 1 to 30 (31 is kept for a longer header)
 
 So a plain record of version 1 begins with "A" and a compressed one with "a". Values inside a body are
-what `codec.pack` made of them; `unseal` leaves them so, because only their reader knows the types.
+what `codec.pack` made of them; `decode_body` leaves them so, because only their reader knows the types.
 """
 
 from __future__ import annotations
@@ -44,15 +44,13 @@ T = TypeVar("T")
 
 
 def encode_body(body: msgspec.Struct, *, limit: int = MAX_SIZE) -> bytes:
-    """The payload of a body whose values are packed.
-
-    Raises ValueTooLargeError over `limit` encoded bytes, and ValueNotStorableError for text that is
-    none and for values that were not packed.
+    """The payload of a body whose values are packed. Raises ValueTooLargeError over `limit` encoded bytes,
+    and ValueNotStorableError for invalid text and for values that were not packed.
     """
     try:
         content = _encode(body)
     except (UnicodeEncodeError, TypeError, OverflowError, RecursionError):
-        content = encode_packed(body)  # which says what is wrong
+        content = encode_packed(body)  # which reports the error
     if len(content) <= _SMALL <= limit:
         return _PLAIN_HEADER + content
     return pack_envelope(content, limit=limit)
@@ -88,7 +86,7 @@ def encode_packed(packed: Any) -> bytes:
 
 
 def decode_packed(data: bytes, *, limit: int = MAX_SIZE) -> Any:
-    """The packed value in an envelope that holds nothing else. Raises as `unseal`."""
+    """The packed value in an envelope that contains nothing else. Raises as `decode_body`."""
     version, content = unpack_envelope(data, limit=limit)
     try:
         return upcast("value", _decode_any(content), version)
@@ -115,7 +113,7 @@ def unpack_envelope(data: bytes, *, limit: int = MAX_SIZE) -> tuple[int, bytes |
     header = data[0] if data else 0
     version = header & _VERSION_BITS
     if header & _MARK_BITS != _MARK or version == 0:
-        raise CheckpointCorruptError("A payload does not begin like any that Holdfast writes.")
+        raise CheckpointCorruptError("A payload has no header that Holdfast writes.")
     if version > VERSION:
         raise SchemaTooNewError(
             f"A payload has the version {version}; this Holdfast reads up to {VERSION}.",
@@ -129,7 +127,7 @@ def unpack_envelope(data: bytes, *, limit: int = MAX_SIZE) -> tuple[int, bytes |
 def record_digest(
     kind: int, at: int, node: str, scope: str, visit: int, outcome: str, payload: bytes
 ) -> bytes:
-    """What a record is known by when it is settled twice (D-8), and checked by when it is read."""
+    """Identifies a record that is settled twice (D-8), and verifies it when it is read."""
     # The lengths make the joined text unambiguous.
     head = f"{kind},{at},{visit},{len(node)},{len(scope)},{len(outcome)};{node}{scope}{outcome}"
     return sha256(head.encode("utf-8", "surrogatepass") + payload).digest()[:DIGEST_SIZE]

@@ -1,4 +1,4 @@
-"""Where in a value the part is that was refused. Only walked after a refusal, so it may be slow."""
+"""Finds the part of a value that was refused. Only called after a refusal, so it may be slow."""
 
 from __future__ import annotations
 

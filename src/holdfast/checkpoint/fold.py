@@ -1,6 +1,6 @@
-"""What happened on the way to a checkpoint: one pass over the journal, beside `model.apply`.
+"""What happened before a checkpoint: one pass over the journal, beside `model.apply`.
 
-The position has only what a worker needs to continue. This fold keeps what a person asks for: what ran, how
+The position has only what a worker needs to continue. This fold keeps what people ask for: what ran, how
 often and how long, what was bypassed, which edges wait, what a hold asked.
 """
 
@@ -32,7 +32,7 @@ HISTORY = "history"
 """The key under which the snapshot of a fork or of a pruned run has what happened before it."""
 
 MEMORY = "memory."
-"""Sub-steps that read or write memory are named so."""
+"""Prefix of sub-steps that read or write memory."""
 
 
 class History(msgspec.Struct, kw_only=True):
@@ -41,17 +41,17 @@ class History(msgspec.Struct, kw_only=True):
     # One for each settled step: a visit that failed and was resumed is there twice.
     executions: list[Visit] = []
     skipped: list[str] = []
-    # Edge -> node that it leads to, which as far as the journal knows has not started.
+    # Edge -> its target, which has not started as far as the journal shows.
     pending: dict[str, str] = {}
     asked: dict[str, dict[str, Any]] = {}
-    # Sub-steps under way whose callee knows them by a key of this run: a fork has other keys (D-18, D-35).
+    # Running sub-steps whose callee knows them by a key of this run: a fork has other keys (D-18, D-35).
     keyed: dict[str, dict[str, int]] = {}
     retries: dict[str, int] = {}
     guardrails: dict[str, dict[str, Any]] = {}
     reads: list[dict[str, Any]] = []
     writes: list[dict[str, Any]] = []
     checkpoints: int = 0
-    # What sub-steps of executions that have not settled cost: label -> [tokens, cost].
+    # What sub-steps of unsettled executions cost: label -> [tokens, cost].
     spent: dict[str, list[float]] = {}
     # What a fork's patch said about diagnostics.
     noted: dict[str, Any] = {}
@@ -71,7 +71,7 @@ def load_history(plain: Any) -> History:
     return history
 
 
-# Names and order in which snapshots keep a visit -> its field.
+# Names and order in which snapshots store a visit -> its field.
 _STORED = {
     "node": "node", "scope": "scope", "visit": "visit", "attempt": "attempts", "effect": "effect",
     "outcome": "outcome", "seq": "seq", "at": "ended_at", "duration": "duration", "output": "output",
@@ -103,7 +103,7 @@ def fold(graph: Graph, history: History, record: Record, body: Any) -> None:
 
 
 def begin(record: Record, body: Any) -> History:
-    """The history at a first record: empty, or what a fork or a pruned run brought along."""
+    """The history at a first record: empty, or what a fork or a pruned run begins with."""
     plain: Any = None
     if isinstance(body, SnapshotBody):
         plain = body.position.get(HISTORY)
@@ -118,7 +118,7 @@ def _unreadable(history: History, record: Record) -> None:
 
 
 def settled_visit(record: Record, body: StepBody | None) -> Visit:
-    """The visit that a step record settles; without a body, as far as the columns tell."""
+    """The visit that a step record settles; without a body, as far as the columns show."""
     duration = 0 if body is None else body.duration
     visit = Visit(
         node=record.node,
@@ -230,7 +230,7 @@ def _asked(_graph: Graph, history: History, record: Record, body: AskedBody) -> 
 
 
 def _snapshot(_graph: Graph, history: History, record: Record, body: SnapshotBody) -> None:
-    """After a migration, what has not ended continues under the new names; what has ended keeps its own."""
+    """After a migration, visits that have not ended continue under the new names; ended ones keep theirs."""
     if record.outcome != MIGRATED:
         return
     names: dict[str, str] = body.position.get(MIGRATION, {}).get("renamed", {})
@@ -251,7 +251,7 @@ def _end(_graph: Graph, history: History, _record: Record, _body: Any) -> None:
 
 
 def _started(history: History, label: str) -> None:
-    """The journal shows that the node began: the edges that led to it wait no longer."""
+    """The journal shows that the node started: the edges that led to it wait no longer."""
     if history.pending:
         for edge in [e for e, target in history.pending.items() if target == label]:
             del history.pending[edge]
@@ -271,7 +271,7 @@ def _moves(graph: Graph, history: History, moves: list[Move], record: Record) ->
 
 
 def _lost(history: History, node: Node, scope: str, visit: int, record: Record) -> None:
-    """An effect that was under way when its branch was given up: how it ended is not known."""
+    """An effect that was running when its branch was abandoned: its outcome is unknown."""
     _left_behind(history, scope + node.id)
     history.executions.append(
         Visit(

@@ -57,7 +57,7 @@ def as_interface(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def jsonable(value: Any) -> Any:
-    """The nearest thing in JSON: keys become text, bytes base64, instants ISO 8601, sets sorted lists."""
+    """The nearest value in JSON: keys become text, bytes base64, instants ISO 8601, sets sorted lists."""
     if isinstance(value, str):
         return redactor.redact(value.value if isinstance(value, Enum) else value)
     if value is None or isinstance(value, (bool, int)):
@@ -94,7 +94,7 @@ def _leaf(value: Any) -> Any:
 
 
 def _fields(value: Any, parts: dict[str, Any]) -> Any:
-    """What its type declares secret is hidden."""
+    """Fields that the type declares secret are hidden."""
     return jsonable(masked(parts, secret_fields(kind_of(value))))
 
 
@@ -146,7 +146,7 @@ _DIAGNOSTICS = _object(
         "memoryWrites": _COUNT,
     }
 )
-# A fork's patch may note more.
+# A fork's patch may add more.
 _DIAGNOSTICS["additionalProperties"] = True
 
 SCHEMA: dict[str, Any] = {

@@ -30,7 +30,7 @@ ENVIRONMENT: Final = "HOLDFAST_KEYS"
 
 
 class Key(msgspec.Struct, frozen=True):
-    """A secret of 32 bytes and the name by which what it encrypted finds it again."""
+    """A secret of 32 bytes and the id by which encrypted data names it."""
 
     id: str
     secret: bytes
@@ -40,10 +40,11 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class KeyRing(Protocol):
-    """Where keys come from: a file, a vault, a key service. Calls must be quick: keep what you fetched."""
+    """Where keys come from: a file, a secret manager, a key service. Calls must be quick: cache what you
+    fetch."""
 
     def current(self, tenant: str) -> Key:
-        """What is written for this tenant from now on. Raises SettingsError where there is none."""
+        """The key for new data of this tenant. Raises SettingsError if there is none."""
         ...
 
     def find(self, tenant: str, key_id: str) -> Key | None:
@@ -51,7 +52,7 @@ class KeyRing(Protocol):
         ...
 
     def addresses(self, tenant: str) -> Sequence[bytes]:
-        """Secrets that blobs are addressed under: the one for new blobs first. They outlive rotation."""
+        """Secrets for the addresses of blobs: the one for new blobs first. They outlive rotation."""
         ...
 
 
@@ -73,7 +74,7 @@ class KeyFile(msgspec.Struct, frozen=True):
 
 
 class StaticKeys:
-    """A ring from a key file. Files are made and changed by `holdfast keys`, or by the functions below."""
+    """A ring from a key file. Files are created and changed by `holdfast keys`, or by the functions below."""
 
     def __init__(self, file: KeyFile, source: str = "the key file") -> None:
         _check(file, source)
@@ -88,13 +89,13 @@ class StaticKeys:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> StaticKeys:
-        """Raises SettingsError for a file that is not there or is none."""
+        """Raises SettingsError for a file that does not exist or is not a key file."""
         try:
             raw = Path(path).read_bytes()
         except OSError as error:
             raise SettingsError(
                 f"the key file {os.fspath(path)} cannot be read: {error.strerror}.",
-                hint="`holdfast keys new` makes one; keep a copy of it in a safe place.",
+                hint="`holdfast keys new` creates one; keep a copy of it in a safe place.",
             ) from error
         return cls.parse(raw, os.fspath(path))
 
@@ -157,13 +158,13 @@ def new_scope(now: datetime) -> KeyScope:
 
 def new_entry(now: datetime) -> KeyEntry:
     secret = _secret()
-    # A name that is new for each secret, and tells its age to a person.
+    # A new id for each secret, which shows its age to people.
     mark = sha256(b"holdfast key id\0" + b64decode(secret)).hexdigest()[:8]
     return KeyEntry(f"k{now:%Y%m%d}-{mark}", secret, f"{now:%Y-%m-%dT%H:%M:%SZ}")
 
 
 def rotated(scope: KeyScope, now: datetime) -> KeyScope:
-    """New data goes under a new key; the older ones stay to read by."""
+    """New data is encrypted with a new key; the older ones are kept for reading."""
     entry = new_entry(now)
     return KeyScope(scope.address, entry.id, (*scope.keys, entry))
 
@@ -173,7 +174,7 @@ def with_scope(file: KeyFile | None, name: str, scope: KeyScope) -> KeyFile:
 
 
 def write_keys(path: Path, file: KeyFile) -> None:
-    """For its owner alone, whole or not at all."""
+    """Readable by its owner only; written completely or not at all."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

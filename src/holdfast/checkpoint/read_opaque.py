@@ -8,7 +8,7 @@ from holdfast.checkpoint.registry import RegisteredType, TypeRegistry
 
 
 class Opaque:
-    """An instance of a type that is not known here: what it is called and what it holds."""
+    """An instance of a type that is not known here: its name and its fields."""
 
     __slots__ = ("parts",)
 
@@ -23,8 +23,8 @@ class Opaque:
 
 
 class OpaqueRegistry(TypeRegistry):
-    """Makes a type up for each name that it meets. What was read can be written back to the same bytes;
-    nothing else can be done with it."""
+    """Makes up a type for each unknown name. What was read can be written back to the same bytes; nothing
+    else can be done with it."""
 
     def named(self, name: str) -> RegisteredType:
         entry = self._by_name.get(name)

@@ -8,8 +8,8 @@ from holdfast.checkpoint.registry import RegisteredType, TypeRegistry
 
 
 class LenientRegistry(TypeRegistry):
-    """For looking only: a type that is not known here is shown by what it holds. Never for writing back:
-    `met` says whether there was one."""
+    """For reading only: a type that is not known here is shown by its fields. Never for writing back: `met`
+    says whether there was one."""
 
     met = False
 

@@ -27,7 +27,7 @@ _MUTABLE: Final[dict[type[object], str]] = {
 
 
 class RegisteredType(msgspec.Struct, frozen=True):
-    """How instances of one type are taken apart and put together."""
+    """How instances of one type are converted to fields and back."""
 
     name: str
     cls: type
@@ -78,7 +78,7 @@ class TypeRegistry:
         return self._by_type.get(cls)
 
     def named(self, name: str) -> RegisteredType:
-        """Raises ValueNotStorableError where no type has this name."""
+        """Raises ValueNotStorableError if no type has this name."""
         entry = self._by_name.get(name)
         if entry is None:
             raise ValueNotStorableError(
@@ -92,10 +92,9 @@ class TypeRegistry:
         return tuple(self._by_name)
 
     def adopt(self, value: object) -> bool:
-        """For `types.value.freeze`: whether the value may pass as it is.
-
-        Raises ValueNotStorableError for an instance of a registered type that holds something mutable
-        or unknown: a frozen dataclass around a list is not frozen.
+        """For `types.value.freeze`: whether the value may pass unchanged. Raises ValueNotStorableError for an
+        instance of a registered type that contains something mutable or unknown: a frozen dataclass around a
+        list is not frozen.
         """
         entry = self._by_type.get(type(value))
         if entry is None:

@@ -1,4 +1,4 @@
-"""How instances of the kinds of types that can be registered are taken apart and put together.
+"""How instances of registered types are converted to fields and back.
 
 `take` gives a member's name (enums), a number (flags) or a dict of fields; `make` is its inverse.
 """
@@ -20,10 +20,10 @@ Make = Callable[[Any], Any]
 Shape = tuple[Take, Make]
 
 kind_of: Final[Callable[[object], type[object]]] = type
-"""`type`, but a checker knows what comes out."""
+"""`type`, with a result type that checkers know."""
 
 FIELDS_SET: Final = "*set"
-"""Beside a pydantic model's fields: which of them were given and not defaulted."""
+"""Stored with a pydantic model's fields: which of them were given, not defaulted."""
 
 
 def shape_of(cls: type[Any]) -> Shape:
@@ -69,12 +69,12 @@ def _member(cls: type, find: Callable[[], Any], raw: object) -> Any:
     except (KeyError, ValueError):
         raise ValueNotStorableError(
             f"The record holds {cls.__qualname__}.{raw}, which the enum does not have any more.",
-            hint="Give the member back (an alias of its successor will do).",
+            hint="Add the member again (an alias of its successor is enough).",
         ) from None
 
 
 def _check_fields(cls: type, known: Iterable[str], required: Iterable[str], raw: Mapping[str, Any]) -> None:
-    """Unknown fields would be lost and missing ones invented: both are refused."""
+    """Unknown fields would be lost and missing ones invented: both are errors."""
     unknown = sorted(set(raw).difference(known))
     missing = sorted(set(required).difference(raw))
     if unknown or missing:

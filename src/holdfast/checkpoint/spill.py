@@ -1,7 +1,7 @@
-"""Large values leave the record for the blob store, under the hash of what is stored there.
+"""Large values are moved from the record to the blob store, under the hash of the stored bytes.
 
-Blobs go first: an orphan blob is garbage, a missing one is data loss (D-37). The address is the sha256 of
-the blob's bytes as they lie in the store, so that anybody can verify a blob without reading it.
+Blobs go first: an orphan blob is garbage, a missing one is data loss (D-37). The address is the sha256 of the
+blob's stored bytes, so that a blob can be verified without decoding it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Blob(msgspec.Struct, frozen=True):
 
 
 def spill(packed: Any, threshold: int = SPILL_OVER, *, limit: int = MAX_SIZE) -> tuple[Any, list[Blob]]:
-    """What to seal in place of a packed value, and the blobs to put first.
+    """What replaces a packed value in the record, and the blobs to put first.
 
-    Containers come back encoded (`msgspec.Raw`), because measuring is encoding and once is enough: the
-    answer is for `seal` and for nothing else. Raises ValueTooLargeError over `limit` encoded bytes.
+    Containers are returned encoded (`msgspec.Raw`), because measuring is encoding and once is enough: the
+    result is only for `encode_body`. Raises ValueTooLargeError over `limit` encoded bytes.
     """
     if _is_surely_small(packed, threshold):
         return packed, []
@@ -54,9 +54,8 @@ def spill(packed: Any, threshold: int = SPILL_OVER, *, limit: int = MAX_SIZE) ->
 def unspill(
     ref: BlobRef, data: bytes | None, registry: TypeRegistry = EMPTY, *, limit: int = MAX_SIZE
 ) -> Any:
-    """The frozen value behind a reference, given what the blob store has for it.
-
-    Raises BlobMissingError where that is nothing, or not what was put there.
+    """The frozen value of a reference, given the bytes from the blob store. Raises BlobMissingError if there
+    are none, or they were changed.
     """
     if data is None:
         raise _lost(ref, "is not in the store")
@@ -68,7 +67,7 @@ def unspill(
 
 
 def _is_surely_small(packed: Any, threshold: int) -> bool:
-    """Known without looking inside: never a walk, whatever the size."""
+    """Known without examining the content, so the cost does not depend on the size."""
     kind = kind_of(packed)
     if kind in _SHORT:
         return True

@@ -1,8 +1,8 @@
-"""Old envelopes, made new one version at a time.
+"""Old envelopes, converted one version at a time.
 
-A change that only adds fields with defaults at the end of a body needs no new version. Any other change
-adds one: raise `VERSION`, put the step from the version before into `UPCASTS`, and write its golden
-files (`tools/golden.py`). A released entry is never changed.
+A change that only adds fields with defaults at the end of a body needs no new version. Any other change adds
+one: raise `VERSION`, add the step from the previous version to `UPCASTS`, and write its golden files
+(`tools/golden.py`). A released entry is never changed.
 """
 
 from __future__ import annotations

@@ -88,8 +88,10 @@ class Alteration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Visit(msgspec.Struct, kw_only=True):
-    """One visit of one node, with all its attempts. States: running, asking, waiting, ready (answered, and no
-    worker has claimed the run since), done, failed, unknown, abandoned, stopped (the run ended around it)."""
+    """One visit of one node, with all its attempts.
+
+    States: running, asking, waiting, ready (answered, and no worker has claimed the run since), done, failed,
+    unknown, abandoned, stopped (the run ended while it was open)."""
 
     node: str
     scope: str
@@ -100,7 +102,7 @@ class Visit(msgspec.Struct, kw_only=True):
     outcome: str = ""
     effect: str = ""
     attempts: int = 1
-    # The record that settled it, and the run whose journal has it, where a fork brought it along.
+    # The record that settled it, and the run whose journal has it, if it comes from a fork's source.
     seq: int = -1
     run: str = ""
     # How long the handler ran: in the attempt that settled it, and in all attempts; without waits.
@@ -123,7 +125,7 @@ class Visit(msgspec.Struct, kw_only=True):
     said: str = ""
     progress: float | None = None
 
-    # Filled by a story.
+    # Added by a story.
     calls: list[CallDetail] = []
     questions: list[QuestionDetail] = []
     changes: list[Alteration] = []
@@ -142,12 +144,12 @@ class Visit(msgspec.Struct, kw_only=True):
 
     @property
     def identity(self) -> tuple[str, int]:
-        """The very same visit, also where a fork brought it along."""
+        """The same visit, even if a fork took it from its source."""
         return self.run, self.seq
 
     @property
     def settled(self) -> bool:
-        """The run continued behind it."""
+        """The run continued after it."""
         return not self.halts
 
     @property

@@ -67,5 +67,5 @@ async def test_run_goes_on_by_itself_when_the_store_was_away_for_a_while(
         await judge(hf, run, ledger)
     if moment in ("before the intent", "after the handler"):
         assert "checkpoint not written" in caplog.text
-        assert ("no room" in caplog.text) is (kind in ("full", "grown"))
+        assert ("disk is full" in caplog.text) is (kind in ("full", "grown"))
         assert "checkpoints are written again" in caplog.text

@@ -332,7 +332,7 @@ async def test_who_copies_is_reported_when_somebody_takes_the_move_back(
         return await put(self, *given)
 
     monkeypatch.setattr(half, "put", amid)
-    with pytest.raises(StoreBusyError, match="took back a move"):
+    with pytest.raises(StoreBusyError, match="cancelled a move"):
         await promote(source, target)
     assert (await looked(source), await looked(target)) == (before, {})
 

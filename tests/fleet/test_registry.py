@@ -38,7 +38,7 @@ async def test_second_worker_of_a_live_name_is_refused_in_one_sentence(tmp_path:
     assert re.fullmatch(
         rf"holdfast: another worker has the name 'till': {where}, running since [-0-9]+ [:0-9]+ UTC\. "
         r"Give this one another name \(--name, or Worker\(name=\.\.\.\)\), or try again in \d+ s if that one "
-        r"is gone\.\n",
+        r"has ended\.\n",
         said,
     ), said
     assert (row.lanes, row.concurrency, row.release, row.draining) == (("fast",), 4, __version__, False)

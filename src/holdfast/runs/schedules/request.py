@@ -113,7 +113,7 @@ def _cron(text: Any) -> str:
     for place, (name, part) in enumerate(zip(_FIELDS, parts, strict=True)):
         if not _reads([*_ANY[:place], part, *_ANY[place + 1 :]]):
             raise InputError(
-                f"cron {clean_text(repr(whole), 120)}: {clean_text(repr(part), 60)} is not a {name}.",
+                f"cron {clean_text(repr(whole), 120)}: {clean_text(repr(part), 60)} is not a valid {name}.",
                 hint=_EXAMPLES,
             )
     if not _reads(parts):

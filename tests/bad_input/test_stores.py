@@ -83,7 +83,7 @@ async def test_run_stops_and_goes_on_later_when_the_disk_is_full(tmp_path: Path)
         flow = two_steps(lambda: full() if ran.count("second") == 1 else None, ran)
         with pytest.raises(StoreFullError) as caught:
             await flow.run({}, on=hf)
-        assert_refused(caught.value, str(file), "no room", "Free some space")
+        assert_refused(caught.value, str(file), "disk is full", "Free some space")
         with pytest.raises(StoreFullError):
             await good_flow().run({"n": os.urandom(200_000)}, on=hf)
         conn.execute("PRAGMA max_page_count = 1000000")
@@ -121,7 +121,7 @@ def test_command_line_tells_that_the_disk_is_full_without_a_traceback(cli: Cli, 
         cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
     assert (said.returncode, "Traceback" in said.stderr) == (4, False), said.stderr
-    assert "no room" in said.stderr
+    assert "disk is full" in said.stderr
     assert pragma(tmp_path / "large.db", "integrity_check") == "ok"
     assert cli("resume", run_in(tmp_path / "large.db"), "large.py", "--store", "sqlite:large.db").code == 0
 

@@ -138,6 +138,7 @@ class Conversation:
 
         kept = await self.at.step("prompt", "prompt", begin, effect="pure")
         self.messages = [message_from_plain(plain) for plain in kept["messages"]]
+        # A history may end with calls that were never made; providers refuse a call without a result.
         left = unanswered_calls(self.messages)
         if left:
             await self._use(left)
@@ -157,6 +158,7 @@ class Conversation:
             ctx.flush_chunks()
             self._require_usage(reply)
             cost = agent.model.prices.cost(reply.tokens) if agent.model.prices is not None else Decimal(0)
+            # Before the check: a refusal has been paid for too.
             ctx.spent(tokens=reply.tokens.total, cost=float(cost))
             self._require_answer(reply)
             return self._kept(reply, cost, ctx.now() - started)
@@ -277,6 +279,7 @@ class Conversation:
         for call, result in zip(calls, results, strict=True):
             self.messages.append(Message("tool", result.text, call=call.id, failed=result.failed))
         self.unrecorded = {str(index): each.text for index, each in enumerate(results) if not each.recorded}
+        # One usable call is progress; only a turn without any counts against max_repairs.
         if all(result.malformed for result in results):
             self._count_repair(results[-1].text)
 
@@ -288,6 +291,7 @@ class Conversation:
         try:
             said = await talk.run(tool.task(arguments))
         except (TurnLimitError, BudgetError, ModelReplyError) as error:
+            # An outage is not recorded as a result: the whole node fails, and a resume tries again.
             if not talk.gave_up:
                 raise
             return ToolResult(f"Error: {error.message}", failed=True, spent=talk.purse.spent)

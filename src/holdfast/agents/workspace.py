@@ -125,6 +125,7 @@ class Workspace:
         """(the sandbox, what is recorded, a note for the model): the existing sandbox, else a new one."""
         if self._sandbox is None:
             raise ToolError("this agent has no sandbox")
+        # Concurrent tools of one turn share one sandbox: only the first of them starts it.
         async with self._lock:
             lost = ""
             if self._session is None and self._id is not None:

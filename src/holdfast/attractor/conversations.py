@@ -103,6 +103,7 @@ def compacted(turns: Sequence[ConversationTurn], bound: int) -> list[Conversatio
         return list(turns)
     kept: list[ConversationTurn] = []
     room = int(bound * _KEPT)
+    # Stops at the first turn that does not fit: what is kept must have no gaps.
     for turn in reversed(turns):
         if turn.size > room:
             break

@@ -58,6 +58,7 @@ async def interview(
 async def _opened(visit: StageVisit, asking: asyncio.Future[Any]) -> HoldRow | None:
     """The gate's question, once it is stored; None if it is already answered."""
     ctx, service = visit.ctx, service_here()
+    # Polled: the commit of the question sends no signal to this task.
     while not asking.done():
         for hold in await service.holds(ctx.run_id):
             if (hold.scope, hold.node, hold.visit) == (ctx.scope, ctx.node, ctx.visit):

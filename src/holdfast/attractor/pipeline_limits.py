@@ -37,6 +37,7 @@ def count_failure(visit: StageVisit, outcome: StageOutcome) -> str:
         if known:
             visit.context.set(key, None)
         return ""
+    # Attempts that the engine retries do not count, only failures of the whole stage.
     if not (outcome.terminal or visit.ctx.last_try):
         return ""
     mark = signature(outcome.failure_reason)

@@ -75,6 +75,7 @@ def plan(layout: Layout) -> list[list[Net]]:
     """The nets of each channel with their tracks. If two lines would have to swap places exactly, the lower
     row moves a little."""
     for channel in range(len(layout.rows) + 1):
+        # Each shift may cause another conflict; the bound ends pictures that cannot be solved.
         for _ in range(64):
             stuck = assign(nets_of(layout)[channel])
             if stuck is None or channel == len(layout.rows):

@@ -55,6 +55,7 @@ def _sweep(rows: list[list[int]], links: Links, beside: dict[int, int], *, up: b
         for slot, node in beside.items():
             if slot in wish and node in wish:
                 near = wish[node]
+                # Just after the node: ties would be broken by the order of the row.
                 wish[slot] = None if near is None else near + 1e-6
         _sort(row, wish)
         place = {slot: i for i, slot in enumerate(row)}

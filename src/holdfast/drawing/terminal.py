@@ -102,6 +102,7 @@ def to_text(
     drawn closer and without notes; if that is not enough, it becomes an indented outline.
     `ascii_only`: for a terminal with an ASCII encoding."""
     canvas = None
+    # A larger picture would not fit anyway, and the layout of it takes long.
     if len(picture.nodes) <= (height or 400):
         canvas = _fitting(picture, width, height, ascii_only=ascii_only)
     if canvas is None:

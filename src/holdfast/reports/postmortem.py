@@ -183,6 +183,7 @@ def _spent(story: Story) -> RunUsage:
         steps=sum(visit.seq >= 0 for visit in own),
         duration=sum(visit.duration for visit in own),
         tokens=sum(visit.tokens for visit in own),
+        # Sums of floats have noise in the last digits.
         cost=round(sum(visit.cost for visit in own), 9),
     )
 

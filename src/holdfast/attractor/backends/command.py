@@ -134,6 +134,7 @@ class CommandBackend:
     def _command(self, asking: PromptRequest, request: Path, whole: str) -> str:
         fields = self._fields(asking, request, whole)
         words = [_word(word, fields) for word in self._words]
+        # `exec`: the agent replaces the shell, so that signals and the exit code are its own.
         line = f"exec {shlex.join(words)}"
         if self._named & {"prompt", "prompt_file"}:
             return line

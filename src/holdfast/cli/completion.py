@@ -120,6 +120,7 @@ async def _runs(store: str | None, begun: str) -> list[Item]:
         opened = await hf.open()
         rows = await opened.list_runs(RunFilter(), after=None, limit=_NEWEST)
         rows = [row for row in rows if row.id.startswith(begun)]
+        # Older runs only if no recent one matches: the usual case needs one small query.
         if not rows and begun:
             rows = await opened.find_runs(begun)
         return [Item(row.id, f"{row.flow}: {run_label(row.status)}") for row in rows]

@@ -91,9 +91,11 @@ def until_crash(
     """
     mortal = _CrashableStore(store)
     loop = asyncio.new_event_loop()
+    # Errors of tasks of a dead worker are expected, and not to be printed.
     loop.set_exception_handler(lambda _loop, _context: None)
 
     def die() -> NoReturn:
+        # First of all: a `finally` that still runs while the crash unwinds must not write any more.
         mortal.dead = True
         loop.stop()
         raise Crash(name)

@@ -109,6 +109,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
         sys.path[:] = [place or str(Path.cwd()) for place in sys.path]
         os.chdir(stage.work)
         os.environ[effects.ENVIRONMENT] = str(stage.effects)
+        # Code of the flow that opens a store by default must not reach the user's.
         os.environ.pop("HOLDFAST_STORE", None)
         asyncio.run(TrialProcess(self.flow, self.task, stage, number, kill=kill, record=record).live())
 

@@ -90,6 +90,7 @@ def write_pack(wanted: EvidenceOptions, hold: str, data: bytes, *, json: bool) -
     if wanted.page is not None:
         _write(Path(wanted.page), page_of(pack, form).encode())
     if wanted.out == "-":
+        # The bytes themselves: the digest covers every one of them, also the line ends.
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return Exit.ok

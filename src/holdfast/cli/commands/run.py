@@ -155,6 +155,7 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Outpu
             started = await service.start(program, {} if given is None else given, **options)
         except StateError as error:
             raise _input_error(flow, error) from error
+        # Before it is advanced: after a crash `holdfast resume RUN` needs it.
         remember_source(manner.store, program.version, absolute(spec))
         if isinstance(started, QueuedRun):
             return await drive_and_print(service, flow, started.row, manner, created=True)

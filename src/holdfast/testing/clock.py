@@ -99,7 +99,7 @@ class FakeClock:
             self._micros = moment
             woken = [sleeper for sleeper in self._sleepers if sleeper.until <= moment]
             self._sleepers = [sleeper for sleeper in self._sleepers if sleeper.until > moment]
-        # In the order of their times, as on a real clock; outside the lock, because a loop may run at once.
+        # In the order of their times, as on a real clock.
         for sleeper in sorted(woken, key=_until):
             loop = sleeper.woken.get_loop()
             if not loop.is_closed():

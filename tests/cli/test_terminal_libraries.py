@@ -45,6 +45,30 @@ def test_live_views_are_drawn_by_rich_live(module: str) -> None:
     assert re.search(r"\bLive\(.*console=", text)
 
 
+TINY = """
+from holdfast import Flow
+tiny = Flow("tiny", effect="pure")
+
+@tiny.node
+async def only(s):
+    return {}
+
+tiny.start(only)
+"""
+
+
+@pytest.mark.covers("PLAIN-LIB-08")
+def test_the_progress_of_torture_is_shown_in_a_terminal_and_vanishes(tmp_path: Path) -> None:
+    (tmp_path / "tiny.py").write_text(TINY)
+
+    seen = in_terminal(tmp_path, "torture", "tiny.py")
+
+    assert seen.code == 0
+    assert re.search(r"1 of \d+ boundaries", seen.text)
+    assert not any(re.search(r"\d+ of \d+ boundaries$", line) for line in seen.screen)
+    assert seen.raw.rfind("\x1b[?25h") > seen.raw.rfind("\x1b[?25l")
+
+
 @pytest.mark.covers("PLAIN-LIB-07")
 def test_inbox_names_the_extra_and_what_works_without_it_when_textual_is_missing(tmp_path: Path) -> None:
     missing = tmp_path / "missing"

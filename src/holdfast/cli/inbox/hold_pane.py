@@ -57,7 +57,7 @@ class HoldPane(Vertical):
             self.pages.scroll_home(animate=False)
         self._shown = shown
         facts, decisions = self.query_one("#facts", Static), self.query_one("#decisions", Static)
-        width = max(self.pages.scrollable_content_region.width, 20)
+        width = max(self.pages.scrollable_content_region.width - 1, 20)
         facts.update(Group() if state.sheet is None else _page(state, state.sheet, width))
         bar = decision_bar(state)
         decisions.display = bool(bar)

@@ -161,7 +161,7 @@ def test_set_reaches_into_a_value_of_the_state(cli: Cli, tmp_path: Path) -> None
     there = cli("show", made, "--json").json
     assert there["state"] == {"customer": {"name": "Zoe", "tags": ["x", "z"]}, "n": [1]}
     assert there["artifacts"] == {"note": "hi"}
-    complains(cli("fork", run, "--set", "customer.tags.7=z"), "leads nowhere", "no '7' in a list")
+    complains(cli("fork", run, "--set", "customer.tags.7=z"), "does not exist", "no '7' in a list")
     complains(cli("fork", run, "--set", "nobody.name=z"), "scratch has no 'nobody'")
     complains(cli("fork", run, "--set", "customer"), "is not PATH=VALUE")
 

@@ -1,4 +1,4 @@
-"""One visit of one node, as everything that tells of a run knows it: checkpoints, timelines, stories, spans.
+"""One visit of one node, as everything that shows a run uses it: checkpoints, timelines, stories, spans.
 
 Three things make visits, each for as much as it can know: `checkpoint.fold` from settled steps (also those
 that a fork or a pruned run brings along), `runs.history.visits` from events, also while the run is under way,

@@ -14,7 +14,7 @@ _PART: Final = re.compile(r"(.+)\.(\d+)(?:~\d+)?\[(\d+)\]")
 def shown_name(label: str, graph: Graph | None = None) -> str:
     """`each[110]` for `each.1[110]/fetch`, `pay/charge` for `pay.1[0]/charge`.
 
-    The graph tells that `each` is a map over a function and `pay` a sub-flow. Without it, and for a name that
+    The graph shows that `each` is a map over a function and `pay` a sub-flow. Without it, and for a name that
     it does not have (an older version had it), these are `each[110]/fetch` and `pay[0]/charge`. Only later
     visits are numbered: `each.2[110]`.
     """

@@ -1,7 +1,8 @@
-"""A flow whose code is not loaded here, as far as its stored graph tells: enough to fork a run of plain data.
+"""A flow whose code is not loaded here, as far as its stored graph describes it: enough to fork a run of
+plain data.
 
 Names and plain types of the state are checked as with the code. Values of the flow's own types cannot be
-written back as they were, so a run that holds some is refused.
+written back exactly, so a run that has some is refused.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _KNOWN: Final[dict[str, Any]] = {
 
 
 def stored_program(row: RunRow, graph: Graph) -> Program:
-    """What a fork needs of a program, with the code's name as the run has it."""
+    """What a fork needs of a program, with the code's name from the run."""
     program = Program(
         graph, version=row.version, code={}, handlers={}, routers={}, schema=stored_schema(graph.spec)
     )
-    # The same as its source: no other code has been seen here.
+    # The same as its source: no other code is known here.
     program.__dict__["code_digest"] = row.code
     return program
 
@@ -50,7 +51,7 @@ def stored_schema(spec: GraphSpec) -> StateSchema:
 
 
 def _bound(spec: GraphSpec) -> list[str]:
-    """Fields that are not declared: what holds bind and maps make."""
+    """Fields that are not declared: those that holds bind and maps write."""
     holds = [node.hold.bind for node in spec.nodes if node.hold is not None]
     maps = [node.map.into for node in spec.nodes if node.map is not None]
     forms = [node.hold.into for node in spec.nodes if node.hold is not None and node.hold.into]
@@ -58,7 +59,7 @@ def _bound(spec: GraphSpec) -> list[str]:
 
 
 def read_type(text: str) -> Any:
-    """The type that a stored graph names, or Any where it is one of the flow's own."""
+    """The type that a stored graph names, or Any if it is one of the flow's own."""
     try:
         return _read(ast.parse(text, mode="eval").body)
     except (SyntaxError, KeyError, TypeError, ValueError):

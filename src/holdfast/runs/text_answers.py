@@ -1,4 +1,4 @@
-"""Plain words as an answer: from a chat, a mail, an old client that knows no holds (R-66)."""
+"""Plain words as an answer: from a chat, a mail, or an old client without holds (R-66)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def answer_text(
     )
     asked = said_before or await _question(service, row.id, hold)
     if actor is not None:
-        # Whether they may see it comes first: its options are shown to no one else.
+        # Access is checked first: the options are shown to no one else.
         await service.people.get(actor, asked.id)
         answer = content if isinstance(content, Mapping) else _decision(asked, content)
         return (await service.people.resolve(actor, asked.id, answer, idempotency_key=key)).row
@@ -50,7 +50,7 @@ async def answer_text(
 
 
 async def answered_under_key(service: RunAccess, run: RunId, actor: Actor, key: str) -> HoldRow | None:
-    """The question of a run that this actor has answered under that key."""
+    """The question of a run that this actor has answered with that key."""
     for hold in await service.holds(run, open_only=False):
         if hold.resolved_by is not None and await service.store.hold_key(hold.id, actor.id, key):
             return hold
@@ -65,10 +65,10 @@ async def _question(service: RunAccess, run: str, hold: str | None) -> HoldRow:
                 f"run {run} has not asked {hold!r}.", hint="`holdfast holds` lists what is open.", hold=hold
             )
         return named
-    # A breakpoint is no question: who debugs names it.
+    # A breakpoint is not a question: a person who debugs names it.
     found = [each for each in await service.holds(RunId(run)) if each.type != BREAKPOINT]
     if not found:
-        raise HoldNotFoundError(f"run {run} asks nothing now.", hint="Say it again when it does.", run=run)
+        raise HoldNotFoundError(f"run {run} asks nothing now.", hint="Answer when it does.", run=run)
     if len(found) > 1:
         listed = "; ".join(f"{each.id}: {each.prompt}" for each in found)
         raise ConflictError(
@@ -80,7 +80,8 @@ async def _question(service: RunAccess, run: str, hold: str | None) -> HoldRow:
 
 
 def _decision(asked: HoldRow, words: str) -> str:
-    """An option is meant by its id, then by its label, whatever the case; without options the words stand."""
+    """An option is matched by its id, then by its label, ignoring case; without options the words are the
+    answer."""
     if not asked.options:
         return words
     meant = words.strip().casefold()

@@ -1,4 +1,4 @@
-"""Values that no handler returned, held to the types that the state declares: the worker knows them."""
+"""Values that do not come from a handler, checked against the state's types, which only the worker knows."""
 
 from __future__ import annotations
 

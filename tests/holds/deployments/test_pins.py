@@ -207,7 +207,7 @@ async def test_a_skill_that_is_gone_is_reported_and_only_a_caller_who_calls_for_
     assert (result.status, result.failed_node) == (RunStatus.failed, "use")
     assert result.error is not None
     assert result.error.code == SkillNotFoundError.code
-    assert "refunds@1.0.0, which this run is pinned to, is gone" in result.error.message
+    assert "refunds@1.0.0, which this run is pinned to, does not exist any more" in result.error.message
     # The content that was pinned is put back, and the run goes on.
     await publish(hf, "1.0.0", "Be kind.")
     assert (await flow.resume(run.run_id, on=hf)).completed

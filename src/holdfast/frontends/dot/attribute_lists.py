@@ -60,7 +60,7 @@ class AttributeReader(TokenReader):
             self.cut()
 
     def _separator(self, *, warned: bool) -> bool:
-        """Behind an attribute. Each block is told of once."""
+        """After an attribute. Each block is reported once."""
         kind = self.kinds[self.at]
         if kind == ",":
             self.at += 1

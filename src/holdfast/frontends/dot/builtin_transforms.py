@@ -23,7 +23,7 @@ AnyTransform: TypeAlias = Transform | Callable[[Pipeline], Pipeline]
 
 
 class VariableExpansionTransform:
-    """Writes the goal into prompts. Without a goal they stay as they are; validation tells of it."""
+    """Writes the goal into prompts. Without a goal they do not change; validation reports it."""
 
     def apply(self, pipeline: Pipeline) -> Pipeline:
         goal = pipeline.goal

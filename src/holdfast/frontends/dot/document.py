@@ -51,7 +51,7 @@ class SourceLocations(Mapping[str, SourceLocation]):
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What has attributes, read as the types that their keys ask for. A value that does not fit reads as the
-    default; validation tells of it. None is ever part of itself: the garbage collector need not look."""
+    default; validation reports it. None is ever part of itself: the garbage collector need not look."""
 
     attrs: Mapping[str, Value] = {}
     places: Mapping[str, SourceLocation] = {}

@@ -276,7 +276,7 @@ class _Reader(HeaderReader):
             self._declare(name, start, Block())
 
     def _id(self) -> str:
-        """The id here, with what it may have of a port. Each way to write it is told of once."""
+        """The id here, with its port if there is one. Each form is reported once."""
         kind, text, start = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
         if kind not in NAMES:
             self.fail("an id is missing", start, "name a stage")

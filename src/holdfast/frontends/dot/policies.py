@@ -53,7 +53,7 @@ def node_of(stage: Stage, kind: str, pipeline: Pipeline) -> Node:
 
 
 def _effect(stage: Stage, kind: str) -> Effect:
-    """A handler that somebody registered may do anything, once."""
+    """A registered handler may do anything, once."""
     said = stage.text("effect")
     if said in Effect.__members__:
         return Effect(said)

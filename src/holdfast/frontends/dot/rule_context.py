@@ -14,7 +14,7 @@ from holdfast.model.pipeline_conditions import ParsedCondition, read_clauses
 
 BEGINNING = SourceLocation(1, 1)
 LONGEST = 600
-"""Characters of a message: values in it may be as long as somebody likes."""
+"""Characters of a message: values in it may be of any length."""
 
 
 class RuleContext:

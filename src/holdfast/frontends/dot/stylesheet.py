@@ -52,7 +52,7 @@ class Stylesheet(NamedTuple):
     rules: tuple[StyleRule, ...]
     faults: tuple[StylesheetProblem, ...]
     aliases: tuple[StylesheetProblem, ...] = ()
-    """Properties under another name: taken, and told."""
+    """Properties under another name: accepted, with a warning."""
 
 
 class StylesheetTransform:

@@ -10,7 +10,7 @@ from holdfast.frontends.dot.syntax_errors import Faults
 
 
 class SkipError(Exception):
-    """The statement here is lost; its fault has been told."""
+    """The statement here is skipped; its error has been reported."""
 
 
 WINDOW = 4096

@@ -18,7 +18,7 @@ _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class FunctionSource:
-    """A parsed function, with what was told from it kept: one function may serve thousands of nodes."""
+    """A parsed function, with what was derived from it cached: one function may serve thousands of nodes."""
 
     def __init__(self, tree: _FunctionNode) -> None:
         self.tree = tree

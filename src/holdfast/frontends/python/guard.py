@@ -134,7 +134,7 @@ def _check(flow: Collector, node: str, fn: Check) -> NodeHandler:
 
 
 def _together(checks: list[NodeHandler], on_violation: str) -> NodeHandler:
-    """One handler that asks the checks in order. A warning tells all objections, else the first counts."""
+    """One handler that runs the checks in order. A warning lists all objections, else the first counts."""
     ask_all = on_violation == "warn"
 
     def ask(state: Any, ctx: Any = None) -> Any:

@@ -65,7 +65,7 @@ class _Guarding:
             name: self._row(f"{name}__guard_input", g, g.before) for name, g in flow.guards.items()
         }
         self.after = {name: self._row(f"{name}__guard_output", g, g.after) for name, g in flow.guards.items()}
-        # Of an edge that leaves from nowhere, only that is told.
+        # Of an edge without a source, only that is reported.
         sound = {edge.id for edge in flow.edges if edge.source in self.taken}
         plans = {name: plan for name, plan in flow.edge_guards.items() if name in sound}
         self.between = {name: self._row(f"{name}__guard", g, g.between) for name, g in plans.items()}

@@ -41,7 +41,7 @@ class LoweredFlow(msgspec.Struct, frozen=True, kw_only=True):
             types=self._types(),
             migrations=self._migrations(),
         )
-        # Told, and not only seen: a body that takes nothing, or only the context, is one too.
+        # Declared, not only inferred: a body that takes nothing, or only the context, is one too.
         program.is_item = self.builder.is_item
         program.retention = self.builder.retention
         program.limits = self.builder.limits

@@ -205,12 +205,12 @@ class Nodes(Collector):
         """A node at which a person decides. The decision is put into the state's field `bind`.
 
         `sections` is the form to fill in, or `form` the type (Pydantic, msgspec, dataclass) or JSON Schema of
-        what is to be filled in; the values are put into the field `into`. `modifies`: what whoever approves
-        may change (`arguments`, `output`, `instructions`), and the field that it is in; they send it as
-        `modifications` in the data of their answer.
+        what is to be filled in; the values are put into the field `into`. `modifies`: what the approver may
+        change (`arguments`, `output`, `instructions`), and the field that it is in; it is sent as
+        `modifications` in the data of the answer.
 
         `timeout` and `on_timeout` (cancel, default_option, fail, escalate:WHO, branch:NODE) say what happens
-        when nobody answers; `ladder=[("4h", "role:lead"), ...]` hands it on step by step. `reminder`,
+        without an answer in time; `ladder=[("4h", "role:lead"), ...]` escalates it step by step. `reminder`,
         `approval` (how many people it takes), `tags` and the rest are `TermsGiven`; what remains are the
         options of any node."""
         terms: dict[str, Any] = {name: value for name, value in more.items() if name in NAMES}

@@ -95,12 +95,13 @@ def _names(change: Any) -> list[str]:
 
 
 def _starts(graph: Graph, pos: Position) -> list[Move]:
-    """Told as events only (a base is not moved): what this run starts with."""
+    """The moves at the start of this run; only for events, because a base is not moved."""
     return [("S", e.scope, e.node, e.visit) for e in pos.execs.values()]
 
 
 def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[str, OpenHold]:
-    """Let the position stand for itself: no numbers, holds or failures of the source. Answers its holds."""
+    """Make the position independent: no numbers, holds or failures of the source. Returns the
+    source's holds."""
     waits, pos.holds = dict(pos.holds), {}
     _renumber(pos)
     pos.run, pos.head, pos.status, pos.code = run, -1, "running", ""
@@ -108,7 +109,7 @@ def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[st
     for wait in waits.values():
         pos.timers.pop(wait.token, None)
     for execution in pos.execs.values():
-        # A sleep inside a handler begins anew there, like the rest that was not done.
+        # A sleep inside a handler starts again there, like everything that was not done.
         for token in naps_of(pos, execution):
             del pos.timers[token]
     if any(e.phase == "failed" for e in pos.execs.values()):
@@ -119,7 +120,7 @@ def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[st
 
 
 def _renumber(pos: Position) -> None:
-    """Steps that wait for a join are known by record numbers: the source's come before this run's."""
+    """Steps that wait for a join are identified by record numbers: the source's come before this run's."""
     for scope in pos.scopes.values():
         for frame in scope.tree.frames.values():
             frame.steps[:] = [msgspec.structs.replace(d, seq=d.seq - pos.head - 1) for d in frame.steps]
@@ -131,21 +132,21 @@ def _detach(graph: Graph, pos: Position, history: History, execution: Exec) -> N
     execution.subs = {key: sub for key, sub in execution.subs.items() if sub.done}
     if execution.phase == "failed":
         _start_afresh(graph, pos, execution)
-    # Effects under way: this run will not learn how they ended. Record 0 stands for their intents.
+    # Running effects: this run will not learn their outcome. Record 0 stands for their intents.
     execution.intent = min(execution.intent, 0)
     keyed = history.keyed.get(execution.scope + node.id, {})
     execution.step_intents = dict.fromkeys([*execution.step_intents, *keyed], 0)
     if execution.phase == "asked":
         execution.phase = "work"
     if execution.phase == "break" and node.kind in PARENTS:
-        # A patch may have changed what it goes over; nothing of it has begun.
+        # A patch may have changed the list; nothing of it has started.
         _read_inputs(graph, pos, execution)
     if execution.phase == "delay" and execution.token:
         pos.timers[execution.token] = (execution.scope, execution.node)
 
 
 def _start_afresh(graph: Graph, pos: Position, execution: Exec) -> None:
-    """What failed in the source is tried again, with all its attempts."""
+    """What failed in the source is run again, with all its attempts."""
     node = node_of(graph, pos, execution)
     execution.attempt, execution.failures, execution.phase, execution.intent = 1, 0, "work", -1
     execution.error, execution.wake_at, execution.token = None, None, ""
@@ -164,7 +165,7 @@ def _read_inputs(graph: Graph, pos: Position, execution: Exec) -> None:
 
 
 def _timers(pos: Position) -> list[NewTimer]:
-    """Armed again for the moments that they were armed for."""
+    """Set again for their original times."""
     found: list[NewTimer] = []
     for token, key in pos.timers.items():
         execution = pos.execs.get(key)
@@ -175,7 +176,7 @@ def _timers(pos: Position) -> list[NewTimer]:
 
 
 def reopen(decision: Decision, history: History, waits: dict[str, OpenHold]) -> None:
-    """The source's open questions, asked anew under ids of this run."""
+    """The source's open questions, asked again under ids of this run."""
     pos = decision.pos
     for execution in list(pos.execs.values()):
         node = node_of(decision.graph, pos, execution)

@@ -1,4 +1,4 @@
-"""Branching off: a new run that begins where another one stood. The source is left as it was (D-35)."""
+"""Branching: a new run that starts at a moment of another one. The source does not change (D-35)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def fork(
     changes = partitions(patch, given)
     folded = await fold_to(service, source, at, reader)
     if changes:
-        # A patch is laid over values, so they have to be here.
+        # A patch is applied to values, so they have to be loaded.
         await service.runtime.blobs.materialise(folded.pos, folded.reader.codec.registry)
     run = RunId(run_id) if run_id else new_run_id()
     _require_plain(reader, source)
@@ -90,10 +90,11 @@ async def branch(
     key: str | None = None,
     by: str | None = None,
 ) -> tuple[RunRow, bool]:
-    """A fork or rewind from a record, or from where the run stands; once under one `key`: the same request
-    again gives the same run. `by`: who asks, and so is its initiator: what they changed they must not approve
-    themselves where initiators are excluded. Raises KeyReusedError where the key stands for a branch of
-    another run."""
+    """A fork or rewind from a record, or from the run's latest state; once for each `key`: the same request
+    again gives the same run.
+
+    `by`: who asks, and becomes its initiator: they must not approve their own changes where initiators are
+    excluded. Raises KeyReusedError if the key was used for a branch of another run."""
     run = None if key is None else branch_id(row, key)
     known = None if key is None else await branch_of_key(service, row, key)
     if known is not None:
@@ -116,7 +117,7 @@ def _row(
     supersede: bool,
     started_by: str | None,
 ) -> NewRun:
-    """It belongs where its source belongs."""
+    """It gets the tenant and names of its source."""
     return new_run(
         program,
         run,

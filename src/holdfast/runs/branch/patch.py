@@ -1,4 +1,4 @@
-"""What a fork changes on its way: a patch, checked against the state's type and laid over the values."""
+"""What a fork changes: a patch, checked against the state's type and applied to the values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.runs.record_codec import RecordCodec
 
 PARTITIONS: Final = ("input", "scratch", "artifacts", "diagnostics")
-# What a person calls them, besides.
+# Other names for them.
 _NAMES: Final = {"state": "scratch", **{name: name for name in PARTITIONS}}
 
 
@@ -40,7 +40,7 @@ def partitions(patch: Mapping[str, Any] | None, given: Any) -> dict[str, Any]:
 def apply_patch(
     program: Program, folded: FoldedRun, changes: dict[str, Any], codec: RecordCodec
 ) -> list[Blob]:
-    """Lay the changes over the root scope. Answers blobs for values too large for a record."""
+    """Apply the changes to the root scope. Returns blobs for values too large for a record."""
     blobs: list[Blob] = []
     pos = folded.pos
     if "input" in changes:
@@ -62,7 +62,8 @@ def apply_patch(
 
 
 def _patch_input(program: Program, pos: Position, change: Any) -> None:
-    """The input is merged if both are mappings, else replaced; state not written since follows it."""
+    """The input is merged if both are mappings, else replaced; state that was not written since
+    follows it."""
     over = pos.scopes[""].tree.frames[0].over
     old = over["input"]
     fresh, scratch = program.schema.start({**old, **change} if isinstance(change, Mapping) else change)
@@ -74,7 +75,7 @@ def _patch_input(program: Program, pos: Position, change: Any) -> None:
 
 
 def put(pos: Position, partition: str, key: str, value: Any, *, delete: bool = False) -> None:
-    """One key of the root scope, as every branch sees it from now on."""
+    """Set one key of the root scope, for every branch."""
     tree = pos.scopes[""].tree
     tree.fill_all()
     for frame in tree.frames.values():
@@ -85,7 +86,7 @@ def put(pos: Position, partition: str, key: str, value: Any, *, delete: bool = F
             inside[key] = value
         frame.over.get("aux", {}).pop(f"{partition}.{key}", None)
         for delta in frame.steps:
-            # What a branch wrote would come back at its join.
+            # Otherwise what a branch wrote would come back at its join.
             delta.ops[:] = [op for op in delta.ops if op[:2] != (partition, key)]
     for kept in (tree.grown, tree.refs):
         kept.pop((partition, key), None)
@@ -100,8 +101,8 @@ Set = tuple[str, Any]
 def with_sets(
     patch: Mapping[str, Any] | None, sets: Sequence[Set], held: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The patch with these values set in it. `held`: the partitions as they stand, for paths that lead into
-    a value. Raises InputError for a path that leads nowhere."""
+    """The patch with these values set in it. `held`: the present partitions, for paths into a value. Raises
+    InputError for a path that does not exist."""
     made: dict[str, Any] = {
         name: dict(cast("Mapping[str, Any]", part)) if isinstance(part, Mapping) else part
         for name, part in (patch or {}).items()
@@ -129,13 +130,13 @@ def _top(held: Mapping[str, Any], partition: str, key: str, path: str) -> Any:
     inside = held.get(partition, {})
     if key not in inside:
         raise InputError(
-            f"{path!r} leads nowhere: {partition} has no {key!r}.", hint="Set it whole, as JSON."
+            f"{path!r} does not exist: {partition} has no {key!r}.", hint="Set it whole, as JSON."
         )
     return inside[key]
 
 
 def _placed(whole: Any, keys: list[str], value: Any, path: str) -> Any:
-    """`whole`, our own copy, with the value put where the keys lead."""
+    """`whole`, our own copy, with the value set at the path."""
     place = whole
     for key in keys[:-1]:
         place = place[_index(place, key, path)]
@@ -154,6 +155,6 @@ def _index(place: Any, key: str, path: str, *, grows: bool = False) -> Any:
     ):
         return int(key)
     raise InputError(
-        f"{path!r} leads nowhere: there is no {key!r} in a {type(cast('object', place)).__name__}.",
+        f"{path!r} does not exist: there is no {key!r} in a {type(cast('object', place)).__name__}.",
         hint="Set a value further up whole, as JSON.",
     )

@@ -1,4 +1,4 @@
-"""One attempt at a node, as the parts of its context share it: of which run, and whether it may still act."""
+"""One attempt at a node, shared by the parts of its context: its run, and whether it may still act."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Attempt:
         self.node = node
         # Why it is closed.
         self.closed = ""
-        # A sub-step whose outcome is unknown: nothing more is done in this attempt.
+        # A sub-step whose outcome is unknown: nothing else is done in this attempt.
         self.doubt: tuple[str, ErrorInfo] | None = None
 
     def check_open(self) -> None:

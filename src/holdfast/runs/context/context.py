@@ -1,6 +1,6 @@
-"""What a handler reaches the world through: sub-steps, questions, live output, artifacts, memory.
+"""What a handler uses: sub-steps, questions, live output, artifacts, memory.
 
-The timeout of a node, which does not run while a person thinks: a parked node has none either.
+The timeout of a node does not run while a person answers: a parked node has none either.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ class Context:
 
     @property
     def came_by(self) -> str:
-        """Of a walk: the id of the edge that led here; empty at its start and behind a jump."""
+        """In a walk: the id of the edge that led here; empty at its start and after a jump."""
         return str(self._session.pos.scopes[self._exec.scope].walk.get("came_by", ""))
 
     @property
     def restarts(self) -> int:
-        """How often the run's walk has begun anew."""
+        """How often the run's walk has restarted."""
         return int(self._session.pos.scopes[""].walk.get("restarts", 0))
 
     @property
@@ -121,7 +121,7 @@ class Context:
 
     @property
     def scope(self) -> str:
-        """The path of the branch, turn or sub-flow that it stands in; empty at the top."""
+        """The path of the branch, turn or sub-flow that contains the node; empty at the top."""
         return self._exec.scope
 
     @property
@@ -147,7 +147,7 @@ class Context:
 
     @property
     def idempotency_key(self) -> str:
-        """Stable over attempts, new after a fork; the declared template where there is one."""
+        """Stable over attempts, new after a fork; from the declared template if there is one."""
         return self._calls.idempotency_key(self._exec, self._node)
 
     def render(self, text: str) -> str:
@@ -189,7 +189,7 @@ class Context:
         self._artifacts.append(("artifacts", name, self._calls.artifact_op(self._exec, name), frozen))
 
     async def made(self) -> Mapping[str, Any]:
-        """The artifacts of the run as they stand, without those of nodes that have not settled."""
+        """The artifacts of the run so far, without those of nodes that have not settled."""
         self._at.check_open()
         session = self._session
         tree = session.pos.scopes[""].tree
@@ -340,12 +340,12 @@ class Context:
         return reply_of(await self._answer(ordinal), form, bare=options is None)
 
     async def sleep(self, seconds: float, *, key: str | None = None) -> None:
-        """Wait so long, durably: over a long sleep no process needs to stay alive, and a node that is entered
-        again sleeps only for what is left. It does not count against the node's timeout."""
+        """Wait for that time, durably: during a long sleep no process needs to stay alive, and a node that is
+        entered again sleeps only for the rest. It does not count against the node's timeout."""
         if type(seconds) not in (int, float) or not 0 <= seconds < _LONGEST:
             raise InputError(
                 f"ctx.sleep in node {self.node!r}: {seconds!r} seconds.",
-                hint="Give a number of seconds from 0 on, at most some thousand years.",
+                hint="Give a number of seconds from 0 up to some thousand years.",
             )
         ordinal = self._numbers.take(NAP, key)
         require_script(self._at, "ctx.sleep")
@@ -392,10 +392,10 @@ class Context:
         """The time on the runtime's clock, in microseconds."""
         return self._session.clock.now()
 
-    # For who performs the node.
+    # For the code that runs the node.
     @property
     def busy(self) -> bool:
-        """Whether a sub-step is under way."""
+        """Whether a sub-step is running."""
         return bool(self._substeps.running)
 
     @property

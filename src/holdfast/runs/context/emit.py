@@ -30,7 +30,7 @@ class Emitter:
         self._emitted_before = attempt.execution.chunks
 
     def emittable(self, data: Any, kind: str) -> tuple[Any, str, int]:
-        """Checked before it waits in the batch: later the handler could no longer be given the error."""
+        """Checked before it is queued: later the handler could no longer get the error."""
         where = f"what node {self._attempt.node.id!r} emits"
         require_text(kind, f"the kind of {where}")
         if type(data) is str and len(data) < CHUNK_BYTES and data.isascii():
@@ -41,7 +41,7 @@ class Emitter:
         if size > MAX_EMITTED:
             raise ValueTooLargeError(
                 f"{where} has {size:,} encoded bytes, over the limit of {MAX_EMITTED:,}.",
-                hint="Emit it in pieces, or hand it over with ctx.artifact.",
+                hint="Emit it in pieces, or store it with ctx.artifact.",
                 size=size,
                 limit=MAX_EMITTED,
             )
@@ -63,7 +63,7 @@ class Emitter:
             self._timer = asyncio.get_running_loop().call_later(CHUNK_DELAY, self.flush)
 
     def emit_if_open(self, frozen: Any, kind: str, size: int) -> None:
-        """From a thread, which may be slower than the end of its attempt."""
+        """From a thread, which may still run after the end of its attempt."""
         if not self._attempt.closed:
             self.emit(frozen, kind, size)
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class PausedTimeout:
-    """Entered once for each question that is open: of several, the last answer starts the clock again."""
+    """Entered once for each open question: the last answer starts the clock again."""
 
     def __init__(self) -> None:
         self.limit: asyncio.Timeout | None = None
@@ -35,7 +35,7 @@ class PausedTimeout:
 async def call_in_time(
     call: Awaitable[T], node: str, micros: int, patience: PausedTimeout, close: Callable[[str], None]
 ) -> T:
-    """What the handler answers. Raises NodeTimeoutError, after its context was closed (`close`)."""
+    """The handler's result. Raises NodeTimeoutError, after its context was closed (`close`)."""
     limit = asyncio.timeout(micros / 1e6)
     try:
         async with limit:

@@ -1,6 +1,7 @@
-"""Questions that a handler asks by `ctx.ask`, and the replies to them.
+"""Questions that a handler asks by `ctx.ask`, and the replies.
 
-Forms that a handler asks for by `ctx.ask(form=...)`, and what was filled in as a value of their type.
+Also forms that a handler asks for by `ctx.ask(form=...)`, and the filled-in values as an instance of their
+type.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from holdfast.types.value import freeze
 def form_schema(
     form: Any, schema: Any, options: tuple[Option, ...] | None, where: str
 ) -> tuple[dict[str, Any], tuple[Option, ...]]:
-    """The schema of the form, and the choices. Its texts are texts: the handler has filled them."""
+    """The schema of the form, and the choices. Its texts are final: the handler has filled them."""
     listed = isinstance(form, (list, tuple))
     sections: Any = cast("list[Any]", form) if listed else _sections(form, where)
     found = compile_form(sections, templates=False)
@@ -53,7 +54,7 @@ def form_schema(
         problems.append("options= and a decision section are both given; leave one of them out")
     if problems:
         lines = "".join(f"\n  - {clean_text(each, 500)}" for each in problems)
-        raise InputError(f"{where} makes no sense:{lines}", hint="Fix the form.", problems=problems)
+        raise InputError(f"{where} is invalid:{lines}", hint="Fix the form.", problems=problems)
     try:
         shown = render_form(found.form)
     except UnshowableError as error:
@@ -66,20 +67,20 @@ def _sections(form: Any, where: str) -> list[dict[str, Any]]:
         return sections_of(type_schema(form))
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{where}: no form can be made of {clean_text(repr(form), 80)}: {error}.",
+            f"{where}: cannot make a form of {clean_text(repr(form), 80)}: {error}.",
             hint="Give a list of sections, a type with fields, or a JSON Schema of an object.",
         ) from error
 
 
 def form_instance(form: Any, values: Any, where: str) -> Any:
-    """What was filled in, as an instance of the form's type."""
+    """The filled-in values as an instance of the form's type."""
     try:
         required: Any = type_schema(form).get("required", ())
         given = {name: value for name, value in values.items() if value is not None or name in required}
         return form.model_validate(given) if is_pydantic(form) else msgspec.convert(given, form)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{where}: what was filled in is no {form.__name__}: {clean_text(str(error), 500)}",
+            f"{where}: the filled-in values are not a valid {form.__name__}: {clean_text(str(error), 500)}",
             hint="A form cannot ask for what only the type's own code checks: check that in the node.",
         ) from error
 
@@ -127,7 +128,7 @@ class Reply:
 
 
 def reply_of(sub: Sub, form: Any = None, *, bare: bool = False) -> Any:
-    """`bare`: nothing was to be chosen, so that what was filled in is all there is."""
+    """`bare`: there were no options, so the filled-in values are the whole answer."""
     if sub.error is not None:
         lost = HoldCancelledError if sub.error.code == HoldCancelledError.code else HoldExpiredError
         raise lost(sub.error.message)
@@ -210,7 +211,7 @@ def _schema(attempt: Attempt, schema: Mapping[str, Any]) -> dict[str, Any]:
     faults = schema_faults(schema)
     if faults:
         lines = "".join(f"\n  - {clean_text(fault, 500)}" for fault in faults)
-        raise InputError(f"{where} makes no sense:{lines}", hint="Fix the schema.", problems=faults)
+        raise InputError(f"{where} is invalid:{lines}", hint="Fix the schema.", problems=faults)
     return storable(attempt, "schema", dict(schema))
 
 
@@ -223,7 +224,7 @@ def storable(attempt: Attempt, what: str, value: dict[str, Any]) -> dict[str, An
 
 
 def context_of(manner: Mapping[str, Any], node: str) -> dict[str, Any]:
-    """Raises InputError for what is no mapping."""
+    """Raises InputError for a value that is not a mapping."""
     given = manner.get("context")
     if given is not None and not isinstance(given, Mapping):
         raise InputError(
@@ -234,14 +235,12 @@ def context_of(manner: Mapping[str, Any], node: str) -> dict[str, Any]:
 
 
 def options_of(options: Options | None) -> tuple[Option, ...] | None:
-    """Without a list the answer is free; an empty one is a slip, and no such thing.
-
-    Raises AnswerInvalidError."""
+    """Without a list the answer is free; an empty list is a mistake. Raises AnswerInvalidError."""
     if options is None:
         return None
     if isinstance(options, str) or not options:
         raise AnswerInvalidError(
-            f"options={clean_text(repr(options), 80)} of a question is no list with something to choose.",
+            f"options={clean_text(repr(options), 80)} of a question is not a list of choices.",
             hint="Leave it out for a free answer.",
         )
     found = [_option_of(option) for option in options]

@@ -9,8 +9,8 @@ from holdfast.types.skill import Skill, SkillPin, is_changed
 
 
 class RunSkills:
-    """By name: `ctx.skills["refunds"].instructions`. `in` says whether a skill is bound; taking one that is
-    bound and gone, or not what it was where that matters, raises."""
+    """By name: `ctx.skills["refunds"].instructions`. `in` says whether a skill is bound; reading one that was
+    removed, or that has changed if that matters, raises an error."""
 
     def __init__(
         self, pins: Sequence[SkillPin] = (), found: dict[str, Skill] | None = None, *, strict: bool = False
@@ -31,14 +31,14 @@ class RunSkills:
         skill = self._found.get(name)
         if skill is None:
             raise SkillNotFoundError(
-                f"skill {pin}, which this run is pinned to, is gone.",
+                f"skill {pin}, which this run is pinned to, does not exist any more.",
                 hint="Publish that version again with the same content, and resume the run.",
                 skill=name,
                 version=pin.version,
             )
         if self._strict and is_changed(pin, skill):
             raise SkillChangedError(
-                f"skill {pin} has another content than when this run was pinned to it.",
+                f"skill {pin} has changed since this run was pinned to it.",
                 hint="Put the content back; or let the deployment only warn (on_changed_skill='warn').",
                 skill=name,
                 version=pin.version,
@@ -55,5 +55,5 @@ class RunSkills:
         return len(self.pins)
 
     def is_gone(self, name: str) -> bool:
-        """Whether it is bound, and its version is not there any more."""
+        """Whether it is bound, and its version does not exist any more."""
         return name in self.pins and name not in self._found

@@ -55,7 +55,7 @@ class Numbers:
         return known
 
     def check_all_asked_for(self) -> None:
-        """A record that the node never asked for is the same mismatch."""
+        """A recorded call that the node did not make again is the same mismatch."""
         asked = {ordinal for ordinal, _ in self._asked_for}
         unused = [s for s in self._attempt.execution.subs if s not in asked]
         if unused:
@@ -72,14 +72,14 @@ class Numbers:
 
 
 class Substeps:
-    """Those of one attempt; `running` are under way."""
+    """The sub-steps of one attempt; `running` have not ended."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self.running: set[asyncio.Future[Any]] = set()
 
     async def wait(self) -> None:
-        """The handler has ended; sub-steps that it left behind may end too, and are recorded."""
+        """The handler has ended; sub-steps that it left running may end too, and are recorded."""
         while self.running:
             await asyncio.wait(self.running)
 
@@ -121,8 +121,8 @@ class Substeps:
         return value
 
     def _kept(self, step: SubstepCall, value: Any, *, sure: bool) -> Any:
-        """The result as it is recorded. An effect whose result cannot be kept is in doubt: it happened, and
-        what came of it could not be read later."""
+        """The result as it is recorded. An effect whose result cannot be stored is in doubt: it happened, but
+        its result could not be read later."""
         at = self._attempt
         where = f"the result of step {step.name!r} of {at.node.id!r}"
         try:
@@ -164,7 +164,7 @@ def total(spent: Sequence[Usage]) -> Usage | None:
 def require_callable(fn: object, name: str, node: str) -> None:
     if not callable(fn):
         raise InputError(
-            f"step {name!r} of node {node!r} is to call {clean_text(repr(fn), 200)}, which is no function.",
+            f"step {name!r} of node {node!r} calls {clean_text(repr(fn), 200)}, which is not a function.",
             hint='Give the function and its arguments: ctx.step("pay", pay, order).',
         )
 
@@ -184,7 +184,7 @@ def require_script(attempt: Attempt, what: str) -> None:
     if not node.script and node.effect not in REPEATABLE:
         raise ScriptError(
             f"{what} in node {node.id!r}, whose class is {node.effect}: the code around "
-            "sub-steps runs again on re-entry, so it must not touch the outside.",
+            "sub-steps runs again on re-entry, so it must have no effect outside.",
             hint="Declare it with @flow.script, and put each effect into ctx.step(..., effect=...).",
         )
 

@@ -72,10 +72,10 @@ ENCRYPTED: dict[type, tuple[Content, ...]] = {
         Content("placed", "placed", ("id",)),
         Content("closed_reason", "closed", ("run",)),
     ),
-    # The digest is of what was decided, of which there are few: it could be guessed.
+    # A digest of the decision would have few possible inputs: it could be guessed.
     HoldKey: (Content("digest", "key", ("hold", "actor", "key")),),
     Note: (Content("body", "note", ("hold", "kind", "slot")),),
-    # The chain is over the encrypted bytes: it can be verified without keys, and is never encrypted anew.
+    # The chain covers the encrypted bytes: it can be verified without keys, and is never encrypted again.
     NewAudit: _AUDIT,
     AuditRow: _AUDIT,
     OutboxMessage: _MESSAGE,
@@ -163,7 +163,7 @@ class FieldCipher:
         return _options.decode(self.decrypt_text(options[0].id, *place))
 
     def decrypt_or_mark(self, row: R, **known: Part) -> R:
-        """For lists: a row whose key is missing is still in them, and says so where it can."""
+        """For lists: a row whose key is missing is still listed, and marked where that is possible."""
         try:
             return self.decrypt(row, **known)
         except KeyMissingError as error:
@@ -174,9 +174,9 @@ class FieldCipher:
 
     # ------------------------------------------------------------------ the journal
     def encrypt_record(self, record: Record, tenant: str, run: str) -> Record:
-        """A record keeps its meaning: the digest that it is known by (D-8) is that of its plain payload. It
-        is encrypted along with the payload. The column has a keyed digest of it, so that a record that is
-        settled twice is still recognised, and guesses cannot be checked without the key."""
+        """A record keeps its identity: its digest (D-8) is that of its plain payload, encrypted along with
+        it. The column has a keyed digest of it, so that a record that is settled twice is still recognised,
+        and guesses cannot be checked without the key."""
         plain = bytes([len(record.digest)]) + record.digest + record.payload
         closed = replace(record, payload=self.encrypt_bytes(plain, tenant, "record", run, record.seq))
         closed.digest = self.keyed_digest(record.digest, tenant)
@@ -208,7 +208,7 @@ class FieldCipher:
         )
 
     def decrypt_history(self, found: RunHistory) -> RunHistory:
-        """As plain as without keys, but for its blobs: their addresses are those of the store they are in."""
+        """Decrypted, except for its blobs: their addresses are those of the store they are in."""
         run = found.run.id
         return replace(
             found,
@@ -239,7 +239,7 @@ class FieldCipher:
         )
 
     def decrypt_audit(self, row: AuditRow) -> AuditRow:
-        """An entry whose key is gone stays in the chain, and says so."""
+        """An entry whose key is missing stays in the chain, and is marked."""
         try:
             data = self.decrypt(row).data if is_encrypted(row.data) else self._decrypted_within(row)
         except KeyMissingError as error:
@@ -247,7 +247,7 @@ class FieldCipher:
         return row if data == row.data else replace(row, data=data, sealed=row.data)
 
     def _decrypted_within(self, row: AuditRow) -> bytes:
-        """An entry that the store wrote has two texts of the hold's row, encrypted as they are there."""
+        """An entry that the store wrote has two texts of the hold's row, encrypted as in that row."""
         if _TEXT_MARK not in row.data:
             return row.data
         places = {"request_hash": ("request", row.hold or ""), "reason": ("closed", row.run or "")}
@@ -263,7 +263,8 @@ class FieldCipher:
         return encrypt.keyed_digest(self._addresses(tenant)[0], "blob", tenant, digest)
 
     def places(self, digest: bytes, tenant: str) -> list[bytes]:
-        """Where a blob may be: at an address of its tenant, or at its digest from before there were keys."""
+        """Where a blob may be: at an address of its tenant, or at its plain digest if it was written before
+        there were keys."""
         secrets: Sequence[bytes] = () if self.ring is None else self.ring.addresses(tenant)
         return [*(encrypt.keyed_digest(secret, "blob", tenant, digest) for secret in secrets), digest]
 

@@ -54,7 +54,7 @@ Progress = Callable[[str, int], None]
 
 
 class ReencryptResult(msgspec.Struct):
-    """`unreadable`: keys that are missing, and rows that were damaged, with their number."""
+    """`unreadable`: missing keys, and damaged rows, with their number."""
 
     rows: int = 0
     blobs: int = 0
@@ -66,7 +66,7 @@ class ReencryptResult(msgspec.Struct):
 
 
 async def reencrypt(service: RunAccess, progress: Progress | None = None) -> ReencryptResult:
-    """Raises SettingsError where the store is opened without keys."""
+    """Raises SettingsError if the store is opened without keys."""
     encrypted = service.runtime.blobs.encrypted
     if encrypted is None or encrypted.cipher.ring is None:
         raise SettingsError(
@@ -95,7 +95,7 @@ async def _table(encrypted: EncryptedStore, table: str, done: ReencryptResult) -
 
 
 def _renewed(cipher: FieldCipher, table: str, row: StoredRow, done: ReencryptResult) -> dict[str, Any] | None:
-    """New values for a row; None where it is under the current key already, or cannot be read."""
+    """New values for a row; None if it is under the current key already, or cannot be read."""
     try:
         new = _new_values(cipher, table, row)
     except KeyMissingError as error:
@@ -126,10 +126,10 @@ def _new_values(cipher: FieldCipher, table: str, row: StoredRow) -> dict[str, An
 
 
 def _place(content: Content, row: StoredRow) -> tuple[Any, ...]:
-    """As in `Content.place`: a stored row has its run, its tenant, and in order what else it is known by."""
+    """As in `Content.place`: a stored row has its run, its tenant, and then what else identifies it."""
     rest = iter(row.place)
     known = {"run": row.run, "tenant": row.tenant}
-    # The row of a run itself is known by nothing but its id.
+    # The row of a run is identified by its id alone.
     return (content.label, *(known[name] if name in known else next(rest, row.run) for name in content.bound))
 
 
@@ -206,7 +206,8 @@ async def _blob(
 
 
 async def _plain_blobs(service: RunAccess, encrypted: EncryptedStore, done: ReencryptResult) -> None:
-    """Those from before there were keys go to their tenants' addresses; the collector takes what is left."""
+    """Blobs from before there were keys are moved to their tenants' addresses; the collector deletes what is
+    left."""
     after: tuple[int, int] | None = None
     while rows := await encrypted.inner.list_runs(RunFilter(), after=after, limit=BATCH):
         after = (rows[-1].created_at, rows[-1].key)

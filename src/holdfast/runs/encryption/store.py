@@ -113,7 +113,7 @@ class EncryptedStore:
         self.inner = inner
         self.cipher = cipher
         self.capabilities = inner.capabilities
-        # For stores that wrap this one and hand on what they do not know (`encrypted_store_within`).
+        # For stores that wrap this one and forward what they do not know (`encrypted_store_within`).
         self.encrypted_store = self
         # A run's tenant never changes; a settle names only the run.
         self._tenants: dict[RunId, str] = {}
@@ -223,7 +223,7 @@ class EncryptedStore:
         return replace(batch, records=[await self._encrypted_record(r, tenant, run) for r in batch.records])
 
     def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
-        """None where a record names blobs: their addresses have to be looked up in the store first."""
+        """None if a record names blobs: their addresses have to be looked up in the store first."""
         encrypted: list[RunBatch] = []
         for batch in batches:
             tenant = self._tenants.get(batch.lease.run)
@@ -362,7 +362,7 @@ class EncryptedStore:
         return readable
 
     async def _wait_for_key(self, row: OutboxRow, why: str) -> None:
-        """Its message is sent once the key is there, and other messages do not wait for it."""
+        """Its message is sent once the key is available, and other messages do not wait for it."""
         await self.inner.finish_outbox(
             row.id,
             attempt=row.attempts,
@@ -425,7 +425,7 @@ def with_encryption(inner: Store, cipher: FieldCipher) -> Store:
 
 
 def encrypted_store_within(store: Store) -> EncryptedStore | None:
-    """The encrypted store that this is, or that it hands its calls on to."""
+    """The encrypted store: this one, or the one that it wraps."""
     return store if isinstance(store, EncryptedStore) else getattr(store, "encrypted_store", None)
 
 

@@ -50,7 +50,7 @@ class DueSuite:
         await written(kit, to(row, {"placed_until": None, "remind_at": None}))
         assert await kit.store.next_due_hold() == 30
 
-    async def test_deadline_stands_still_while_somebody_asked_back(self, kit: StoreKit) -> None:
+    async def test_deadline_is_paused_while_a_question_is_open(self, kit: StoreKit) -> None:
         hold = await asked(kit, expires_at=10)
         paused = await written(kit, to(hold, {"paused_at": 5}))
         assert await due(kit, Due.expiry, 99) == []

@@ -67,7 +67,7 @@ class FleetSuite:
         assert holder is not None
         assert holder.incarnation == "two"
 
-    async def test_silent_worker_comes_back_to_its_name_when_nobody_took_it(self, kit: StoreKit) -> None:
+    async def test_silent_worker_gets_its_name_again_when_no_other_took_it(self, kit: StoreKit) -> None:
         await kit.store.put_worker(worker(), TTL)
         kit.clock.advance(hours=2)
         assert await kit.store.put_worker(worker(), TTL) is None
@@ -144,7 +144,7 @@ class FleetSuite:
         assert len(await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, limit=9))) == 3
 
     @pytest.mark.covers("FLEET-OPS-01")
-    async def test_claim_tells_since_when_the_run_stood_in_line(self, kit: StoreKit) -> None:
+    async def test_claim_returns_since_when_the_run_was_queued(self, kit: StoreKit) -> None:
         ready_at = kit.clock.now() + 3 * MICROS
         await kit.created(ready_at=ready_at)
         kit.clock.advance(seconds=8)

@@ -18,7 +18,7 @@ A, B = b"\x0a" * 32, b"\x0b" * 32
 class HealthSuite:
     @pytest.mark.covers("TOOL-CLI-19")
     @pytest.mark.parametrize("deep", [False, True])
-    async def test_store_tells_its_blobs_and_who_names_them(self, kit: StoreKit, deep: bool) -> None:
+    async def test_store_reports_its_blobs_and_what_refers_to_them(self, kit: StoreKit, deep: bool) -> None:
         for digest in (A, B):
             await kit.store.put_blob(digest, 1, b"x")
         lease = await kit.claimed()

@@ -341,7 +341,7 @@ class LimitChangeSuite:
             await queued_run(kit, declared(concurrency))
         assert len(await ids(kit.store)) == 2
 
-    async def test_gate_of_nothing_lets_nobody_pass(self, kit: StoreKit) -> None:
+    async def test_limit_of_zero_lets_no_run_start(self, kit: StoreKit) -> None:
         await kit.store.put_limit(LimitRow(name=FLOW, concurrency=0, fixed=True))
         row = await queued_run(kit, declared(4))
         assert await ids(kit.store) == []

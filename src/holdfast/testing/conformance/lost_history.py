@@ -67,7 +67,7 @@ class LostHistorySuite:
         reply = msgspec.json.decode(event.payload)
         assert (reply["acknowledged"], reply["head"], reply["worker"]) == (7, 0, lease.worker)
 
-    async def test_nobody_goes_on_with_a_run_that_lost_its_history(self, kit: StoreKit) -> None:
+    async def test_run_that_lost_its_history_is_not_claimed(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         await kit.store.lost_history(known(kit, lease, kit.record(3)))
         assert await kit.store.extend([lease], TTL) == [False]
@@ -76,7 +76,7 @@ class LostHistorySuite:
             assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, run=run)) == []
         assert await kit.store.send(lease.run, "note", b"") is False
 
-    async def test_run_goes_on_when_somebody_asks_after_a_loss(self, kit: StoreKit) -> None:
+    async def test_run_continues_after_a_loss_when_a_resume_is_requested(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         lost = known(kit, lease, kit.record(3))
         await kit.store.lost_history(lost)

@@ -70,7 +70,7 @@ class OutboxSuite:
         await run_with_messages(kit, message())
         assert await claim(kit) == []
 
-    async def test_claimed_message_is_nobody_elses_until_the_lease_is_over(self, kit: StoreKit) -> None:
+    async def test_claimed_message_is_not_claimed_again_until_the_lease_is_over(self, kit: StoreKit) -> None:
         await run_with_messages(kit, message())
         (first,) = await claim(kit)
         assert await claim(kit) == []

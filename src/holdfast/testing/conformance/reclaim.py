@@ -125,9 +125,7 @@ class ReclaimSuite:
         assert [run for _, run, _, last in await kit.whole_feed() if last == row.event_seq]
 
     @pytest.mark.covers("FLEET-WORK-11")
-    async def test_dead_run_is_taken_by_a_caller_who_ends_it_and_by_nobody_between(
-        self, kit: StoreKit
-    ) -> None:
+    async def test_dead_run_is_claimed_only_by_the_caller_who_ends_it(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         want = ClaimRequest(worker="operator", ttl=TTL, run=lease.run)
         assert await kit.store.claim_dead(want) is None, "it lives"
@@ -183,7 +181,7 @@ class ReclaimSuite:
             assert taken.lease.run == lease.run
 
     @pytest.mark.covers("FLEET-WORK-11")
-    async def test_dead_runs_are_listed_until_somebody_asks_to_go_on(self, kit: StoreKit) -> None:
+    async def test_dead_runs_are_listed_until_a_resume_is_requested(self, kit: StoreKit) -> None:
         alive, doomed = await kit.created(), await kit.claimed()
         kit.clock.advance(seconds=61)
         await reclaim(kit, max_recoveries=0)

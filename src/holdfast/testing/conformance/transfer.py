@@ -83,7 +83,7 @@ class TransferSuite:
         assert await kit.whole_feed() == [], "it did not happen here"
 
     @pytest.mark.covers("FLEET-WORK-11", "FLEET-OPS-01")
-    async def test_deaths_come_along_and_nobody_here_has_to_deal_with_them(self, kit: StoreKit) -> None:
+    async def test_deaths_are_transferred_but_are_not_dead_letters_here(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         await kit.taken_over(lease)
         kit.clock.advance(seconds=61)

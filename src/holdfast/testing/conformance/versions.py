@@ -67,7 +67,7 @@ class VersionSuite:
         assert await kit.store.code("c1-none") is None
 
     @pytest.mark.covers("TOOL-VER-06", "D-36")
-    async def test_adopted_history_tells_where_the_run_went_over(self, kit: StoreKit) -> None:
+    async def test_adopted_history_has_the_record_of_the_migration(self, kit: StoreKit) -> None:
         lease = await kit.claimed()
         await kit.written(lease, _over(kit, 1, lease.term))
         history = await kit.store.history(lease.run)

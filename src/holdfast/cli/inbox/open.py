@@ -41,7 +41,7 @@ async def open_inbox(actor: ActorOptions, *, view: str | None, query: str) -> Ex
         app = InboxApp(session, await Actions(session).reader.load(state), plain=is_plain())
         await app.run_async()
         if app.return_code:
-            return Exit(app.return_code)
+            return Exit.broken  # textual has printed the error
         await _finish(session, app.state)
     return Exit.ok
 

@@ -303,6 +303,7 @@ async def make_room_at_once(service: RunAccess) -> CleanupResult:
     return done
 
 
+# Seconds. A blob is put before the record that names it, so a young one may still be needed (D-37).
 GRACE = 24 * 3600.0
 _EVER = 1 << 62
 

@@ -13,6 +13,8 @@ from holdfast.runs.context.substeps import inside_step
 from holdfast.types.text import require_text
 from holdfast.types.value import freeze
 
+# A batch of live output is one record, written after this many bytes or seconds (D-23): a record for each
+# token would cost a write each.
 CHUNK_BYTES = 4096
 CHUNK_DELAY = 0.05
 MAX_EMITTED = MAX_SIZE // 2  # so that a batch of them fits into one record

@@ -70,6 +70,7 @@ class LeaseKeeper:
     def _beat(self) -> None:
         """In a separate thread with its own connection: a handler that blocks the loop must not lose the
         lease."""
+        # A third: two heartbeats may fail before the lease expires.
         pause = self._settings.lease_ttl / 3
         while not self._stop.wait(pause):
             if self._loop.is_closed():
@@ -110,6 +111,8 @@ class LeaseKeeper:
         """Extend a lease that may expire soon by our own clock; False: it is no longer ours (D-17). It counts
         from when it was requested: the answer may arrive after the lease has expired again."""
         ttl = self._settings.lease_ttl
+        # At least a quarter: with a margin as long as the lease every answer would be too late, and this loop
+        # would never end.
         usable = max(ttl - self._settings.lease_margin, ttl / 4)
         while self._clock.monotonic() - self._asked_at.get(lease.run, -ttl) >= usable:
             asked = self._clock.monotonic()

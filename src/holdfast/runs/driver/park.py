@@ -60,6 +60,7 @@ class DriverPark:
             await session.recorder.committed(queue, session.pos.head)
         finally:
             queue.park = None
+        # Without unwritten records there was no settle to park with: then it is a separate call.
         if queue.parked:
             return True
         ask = partial(
@@ -74,6 +75,7 @@ class DriverPark:
     async def _not_parked(self) -> RunStatus | None:
         session = self.session
         row = await retry_while_unavailable(partial(session.store.get_run, session.run), session.queue)
+        # The park was refused: either the term is not ours any more, or a message arrived.
         if row is None or row.term != session.lease.term:
             session.lost = True
             raise session.lease_lost_error()

@@ -21,6 +21,7 @@ from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Body, Kind, Record, Side
 from holdfast.types.status import RunStatus
 
+# Loading a run reads the newest snapshot and at most about this many records after it (D-27).
 SNAPSHOT_RECORDS = 200
 
 

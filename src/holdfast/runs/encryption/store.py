@@ -33,8 +33,10 @@ from holdfast.types.schedule import ScheduleRow
 
 READ_AT_MOST = 10_000
 _PAGE = 500
+# When to try a message again whose key is missing: a person has to add it, so there is no hurry.
 _LATER = 600 * MICROS
 _DECIDES = frozenset({"resolution", "placed"})
+# Entries of the cache of run -> tenant.
 _KNOWN_TENANTS = 10_000
 _ALL = 1_000_000
 HoldAndSortKey = tuple[HoldRow, tuple[Any, ...]]

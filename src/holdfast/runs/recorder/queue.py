@@ -14,6 +14,7 @@ from holdfast.types.lease import Lease
 from holdfast.types.record import Park, Record, Side
 
 PATIENCE = 4.0  # seconds
+# What a run may have unwritten at a time, in records and bytes (D-9): its writers wait when it is more.
 MAX_RECORDS = 64
 MAX_BYTES = 1 << 20
 HELD_BYTES = 64 << 20  # of a run that continues without checkpoints

@@ -95,6 +95,7 @@ class StoreRetry:
             log.warning("the full store could not be cleaned: %s", error)
 
 
+# Seconds. Bounds what a crash can lose of records that no effect waits for (D-9).
 MAX_DELAY = 0.02
 _EFFECTS = frozenset({Effect.write, Effect.external, Effect.human})
 _PUT_AGAIN = 3  # how often the collector may delete a blob before its record is settled
@@ -157,6 +158,7 @@ class Recorder(StoreRetry):
         while queue.committed < seq:
             if queue.poison is not None:
                 raise queue.poison
+            # Not while a commit is in flight: a run has at most one batch on its way (D-6).
             if self._commit_task is None and self.inline and self.expected <= 1 and self._commit_now():
                 continue
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -204,6 +206,7 @@ class Recorder(StoreRetry):
 
     def _commit_now(self) -> bool:
         """A single run commits in place: a switch to another thread would cost more than the commit."""
+        # Blobs and holds have to be prepared first, and that waits for I/O.
         if any(queue.fresh or queue.unrouted for queue in self._waiting):
             return False
         flying = self._load()
@@ -212,6 +215,7 @@ class Recorder(StoreRetry):
         batches = [RunBatch(queue.lease, records, queue.park) for queue, records in flying]
         try:
             answers = self.store.settle_now(batches)
+        # The slow path repeats the call, which is safe (D-8), and knows how long to wait for the store.
         except StoreError:
             answers = None
         if answers is None:
@@ -228,6 +232,7 @@ class Recorder(StoreRetry):
         flying: InFlight = []
         later: list[RunQueue] = []
         for queue in self._waiting:
+            # Records must not overtake the blobs that they name.
             if queue.preparing is not None:
                 later.append(queue)
             elif queue.pending and queue.poison is None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.types.outbox import OutboxRow
 
 
+# As `find_runs` promises: enough to show that a short id is ambiguous.
 FOUND_AT_MOST = 10
 
 

@@ -63,6 +63,8 @@ async def _settle_run(
     owned = term == lease.term and worker == lease.worker
     answered = event_seq + 1
     if records[0].seq <= head:
+        # Checked before the lease: a worker that repeats a settle whose answer was lost gets the same answer,
+        # even if it was fenced since (D-8).
         already = await _already_there(conn, lease.key, records, head)
         if already is None:
             return SettleAnswer(lease.run, Refusal.head_moved if owned else Refusal.fenced)
@@ -72,6 +74,7 @@ async def _settle_run(
             return SettleAnswer(lease.run, None, answered, await _parked(conn, now, batch, worker))
     if not owned:
         return SettleAnswer(lease.run, Refusal.fenced)
+    # A gap would be a record that no reader could ever apply.
     if records[0].seq != head + 1 or records[-1].seq != head + len(records):
         return SettleAnswer(lease.run, Refusal.head_moved)
     sides = [record.side for record in records if record.side is not None]

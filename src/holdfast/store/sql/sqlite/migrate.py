@@ -16,6 +16,7 @@ from holdfast.store.sql.sqlite.errors import not_a_store, translated
 
 APPLICATION_ID = 0x48464442  # "HFDB"; `file` and SQLite show it
 _MAGIC = b"SQLite format 3\0"
+# Offsets in SQLite's file header.
 _APPLICATION_ID_AT = 68
 _WRITE_VERSION_AT = 18
 

@@ -41,6 +41,8 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     owned = term == lease.term and worker == lease.worker
     answered = event_seq + 1
     if records[0].seq <= head:
+        # Checked before the lease: a worker that repeats a settle whose answer was lost gets the same answer,
+        # even if it was fenced since (D-8).
         already = _already_there(cur, lease.key, records, head)
         if already is None:
             return SettleAnswer(lease.run, Refusal.head_moved if owned else Refusal.fenced)
@@ -50,6 +52,7 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
             return SettleAnswer(lease.run, None, answered, _parked(cur, now, batch, worker))
     if not owned:
         return SettleAnswer(lease.run, Refusal.fenced)
+    # A gap would be a record that no reader could ever apply.
     if records[0].seq != head + 1 or records[-1].seq != head + len(records):
         return SettleAnswer(lease.run, Refusal.head_moved)
     sides = [record.side for record in records if record.side is not None]

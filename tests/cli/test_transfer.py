@@ -111,7 +111,7 @@ def test_file_of_a_newer_version_is_refused_and_says_which(
         newer.setattr(archive, "VERSION", 7)
         newer.setattr(archive, "__version__", "3.4")
         _, file = exported(cli, refund)
-    complains(cli("import", str(file), *THERE), 2, "form 7 (written by Holdfast 3.4)", "Update Holdfast")
+    complains(cli("import", str(file), *THERE), 2, "format 7 (written by Holdfast 3.4)", "Update Holdfast")
     assert not Path("there.db").exists()
 
 

@@ -13,6 +13,7 @@ from holdfast.types.concurrency_limits import EACH_KEY, LimitRow, path_of, root_
 from holdfast.types.record import RunBatch
 from holdfast.types.status import ENDED
 
+# Sorts after every key, so that one range of names covers all keys of a flow.
 LAST_KEY = "\U0010ffff"
 _EXPIRY_MARGIN = 100_000  # microseconds
 _SOON = 0.01  # seconds

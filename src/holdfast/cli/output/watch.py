@@ -50,7 +50,7 @@ def _print_event(event: Event, graph: Graph) -> None:
     line = event_line(event, graph)
     if line is not None:
         print_line(line)
-        # Whoever reads the pipe wants it now.
+        # The reader of the pipe wants it now.
         sys.stdout.flush()
 
 

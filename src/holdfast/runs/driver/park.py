@@ -60,9 +60,10 @@ class DriverPark:
             await session.recorder.committed(queue, session.pos.head)
         finally:
             queue.park = None
-        # Without unwritten records there was no settle to park with: then it is a separate call.
         if queue.parked:
             return True
+        # Not parked by a settle: there were no unwritten records, or a message arrived. In the second case
+        # this call is refused too.
         ask = partial(
             session.store.park,
             session.lease,

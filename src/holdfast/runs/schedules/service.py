@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.frontends.python import FlowBuilder
     from holdfast.store.protocols import Store
 
+# Workers write to the same row, so that a change may have to be made again on a newer revision.
 _TRIES = 20
 _PAGE = 500
 

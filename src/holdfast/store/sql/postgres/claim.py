@@ -289,13 +289,13 @@ async def claim_named_with_limit(
     stands = await conn.row(_WITH_LIMIT, want.run)
     if stands is None:
         return ClaimResult([])
-    key, gate, starts = stands
-    admission = await concurrency_limits.load_admission(conn, now, [root_of(gate)], lock=True)
-    if not admission.passes(gate, starts=starts):
+    key, limit, starts = stands
+    admission = await concurrency_limits.load_admission(conn, now, [root_of(limit)], lock=True)
+    if not admission.passes(limit, starts=starts):
         return ClaimResult([], True, admission.opens_at)
     claims = await claim_named(conn, now, want, passes=True)
     if claims:
         await concurrency_limits.write_starts(
-            conn, [(key, start) for start in admission.enter(gate, starts=starts)]
+            conn, [(key, start) for start in admission.enter(limit, starts=starts)]
         )
     return ClaimResult(claims)

@@ -42,6 +42,7 @@ from holdfast.store.sql.postgres.store import PostgresStore
 T = TypeVar("T")
 
 _TRIES = 20
+# Short: while it waits for a lock, later writers wait behind it. So it gives up and tries again.
 _PATIENCE = "SET LOCAL lock_timeout = '2s'"
 
 

@@ -84,7 +84,7 @@ async def test_pooler_by_statements_is_refused_in_one_sentence_and_nothing_is_ma
     schema = f"t_{secrets.token_hex(4)}"
     with pgbouncer.pooler("statement") as address, pytest.raises(SettingsError) as caught:
         await open_store(postgres.with_setting(address, schema=schema))
-    assert "pools by statements" in caught.value.message
+    assert "pools statements" in caught.value.message
     assert "\n" not in caught.value.message
     assert "pool_mode = transaction" in str(caught.value.hint)
     assert postgres.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{schema}'") == []
@@ -94,7 +94,7 @@ async def test_pooler_by_statements_is_refused_in_one_sentence_and_nothing_is_ma
 async def test_pooler_by_statements_is_refused_also_where_the_schema_is_there(address: str) -> None:
     """Every write of several statements would fail otherwise, each with words that help nobody."""
     await (await open_store(address)).close()
-    with pgbouncer.pooler("statement") as pooled, pytest.raises(SettingsError, match="pools by statements"):
+    with pgbouncer.pooler("statement") as pooled, pytest.raises(SettingsError, match="pools statements"):
         await open_store(postgres.with_setting(pooled, schema=schema_of(address)))
 
 

@@ -322,7 +322,7 @@ async def test_declared_schedule_that_is_over_keeps_no_worker_from_starting(offi
     office.flow.schedule("once", at="2020-01-01T00:00")
     assert await office.after() == []
     assert (await (await office.schedules()).get("once")).over
-    with pytest.raises(InputError, match="'61' is no minute"):
+    with pytest.raises(InputError, match="'61' is not a valid minute"):
         office.flow.schedule("never", cron="61 * * * *")
 
 

@@ -21,11 +21,9 @@ from textual.widgets import Footer, OptionList
 
 from holdfast.cli.hold_session import HoldSession
 from holdfast.cli.inbox import navigate
-from holdfast.cli.inbox.ascii_filter import AsciiFilter
-from holdfast.cli.inbox.bindings import BINDINGS, DIGITS
+from holdfast.cli.inbox.bindings import BINDINGS, DIGITS, HelpScreen
 from holdfast.cli.inbox.decide import MOVED, arm, begin, save_draft, submit_line, typed_so_far
-from holdfast.cli.inbox.help_screen import HelpScreen
-from holdfast.cli.inbox.inbox_view import InboxView
+from holdfast.cli.inbox.inbox_view import AsciiFilter, InboxView
 from holdfast.cli.inbox.service_calls import Actions
 from holdfast.cli.inbox.state import VIEWS, Act, InboxState, Prompt, Step, with_message
 from holdfast.errors import HoldfastError, StoreError

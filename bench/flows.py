@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Annotated, Any
 
 from holdfast import Flow
-from holdfast.model.reducers import append
+from holdfast.model.reducer_marks import append
 
 ENDLESS = 1_000_000_000
 

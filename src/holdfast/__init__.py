@@ -105,7 +105,7 @@ if TYPE_CHECKING:
     from holdfast.holds.service import HoldService
     from holdfast.model.guardrails import Violation
     from holdfast.model.migration import renamed
-    from holdfast.model.reducers import (
+    from holdfast.model.reducer_marks import (
         append,
         avg,
         concat,
@@ -227,7 +227,7 @@ _HOMES = {
     "holdfast.holds.service": ("HoldService",),
     "holdfast.model.guardrails": ("Violation",),
     "holdfast.model.migration": ("renamed",),
-    "holdfast.model.reducers": (
+    "holdfast.model.reducer_marks": (
         "append",
         "avg",
         "concat",

@@ -19,7 +19,7 @@ from holdfast.store.rows import Drift
 from holdfast.store.sql.postgres import drift
 from holdfast.store.sql.postgres.connect import PostgresConnection, statement
 from holdfast.store.sql.postgres.drift import drift_of
-from holdfast.store.sql.postgres.migrations import migrations, transactional_sql
+from holdfast.store.sql.postgres.migration_files import migrations, transactional_sql
 from tests.fleet.conftest import schema_of
 from tests.services import pgcluster, postgres
 

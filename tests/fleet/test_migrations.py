@@ -14,7 +14,7 @@ from holdfast.errors import OlderWorkerError, SchemaTooNewError, StoreBusyError,
 from holdfast.store import upgrade
 from holdfast.store.open import open_store
 from holdfast.store.sql.postgres import migrate
-from holdfast.store.sql.postgres.migrations import (
+from holdfast.store.sql.postgres.migration_files import (
     PostgresMigration,
     concurrent_statements,
     creation_sql,

@@ -140,7 +140,7 @@ async def test_run_stops_when_a_step_that_touched_the_outside_is_lost(disk: Disk
 async def test_nothing_is_lost_when_only_a_snapshot_is_damaged(
     disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.runs.driver.writer.SNAPSHOT_RECORDS", 4)
+    monkeypatch.setattr("holdfast.runs.driver.record_writer.SNAPSHOT_RECORDS", 4)
     flow, ran = steps(("pure", "external", "pure", "pure"))
     async with Holdfast(disk.address) as hf:
         run = (await flow.run({}, on=hf)).run_id

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Holdfast, Result
 from holdfast.engine.decision import Decision
-from holdfast.runs.driver.writer import RecordWriter
+from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.recorder.recorder import Recorder, RunQueue
 from holdfast.store.rows import NewRun
 from holdfast.testing.conformance.flows import FLOWS, FlowCase

@@ -9,7 +9,7 @@ import pytest
 from holdfast import Context, Flow, Holdfast, Outcome, Retry
 from holdfast.checkpoint.checkpoint import ArtifactRef, Checkpoint, FidelityState
 from holdfast.checkpoint.registry import EMPTY
-from holdfast.engine import walk
+from holdfast.engine import walk_mode
 from holdfast.model.graph import WalkSpec
 from holdfast.testing.conformance.flows import add
 from holdfast.types.value import BlobRef
@@ -110,14 +110,14 @@ async def test_checkpoint_serves_the_fidelity_of_a_walk_through_a_wait_and_a_for
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted = {"mode": "summary:high", "summaries": {"plan": "build, then check"}}
-    note = walk.note_outcome
+    note = walk_mode.note_outcome
 
     def with_fidelity(graph: Any, scope: Any, execution: Any, message: Any) -> None:
         note(graph, scope, execution, message)
         if graph.nodes[execution.node].id == "plan":
             scope.walk["fidelity"] = noted
 
-    monkeypatch.setattr(walk, "note_outcome", with_fidelity)
+    monkeypatch.setattr(walk_mode, "note_outcome", with_fidelity)
     flow = Flow("plans", effect="pure", traversal="walk")
     for name in ("first", "plan", "end"):
         add(flow, name, {})

@@ -51,7 +51,7 @@ async def test_pruned_run_keeps_its_last_checkpoints_whole(bare_hf: Holdfast) ->
 async def test_lists_are_whole_when_a_later_snapshot_named_pruned_records(
     bare_hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.runs.driver.writer.SNAPSHOT_RECORDS", 7)
+    monkeypatch.setattr("holdfast.runs.driver.record_writer.SNAPSHOT_RECORDS", 7)
     monkeypatch.setattr("holdfast.model.snapshot.SEGMENT_ITEMS", 2)
     flow = counting()
     run = (await flow.run({"n": 0}, on=bare_hf)).expect().run_id

@@ -14,7 +14,7 @@ from holdfast.errors import StateError
 from holdfast.model.branch_deltas import Delta, canonical
 from holdfast.model.frames import FrameTree
 from holdfast.types.record import Op
-from holdfast.types.reduce import reduce
+from holdfast.types.reducers import reduce
 from holdfast.types.value import FrozenDict, FrozenList, thaw
 
 KEYS = ("log", "text", "sum", "mean", "bag", "plain")

@@ -373,7 +373,7 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Version, then integrity, then state, then the mail; only then does anything run."""
-    from holdfast.runs.driver import inbox
+    from holdfast.runs.driver import run_inbox
     from holdfast.runs.driver.handler_call import HandlerCall
 
     order: list[str] = []
@@ -395,7 +395,7 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
     service = await hf.service()
     noting(service.runtime, "program_for", "version")
     noting(service.runtime.codec_for(flow.program()), "open", "integrity")
-    noting(inbox.DriverInbox, "take", "mail")
+    noting(run_inbox.DriverInbox, "take", "mail")
     noting(HandlerCall, "run", "run")
     result = await flow.resume(waiting.run_id, on=hf)
 

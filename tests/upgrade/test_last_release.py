@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.sql.postgres.migrations import RELEASED, migrations
+from holdfast.store.sql.postgres.migration_files import RELEASED, migrations
 from tests.services import postgres
 from tests.upgrade.last_release import environment, unpack
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from holdfast.engine import breakpoints, end, failures, holds, recover, retry, settle, unknown_outcomes
-from holdfast.engine.dataflow import CannotContinueError
+from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision, consume, consume_hold, node_of
 from holdfast.engine.messages import (
     CodeChanged,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.engine import end, holds, retry, settle, subflows, unknown_outcomes
-from holdfast.engine.dataflow import CannotContinueError, give_up_effects
+from holdfast.engine import end, fan_out, holds, retry, settle, unknown_outcomes
+from holdfast.engine.dataflow_mode import CannotContinueError, give_up_effects
 from holdfast.engine.decision import Decision, node_of, side_of
 from holdfast.engine.messages import HandlerFinished
-from holdfast.engine.walk import takes_failure
+from holdfast.engine.walk_mode import takes_failure
 from holdfast.engine.walk_state import with_walk_fields
 from holdfast.model.apply import apply_record, forgive
 from holdfast.model.child_scopes import collects, result_of, wipe_scope
@@ -147,7 +147,7 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
     forgive(decision.graph, pos, owner, error)
     if collected is not None:
         owner.results[child.index] = collected
-        subflows.go_on_with_owner(decision, owner, StepBody([], body.moves, 0))
+        fan_out.go_on_with_owner(decision, owner, StepBody([], body.moves, 0))
         return
     child_failed(decision, owner, error)
 

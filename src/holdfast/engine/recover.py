@@ -13,15 +13,15 @@ from holdfast.engine import (
     breakpoints,
     end,
     failures,
+    fan_out,
     holds,
-    parallel,
+    join,
     retry,
     settle,
-    subflows,
     timers,
     unknown_outcomes,
 )
-from holdfast.engine.dataflow import CannotContinueError
+from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import (
     EvidenceArrived,
@@ -72,16 +72,16 @@ def _pick_up(decision: Decision, execution: Exec, node: Node) -> None:
 
 def _pick_up_parent(decision: Decision, execution: Exec) -> None:
     if not execution.opened and not execution.results:
-        subflows.open_children(decision, execution)
+        fan_out.open_children(decision, execution)
     elif execution.items is not None and _is_complete(decision, execution):
-        subflows.complete_parent(decision, execution)
+        fan_out.complete_parent(decision, execution)
     elif execution.error is not None and not _has_children(decision.pos, execution):
         failures.child_failed(decision, execution, execution.error)
 
 
 def _is_complete(decision: Decision, execution: Exec) -> bool:
     spec = node_of(decision.graph, decision.pos, execution).parallel
-    if spec and parallel.is_decided(spec, execution.results):
+    if spec and join.is_decided(spec, execution.results):
         return not _has_children(decision.pos, execution)
     return len(execution.results) == len(execution.items or ())
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import breakpoints, end, failures, holds, subflows, timers, unknown_outcomes
-from holdfast.engine.dataflow import CannotContinueError, EdgePropagation
+from holdfast.engine import breakpoints, end, failures, fan_out, holds, timers, unknown_outcomes
+from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.edge_conditions import chosen_edges
 from holdfast.engine.messages import HandlerFinished
-from holdfast.engine.walk import walk_on
+from holdfast.engine.walk_mode import walk_on
 from holdfast.engine.walk_state import with_walk_fields
 from holdfast.errors import StateError
 from holdfast.model.apply import apply_record, settle_exec
@@ -217,7 +217,7 @@ def enter(decision: Decision, execution: Exec) -> None:
     elif node.kind is NodeKind.timer:
         timers.sleep(decision, execution, node)
     elif node.kind in PARENTS:
-        subflows.open_children(decision, execution)
+        fan_out.open_children(decision, execution)
 
 
 def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
@@ -246,7 +246,7 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     owner = pos.execs[scope.owner]
     owner.results[scope.index] = result_of(decision.graph, pos, scope)
     del pos.scopes[scope.path]
-    subflows.go_on_with_owner(decision, owner, body)
+    fan_out.go_on_with_owner(decision, owner, body)
 
 
 def stall(pos: Position, graph: Graph, scope: Scope) -> CannotContinueError:

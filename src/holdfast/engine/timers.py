@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine import end, parallel, retry, settle
-from holdfast.engine.dataflow import CannotContinueError, EdgePropagation
+from holdfast.engine import end, join, retry, settle
+from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import HandlerFinished, TimerFired
 from holdfast.model.apply import apply_record
@@ -118,7 +118,7 @@ def on_timer_fired(decision: Decision, message: TimerFired) -> None:
     elif kind == "nap":
         _nap_ended(decision, execution, message)
     elif kind == "limit" and execution.phase == "children" and execution.token == message.token:
-        parallel.timed_out(decision, execution, message)
+        join.timed_out(decision, execution, message)
     elif execution.phase != "delay" or execution.token != message.token:
         consume(decision, message.inbox)
     elif kind == "sleep":

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, NotRequired, Required, Union,
 
 import msgspec
 
-from holdfast.model.reducers import ReducerMark
+from holdfast.model.reducer_marks import ReducerMark
 from holdfast.types.redaction import is_secret_mark
 from holdfast.types.value import SCALARS
 

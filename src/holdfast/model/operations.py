@@ -10,7 +10,7 @@ from holdfast.model.branch_deltas import Delta
 from holdfast.model.growing_lists import Growth, Segment
 from holdfast.model.values import DELETED, MISSING
 from holdfast.types.record import Op
-from holdfast.types.reduce import GROWS, reduce
+from holdfast.types.reducers import GROWS, reduce
 from holdfast.types.value import FrozenList
 
 if TYPE_CHECKING:

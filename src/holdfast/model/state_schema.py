@@ -25,10 +25,10 @@ from holdfast.model.annotations import (
     type_text,
 )
 from holdfast.model.diagnostics import GraphProblem
-from holdfast.model.reducers import ReducerMark
+from holdfast.model.reducer_marks import ReducerMark
 from holdfast.model.state_types import Shape, shape_of
 from holdfast.types.record import Op
-from holdfast.types.reduce import GROWS
+from holdfast.types.reducers import GROWS
 from holdfast.types.value import SCALARS, Adopt, FrozenDict, freeze
 
 

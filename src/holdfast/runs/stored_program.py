@@ -15,7 +15,7 @@ from uuid import UUID
 
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.program import Program
-from holdfast.model.reducers import ReducerMark
+from holdfast.model.reducer_marks import ReducerMark
 from holdfast.model.state_schema import StateSchema
 from holdfast.store.rows import RunRow
 

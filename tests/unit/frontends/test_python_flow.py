@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import FlowInvalidError
 from holdfast.frontends.python import FlowBuilder, Retry, all_of, any_of, quorum
 from holdfast.model.graph import END, START, EdgeKind, InDoubt, JoinKind, NodeKind
-from holdfast.model.reducers import append
+from holdfast.model.reducer_marks import append
 from holdfast.types.status import Effect
 
 

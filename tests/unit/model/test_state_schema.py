@@ -14,7 +14,7 @@ import pydantic
 import pytest
 
 from holdfast.errors import StateError, StateMutationError, ValueNotStorableError
-from holdfast.model.reducers import append, avg, concat, merge, reducer, sum_
+from holdfast.model.reducer_marks import append, avg, concat, merge, reducer, sum_
 from holdfast.model.state_schema import DELETE, StateSchema
 from holdfast.types.value import FrozenDict, FrozenList
 

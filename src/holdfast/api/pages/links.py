@@ -16,7 +16,7 @@ from starlette.responses import Response
 from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.rights import Access
 from holdfast.api.pages.decision_form import FormDraft, draft_with_errors, read_form, submission
-from holdfast.api.pages.holds import CHOOSE, hold_context
+from holdfast.api.pages.hold import CHOOSE, hold_context
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
 from holdfast.api.problems import HttpError

@@ -9,6 +9,7 @@ from holdfast.api.routes import (
     checkpoints,
     deployments,
     directory,
+    event_streams,
     evidence,
     flows,
     history,
@@ -23,7 +24,6 @@ from holdfast.api.routes import (
     saved_views,
     schedules,
     session,
-    streams,
     threads,
 )
 from holdfast.api.routing import Routes
@@ -47,7 +47,7 @@ THEMES: tuple[Routes, ...] = (
     hold_settings.routes,
     deployments.routes,
     session.routes,
-    streams.routes,
+    event_streams.routes,
     pipelines.routes,
     pipeline_questions.routes,
     pipeline_events.routes,

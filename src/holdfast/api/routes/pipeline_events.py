@@ -12,9 +12,9 @@ from starlette.responses import Response
 from holdfast.api.auth.rights import Right
 from holdfast.api.live.follower import follow_run
 from holdfast.api.live.hub import hub_of
-from holdfast.api.live.sse import BEAT, HEADERS, MEDIA, RETRY, EventStream
+from holdfast.api.live.sse_response import BEAT, HEADERS, MEDIA, RETRY, EventStream
 from holdfast.api.pipelines import find_pipeline
-from holdfast.api.routes.streams import chunks, resume_position, stream_timeouts
+from holdfast.api.routes.event_streams import chunks, resume_position, stream_timeouts
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.events import sse

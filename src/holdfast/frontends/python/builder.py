@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.frontends.python.edges import Edges
+from holdfast.frontends.python.builder_edges import Edges
+from holdfast.frontends.python.builder_nodes import Nodes
 from holdfast.frontends.python.guard import Guard
 from holdfast.frontends.python.handle import NodeHandle
 from holdfast.frontends.python.lower import lower
 from holdfast.frontends.python.migrations import Migrations
-from holdfast.frontends.python.nodes import Nodes
 from holdfast.frontends.python.policies import Join
 from holdfast.model.diagnostics import GraphProblem, require_valid
 from holdfast.model.graph import MapSpec, Node, NodeKind, SubflowSpec

@@ -15,7 +15,7 @@ from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.graph import Edge, InDoubt, Node
 from holdfast.model.migration import Migration
 from holdfast.model.program import NodeHandler, Router
-from holdfast.model.reducers import ReducerMark, as_mark
+from holdfast.model.reducer_marks import ReducerMark, as_mark
 from holdfast.types.concurrency_limits import Limits
 from holdfast.types.retention import DEFAULT_RETENTION, Retention
 from holdfast.types.status import Effect

@@ -16,8 +16,8 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from holdfast.errors import StoreError
-from holdfast.integrations.prometheus.collector import MeteredStore, RunMetricsWatch
 from holdfast.integrations.prometheus.fleet_metrics import AGES, FleetCollector
+from holdfast.integrations.prometheus.store_metrics import MeteredStore, RunMetricsWatch
 from holdfast.integrations.prometheus.worker_metrics import WorkerMetrics
 from holdfast.runs.observer import combine_observers
 from holdfast.runs.worker.health_server import PATIENCE, Health, HealthResponse

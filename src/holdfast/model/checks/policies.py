@@ -8,8 +8,8 @@ from holdfast.model.breakpoints import SUFFIX
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.expr import PARTITIONS
 from holdfast.model.graph import JoinKind, Node
-from holdfast.model.reducers import CUSTOM
-from holdfast.types.reduce import NAMES
+from holdfast.model.reducer_marks import CUSTOM
+from holdfast.types.reducers import NAMES
 from holdfast.types.status import REPEATABLE
 
 _MEMORY: Final = ("live", "snapshot", "journaled")

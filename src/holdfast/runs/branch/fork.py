@@ -10,7 +10,6 @@ import msgspec
 from holdfast.checkpoint.read_untyped import LenientRegistry
 from holdfast.errors import FlowNotFoundError
 from holdfast.model.program import Program
-from holdfast.runs.admission import limits_for_fork
 from holdfast.runs.attachments import inherited_files
 from holdfast.runs.branch.first_records import add_blobs, first_records
 from holdfast.runs.branch.patch import apply_patch, partitions
@@ -20,6 +19,7 @@ from holdfast.runs.history.checkpoints import fold_to, resolve
 from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.idempotency import branch_id, branch_of_key
+from holdfast.runs.run_limits import limits_for_fork
 from holdfast.runs.stored_program import stored_program
 from holdfast.store.refusals import require_live
 from holdfast.store.rows import NewRun, RunRow

@@ -10,7 +10,7 @@ from holdfast.errors import InputError, StateError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.history.checkpoints import FoldedRun
-from holdfast.types.reduce import GROWS
+from holdfast.types.reducers import GROWS
 from holdfast.types.value import FrozenDict, FrozenList, freeze, thaw
 
 if TYPE_CHECKING:

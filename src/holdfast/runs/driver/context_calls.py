@@ -15,8 +15,8 @@ from holdfast.model.record_bodies import ChunkBody, IntentBody, SubstepBody
 from holdfast.runs.context.skills import RunSkills
 from holdfast.runs.driver import keys
 from holdfast.runs.driver.late_evidence import LateEvidence
+from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.session import RunSession
-from holdfast.runs.driver.writer import RecordWriter
 from holdfast.runs.memory import StoredMemory
 from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import crashpoint, log

@@ -19,14 +19,14 @@ from holdfast.model.program import Program
 from holdfast.runs.driver.context_calls import ContextCalls
 from holdfast.runs.driver.handler_call import HandlerCall
 from holdfast.runs.driver.handler_tasks import HandlerTasks
-from holdfast.runs.driver.inbox import DriverInbox
 from holdfast.runs.driver.late_evidence import LateEvidence
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.park import DriverPark
+from holdfast.runs.driver.record_writer import RecordWriter
+from holdfast.runs.driver.run_inbox import DriverInbox
 from holdfast.runs.driver.services import RunServices
 from holdfast.runs.driver.session import RunSession
 from holdfast.runs.driver.wait import DriverWait
-from holdfast.runs.driver.writer import RecordWriter
 from holdfast.runs.recorder.recorder import MAX_DELAY
 from holdfast.runs.typed_values import TypedValues
 from holdfast.store.rows import Claim

@@ -19,8 +19,8 @@ from holdfast.runs.context.node_timeout import call_in_time
 from holdfast.runs.context.threads import ThreadContext
 from holdfast.runs.driver import handler_result
 from holdfast.runs.driver.context_calls import ContextCalls, Suspended
+from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.session import RunSession
-from holdfast.runs.driver.writer import RecordWriter
 from holdfast.telemetry import crashpoint
 from holdfast.types.outcome import Outcome
 from holdfast.types.record import Op

@@ -20,7 +20,7 @@ from holdfast.store.protocols import Store
 from holdfast.store.rows import Capability, RunRow
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Move, Record
-from holdfast.types.reduce import GROWS
+from holdfast.types.reducers import GROWS
 
 _STARTS = (Kind.created, Kind.snapshot)
 _BEGINS = ("S", "Z", "O")  # the moves that start nodes of all kinds, and open children

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from holdfast.engine.dataflow import CannotContinueError
+from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision
 from holdfast.engine.end import fail_run
 from holdfast.engine.messages import RunRecovered
 from holdfast.errors import HoldfastError
 from holdfast.model.position import waits_inside
 from holdfast.runs.driver.handler_tasks import HandlerTasks
+from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.release import release_run
 from holdfast.runs.driver.session import RunSession
-from holdfast.runs.driver.writer import RecordWriter
 from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import crashpoint, log

@@ -9,11 +9,11 @@ from functools import partial
 from holdfast.engine.messages import HandlerFinished, HandlersStopped, Message, TimerFired
 from holdfast.model.position import NAP, Exec, Position
 from holdfast.runs.driver.handler_tasks import HandlerTasks
-from holdfast.runs.driver.inbox import DriverInbox
 from holdfast.runs.driver.park import DriverPark
+from holdfast.runs.driver.record_writer import RecordWriter
+from holdfast.runs.driver.run_inbox import DriverInbox
 from holdfast.runs.driver.session import Place, RunSession
 from holdfast.runs.driver.settings import RunSettings
-from holdfast.runs.driver.writer import RecordWriter
 from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import crashpoint
 from holdfast.types.status import RunStatus

@@ -12,7 +12,7 @@ from holdfast.engine.messages import Message, ResumeRequested, RunRecovered
 from holdfast.engine.step import step
 from holdfast.errors import HoldfastError, InputError
 from holdfast.model.shown_names import shown_name
-from holdfast.runs.driver.inbox import message_of
+from holdfast.runs.driver.run_inbox import message_of
 from holdfast.runs.migrate.blockers import MigrationBlocker
 from holdfast.runs.migrate.migrate import MigrationPlan, move, plan
 from holdfast.store.rows import RunFilter

@@ -8,7 +8,7 @@ from holdfast.store.hold_rules import changed_row, refusal_of, require_blob, req
 from holdfast.store.sql import audit, outbox
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import COLUMNS, FROM, columns, hold_row
-from holdfast.store.sql.inbox import add_events, put, put_with_events
+from holdfast.store.sql.run_inbox import add_events, put, put_with_events
 from holdfast.store.sql.side import refer
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldKey, HoldRow, Note
 from holdfast.types.ids import HoldId

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
 from holdfast.store.rows import RunRow
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.inbox import add_events
+from holdfast.store.sql.run_inbox import add_events
 from holdfast.store.sql.runs import COLUMNS, run_row
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.status import ENDED, PARKED, RunStatus

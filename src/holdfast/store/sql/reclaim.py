@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from holdfast.store.recovery import PROGRESS, death_event, death_summary, recovery_delay
 from holdfast.store.rows import Claim, ClaimRequest, RunRow
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.store.sql.inbox import LEAVE_QUEUE, REVIVE, add_events
+from holdfast.store.sql.run_inbox import LEAVE_QUEUE, REVIVE, add_events
 from holdfast.store.sql.runs import COLUMNS, run_row
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.store.rows import FlowRow, RunFilter, RunHistory, RunRow
-from holdfast.store.sql import blobs, inbox, journal, memories, raw_rows, runs, transfer
+from holdfast.store.sql import blobs, journal, memories, raw_rows, run_inbox, runs, transfer
 from holdfast.store.sql.concurrency_limits import SqlLimits
 from holdfast.store.sql.fleet import SqlFleet
 from holdfast.store.sql.hold_store import SqlHolds
@@ -54,7 +54,7 @@ class SqlStore(SqlHolds, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
         return await self._read(partial(journal.events, run=run, after=after, limit=limit), together=True)
 
     async def inbox_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
-        return await self._read(partial(inbox.heads, runs=runs))
+        return await self._read(partial(run_inbox.heads, runs=runs))
 
     async def event_heads(self, runs: Sequence[RunId]) -> dict[RunId, int]:
         return await self._read(partial(journal.event_heads, runs=runs))
@@ -82,29 +82,29 @@ class SqlStore(SqlHolds, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
         dedupe: str | None = None,
         event: EventRow | None = None,
     ) -> bool:
-        work = partial(inbox.send, run=run, kind=kind, payload=payload, dedupe=dedupe, event=event)
+        work = partial(run_inbox.send, run=run, kind=kind, payload=payload, dedupe=dedupe, event=event)
         return await self._write(work, wakes=True)
 
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
-        return await self._peek(partial(inbox.pending, run=run))
+        return await self._peek(partial(run_inbox.pending, run=run))
 
     async def fire_timers(self, *, limit: int, run: RunId | None = None) -> int:
         # Most sweeps end here, without a transaction.
-        if not await self._read(partial(inbox.any_due, now=self.now())):
+        if not await self._read(partial(run_inbox.any_due, now=self.now())):
             return 0
-        fired = await self._write(partial(inbox.fire_timers, limit=limit, run=run), wakes=True)
+        fired = await self._write(partial(run_inbox.fire_timers, limit=limit, run=run), wakes=True)
         if fired:
             crashpoint("after_timer_fired")
         return fired
 
     async def next_timer(self) -> int | None:
-        return await self._read(inbox.next_timer)
+        return await self._read(run_inbox.next_timer)
 
     async def report_late(self, run: RunId, seq: int, payload: bytes) -> None:
-        await self._write(partial(inbox.report_late, run=run, seq=seq, payload=payload), single=True)
+        await self._write(partial(run_inbox.report_late, run=run, seq=seq, payload=payload), single=True)
 
     async def late_reports(self, run: RunId) -> list[tuple[int, bytes]]:
-        return await self._read(partial(inbox.late_reports, run=run))
+        return await self._read(partial(run_inbox.late_reports, run=run))
 
     # Whole runs.
 

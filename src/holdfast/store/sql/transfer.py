@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.errors import BlobMissingError, ConflictError
 from holdfast.store.rows import RunHistory, RunRow
-from holdfast.store.sql import holds, inbox, journal, reclaim
+from holdfast.store.sql import holds, journal, reclaim, run_inbox
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import OWN, columns
 from holdfast.store.sql.runs import COLUMN_NAMES, FIELDS, get
@@ -49,7 +49,7 @@ async def history(conn: Conn, run: RunId) -> RunHistory | None:
         records=await journal.read(conn, run, 0, None, True),
         events=[EventRow(*r) for r in await conn.rows(_EVENTS, base, base | journal.LAST)],
         holds=await holds.of_run(conn, run, None, None, journal.LAST),
-        late=await inbox.late_reports(conn, run),
+        late=await run_inbox.late_reports(conn, run),
         blobs=[digest for (digest,) in await conn.rows(_BLOBS, found.key)],
         deaths=await reclaim.deaths(conn, run),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.store.rows import StoreFacts
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.drift import drift_of, expected_catalogue, read_catalogue
-from holdfast.store.sql.postgres.migrations import migrations
+from holdfast.store.sql.postgres.migration_files import migrations
 from holdfast.types.ids import RunId
 
 _MANY = 1000

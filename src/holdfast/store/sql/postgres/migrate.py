@@ -18,7 +18,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from holdfast.errors import NotAStoreError, SchemaTooNewError, StoreBusyError, StoreUnavailableError
 from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.connect import PostgresConnection, statement
-from holdfast.store.sql.postgres.migrations import (
+from holdfast.store.sql.postgres.migration_files import (
     RELEASED,
     WHOLE,
     MigrationState,

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from holdfast._version import __version__
 from holdfast.store.sql.postgres.connect import PostgresConnection
-from holdfast.store.sql.postgres.migrations import migrations
+from holdfast.store.sql.postgres.migration_files import migrations
 
 # Versions from before workers were registered gave their sessions no name. The last query of a session shows
 # whether it uses this schema: our statements name it in quotes, people and tools rarely do.

@@ -10,9 +10,9 @@ from typing import Any, NoReturn, TypeVar, cast
 from weakref import WeakSet
 
 from holdfast.errors import StoreError
-from holdfast.store.concurrency_limits import ClaimResult, wait_until_open
+from holdfast.store.admission import ClaimResult, wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
-from holdfast.store.sql import blobs, inbox, raw_rows, reclaim, runs
+from holdfast.store.sql import blobs, raw_rows, reclaim, run_inbox, runs
 from holdfast.store.sql.connection import Conn, Query, Row, Work
 from holdfast.store.sql.lost_history import stop_lost_run
 from holdfast.store.sql.postgres import (
@@ -291,7 +291,7 @@ class PostgresStore(SqlStore):
     ) -> bool:
         now = self.now()
         given = {"run": run, "kind": kind, "payload": payload, "dedupe": dedupe, "event": event}
-        work = partial(send_counted, run=run, send=partial(inbox.send, now=now, **given))
+        work = partial(send_counted, run=run, send=partial(run_inbox.send, now=now, **given))
         sent, count = await self._write(lambda conn, _: work(conn), wakes=True)
         if sent:
             self._acks.mailed(run, count, now)

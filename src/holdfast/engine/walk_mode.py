@@ -6,7 +6,7 @@ the first by target's name. Goal gates are checked when the walk comes to its en
 
 from __future__ import annotations
 
-from holdfast.engine.dataflow import CannotContinueError, EdgePropagation
+from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.edge_conditions import is_loop_exhausted
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_state import PLAIN, SKIPS_BY, ConditionResolver, label_of, note_outcome, outcome_of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import failures, parallel, settle, timers
-from holdfast.engine.dataflow import CannotContinueError, EdgePropagation
+from holdfast.engine import failures, settle, timers
+from holdfast.engine import join as parallel
+from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import HandlerFinished
 from holdfast.model.child_scopes import NotAListError, child_inputs

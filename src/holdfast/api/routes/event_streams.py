@@ -13,7 +13,7 @@ from holdfast.api.aliases import alias_in
 from holdfast.api.auth.rights import Right
 from holdfast.api.live.follower import StreamTimeouts, follow_holds, follow_run
 from holdfast.api.live.hub import hub_of
-from holdfast.api.live.sse import BEAT, HEADERS, MEDIA, RETRY, EventStream
+from holdfast.api.live.sse_response import BEAT, HEADERS, MEDIA, RETRY, EventStream
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.events import EncodedEvent, EventNames, sse

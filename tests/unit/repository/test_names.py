@@ -108,7 +108,7 @@ def test_pages_may_name_only_modules_and_files_that_exist(names: ModuleType, tmp
         "src/holdfast/__init__.py": "class Flow: ...\n",
         "src/holdfast/runs/claim.py": "def claim(): ...\nSPAN = 'holdfast.run.started'\n",
         "tools/names.py": "",
-        "docs/page.md": "`holdfast.runs.claim_in_turn.claim`, `holdfast.Flow`, `holdfast.run.started`, holdfast.db,\n"
+        "docs/page.md": "`holdfast.runs.claim.claim`, `holdfast.Flow`, `holdfast.run.started`, holdfast.db,\n"
         "`src/holdfast/runs/claim.py`, tools/names.py, examples/NAME.py, ./holdfast.runs.x,\n"
         "`holdfast.runs.claiming`, `holdfast.house`\n"
         "and src/holdfast/runs/claiming.py.\n",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from holdfast.engine import breakpoints, end, failures, holds, recover, retry, settle, unknown_outcomes
+from holdfast.engine import breakpoints, end, failures, holds, recover, retry, settle
 from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision, consume, consume_hold, node_of
 from holdfast.engine.messages import (
@@ -145,7 +145,7 @@ def record_answer(
         Kind.substep, body, node=node.id, execution=execution, effect="human", listed=True, side=side
     )
     apply_record(decision.graph, decision.pos, record, body)
-    if waiting.why == "doubt_step" and unknown_outcomes.next_doubt(decision, execution, node):
+    if waiting.why == "doubt_step" and failures.next_doubt(decision, execution, node):
         return
     decision.starts.append(execution)
 
@@ -205,7 +205,7 @@ def _step_not_happened(decision: Decision, execution: Exec, key: str, inbox: int
         Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
     )
     apply_record(decision.graph, decision.pos, record, body)
-    if not unknown_outcomes.next_doubt(decision, execution, node):
+    if not failures.next_doubt(decision, execution, node):
         retry.restart(decision, execution, "in_doubt")
 
 
@@ -231,7 +231,7 @@ def record_evidence(decision: Decision, execution: Exec, evidence: SubstepEviden
         side=side,
     )
     apply_record(decision.graph, pos, record, body)
-    if doubts and not unknown_outcomes.next_doubt(decision, execution, node):
+    if doubts and not failures.next_doubt(decision, execution, node):
         decision.starts.append(execution)
 
 

@@ -8,19 +8,7 @@ damaged record falls back to the last readable one.
 
 from __future__ import annotations
 
-from holdfast.engine import (
-    answers,
-    breakpoints,
-    end,
-    failures,
-    fan_out,
-    holds,
-    join,
-    retry,
-    settle,
-    timers,
-    unknown_outcomes,
-)
+from holdfast.engine import answers, breakpoints, end, failures, fan_out, holds, join, retry, settle, timers
 from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import (
@@ -173,8 +161,8 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecove
         if isinstance(result, SubstepEvidence):
             answers.record_evidence(decision, execution, result, 0)
     if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
-        unknown_outcomes.in_doubt(decision, execution, node, None)
-    elif unknown_outcomes.next_doubt(decision, execution, node) or waits_inside(pos, execution):
+        failures.in_doubt(decision, execution, node, None)
+    elif failures.next_doubt(decision, execution, node) or waits_inside(pos, execution):
         return
     elif execution.emitted or execution.subs or execution.intent >= 0:
         retry.restart(decision, execution, "restarted")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import breakpoints, end, failures, fan_out, holds, timers, unknown_outcomes
+from holdfast.engine import breakpoints, end, failures, fan_out, holds, timers
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.edge_conditions import chosen_edges
@@ -33,7 +33,7 @@ def on_handler_finished(decision: Decision, message: HandlerFinished) -> None:
     if execution is None or execution.visit != message.visit or execution.phase == "failed":
         return
     if message.probe is not None:
-        unknown_outcomes.on_probe_finished(decision, execution, message)
+        failures.on_probe_finished(decision, execution, message)
     elif message.error is None:
         settle(decision, execution, message)
     else:

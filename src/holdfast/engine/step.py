@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.engine import (
-    answers,
-    breakpoints,
-    end,
-    recover,
-    settle,
-    timers,
-    unknown_outcomes,
-)
+from holdfast.engine import answers, breakpoints, end, failures, recover, settle, timers
 from holdfast.engine.decision import Decision, ValueChecker
 from holdfast.engine.messages import (
     BreakpointsSet,
@@ -56,7 +48,7 @@ _HANDLERS: dict[type[Message], Callable[[Decision, Any], None]] = {
     ResumeRequested: recover.on_resume_requested,
     RunRecovered: recover.on_run_recovered,
     HandlersStopped: end.on_handlers_stopped,
-    SubstepDoubted: unknown_outcomes.on_substep_doubted,
+    SubstepDoubted: failures.on_substep_doubted,
     EvidenceArrived: recover.on_evidence_arrived,
     CodeChanged: answers.on_code_changed,
     BreakpointsSet: breakpoints.on_breakpoints_set,

@@ -16,6 +16,13 @@ from typing import Final
 
 import msgspec
 
+from holdfast.errors import (
+    ExcludedError,
+    ForbiddenError,
+    HoldClaimedError,
+    HoldNotFoundError,
+    NotAssignedError,
+)
 from holdfast.holds.permissions.actor import ActorMemberships, Capacity
 from holdfast.holds.permissions.approvals import rejects, voters_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, person_key
@@ -26,7 +33,6 @@ from holdfast.holds.permissions.exclusions import (
     exclusion,
     starter_of,
 )
-from holdfast.holds.permissions.verdict import PermissionVerdict, by, refused, require
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee
 
@@ -346,3 +352,42 @@ ACTIONS: Final[dict[str, Callable[[_Case], PermissionVerdict]]] = {
 }
 
 __all__ = ["ACTIONS", "PermissionFacts", "PermissionVerdict", "can", "excluded_target", "places", "require"]
+
+
+class PermissionVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """`authority`: why it is allowed: assignee, substitute, delegate, permission, manage, owner, override,
+    asked, system. `matched`: the assignee that matched. `code`: of a refusal."""
+
+    allowed: bool
+    authority: str = ""
+    code: str = ""
+    why: str = ""
+    matched: str = ""
+    on_behalf_of: str | None = None
+    flagged: bool = False
+
+
+def by(authority: str) -> PermissionVerdict:
+    return PermissionVerdict(allowed=True, authority=authority)
+
+
+def refused(code: str, why: str) -> PermissionVerdict:
+    return PermissionVerdict(allowed=False, code=code, why=why)
+
+
+def require(verdict: PermissionVerdict, hold: HoldRow, action: str) -> PermissionVerdict:
+    """The verdict, if it is allowed. Raises HoldNotFoundError for another tenant's hold, ExcludedError,
+    HoldClaimedError, NotAssignedError, ForbiddenError."""
+    if verdict.allowed:
+        return verdict
+    if verdict.code == "not_found":
+        raise HoldNotFoundError(f"there is no hold {hold.id!r}.", hold=hold.id)
+    error = _ERRORS.get(verdict.code, ForbiddenError)
+    raise error(f"{verdict.why}.", hint=_HINTS.get(verdict.code), hold=hold.id, action=action)
+
+
+_ERRORS: Final = {"excluded": ExcludedError, "claimed": HoldClaimedError, "not_assigned": NotAssignedError}
+_HINTS: Final = {
+    "claimed": "Wait until it is released, or override it with a reason if you have that right.",
+    "not_assigned": "With the right to override it can be decided with a reason.",
+}

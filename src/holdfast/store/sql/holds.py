@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.store import hold_rules
+from holdfast.store.sql import outbox
+from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.types.hold import HoldRow, HoldTerms, Option
+from holdfast.types.audit import NewAudit
+from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldRow, HoldTerms, NewHold, Option
 from holdfast.types.ids import HoldId, RunId
+from holdfast.types.outbox import OutboxMessage
+from holdfast.types.record import Side
 from holdfast.types.status import HoldStatus
 
 FIELDS = HoldRow.__struct_fields__
@@ -82,3 +89,90 @@ async def of_run(
     text = " AND ".join(f"{column} = ?" for column in wanted)
     sql = f"SELECT {COLUMNS} {FROM} WHERE {text} ORDER BY holds.created_at, holds.number LIMIT ?"
     return [hold_row(r) for r in await conn.rows(sql, *wanted.values(), limit)]
+
+
+_FIELDS = NewHold.__struct_fields__
+_values = attrgetter(*_FIELDS)
+_OPEN = f"""
+INSERT INTO @holds (run_key, tenant, updated_at, {", ".join(_FIELDS)})
+VALUES (?, ?, ?, {", ".join("?" * len(_FIELDS))}) ON CONFLICT DO NOTHING"""
+_OPEN_SHARED = _OPEN.replace("updated_at,", "updated_at, shared,").replace("(?, ?, ?,", "(?, ?, ?, ?,")
+_CLOSING = f"""
+UPDATE @holds SET status = ?, closed_reason = ?, closed_by = 'system:engine', closed_at = ?, updated_at = ?,
+                  version = version + 1, {", ".join(f"{name} = NULL" for name in OPEN_ONLY_FIELDS)}"""
+_CLOSE = f"{_CLOSING} WHERE id = ? AND run_key = ? AND status = 'pending' RETURNING id, type, epoch, number"
+_CLOSE_ALL = f"{_CLOSING} WHERE run_key = ? AND status = 'pending' RETURNING id, type, epoch, number"
+_RESUME = """
+UPDATE @holds SET resumed_at = ?
+WHERE id = ? AND run_key = ? AND status <> 'pending' AND resumed_at IS NULL"""
+
+
+class RunRef(NamedTuple):
+    """The run that a transaction is about."""
+
+    key: int
+    id: str
+    tenant: str
+
+
+class RunHoldChanges:
+    """The changes to one run's holds in one transaction."""
+
+    def __init__(self, conn: Conn, now: int, run: RunRef, entries: AuditEntries) -> None:
+        self._conn = conn
+        self._now = now
+        self._run = run
+        self._entries = entries
+
+    async def open(self, hold: NewHold) -> None:
+        run = self._run
+        values = columns(_FIELDS, _values(hold))
+        sql = _OPEN
+        if self._conn.keeps_shared:
+            sql, values = _OPEN_SHARED, [list(hold.terms.also_for), *values]
+        # Nothing was inserted: the same hold was asked for before (CP-17).
+        if await self._conn.run(sql, run.key, run.tenant, self._now, *values):
+            await self._record(
+                hold_rules.opened_entries(hold, run.id, self._now), hold_rules.created_message(hold)
+            )
+
+    async def close(self, hold: str, status: str, reason: str) -> None:
+        closing = (status, reason, self._now, self._now, hold, self._run.key)
+        await self._closed(await self._conn.rows(_CLOSE, *closing), status, reason)
+
+    async def close_all(self, reason: str) -> None:
+        closing = ("cancelled", reason, self._now, self._now, self._run.key)
+        await self._closed(await self._conn.rows(_CLOSE_ALL, *closing), "cancelled", reason)
+
+    async def _closed(self, found: list[Row], status: str, reason: str) -> None:
+        for hold, kind, epoch, _ in sorted(found, key=lambda row: row[3]):
+            entry = hold_rules.closed_entry(hold, self._run.id, self._now, status=status, reason=reason)
+            await self._record([entry], hold_rules.withdrawal_message(hold, kind, epoch, status=status))
+
+    async def resume(self, hold: str) -> None:
+        await self._conn.run(_RESUME, self._now, hold, self._run.key)
+
+    async def _record(self, entries: list[NewAudit], message: OutboxMessage | None) -> None:
+        for entry in entries:
+            self._entries.add(self._run.tenant, entry)
+        if message is not None:
+            await outbox.put(self._conn, self._now, self._run.tenant, self._run.key, message)
+
+
+async def apply(conn: Conn, now: int, run: RunRef, side: Side, entries: AuditEntries) -> None:
+    if not (side.holds or side.close_holds or side.resumed_holds or side.close_all_holds is not None):
+        return
+    of_run = RunHoldChanges(conn, now, run, entries)
+    for hold in side.holds:
+        await of_run.open(hold)
+    for closed in side.close_holds:
+        if closed.id not in side.resumed_holds:  # otherwise it was decided before
+            await of_run.close(closed.id, closed.status, closed.reason)
+    for hold in side.resumed_holds:
+        await of_run.resume(hold)
+    if side.close_all_holds is not None:
+        await of_run.close_all(side.close_all_holds)
+
+
+async def close_all(conn: Conn, now: int, run: RunRef, reason: str, entries: AuditEntries) -> None:
+    await RunHoldChanges(conn, now, run, entries).close_all(reason)

@@ -9,7 +9,7 @@ from holdfast.store.rows import NewRun, RunFilter, RunRow
 from holdfast.store.sql import concurrency_limits
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.store.sql.run_holds import RunRef
+from holdfast.store.sql.holds import RunRef
 from holdfast.store.sql.side import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.concurrency_limits import flow_limit, root_of
 from holdfast.types.ids import RunId

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.errors import StoreError
-from holdfast.store.sql import memories, outbox, run_holds
+from holdfast.store.sql import holds, memories, outbox
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.run_holds import RunRef
+from holdfast.store.sql.holds import RunRef
 from holdfast.types.record import Refusal, Side, VersionChange
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
@@ -65,7 +65,7 @@ def check_transitions(status: str, sides: Sequence[Side]) -> None:
 async def apply_side(conn: Conn, now: int, run: RunRef, side: Side, entries: AuditEntries) -> None:
     key = run.key
     await refer(conn, key, side.blobs)
-    await run_holds.apply(conn, now, run, side, entries)
+    await holds.apply(conn, now, run, side, entries)
     await _apply_timers(conn, key, side)
     if side.inbox_done:
         await conn.run(_TAKE, list(side.inbox_done), key)
@@ -95,7 +95,7 @@ async def refer(conn: Conn, key: int, blobs: Sequence[bytes]) -> None:
 
 async def close_all(conn: Conn, now: int, run: RunRef, reason: str, entries: AuditEntries) -> None:
     """The run is ended from outside: its open holds and timers end with it (CA-3)."""
-    await run_holds.close_all(conn, now, run, reason, entries)
+    await holds.close_all(conn, now, run, reason, entries)
     await conn.run(_CLOSE_ALL_TIMERS, run.key)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from holdfast.store.admission import releases_lease
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
+from holdfast.store.sql.holds import RunRef
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
-from holdfast.store.sql.run_holds import RunRef
 from holdfast.store.sql.side import apply_side, side_refusal
 from holdfast.telemetry import crashpoint
 from holdfast.types.lease import Lease

@@ -9,8 +9,8 @@ from holdfast.store.admission import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
 from holdfast.store.sql.sqlite import concurrency_limits
 from holdfast.store.sql.sqlite.connect import Cursor, Row, statement
-from holdfast.store.sql.sqlite.records import ANNOUNCE, append
 from holdfast.types.concurrency_limits import flow_limit
+from holdfast.types.record import Record
 
 _INSERT = """
 INSERT INTO runs (id, tenant, flow, version, code, lane, priority, thread, instance_key, idempotency_key,
@@ -89,3 +89,32 @@ def _values(new: NewRun, run: RunRow) -> Row:
         run.forked_from, run.created_at, run.updated_at, run.ready_at, run.head, run.event_seq,
         run.status, run.term, run.worker, run.lease_until, run.limit,
     )  # fmt: skip
+
+
+_APPEND = """
+INSERT INTO journal (key, kind, at, term, node, visit, attempt, scope, effect, outcome, listed, events,
+                     event_from, digest, payload)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
+ANNOUNCE = "INSERT INTO feed (run_key, first, last) VALUES (?, ?, ?)"
+
+
+def append(cur: Cursor, key: int, records: Sequence[Record], last: int) -> int:
+    """Writes journal rows and their row in the feed. Events are numbered after `last`; returns the new last
+    number."""
+    base = key << 32
+    first = number = last + 1
+    values: list[Row] = []
+    for r in records:
+        values.append(
+            (base | r.seq, r.kind, r.at, r.term, r.node, r.visit, r.attempt, r.scope, r.effect, r.outcome,
+             r.listed, r.events, number, r.digest, r.payload)
+        )  # fmt: skip
+        number += r.events
+    if len(values) == 1:
+        cur.execute(_APPEND, values[0])
+    else:
+        cur.executemany(_APPEND, values)
+    if number > first:
+        cur.execute(ANNOUNCE, (key, first, number - 1))
+    return number - 1

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.run_holds import RunRef
+from holdfast.store.sql.holds import RunRef
 from holdfast.store.sql.side import apply_side, side_refusal
 from holdfast.store.sql.sqlite.connect import Cursor, rows, run_now
-from holdfast.store.sql.sqlite.dialect import SqliteConn
-from holdfast.store.sql.sqlite.records import append
+from holdfast.store.sql.sqlite.dialect import SqliteConn, append
 from holdfast.telemetry import crashpoint
 from holdfast.types.lease import Lease
 from holdfast.types.record import Park, Record, Refusal, RunBatch, SettleAnswer, Side

@@ -103,7 +103,7 @@ async def test_resume_goes_on_with_the_run_when_the_checkpoint_is_its_newest(hf:
     assert result.completed
     with pytest.raises(RunNotFoundError):
         await flow.resume(new_run_id(), on=hf)
-    with pytest.raises(CheckpointNotFoundError, match="not one of run"):
+    with pytest.raises(CheckpointNotFoundError, match="does not belong to run"):
         await flow.resume(new_run_id(), checkpoint=newest, on=hf)
 
 

@@ -312,7 +312,7 @@ async def test_checkpoint_view_keeps_the_store_contract(hf: Holdfast) -> None:
     assert latest == await view.load(run) == await view.get(latest["id"])
     await view.save(latest)
     assert await view.get(latest["id"]) == latest
-    with pytest.raises(ConflictError, match="not in the journal"):
+    with pytest.raises(ConflictError, match="differs from the stored one"):
         await view.save({**latest, "visitedNodes": []})
     assert await view.get(new_run_id()) is None
     assert await view.load(new_run_id()) is None

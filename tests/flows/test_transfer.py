@@ -270,5 +270,5 @@ async def test_run_that_is_not_there_or_not_whole_is_not_exported(bare_hf: Holdf
         return None
 
     service.store.blob = gone  # type: ignore[method-assign]
-    with pytest.raises(BlobMissingError, match="gone"):
+    with pytest.raises(BlobMissingError, match="missing"):
         await service.export_run(run)

@@ -110,7 +110,7 @@ async def test_a_checkpoint_is_refused_when_it_belongs_to_another_run(hf: Holdfa
     mine, other = await flow.run({}, on=hf), await flow.run({}, on=hf)
     foreign = (await listed(hf, other.run_id))[-1]
 
-    with pytest.raises(CheckpointNotFoundError, match="not one of run"):
+    with pytest.raises(CheckpointNotFoundError, match="does not belong to run"):
         await flow.resume(mine.run_id, checkpoint=foreign.id, on=hf)
 
     assert seen.calls == ["one", "two"] * 2

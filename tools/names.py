@@ -19,7 +19,6 @@ import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
 
@@ -33,13 +32,6 @@ GERUND = re.compile(r"(?:^|_)[a-z]{2,}ing$")
 GERUNDS_THAT_ARE_NOUNS = frozenset(
     {"encoding", "finding", "mapping", "ordering", "ring", "routing", "setting", "string", "wiring"}
 )
-# Modules that are renamed or merged next; the list only gets shorter.
-PENDING_MODULES: tuple[str, ...] = ()
-
-# ---- classes
-
-# Names that are about to become one class; the list only gets shorter.
-PENDING_CLASSES: frozenset[str] = frozenset()
 
 # ---- knots
 
@@ -48,17 +40,12 @@ LARGEST_KNOT = 11
 # ---- words
 
 METAPHORS = ("house", "desk", "office", "porter", "clerk", "witness", "vault", "parcel", "shelf")
-# DOT's own shape, and what other products are called.
-ORDINARY = re.compile(r"shape=\"?house|\"house\"|'house'|inv(?:ert)?house|HashiCorp Vault")
-# How many places still have a word; a number only gets smaller, and a word without one is gone.
-PENDING_WORDS: dict[str, int] = {
-    "office": 4,
-}
-PENDING_WHOEVER: dict[str, int] = {}
-
+# DOT's own shape, other products, and the files of an office suite.
+ORDINARY = re.compile(
+    r"shape=\"?house|\"house\"|'house'|inv(?:ert)?house|HashiCorp Vault|_OFFICE|officedocument"
+)
 # Words that are gone as names of variables and functions; in sentences they are ordinary verbs.
 NAMES_ONLY = ("told",)
-PENDING_NAMES: dict[str, int] = {}
 
 # ---- docs
 
@@ -132,10 +119,10 @@ class Source:
                         yield found
 
 
-def bad_modules(source: Source, pending: Iterable[str] = PENDING_MODULES) -> Iterator[Finding]:
+def bad_modules(source: Source) -> Iterator[Finding]:
     for name in source.modules:
         last = name.rpartition(".")[2]
-        if any(fnmatch(name, pattern) for pattern in pending) or last == "__main__":
+        if last == "__main__":
             continue
         if "__" in last:
             yield Finding(source.place(name), f"{last} joins two names", "Merge it, or give it one noun.")
@@ -156,7 +143,7 @@ def doubled_classes(source: Source) -> Iterator[Finding]:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(source.place(name, node.lineno))
     for name, found in sorted(places.items()):
-        if len(found) > 1 and name not in PENDING_CLASSES:
+        if len(found) > 1:
             others = ", ".join(found[1:])
             yield Finding(
                 found[0], f"class {name} is defined also in {others}", "Say in each name what it is."
@@ -284,37 +271,21 @@ def name_places(text: str, word: str) -> list[int]:
     return sorted({t.start[0] for t in tokens if t.type == tokenize.NAME and pattern.search(t.string)})
 
 
-def bad_words(
-    source: Source,
-    pending: Mapping[str, int] | None = None,
-    whoever: Mapping[str, int] | None = None,
-    names: Mapping[str, int] | None = None,
-) -> Iterator[Finding]:
-    pending = PENDING_WORDS if pending is None else pending
-    whoever = PENDING_WHOEVER if whoever is None else whoever
-    names = PENDING_NAMES if names is None else names
+def bad_words(source: Source) -> Iterator[Finding]:
     texts = {str(path.relative_to(source.root)): path.read_text() for path in source.modules.values()}
-    plain = "Use the noun of the field (CONTRIBUTING.md, Names)."
-    subject = "Name the subject: the caller, the worker, the assignee."
     for word in METAPHORS:
-        yield from _over(texts, word, pending.get(word, 0), plain)
-    yield from _over(texts, "whoever", whoever.get("src", 0), subject)
-    yield from _over(dict(pages(source.root)), "whoever", whoever.get("docs", 0), subject)
+        yield from _words(texts, word, "Use the noun of the field (CONTRIBUTING.md, Names).")
+    subject = "Name the subject: the caller, the worker, the assignee."
+    yield from _words({**texts, **dict(pages(source.root))}, "whoever", subject)
     for word in NAMES_ONLY:
-        yield from _over(texts, word, names.get(word, 0), "Name it by what it is.", find=name_places)
+        yield from _words(texts, word, "Name it by what it is.", find=name_places)
 
 
-def _over(
-    texts: Mapping[str, str],
-    word: str,
-    allowed: int,
-    fix: str,
-    find: Callable[[str, str], list[int]] = word_places,
+def _words(
+    texts: Mapping[str, str], word: str, fix: str, find: Callable[[str, str], list[int]] = word_places
 ) -> Iterator[Finding]:
-    places = [f"{name}:{line}" for name, text in texts.items() for line in find(text, word)]
-    if len(places) > allowed:
-        many = f"; {len(places)} places, {allowed} allowed for now" if allowed else ""
-        yield from (Finding(place, f'the word "{word}"{many}', fix) for place in places)
+    for name, text in texts.items():
+        yield from (Finding(f"{name}:{line}", f'the word "{word}"', fix) for line in find(text, word))
 
 
 CHECKS: dict[str, Callable[[Source], Iterator[Finding]]] = {

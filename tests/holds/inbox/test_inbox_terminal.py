@@ -25,6 +25,16 @@ from tests.cli.conftest import Cli
 
 pytestmark = pytest.mark.covers("HOLD-HAND-01")
 PARTS = re.compile(r"\x1b\[([0-9;?=<>]*[a-zA-Z])|\x1b[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()=>].?|([\s\S])")
+UNFINISHED = re.compile(r"\x1b(?:\[[0-9;?=<>]*)?$")
+MODES = ("?1049", "?25", "?7", "?1000", "?1003", "?1006", "?1004", "?2004")
+BROKEN = """
+from holdfast.cli.inbox import navigate
+
+def select(state):
+    raise RuntimeError("the list is broken")
+
+navigate.select = select
+"""
 
 
 class Terminal:
@@ -58,6 +68,9 @@ class Terminal:
         """Reads until the screen has all of these."""
         return self._read(lambda screen: all(word in screen for word in words), f"{words} not in")
 
+    def until_raw(self, code: str) -> None:
+        self._read(lambda _: code in self.raw, f"{code!r} not in")
+
     def until_not(self, word: str) -> str:
         return self._read(lambda screen: word not in screen, f"{word} in")
 
@@ -74,7 +87,7 @@ class Terminal:
         """What is painted by now: as much of a terminal as textual needs."""
         lines: dict[int, dict[int, str]] = {}
         row = column = 0
-        for code, char in PARTS.findall(self.raw):
+        for code, char in PARTS.findall(UNFINISHED.sub("", self.raw)):
             if code.endswith("H"):
                 row, column = (int(part or 1) - 1 for part in (code[:-1] or "1;1").split(";"))
             elif code == "2J":
@@ -90,6 +103,24 @@ class Terminal:
             "".join(lines[row].get(i, " ") for i in range(max(lines[row]) + 1)).rstrip()
             for row in sorted(lines)
         )
+
+    def exit_code(self) -> int:
+        """Reads until the program has ended: it waits until all that it wrote is read."""
+        ends = time.monotonic() + 20
+        while self.process.poll() is None or select.select([self.ours], [], [], 0)[0]:
+            assert time.monotonic() < ends, f"still runs:\n{self.screen}"
+            if select.select([self.ours], [], [], 0.1)[0]:
+                self.raw += os.read(self.ours, 65536).decode(errors="replace")
+        return self.process.returncode
+
+    def not_restored(self) -> list[str]:
+        """Of the screen, cursor, wrapping, reports of mouse, focus and paste, keyboard, and settings."""
+        on = {code: self.raw.rfind(f"\x1b[{code}h") for code in MODES}
+        off = {code: self.raw.rfind(f"\x1b[{code}l") for code in MODES}
+        found = [code for code in MODES if (on[code] > off[code]) != (code in ("?25", "?7"))]
+        if self.raw.count("\x1b[<u") != len(re.findall(r"\x1b\[>[0-9]+u", self.raw)):
+            found.append("keyboard")
+        return found + (["settings"] if termios.tcgetattr(self.theirs) != self.before else [])
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -135,12 +166,9 @@ def test_somebody_lives_in_it_decides_sees_others_and_leaves(
     terminal.until("Resolved by user:sam@acme")
     terminal.type("uq")
 
-    assert terminal.process.wait(timeout=20) == 0
-    while select.select([terminal.ours], [], [], 0.5)[0]:
-        terminal.raw += os.read(terminal.ours, 65536).decode()
-    assert "\x1b[?1049l" in terminal.raw
+    assert terminal.exit_code() == 0
+    assert terminal.not_restored() == []
     assert "1 decided." in terminal.raw.rpartition("\x1b[?1049l")[2]
-    assert termios.tcgetattr(terminal.theirs) == terminal.before
     rows = json.loads(cli("holds", "list", "status:any", "--json").out)["items"]
     assert {row["prompt"]: row["resolved_by"] for row in rows} == {
         "Refund 250?": "user:dana@acme",
@@ -152,8 +180,8 @@ def test_ctrl_c_gives_the_screen_back(terminal: Terminal) -> None:
     terminal.until("Refund 250?")
     terminal.type("o2\x03")
 
-    assert terminal.process.wait(timeout=20) == 0
-    assert termios.tcgetattr(terminal.theirs) == terminal.before
+    assert terminal.exit_code() == 0
+    assert terminal.not_restored() == []
 
 
 def test_keys_are_read_as_a_terminal_sends_them(terminal: Terminal, cli: Cli) -> None:
@@ -176,10 +204,29 @@ def test_keys_are_read_as_a_terminal_sends_them(terminal: Terminal, cli: Cli) ->
     terminal.until_not("visible to all")
     terminal.type("qq")
 
-    assert terminal.process.wait(timeout=20) == 0
+    assert terminal.exit_code() == 0
     (hold,) = cli("holds", "list", "--json").items
     shown = cli("holds", "show", hold["id"], "--json").json
     assert [note["text"] for note in shown["comments"]] == ["é!two line"]
+
+
+def test_escape_is_a_key_where_another_key_follows_at_once(terminal: Terminal, cli: Cli) -> None:
+    """The bytes are those of Alt and that key."""
+    terminal.until("Refund 250?")
+    terminal.type("o")
+    terminal.until("1\N{NO-BREAK SPACE}approve")
+    terminal.type("1")
+    terminal.until("approve? Enter decides")
+    terminal.type("\x1b\r")
+    terminal.until_not("approve? Enter decides")
+    terminal.type("c")
+    terminal.until("visible to all")
+    terminal.type("no\x1bqq")
+
+    assert terminal.exit_code() == 0
+    (hold,) = cli("holds", "list", "--json").items
+    shown = cli("holds", "show", hold["id"], "--json").json
+    assert (shown["status"], shown["comments"]) == ("pending", [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -187,8 +234,30 @@ def test_a_signal_restores_the_screen(terminal: Terminal, number: signal.Signals
     terminal.until("Refund 250?")
     terminal.process.send_signal(number)
 
-    assert terminal.process.wait(timeout=20) == 0
-    assert termios.tcgetattr(terminal.theirs) == terminal.before
+    assert terminal.exit_code() == 0
+    assert terminal.not_restored() == []
+
+
+def test_a_signal_during_the_start_restores_the_screen(terminal: Terminal) -> None:
+    terminal.until_raw("\x1b[?1049h")
+    terminal.process.send_signal(signal.SIGTERM)
+
+    assert terminal.exit_code() == 0
+    assert terminal.not_restored() == []
+
+
+def test_an_error_restores_the_screen_and_is_shown(cli: Cli, tmp_path: Path) -> None:
+    asyncio.run(_ask(tmp_path, 250))
+    (tmp_path / "sitecustomize.py").write_text(BROKEN)
+    opened = Terminal(tmp_path, 80, PYTHONPATH=str(tmp_path))
+    try:
+        opened.until("Refund 250?")
+        opened.type("x")
+        assert opened.exit_code() == 5
+        assert opened.not_restored() == []
+        assert "the list is broken" in opened.raw.rpartition("\x1b[?1049l")[2]
+    finally:
+        opened.close()
 
 
 def test_a_terminal_of_ascii_gets_ascii(cli: Cli, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import math
 import signal
+import sys
 import time
 from typing import ClassVar, Final
 
@@ -16,6 +17,7 @@ import msgspec
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.widgets import Footer, OptionList
 
@@ -36,6 +38,7 @@ CALM: Final = 0.25
 """Seconds between two looks at a store in which much happens."""
 TICK: Final = 1.0
 _DECIDING: Final = frozenset({"enter", *DIGITS})
+_END_A_PROMPT: Final = ("enter", "escape")
 _FILLS: Final = ("field", "why", "answer")
 _PROMPTS: Final = {
     "search": ("Search", "", "words, flow: priority>=high due<2d assignee:me tag: has:comment"),
@@ -73,7 +76,7 @@ class InboxApp(App[None]):
         # Of the hold that the keys mean: a decision that was pressed before was meant for another one.
         self._visible_since = math.inf
         self._prompt_ends = False
-        self._keys_waiting: list[events.Key] = []
+        self._input_waiting: list[events.Key | events.Paste] = []
         self._footer_of: tuple[object, ...] = ()
 
     # ------------------------------------------------------------------ the screen
@@ -81,13 +84,23 @@ class InboxApp(App[None]):
         yield InboxView()
         yield Footer(compact=True, show_command_palette=False)
 
+    def get_driver_class(self) -> type[Driver]:
+        if sys.platform == "win32":
+            return super().get_driver_class()
+        from holdfast.cli.inbox.keyboard import InboxDriver
+
+        return InboxDriver
+
     def get_line_filters(self) -> list[LineFilter]:
         return [*super().get_line_filters(), *([self._ascii] if self._plain else [])]
 
-    def on_mount(self) -> None:
+    def on_load(self) -> None:
+        # Before the terminal is changed: from then on a signal has to restore it.
         for number in (signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, self.call_later, self.action_leave)
+
+    def on_mount(self) -> None:
         if self._live:
             self.run_worker(self._wait_for_changes())
             self.set_interval(TICK, self._on_tick)
@@ -161,22 +174,42 @@ class InboxApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         """Before a key has its meaning: is it a key at all, and was it meant for what is visible?"""
-        if isinstance(event, events.Paste) and not event.is_forwarded:
+        if not isinstance(event, events.Key | events.Paste):
+            await super().on_event(event)
+        elif event.is_forwarded:
+            await self._on_input_from_widget(event)
+        elif self._prompt_ends:
+            self._input_waiting.append(event)
+        elif isinstance(event, events.Paste):
             event.text = " ".join(event.text.split())
             self._disarm()
-        if not isinstance(event, events.Key) or event.is_forwarded:
             await super().on_event(event)
-            return
-        if self._prompt_ends:
-            self._keys_waiting.append(event)
-            return
+        else:
+            await self._on_key_from_terminal(event)
+
+    async def _on_key_from_terminal(self, event: events.Key) -> None:
         # These go by way of the line, behind what is typed in it; what is typed after them waits for them.
-        self._prompt_ends = self.state.prompt is not None and event.key in ("enter", "escape")
+        self._prompt_ends = self.state.prompt is not None and event.key in _END_A_PROMPT
         before = self.state = _replace(self.state, now=self._session.now)
         if self._is_key(event):
             await super().on_event(event)
         if self.state is not before:
             self.show()
+
+    async def _on_input_from_widget(self, event: events.Key | events.Paste) -> None:
+        """After Enter and Escape come back from the line, the keys after them are handled.
+
+        Also where the line was closed meanwhile, because another person decided the hold."""
+        if not self._prompt_ends or not isinstance(event, events.Key) or event.key not in _END_A_PROMPT:
+            await super().on_event(event)
+            return
+        if self.state.prompt is not None:
+            await (self.action_cancel() if event.key == "escape" else self._submit())
+        self.show()
+        self._prompt_ends = False
+        waiting, self._input_waiting = self._input_waiting, []
+        for each in waiting:
+            await self.on_event(each)
 
     def _is_key(self, event: events.Key) -> bool:
         state = self.state
@@ -259,7 +292,6 @@ class InboxApp(App[None]):
         else:
             kept = with_message(state, "Nothing is decided. Your input is kept as a draft.")
             await self._take((kept, save_draft(filling)))
-        await self._end_prompt()
 
     async def action_expand(self) -> None:
         await self._take(navigate.expand(self.state))
@@ -307,11 +339,10 @@ class InboxApp(App[None]):
             text = self._view.prompt.typed.value
             self.state = _replace(self.state, prompt=_replace(self.state.prompt, text=text, error=""))
 
-    async def on_input_submitted(self) -> None:
+    async def _submit(self) -> None:
         self._read_prompt()
         if self.state.prompt is not None:
             await self._take(self._submitted(self.state.prompt))
-        await self._end_prompt()
 
     def _submitted(self, prompt: Prompt) -> Step:
         if prompt.kind in _FILLS:
@@ -320,13 +351,6 @@ class InboxApp(App[None]):
         if prompt.kind == "search":
             return done, Act(do="load", query=text)
         return done, Act(do=prompt.kind, holds=prompt.holds, text=text) if text else None
-
-    async def _end_prompt(self) -> None:
-        self.show()
-        self._prompt_ends = False
-        waiting, self._keys_waiting = self._keys_waiting, []
-        for key in waiting:
-            await self.on_event(key)
 
     async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click on a hold opens it."""

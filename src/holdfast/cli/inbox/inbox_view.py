@@ -141,7 +141,8 @@ class PromptLine(Vertical):
         self.display = prompt is not None
         if prompt is None:
             self._asked = None
-            if self.typed.has_focus:
+            # `has_focus` follows later; a line that keeps the focus would take the next letters.
+            if self.screen.focused is self.typed:
                 self.screen.set_focus(None)
             return
         self._update("#filled", _filled(state))

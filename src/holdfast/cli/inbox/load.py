@@ -179,10 +179,21 @@ class InboxReader:
         except (ForbiddenError, ConflictError, NotFoundError) as error:
             rows = tuple(row for row in state.rows if row.id != hold)
             at = min(state.at, max(len(rows) - 1, 0))
+            # What is being typed was meant for the line, and is no key for the hold that is shown next.
+            typing = state.prompt is not None
             left = _replace(
-                state, rows=rows, at=at, sheet=None, open=False, filling=None, prompt=None, armed=None
+                state,
+                rows=rows,
+                at=at,
+                sheet=None,
+                open=False,
+                filling=None,
+                prompt=None,
+                armed=None,
+                cut_off=typing,
             )
-            return with_message(left, f"This hold is no longer yours: {error.message}", alert=True)
+            rest = " Enter continues." if typing else ""
+            return with_message(left, f"This hold is no longer yours: {error.message}{rest}", alert=True)
 
     async def _now(self, hold: str) -> HoldRow | None:
         try:

@@ -215,6 +215,7 @@ class Flow(AgentNodes):
             await driving
         finally:
             if not driving.done():
+                # The reader left. The run is released, and any worker can resume it.
                 driving.cancel()
                 await asyncio.gather(driving, return_exceptions=True)
 
@@ -227,6 +228,7 @@ async def follow(service: RunService, run: RunId, driving: asyncio.Future[Any]) 
     try:
         while True:
             woken.clear()
+            # Before the events are read: what is written after this line is found by another round.
             over = driving.done()
             for event in await service.events(run, after=after, limit=10_000):
                 after = event.number
@@ -321,6 +323,8 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return asyncio.run(work)
     done: list[Any] = []
+    # Context variables do not follow into a thread: without them a run that is started inside a limited one
+    # would wait for the place that its own caller holds.
     places = held_limits()
 
     def target() -> None:

@@ -216,6 +216,8 @@ class Holdfast(StoreServices):
     async def _open_first(self) -> Store:
         opened = await self._open() if isinstance(self._given, str) else self._given
         opened = await self._encrypted(opened)
+        # A lock of threads: the asyncio lock is one for each event loop, and loops in several threads may
+        # open at once.
         with self._opening:
             first = self._store is None
             store = self._store = self._store or opened
@@ -264,6 +266,7 @@ class Holdfast(StoreServices):
         store = await self.open()
         options = self._wiring.parts(store, self._clock)
         options["objects"], options["clock"], options["memory"] = self._objects, self._clock, self._memory
+        # A copy: a worker changes the settings of its runtime, and other runtimes must not follow.
         options["settings"] = msgspec.structs.replace(self._settings) if self._settings else None
         runtime = Runtime(store, **options)
         runtime.dialects = self.dialects
@@ -311,6 +314,7 @@ class Holdfast(StoreServices):
         service = self._services.pop(asyncio.get_running_loop(), None)
         if service is not None:
             await service.runtime.close()
+        # A store that was passed in belongs to the caller.
         if self._store is not None and isinstance(self._given, str):
             await self._store.close()
             self._store = None

@@ -160,6 +160,7 @@ class Interactions:
 
     # ------------------------------------------------------------------ within
     def _run(self, name: str) -> RunId:
+        # Derived: two requests of the same name are one run, so the store itself refuses the second.
         return RunId(derived_id("interaction", self.tenant, name))
 
     async def _hold(self, name: str) -> HoldRow | None:

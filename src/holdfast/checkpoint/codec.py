@@ -47,6 +47,7 @@ def pack(value: Any, registry: TypeRegistry = EMPTY, where: str = "value") -> An
     try:
         return _pack(value, registry)
     except ValueNotStorableError as error:
+        # Searched only after a failure, so that the path to a value costs nothing when all is well.
         place = locate(value, lambda part: _is_refused(part, registry), where, lambda v: _take(v, registry))
         raise ValueNotStorableError(f"{place} cannot be stored. {error.message}", hint=error.hint) from None
 
@@ -98,8 +99,10 @@ def _require_text(text: str) -> None:
 def _pack_dict(value: dict[Any, Any], registry: TypeRegistry) -> Any:
     changed: dict[Any, Any] | None = None
     for key, item in value.items():
+        # MessagePack has only scalar keys: a tuple as a key needs the list form.
         if (type(key) is not str or not key.isascii()) and _pack(key, registry) is not key:
             return _pack_map(value, registry)
+        # The exact type: a subclass of int or str would come back as the plain type.
         kind = kind_of(item)
         if kind in _PASS or (kind is str and item.isascii()):
             continue

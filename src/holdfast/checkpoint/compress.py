@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from holdfast.errors import CheckpointCorruptError
 
 WORTH_TRYING: Final = 4096
+# The default of zstd: every settle of a large value pays for a higher one.
 LEVEL: Final = 3
 MAX_DECOMPRESSED: Final = 256 * 2**20
 
@@ -44,6 +45,7 @@ def decompress(data: bytes | memoryview, limit: int = MAX_DECOMPRESSED) -> bytes
                 f"A compressed record claims to hold {stated} bytes; {limit} are allowed."
             )
         # The frame's header may be wrong: never produce more than it states.
+        # One byte more than stated is allowed, so that a frame which is too long is noticed, not cut.
         reader = zstd.ZstdDecompressor()
         whole: bytes = reader.decompress(data, max_length=stated + 1)
         complete = reader.eof and len(whole) == stated and not reader.unused_data

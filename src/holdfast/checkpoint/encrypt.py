@@ -50,6 +50,7 @@ class _Data(msgspec.Struct, frozen=True):
 
 def encrypt(plain: bytes, key: Key, tenant: str, place: bytes) -> bytes:
     data = _data(key.id, key.secret, tenant)
+    # Random, not counted: many processes use the same key, and a nonce that is used twice breaks GCM.
     nonce = os.urandom(_NONCE)
     return data.head + nonce + data.cipher.encrypt(nonce, plain, place)
 
@@ -61,6 +62,7 @@ def decrypt(data: bytes, ring: KeyRing | None, place: bytes) -> bytes:
     if key is None:
         raise _missing(head, "is missing")
     found = _data(key.id, key.secret, head.tenant)
+    # Checked apart from the tag: a wrong key is fixed by its owner, changed bytes need a backup.
     if not hmac.compare_digest(found.check, head.check):
         raise _missing(head, "is not the one that this was encrypted with")
     try:
@@ -99,6 +101,7 @@ def header_of(data: bytes) -> EncryptionHeader:
 
 def place_of(*parts: str | int | bytes) -> bytes:
     """Identifies where bytes belong, unambiguously."""
+    # Encoded, not joined: with a separator, two different places could give the same bytes.
     return msgspec.msgpack.encode(parts)
 
 

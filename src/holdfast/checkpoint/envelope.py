@@ -50,6 +50,7 @@ def encode_body(body: msgspec.Struct, *, limit: int = MAX_SIZE) -> bytes:
     try:
         content = _encode(body)
     except (UnicodeEncodeError, TypeError, OverflowError, RecursionError):
+        # Encoded once more, only to find the place: the first call is the hot path.
         content = encode_packed(body)  # which reports the error
     if len(content) <= _SMALL <= limit:
         return _PLAIN_HEADER + content
@@ -66,6 +67,7 @@ def decode_body(data: bytes, kind: type[T], *, limit: int = MAX_SIZE) -> T:
     try:
         if version == VERSION:
             return _decoder(kind).decode(content)
+        # Old versions are decoded without types, changed as plain data, and converted: their types are gone.
         return msgspec.convert(upcast(kind.__name__, _decode_any(content), version), kind)
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise CheckpointCorruptError(f"A {kind.__name__} record cannot be read: {error}") from error

@@ -36,6 +36,7 @@ class Key(msgspec.Struct, frozen=True):
     secret: bytes
 
     def __repr__(self) -> str:
+        # Without the secret: a key may end up in a log line or a traceback.
         return f"Key({self.id!r})"
 
 
@@ -177,10 +178,12 @@ def write_keys(path: Path, file: KeyFile) -> None:
     """Readable by its owner only; written completely or not at all."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
+    # The mode is given when it is created: with a chmod afterwards others could read it for a moment.
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as out:
         out.write(msgspec.json.format(msgspec.json.encode(file), indent=2) + b"\n")
         out.flush()
+        # Before the rename: a power cut must not leave an empty file under the name of the keys.
         os.fsync(out.fileno())
     fresh.replace(path)
 

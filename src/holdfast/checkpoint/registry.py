@@ -61,6 +61,7 @@ class TypeRegistry:
                 hint=f"Keep the first name; to read records that say {chosen!r}, pass it in `aliases`.",
             )
         for one in (chosen, *aliases):
+            # All names are checked before any is entered: a refused registration changes nothing.
             self._require_free(one, cls)
         entry = known or RegisteredType(chosen, cls, *shape_of(cls))
         self._by_type[cls] = entry

@@ -49,10 +49,12 @@ def pack_big_int(value: int) -> Ext:
 
 
 def _pack_decimal(value: Decimal) -> Ext:
+    # As text, which keeps trailing zeros and special values.
     return Ext(DECIMAL, str(value).encode())
 
 
 def _pack_datetime(v: datetime) -> Ext:
+    # By its parts, not as an instant: the rules of a zone may change, and the local time must come back.
     parts = (v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond, v.fold, _zone(v.tzinfo))
     return Ext(DATETIME, encode(parts))
 

@@ -59,6 +59,7 @@ def unspill(
     """
     if data is None:
         raise _lost(ref, "is not in the store")
+    # Cheaper than the hash, and it names the usual damage: a file that was cut off.
     if len(data) != ref.size:
         raise _lost(ref, f"has {len(data)} bytes instead of {ref.size}")
     if sha256(data).digest() != ref.digest:

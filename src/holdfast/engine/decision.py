@@ -109,6 +109,7 @@ def consume_hold(decision: Decision, hold: str) -> Generator[None]:
     """The outcome of this hold is marked as received with the first record that follows from it."""
     before = len(decision.records)
     yield
+    # With the first of them, because all records of a decision commit together.
     if len(decision.records) > before:
         side_of(decision.records[before][0]).resumed_holds.append(HoldId(hold))
 

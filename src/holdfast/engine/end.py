@@ -37,6 +37,7 @@ def end_run(
     side = Side(
         status=RunStatus(status),
         error=None if error is None else f"{error.type}: {error.message}",
+        # In the record of the end: an answer that was accepted after it could have no effect.
         close_all_holds=_CLOSED[status] if pos.holds else None,
         close_all_timers=bool(pos.timers),
         inbox_done=inbox or [],
@@ -52,6 +53,7 @@ def on_handlers_stopped(decision: Decision, _message: HandlersStopped) -> None:
     if decision.ended:
         return
     if pos.cancelling is not None:
+        # No person is asked: the run is over, and the record says what has to be checked by hand.
         _mark_unknown(decision)
         reason = ErrorInfo("run_cancelled", "RunCancelledError", pos.cancelling)
         inbox, pos.cancel_rows = pos.cancel_rows, []
@@ -88,7 +90,9 @@ def on_cancel_requested(decision: Decision, message: CancelRequested) -> None:
 
 def cancel_run(decision: Decision, reason: str, inbox: int) -> None:
     """From here on nothing starts; the worker stops the handlers and sends `HandlersStopped`."""
+    # No record: the row stays in the inbox until the run has ended, so a crash before that finds it again.
     decision.pos.cancelling = reason
     if inbox:
         decision.pos.cancel_rows.append(inbox)
+    # Started by an earlier message of the same step: no handler of them was called yet.
     decision.starts = []

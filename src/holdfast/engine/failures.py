@@ -30,6 +30,7 @@ def on_attempt_failed(decision: Decision, execution: Exec, message: HandlerFinis
     """An attempt failed: retry, ask a person, or give up (D-15)."""
     node = node_of(decision.graph, decision.pos, execution)
     assert message.error is not None
+    # With a key the other side recognises a repetition, so an attempt with an unknown outcome may be retried.
     if message.unknown and not node.idempotency_key:
         in_doubt(decision, execution, node, message.error)
     elif message.retryable and execution.failures + 1 < node.retry.attempts:
@@ -69,6 +70,7 @@ def give_up(
         scope=execution.scope, node=execution.node, visit=execution.visit, inbox=inbox
     )
     ended.error = error
+    # The handler raised, so it returned no update. One that reports its failure itself may have one.
     if not ended.reported:
         ended.ops = []
     if node.on_failure == "skip":
@@ -124,6 +126,7 @@ def _owner_that_copes(decision: Decision, scope: Scope) -> Exec | None:
     while scope.owner is not None:
         owner = pos.execs[scope.owner]
         node = node_of(decision.graph, pos, owner)
+        # A retry of the owner handles the failure as well: all its children start again.
         if collects(node) or node.on_failure != "abort" or node.retry.attempts > 1:
             return owner
         scope = pos.scopes[scope.owner[0]]
@@ -199,7 +202,9 @@ def wipe(
             side_of(record).close_timers += tokens
         if decision.pos.holds:
             holds.close_holds(decision.pos, execution, side_of(record), "the branch was dropped")
+    # Earlier messages of the same step may have started them: their handlers must not be called.
     decision.starts = [s for s in decision.starts if not s.scope.startswith(scope.path)]
+    # Their handlers are cancelled, but what they began outside may have happened: it is recorded as unknown.
     give_up_effects(decision, dropped, body.moves)
     owner = scope.owner
     assert owner is not None
@@ -224,6 +229,7 @@ def on_probe_finished(decision: Decision, execution: Exec, message: HandlerFinis
     """The node's probe has finished: the effect happened, did not happen, or is still unknown."""
     if message.probe == "happened":
         settle.settle(decision, execution, message)
+    # Safe to run again: the probe looked, which a timeout or an error never does.
     elif message.probe == "not_happened":
         retry.restart(decision, execution, "in_doubt")
     else:

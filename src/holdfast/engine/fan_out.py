@@ -35,6 +35,7 @@ def open_children(decision: Decision, execution: Exec) -> None:
         failures.give_up(decision, execution, misfit)
         return
     opened = _start_children(decision, scope, execution, body.moves)
+    # An empty list has no child that could complete it later.
     if not execution.items:
         complete_parent(decision, execution)
     elif node.parallel and node.timeout is not None:
@@ -83,6 +84,7 @@ def complete_parent(decision: Decision, owner: Exec) -> None:
     if node.parallel:
         parallel.settle_join(decision, owner, node, node.parallel)
         return
+    # In the order of the items, not in the order in which they ended: a replay must give the same list.
     results = [owner.results[i] for i in range(len(owner.items or ()))]
     ops: list[Op] = []
     if node.map is not None:

@@ -276,6 +276,7 @@ def ask(
 ) -> None:
     """Open a hold by a separate `asked` record; asking again finds the same id (D-28)."""
     scope, visit = (execution.scope, execution.visit) if execution else ("", 0)
+    # Derived, not random: a step that is repeated after a crash asks the same question, not a second one.
     hold = HoldId(derived_id(decision.pos.run, scope, node, visit, why, ordinal))
     context = with_pins(context, decision.pos.skills)
     row = row_of(decision, execution, hold, node, spec, ordinal=ordinal, prompt=prompt, context=context)
@@ -294,6 +295,7 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     """A hold node asks as soon as it starts: the question is stored before the run waits (R-23)."""
     spec = node.hold or HoldSpec()
     resolve = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
+    # Questions leave the run, to people and their channels: a secret in a template is shown as a mask.
     if decision.graph.secrets:
         resolve = masking_resolver(resolve, decision.graph.secrets)
     try:
@@ -328,6 +330,7 @@ def ask_inside(
 ) -> None:
     """A question inside a node (`ctx.ask`). If its hold was closed without an answer, it is asked again."""
     node = node_of(decision.graph, decision.pos, execution)
+    # The id of the closed hold must not be derived again, because its row exists and is closed.
     if key in execution.subs or (decision.graph.dialect and execution.attempt > 1):
         ordinal = AGAIN + decision.pos.head
     ask(

@@ -87,6 +87,7 @@ def _error(message: str) -> ErrorInfo:
 
 def drop_losers(decision: Decision, owner: Exec, body: StepBody) -> None:
     """The join is decided: what still runs in other branches is stopped, in the record that decided it."""
+    # The record of the branch that decided it, so that a crash cannot leave losers running beside a winner.
     record = decision.records[-1][0]
     mine = (owner.scope, owner.node)
     for loser in [scope for scope in decision.pos.scopes.values() if scope.owner == mine]:

@@ -100,11 +100,14 @@ def on_resume_requested(decision: Decision, message: ResumeRequested) -> None:
         consume(decision, inbox)
         return
     failed_node = pos.failed_node
+    # No node failed but the graph itself (a stall, a limit): a resume cannot change that, so the run fails
+    # again with the same reason.
     unmendable = pos.failing if not any(e.phase == "failed" for e in broken) else None
     for execution in broken:
         node = node_of(decision.graph, pos, execution)
         body = AttemptBody("resumed")
         side = Side(inbox_done=[inbox]) if inbox else None
+        # The first record consumes the row; a second one would consume it twice.
         inbox = 0
         record = decision.draft(
             Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
@@ -130,10 +133,12 @@ def on_run_recovered(decision: Decision, message: RunRecovered) -> None:
     """Decide about nodes that had started when the last worker lost the run. A failing run starts nothing
     more."""
     pos = decision.pos
+    # First: a failure that an enclosing node handles may drop the executions that are looked at below.
     failures.hand_up_left(decision)
     if pos.failing is not None:
         return
     for execution in list(pos.execs.values()):
+        # Those were started by an earlier message of this step, such as the resume request itself.
         if execution.phase != "work" or execution in decision.starts:
             continue
         node = node_of(decision.graph, pos, execution)
@@ -152,6 +157,7 @@ def on_run_recovered(decision: Decision, message: RunRecovered) -> None:
 def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecovered) -> None:
     pos = decision.pos
     late = message.late.get(execution.intent)
+    # Evidence before the in-doubt policy: with it, no person has to be asked and nothing is repeated.
     if isinstance(late, HandlerFinished):
         # A worker that lost the run while the handler ran has reported its outcome (D-17).
         settle.on_handler_finished(decision, late)
@@ -160,10 +166,12 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecove
         result = message.late.get(intent)
         if isinstance(result, SubstepEvidence):
             answers.record_evidence(decision, execution, result, 0)
+    # There is an intent and no outcome: the effect may have happened, so it is never simply run again.
     if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
         failures.in_doubt(decision, execution, node, None)
     elif failures.next_doubt(decision, execution, node) or waits_inside(pos, execution):
         return
+    # A new attempt, with a record: readers of the live output see that what follows begins again.
     elif execution.emitted or execution.subs or execution.intent >= 0:
         retry.restart(decision, execution, "restarted")
     else:

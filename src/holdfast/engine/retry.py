@@ -25,6 +25,7 @@ def retry_delay(policy: RetryPolicy, failures: int, *identity: str | int) -> int
     grown = {
         BackoffKind.fixed: policy.delay,
         BackoffKind.linear: policy.delay * failures,
+        # The exponent is limited, because a node with very many attempts would otherwise overflow the float.
         BackoffKind.exponential: int(policy.delay * (policy.factor or 2) ** min(failures - 1, 40)),
     }[policy.backoff]
     wait = grown if policy.cap is None else min(grown, policy.cap)
@@ -45,6 +46,7 @@ def schedule_retry(decision: Decision, execution: Exec, node: Node, error: Error
     failures = execution.failures + 1
     pause = retry_delay(node.retry, failures, decision.pos.run, execution.scope, node.id, execution.visit)
     wake = decision.now + pause
+    # The number of failures is part of the name: a timer of an earlier retry that fires late matches nothing.
     token = f"retry:{execution.scope}{node.id}.{execution.visit}.{failures}"
     body = AttemptBody("retry", error, wake, token)
     side = Side(timers=[NewTimer(token, wake)], inbox_done=[inbox] if inbox else [])
@@ -69,6 +71,7 @@ def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0)
     record = decision.draft(
         Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=open_side
     )
+    # The retry record has counted this attempt already.
     if reason != "woke":
         record.attempt = execution.attempt + 1
     apply_record(decision.graph, pos, record, body)

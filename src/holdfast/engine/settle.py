@@ -30,6 +30,7 @@ def on_handler_finished(decision: Decision, message: HandlerFinished) -> None:
     """All ends of handlers come here. A message about an execution that no longer exists is ignored."""
     pos = decision.pos
     execution = pos.execs.get((message.scope, message.node))
+    # The handler of a dropped branch may still report: its node may be gone, or in a later visit.
     if execution is None or execution.visit != message.visit or execution.phase == "failed":
         return
     if message.probe is not None:
@@ -46,6 +47,7 @@ def settle(decision: Decision, execution: Exec, message: HandlerFinished, *, fai
     scope = pos.scopes[execution.scope]
     graph = decision.graph if scope.graph == "" else pos.scope_graph(decision.graph, scope)
     node = graph.nodes[execution.node]
+    # The engine is pure and calls no code: the step waits until a worker has called the router.
     if message.routes is None and not failed and graph.chooses[execution.node] and message.reroute is None:
         _let_code_choose(decision, execution, node, message)
         return
@@ -79,6 +81,7 @@ def settle(decision: Decision, execution: Exec, message: HandlerFinished, *, fai
         side_of(record).memories = message.memories
     if execution.token or pos.holds or pos.timers:
         _close_rows(pos, execution, record)
+    # Before the edges fire: executions that start here are dated from this record.
     pos.head, pos.at = record.seq, record.at
     settle_exec(decision.graph, pos, execution, record, body)
     opened = _move_on(decision, graph, scope, execution, message, body, failed=failed)
@@ -225,6 +228,8 @@ def finish_scopes(decision: Decision, scope: Scope, body: StepBody) -> None:
     pos = decision.pos
     if scope.active or pos.failing is not None or pos.scopes.get(scope.path) is not scope:
         return
+    # Nothing runs, but an edge still waits for its join: no message can ever change that, so the run fails
+    # now instead of waiting for ever.
     if scope.tokens or scope.open_loops:
         end.fail_run(decision, stall(pos, decision.graph, scope))
         return

@@ -41,6 +41,7 @@ def begin(
         if not flow.opened:
             raise CannotContinueError("stall", f"no node of flow {graph.name!r} can start", "")
     except CannotContinueError as problem:
+        # The run exists all the same, as a failed one: the caller gets an id to look at.
         end.fail_run(decision, problem)
     for execution in flow.opened:
         settle.open_exec(decision, execution)

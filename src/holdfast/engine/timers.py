@@ -46,6 +46,7 @@ def _wake_at(decision: Decision, execution: Exec, node: Node) -> int:
 
 def sleep_inside(decision: Decision, execution: Exec, node: Node, key: str, wake: int) -> None:
     """`ctx.sleep` inside a handler: the wake time is set once, however often the node is entered."""
+    # With the attempt: the timer of an attempt that was given up must not end the sleep of the next one.
     token = f"nap:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}:{key}"
     body = AttemptBody("nap", None, wake, token, nodes=[key])
     side = Side(timers=[NewTimer(token, wake)])
@@ -63,6 +64,7 @@ def _nap_ended(decision: Decision, execution: Exec, message: TimerFired) -> None
         consume(decision, message.inbox)
         return
     body = SubstepBody(key, NAP)
+    # Without an inbox row the driver's own clock ended the wait: then the stored timer must not fire as well.
     side = Side(inbox_done=[message.inbox]) if message.inbox else Side(close_timers=[message.token])
     record = decision.draft(
         Kind.substep,
@@ -110,6 +112,7 @@ def on_timer_fired(decision: Decision, message: TimerFired) -> None:
     key = pos.timers.get(message.token)
     execution = pos.execs.get(key) if key is not None else None
     kind = message.token.partition(":")[0]
+    # A join that has not started has no execution; one that has started is past its time limit.
     if kind == "join" and key is not None and execution is None:
         _join_timed_out(decision, key, message)
     elif execution is None:

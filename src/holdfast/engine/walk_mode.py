@@ -46,6 +46,7 @@ def takes_failure(graph: Graph, scope: Scope, execution: Exec, message: HandlerF
     spec = graph.nodes[execution.node].walk or PLAIN
     if _is_terminal(graph, execution.node):
         return spec.goal_gate
+    # Only a question is asked here: what it notes on the way is undone below.
     before = dict(scope.walk)
     note_outcome(graph, scope, execution, message)
     try:
@@ -102,6 +103,7 @@ def select_edge(graph: Graph, scope: Scope, execution: Exec, message: HandlerFin
 
 
 def _best(graph: Graph, edges: list[int]) -> int:
+    # By name last, so that the choice does not depend on the order in which edges were declared.
     return min(edges, key=lambda e: (-graph.edges[e].weight, graph.edges[e].towards))
 
 

@@ -32,7 +32,9 @@ async def cancel(service: RunAccess, run: str, *, reason: str, by: str) -> RunRo
         return row
     body = msgspec.json.encode({"reason": reason, "by": by})
     event = EventRow(0, service.store.now(), "run.cancel_requested", body)
+    # A dead run has failed, and can still be cancelled: that is how an operator discards it.
     over = row.status in ENDED and not row.dead
+    # One message, however often it is requested.
     if over or not await service.store.send(row.id, "cancel", body, dedupe="cancel", event=event):
         row = await service.get(run)
         if row.status in ENDED and row.status is not RunStatus.cancelled:

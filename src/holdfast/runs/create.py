@@ -156,6 +156,7 @@ async def prepare(
         scratch = {**spec.defaults, **scratch}
     limits = limits_for_new_run(program, scratch, given_names)
     decision = _begun(program, run_id, (start, scratch), mode or spec.mode, now, own)
+    # Before the run: a process without the code of the flow reads the run by its stored graph.
     await service.store_flow(program)
     new = new_run(
         program,
@@ -231,6 +232,7 @@ async def encode_records(
     codec = service.runtime.codec_for(program)
     records: list[Record] = []
     for record, body in decision.records:
+        # Term 0: no worker has claimed the run yet.
         blobs = codec.encode(record, body, 0)
         if blobs:
             await service.runtime.blobs.of(tenant).put(blobs)

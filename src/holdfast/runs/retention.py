@@ -91,9 +91,11 @@ async def prune(service: RunAccess, run: str, *, keep: int = KEEP) -> int:
     folded = await fold_to(service, row, horizon, reader)
     replace = _snapshot(folded)
     kept = await _named_after(service, row, horizon, reader)
+    # Files that people attached to answers are named by the holds, not by the records.
     files = await files_of(service.store, row.id)
     blobs = sorted(kept.union(replace.side.blobs if replace.side else (), files))
     gone = await service.store.prune(row.id, horizon=horizon, replace=replace, ended=True, blobs=blobs)
+    # Another worker has pruned it, which is fine, or it was resumed meanwhile, which the caller has to know.
     if not gone:
         require_ended(await service.get(row.id))
     return gone
@@ -243,6 +245,8 @@ async def apply_item(
     try:
         done.records += await prune(service, share.run, keep=retention.keep or KEEP)
     except HoldfastError as error:
+        # An outage ends the sweep. Any other error concerns this run only, and must not keep the others from
+        # being cleaned.
         if isinstance(error, StoreError) and error.retryable:
             raise
         if not isinstance(error, RunBusyError):
@@ -363,8 +367,11 @@ class RetentionSweep:
     async def sweep(self) -> CleanupResult:
         began = self.service.store.now()
         total = await make_room(self.service, self.retention, self._swept)
+        # The time of its beginning, and only after it succeeded: what changed during the sweep is looked at
+        # again.
         self._swept = began
         total.feed = await trim_feed(self.service, self.service.runtime.settings.feed_kept)
+        # After the runs: deleting them removes the last references to their blobs.
         await collect_blobs(self.service)
         if self.service.runtime.settings.reencrypt:
             await reencrypt(self.service)

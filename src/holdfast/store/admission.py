@@ -110,6 +110,7 @@ class Admission:
             return True
         if limit.concurrency is not None and self._held[name] >= limit.concurrency:
             return False
+        # A rate limits first starts: a run that resumes was counted when it started.
         if not starts or limit.rate is None or self._started[name] < limit.rate:
             return True
         opens = self._oldest.get(name, self.now) + limit.per

@@ -119,6 +119,8 @@ class ContextCalls:
         outcome = outcome or ("success" if body.error is None else "fail")
         self.writer.note(Kind.substep, body, execution, node, outcome=outcome, effect=effect, listed=listed)
         crashpoint("after_substep")
+        # Usage means that a model was paid for: repeating that costs money, so it is not left to the next
+        # commit.
         kept = (listed or body.usage is not None) and not session.queue.lazy
         if self.writer.strict or kept:
             await recorder.committed(session.queue, session.pos.head)
@@ -164,6 +166,7 @@ class ContextCalls:
     async def wait_answer(self, execution: Exec, key: str, *, in_thread: bool) -> Sub:
         """The handler waits here, until an answer comes or the driver parks the run."""
         session = self.session
+        # A question is visible to people as a row of the store: it exists only after this commit.
         await session.recorder.committed(session.queue, session.pos.head)
         if in_thread:
             # No thread is kept for the length of a wait: the handler is entered again with the answer.

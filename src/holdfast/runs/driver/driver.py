@@ -71,10 +71,15 @@ class Driver:
             return await self._drive()
         except asyncio.CancelledError:
             if session.lost:
+                # Shielded: a second cancel, from a worker that stops, must not cut the report off. What is
+                # not reported becomes a question to a person.
                 await asyncio.shield(self.evidence.report_lost_run())
+                # `lost` cancelled this task: the caller gets the reason, not a cancellation that it did not
+                # request.
                 raise session.queue.poison or session.lease_lost_error() from None
             await asyncio.shield(self.parking.release())
             raise
+        # A write was refused: the heartbeat may not have noticed yet that the lease is gone.
         except LeaseLostError:
             session.lost = True
             await self.evidence.report_lost_run()
@@ -85,6 +90,7 @@ class Driver:
             session.services.evidence_outbox.keep(session.run, await self.evidence.collect())
             raise
         finally:
+            # Handlers end before the queue closes: until then their contexts may still append records.
             await self.handlers.stop(set())
             session.recorder.close(session.queue)
             current_node.reset(token)
@@ -109,11 +115,14 @@ class Driver:
                 self.handlers.spawn(execution, probe=True)
             if must_commit:
                 await recorder.committed(queue, pos.head)
+            # After the commit: a memory outside the store cannot be rolled back with the step that wrote it.
             if self.calls.remember_later:
                 await self.calls.remember(messages)
             if decision.ended:
                 session.leaving = True
                 return await writer.end()
+            # The failure is in a record, and the row of a cancel stays in the inbox until the end is written:
+            # so a worker that loads the run after a crash here ends it too.
             if pos.failing is not None or pos.cancelling is not None:
                 messages = await self.waiting.finish_running()
                 continue
@@ -124,6 +133,7 @@ class Driver:
                 if isinstance(found, RunStatus):
                     return found
                 messages = found
+            # Only here, where the run continues at once: a run that waits for something writes meanwhile.
             elif (queue.over or queue.outage is not None) and queue.full:
                 await recorder.room(queue)
             elif monotonic() - self._yielded_at > (MAX_DELAY if queue.pending else STARVING):
@@ -143,6 +153,8 @@ class Driver:
                     continue
                 if message.ops or message.output is not None:
                     messages[i] = message = self.handlers.call.storable(message, execution)
+                # Remembered before the engine is asked: if the commit of this step is refused, the outcome is
+                # known here only.
                 if execution.intent >= 0:
                     self.evidence.add_finished(message, pos.head + 1)
 
@@ -150,6 +162,7 @@ class Driver:
         """Whether it is the only execution to start, with nothing else to wait for: then it needs no task."""
         starts, session = decision.starts, self.session
         pos = session.pos
+        # With an open hold or timer the driver has to notice what arrives while the handler runs.
         if len(starts) != 1 or session.tasks or pos.holds or pos.timers:
             return None
         if decision.cancels or self.writer.unstarted or session.draining:
@@ -185,6 +198,7 @@ class Driver:
         session.inline = execution
         try:
             message = await self.handlers.call.run(execution)
+        # The handler runs in the driver's own task, so a cancel for the handler arrives here as well.
         except asyncio.CancelledError:
             if not self._was_interrupted():
                 raise
@@ -206,6 +220,7 @@ class Driver:
         """Whether the cancellation was our own, to stop a handler; then it is cleared."""
         ours, self._interrupted = self._interrupted, False
         task = asyncio.current_task()
+        # More than one cancel is left if the process stops at the same moment: then that one counts.
         return ours and task is not None and task.uncancel() == 0
 
     # ------------------------------------------------------------------ from outside
@@ -223,6 +238,7 @@ class Driver:
         session.lost = True
         session.wake.set()
         self.handlers.cancel_all_but_effects()
+        # Not while an effect runs inline: it cannot be undone, and its outcome is worth reporting.
         if self.task is not None and self.task is not asyncio.current_task() and not self._effect_inline():
             self.task.cancel()
 
@@ -231,6 +247,7 @@ class Driver:
         return (
             session.inline is not None
             and any(session.is_effect(key) for key in session.pos.execs)
+            # An intent without a call: nothing has begun outside, so it may be cancelled.
             and not self.writer.uncalled
         )
 
@@ -242,6 +259,7 @@ class Driver:
     def interrupt(self) -> None:
         """A cancel request: stop waiting for the handler that runs inline."""
         self.inbox_changed()
+        # Once only: a second cancel would look like one from outside, and end the whole driver.
         if self.session.inline is not None and self.task is not None and not self._interrupted:
             self._interrupted = True
             self.task.cancel()

@@ -46,6 +46,7 @@ class EvidenceOutbox:
         while known := self._kept.get(run):
             intent, evidence = known[0]
             await report_late(self._store, run, intent, evidence)
+            # The other reporting task may have removed it while this one waited for the store.
             if known and known[0][0] == intent:
                 known.pop(0)
         self._kept.pop(run, None)

@@ -47,6 +47,8 @@ class HandlerCall:
         if execution.subs and SETTLED in execution.subs:
             return await self._choose(program, node, execution)
         if execution.intent >= 0:
+            # The intent is durable before the call: a crash after this line leaves a trace that the effect
+            # may have happened.
             await self.writer.commit_intent(execution.intent)
             self.writer.uncalled.discard((execution.scope, execution.node))
         started = time.perf_counter_ns()
@@ -61,15 +63,19 @@ class HandlerCall:
                 else program.schema.build(scratch)
             )
             crashpoint("lease_lost_mid_handler")
+            # The common case needs no context, no thread and no timer.
             if handler.takes == ("state",) and handler.is_async and node.timeout is None:
                 result = await handler.fn(state)
             else:
                 ctx = self._context(execution, node, handler)
                 result = await self._call(node, handler, ctx, state, self._item(scope))
+            # A change of the state in place would be in memory but in no record: lost with the next load.
             program.schema.unchanged(
                 state, handler_result.loaded_part(scratch) if scope.tree.lazy else scratch
             )
             if ctx is not None:
+                # Sub-steps that the handler started and did not await are part of this attempt: they must not
+                # write records after it has settled.
                 await ctx.wait_for_substeps()
                 ctx.check_all_asked_for()
                 if ctx.doubt is not None:
@@ -85,6 +91,8 @@ class HandlerCall:
             _raise_if_stopped()
             return handler_result.failure(node, handler, execution, error, _since(started))
         except Exception as error:
+            # A handler may use Holdfast itself and get these errors from another run. They end the driver
+            # only if this run's own queue failed.
             if isinstance(error, (LeaseLostError, StoreError)) and session.queue.poison is not None:
                 raise
             if ctx is not None:
@@ -200,6 +208,7 @@ class HandlerCall:
             if asyncio.iscoroutine(found):
                 found = await found
         except Exception as error:
+            # A probe that fails proves nothing. "Not happened" would run the effect again.
             finished.outcome, finished.error, finished.probe = (
                 "fail",
                 handler_result.describe(error),
@@ -222,6 +231,7 @@ class HandlerCall:
         session = self.session
         try:
             for op in message.ops:
+                # A reducer can fail on the value that is there now; a `set` cannot.
                 if op[2] != "set":
                     check_ops(session.pos.scopes[execution.scope].tree, execution.frame, message.ops)
                     break

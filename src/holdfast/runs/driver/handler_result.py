@@ -183,6 +183,7 @@ def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
     """Scratch as it will be after these operations; changes nothing."""
     seen = dict(tree.see(frame, "scratch"))
     trial = FrameTree.rooted({"scratch": seen, "aux": dict(tree.see(frame, "aux"))})
+    # By the same code as the real settle: a router must see exactly what the next node will see.
     trial.settle(0, Delta(-1, 0, 0, 0, [op for op in ops if op[0] == "scratch"]))
     return trial.values["scratch"]
 
@@ -195,6 +196,8 @@ def failure(
     declared = _declared(node, handler, error)
     repeatable = node.effect in REPEATABLE or bool(node.idempotency_key) or node.kind is NodeKind.guardrail
     any_error = not node.retry.retry_on and not (handler and handler.retry_on)
+    # These are raised where no outcome is in doubt: the handler says so itself (NotDone), or one of our
+    # checks failed, which another attempt would not change.
     certain = isinstance(error, (NotDone, RoutingError, GuardrailError, ScriptError, ReplayMismatchError))
     return HandlerFinished(
         scope=execution.scope,
@@ -203,6 +206,8 @@ def failure(
         outcome="fail",
         error=describe(error),
         retryable=declared or isinstance(error, NotDone) or (repeatable and any_error and not certain),
+        # Any other error of an effect proves nothing: a request may time out after the other side acted on
+        # it.
         unknown=not (repeatable or declared or certain),
         duration=duration,
     )
@@ -221,6 +226,7 @@ def _declared(node: Node, handler: NodeHandler | None, error: BaseException) -> 
 def describe(error: BaseException) -> ErrorInfo:
     code = error.code if isinstance(error, HoldfastError) else "node_failed"
     try:
+        # The end of a traceback, because the error and the line that raised it are there.
         detail = "".join(traceback.format_exception(error))[-MAX_DETAIL:]
     except Exception as broken:  # an error whose text cannot be read
         detail = f"no traceback: {type(broken).__name__}"

@@ -30,6 +30,7 @@ class HandlerTasks:
             return
         work = self.call.probe(execution) if probe else self.call.run(execution)
         context = copy_context()
+        # A copy for each task: log lines of parallel handlers name their own node.
         context.run(current_node.set, (session, execution))
         task = session.loop.create_task(work, context=context)
         session.tasks[key] = task
@@ -53,6 +54,7 @@ class HandlerTasks:
                 session.finished.append(message)
         elif not task.cancelled():
             error = task.exception()
+            # Errors of the run, not of the node: no record could be written about them anyway.
             if isinstance(error, (LeaseLostError, StoreError)) or not isinstance(error, Exception):
                 session.fatal = session.fatal or error
             else:
@@ -99,4 +101,5 @@ class HandlerTasks:
         for task in wanted:
             task.cancel()
         if wanted:
+            # With a limit: a handler may ignore its cancellation, and a thread cannot be cancelled at all.
             await asyncio.wait(wanted, timeout=self.session.services.settings.grace)

@@ -29,11 +29,13 @@ class LateEvidence:
     def add_finished(self, message: HandlerFinished, seq: int) -> None:
         """A handler has ended; record `seq` will contain the outcome."""
         execution = self.session.pos.execs.get((message.scope, message.node))
+        # An unknown outcome is no evidence, and a probe can be asked again by the next worker.
         if execution is not None and execution.intent >= 0 and not message.unknown and message.probe is None:
             self.add(seq, execution.intent, message)
 
     def add(self, seq: int, intent: int, evidence: HandlerFinished | SubstepEvidence) -> None:
         committed = self.session.queue.committed
+        # Dropped here and not at each commit: a commit should cost nothing for runs without effects.
         if self._uncommitted and self._uncommitted[0][0] <= committed:
             self._uncommitted = [known for known in self._uncommitted if known[0] > committed]
         self._uncommitted.append((seq, intent, evidence))
@@ -42,6 +44,7 @@ class LateEvidence:
         """The run is lost. The outcomes of its effects are reported unfenced, for the worker that has it now.
         If the store is unavailable, they are reported when it is back."""
         session, outbox = self.session, self.session.services.evidence_outbox
+        # Kept before it is reported: if this attempt fails, the outbox continues to try.
         outbox.keep(session.run, await self.collect())
         with suppress(StoreError):
             await outbox.report(session.run)

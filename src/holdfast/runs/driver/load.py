@@ -75,6 +75,7 @@ async def begin(
     if isinstance(body, CreatedBody) and body.base is None and _has_parents(graph):
         await blobs.fill_body(body, codec.registry)
     pos = start_from(graph, codec, run, record, await segment_loader(store, codec, run, body), body)
+    # A reducer adds to the value that is there: a reference to a blob cannot be added to.
     if _reduces(graph):
         await blobs.fill_state(pos, codec.registry)
     return pos
@@ -131,6 +132,7 @@ async def segment_loader(store: Store, codec: RecordCodec, run: RunId, *bodies: 
     run is loaded. A store that cannot read in place is asked for these records now."""
     between = partial(store.read_now, run)
     if Capability.inline not in store.capabilities:
+        # A list is filled while a handler reads an attribute, where nothing can be awaited.
         between = await _read_ahead(store, run, bodies)
     return items_between(codec, run, between)
 
@@ -174,11 +176,13 @@ def start_from(
     body = decode_body(codec, run, record) if body is None else body
     if isinstance(body, SnapshotBody):
         pos = load_position(body.position, load=load)
+        # The time of a run never goes back, although the clock of another worker may be behind.
         pos.head, pos.at = record.seq, max(pos.at, record.at)
         return pos
     if not isinstance(body, CreatedBody) or record.kind != Kind.created:
         raise CheckpointCorruptError(f"run {run}: record {record.seq} is neither a start nor a snapshot")
     if body.base is not None:
+        # A fork starts from a copy of the position of its source: it needs no record of that run.
         pos = load_position(body.base)
         pos.run, pos.head, pos.at = run, record.seq, record.at
         return pos

@@ -31,6 +31,7 @@ class DriverPark:
     async def park(self) -> RunStatus | None:
         """Release the run until something happens to it. None if its inbox grew meanwhile (D-29)."""
         session = self.session
+        # A handler whose answer was just set continues in the loop's next turn only.
         await asyncio.sleep(0)
         if session.wake.is_set() or self.tasks.is_working():
             # Something was about to happen: another question of the same handler, or an end.
@@ -38,12 +39,14 @@ class DriverPark:
         await self.tasks.suspend_all()
         if session.finished:
             return None
+        # A parked run is woken by a hold or a timer. Without one it would never be claimed again.
         if not session.pos.holds and not session.pos.timers:
             if self.writer.write(self._stalled()):
                 await session.recorder.committed(session.queue, session.pos.head)
             return None
         crashpoint("before_park")
         status = RunStatus.pending_input if session.pos.holds else RunStatus.waiting
+        # The park ends our lease: a heartbeat that finds it gone now must not treat the run as lost.
         session.leaving = True
         parked = await self._commit_park(Park(status, session.inbox_seen))
         session.leaving = parked
@@ -59,6 +62,7 @@ class DriverPark:
         try:
             await session.recorder.committed(queue, session.pos.head)
         finally:
+            # Whatever happened: a later settle of a run that continues must not park it.
             queue.park = None
         if queue.parked:
             return True
@@ -114,10 +118,12 @@ class DriverPark:
         # A process that shuts down does not wait for a store that is unavailable.
         session.queue.patience = 0.0
         try:
+            # Handlers first: only when none runs it is certain which effects did not begin.
             await self.tasks.stop(set())
             self.writer.withdraw()
             await session.recorder.committed(session.queue, session.pos.head)
             await release_run(session.store, session.lease, self._status)
+        # Not an error of the caller: the journal is complete, and the lease expires by itself.
         except HoldfastError as error:
             message = "run %s could not be released, its lease will expire: %s"
             log.warning(message, session.run, error, extra={"run": session.run, "seq": session.pos.head})

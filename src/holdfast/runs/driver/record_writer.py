@@ -50,6 +50,7 @@ class RecordWriter:
         pos = self.session.pos
         if decision.records:
             self.append_all(decision)
+        # A run that ends starts nothing: an intent now would be an effect in doubt that never began.
         if decision.starts and pos.failing is None and pos.cancelling is None:
             self._intend(decision.starts)
         if self.hurry and not self.strict:
@@ -81,8 +82,11 @@ class RecordWriter:
         session = self.session
         await self.recorder.committed(self.queue, seq)
         crashpoint("after_intent")
+        # After the commit, which may have waited for the store: what counts is how long the lease lasts when
+        # the effect begins.
         margin = partial(session.services.leases.ensure_margin, session.lease)
         if not await retry_while_unavailable(margin, self.queue):
+            # The heartbeat has not noticed it yet: the handlers of this run have to stop now.
             self.queue.on_lost()
             raise session.lease_lost_error()
 
@@ -104,6 +108,8 @@ class RecordWriter:
         """The places of large values, so that a snapshot can refer to them instead of copying them."""
         for path, partition, key, operand, ref in self.codec.spilled:
             scope = self.session.pos.scopes.get(path)
+            # The same object, not an equal one: a later record may have changed the value, and then the blob
+            # is not what the state contains.
             if scope is not None and scope.tree.frames[0].over.get(partition, {}).get(key) is operand:
                 scope.tree.refs[(partition, key)] = ref
         self.codec.spilled.clear()
@@ -154,6 +160,8 @@ class RecordWriter:
         session = self.session
         for execution in starts:
             graph = session.graph if execution.scope == "" else session.graph_of(execution)
+            # Without an effect, with an intent of an earlier attempt, or done already and waiting for its
+            # router.
             if graph.repeatable[execution.node] or execution.intent >= 0 or SETTLED in execution.subs:
                 continue
             node = graph.nodes[execution.node]
@@ -206,6 +214,8 @@ class RecordWriter:
         try:
             await self.recorder.committed(self.queue, pos.head)
         except StoreError as error:
+            # The outcome is reported to the caller although no record has it: the flow chose that, and the
+            # log line below is all that remains of it.
             if self.queue.outage is None:
                 raise
             message = "run %s has %s, and no record of that could be written: %s"

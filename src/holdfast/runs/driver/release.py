@@ -32,6 +32,7 @@ async def release_run(
     extends the lease any more, and it would expire as if its worker had died."""
     while True:
         row = await store.get_run(lease.run)
+        # A higher term: another worker has it. No worker: an earlier call parked it and its answer was lost.
         if row is None or row.term != lease.term or row.worker is None:
             return
         ready_at = store.now() + rest
@@ -88,12 +89,15 @@ class ReleaseAfterOutage:
 
     def _rest(self, run: RunId) -> float:
         if len(self._stopped) > _REMEMBERED:
+            # Costs a few runs their longer delay once; otherwise the entries of a worker of months would only
+            # grow.
             self._stopped.clear()
         times = self._stopped[run] = self._stopped.get(run, 0) + 1
         return 0.0 if times == 1 else RUN_BACKOFF.pause(times - 1)
 
     async def _release(self, claim: Claim, rest: float) -> None:
         async def before(row: RunRow) -> RunStatus:
+            # A run that was shown as waiting while it was in memory still waits for the same.
             return row.status if row.status in PARKED else RunStatus.resumable
 
         await release_run(self.services.store, claim.lease, before, int(rest * MICROS))

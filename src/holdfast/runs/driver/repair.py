@@ -67,6 +67,7 @@ async def _past_snapshots(
     run = claim.run.id
     if not isinstance(bad, int):
         raise error
+    # Without its payload, which is what cannot be read; its kind is a column.
     record = (await services.store.read(run, first=bad, last=bad, payloads=False))[0]
     if record.kind != Kind.snapshot or record.outcome == MIGRATED:
         # The result of a migration is in that record alone.
@@ -86,6 +87,8 @@ async def _replay(
     if first is None:
         raise CheckpointCorruptError(f"run {run} has no good record before record {bad}", seq=bad)
     records = await services.store.read(run, first=first, last=upto)
+    # Records after a migration have node numbers of the new graph: they cannot be applied to a position of
+    # the old one.
     if any(record.outcome == MIGRATED for record in records[1:]):
         raise CheckpointCorruptError(f"run {run} has no good record after its migration", seq=bad)
     blobs = await services.blobs.of_run(run)
@@ -106,9 +109,11 @@ async def _fall_back(
 ) -> LoadedRun:
     bad = error.facts.get("seq")
     row = claim.run
+    # Everything before the horizon was pruned: there is nothing to fall back to.
     if not isinstance(bad, int) or bad <= row.horizon:
         raise error
     lost = await services.store.read(row.id, first=bad, payloads=False)
+    # An intent counts as well: its effect may have happened without a record of how it ended.
     effects = [r for r in lost if r.kind in _DOES and r.effect and r.effect not in REPEATABLE]
     if effects:
         raise _typed(error, lost, "and later steps had effects on the outside") from error
@@ -119,10 +124,13 @@ async def _fall_back(
         # From here on the journal contains records that do not count: lists must not be read by ranges of it.
         scope.tree.fill_all()
         scope.tree.grown.clear()
+    # Numbers are never used again: the damaged records stay for an examination, and checkpoints and event
+    # cursors that name them stay valid.
     pos.head = row.head
     info = _info(_typed(error, lost, f"the run resumed from record {bad - 1}"))
     noted = _record(pos, claim, AttemptBody(FELL_BACK, info, token=str(bad)), Kind.attempt, FELL_BACK, None)
     body = SnapshotBody(dump_position(pos, whole=True, by_ref=True))
+    # A snapshot, so that no later load reads the damaged range again.
     snapshot = _record(pos, claim, body, Kind.snapshot, "", Side(timers=_timers(pos)))
     await _settle(services, claim, codec, [noted, snapshot])
     log.warning("run %s: %s", row.id, info.message, extra={"run": row.id, "flow": row.flow})

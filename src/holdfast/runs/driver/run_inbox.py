@@ -52,6 +52,7 @@ class DriverInbox:
     async def first(self, inbox_seq: int) -> list[Message]:
         """When a run is loaded: compare the code, judge what was running, then read the inbox."""
         messages = await self._first(inbox_seq)
+        # Term 1 is the first claim: such a run starts, it does not resume.
         if self.session.row.term > 1:
             self.writer.announce(self._still_asked(messages))
         return messages
@@ -75,11 +76,17 @@ class DriverInbox:
         session = self.session
         session.inbox_seen = inbox_seq
         self.unread = inbox_seq > 0
+        # A new run: nothing was running, no step of it depends on other code, and its inbox is empty. Saves
+        # all reads.
         if session.row.term <= 1 and session.pos.head <= 1 and not inbox_seq:
             return [RunRecovered()]
         changed = await self._code_changed()
+        # The sweep of another worker may not have come yet: without this a run that is claimed for another
+        # reason would overlook its own due timer.
         if session.pos.timers and await session.store.fire_timers(limit=100, run=session.run):
             inbox_seq += 1
+        # Only the question: RunRecovered would start handlers of the new code before a person has accepted
+        # it.
         if changed is not None and session.graph.spec.code_change == "ask":
             await self._sweep([])
             return [changed]
@@ -119,6 +126,7 @@ class DriverInbox:
                 flow=session.graph.name,
             )
         waiting = [hold for hold in session.pos.holds.values() if hold.why == "code" and hold.key == new]
+        # This question is open already: a worker that loads the run again must not ask it twice.
         if waiting:
             return None
         # Stored before the record that names it, so that the next change can be compared with this code.
@@ -139,6 +147,7 @@ class DriverInbox:
         session = self.session
         pending = partial(session.store.pending, session.run)
         session.inbox_seen, rows = await retry_while_unavailable(pending, session.queue)
+        # A row stays pending until the record that consumes it is committed: until then it is read again.
         fresh = [row for row in rows if row.id not in self._taken]
         self.unread = self._asks_about_code()
         if self.unread:
@@ -180,6 +189,7 @@ async def message_of(store: Store, row: InboxRow, late: EvidenceBySeq | None = N
 
 async def _outcome(store: Store, row: InboxRow) -> Message | None:
     """The outcome of a hold, from its row: it is decided once, whichever inbox row led here."""
+    # The inbox row has no answer in it. So a repeated, late or wrongly named row cannot contradict the hold.
     hold = await store.hold(HoldId(row.payload.decode()))
     if hold is None or hold.status is HoldStatus.pending:
         return None

@@ -41,6 +41,7 @@ from holdfast.types.status import ENDED, RunStatus
 if TYPE_CHECKING:
     from holdfast.runs.observer import RunObserver
 
+# Most runs in a process end sooner, and then no task and no query is spent on watching them.
 WATCH_AFTER = 0.02  # seconds
 
 
@@ -52,6 +53,7 @@ class Runtime(RunServices):
         self.drivers: dict[RunId, Driver] = {}
         super().__init__(store, self.drivers, **options)
         self.recorder.published = self._published
+        # With a random part: a process that restarts with the same number must not pass for the old one.
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}
         # How the programs of stored documents are built here, by dialect: their runs need no other code.
@@ -128,6 +130,8 @@ class Runtime(RunServices):
         driver: Driver | None = None
         try:
             program = await self.find_program(claim.run.version, claim.run.flow)
+            # Before it is loaded: otherwise the run would ask a person about an effect whose outcome this
+            # process knows.
             await self.evidence_outbox.report(claim.run.id)
             loaded = LoadedRun(fresh, 1) if fresh is not None else await load_or_repair(self, claim, program)
             driver = Driver(self, program, claim, loaded)
@@ -191,6 +195,7 @@ class Runtime(RunServices):
             try:
                 await self._check_drivers()
                 await self.store.wait_change(self.settings.poll)
+            # The watch outlives an outage: without it no run in memory would notice an answer any more.
             except HoldfastError as error:
                 log.warning("the store did not answer: %s", error)
                 await asyncio.sleep(self.settings.poll)
@@ -208,6 +213,7 @@ class Runtime(RunServices):
 
     async def _check_inbox(self, driver: Driver) -> None:
         _, rows = await self.store.pending(driver.run)
+        # Only a cancel interrupts a handler; everything else waits until the handler has ended.
         if any(r.kind == "cancel" for r in rows):
             driver.interrupt()
         elif rows:
@@ -242,6 +248,7 @@ class Runtime(RunServices):
         drivers = list(self.drivers.values())
         for driver in drivers:
             driver.drain()
+        # Before the leases stop: a handler that uses its whole grace still needs its lease.
         await asyncio.gather(*(driver.gone(self.settings.grace) for driver in drivers))
         await self.evidence_outbox.close()
         self.leases.stop()

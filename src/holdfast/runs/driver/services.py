@@ -70,6 +70,7 @@ class RunServices:
         self.arbiter = options.get("arbiter")
         self.deliverer = options.get("deliverer")
         self.memory: MemoryBackend = options.get("memory") or StoredMemory(store)
+        # Weak: a program that a later one replaces (`register`) is freed with its codec.
         self._codecs: WeakKeyDictionary[Program, RecordCodec] = WeakKeyDictionary()
 
     def codec_for(self, program: Program) -> RecordCodec:
@@ -82,6 +83,7 @@ class RunServices:
 
     async def sweep_holds(self, run: RunId | None = None) -> bool:
         """Whether there was anything to do: passed deadlines become inbox rows of their runs."""
+        # One cheap read decides: this is asked with every poll, and deadlines are rare.
         due = await self.store.next_due_hold()
         if due is None or due > self.store.now():
             return False

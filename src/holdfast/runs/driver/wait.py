@@ -75,6 +75,7 @@ class MonotonicTimers:
 def memory_wait(settings: RunSettings, pos: Position, next_wake: float | None, waited: float) -> float:
     """How long a run with nothing to do stays in memory, in seconds; 0: it parks."""
     if next_wake is not None and next_wake <= settings.hot_timer:
+        # Never 0: that would mean to park. The timer is due in a moment.
         return max(next_wake, 0.0005)
     if pos.holds and settings.hot_hold:
         return max(0.0, settings.hot_hold - waited)
@@ -116,6 +117,8 @@ class DriverWait:
             over = self._timers.over()
             if over:
                 return [*over]
+            # Cleared before the conditions are checked: what happens after that sets it again, so nothing is
+            # missed between the check and the wait.
             session.wake.clear()
             if self.tasks.is_working():
                 await self._wait(self._timers.left())
@@ -131,6 +134,7 @@ class DriverWait:
             parked = await self.park.park()
             if parked is not None:
                 return parked
+            # Not parked: something happened meanwhile, most often a message.
             inbox.urgent = True
 
     async def _judge(self) -> bool:
@@ -140,6 +144,7 @@ class DriverWait:
         if arbiter is None or not fresh:
             return False
         self._judged.update(fresh)
+        # A policy changes the row of the hold, which exists only after this commit.
         await session.recorder.committed(session.queue, session.pos.head)
         decided = [await arbiter.judge_here(hold) for hold in fresh]
         self.inbox.urgent = True
@@ -197,6 +202,8 @@ class DriverWait:
             task.cancel()
         if sleeping in done:
             crashpoint("during_backoff")
+            # The clock that was slept on and the store's clock may differ a little: then nothing fires yet,
+            # and the loop waits again.
             if await self._fire():
                 self.inbox.urgent = True
 
@@ -206,6 +213,7 @@ class DriverWait:
         if session.pos.cancelling is not None:
             await self.tasks.stop(set())
         else:
+            # Effects may finish: their outcome belongs in the journal even of a run that fails.
             repeatable = self.tasks.repeatable() if session.tasks else set[Place]()
             if repeatable:
                 await self.tasks.stop(repeatable)
@@ -216,6 +224,7 @@ class DriverWait:
         if messages and session.pos.cancelling is None:
             return messages
         return [
+            # What finished although it was to stop is recorded; errors are a consequence of the stop.
             *[m for m in messages if isinstance(m, HandlerFinished) and m.error is None],
             HandlersStopped(),
         ]

@@ -216,6 +216,8 @@ async def _plain_blobs(service: RunAccess, encrypted: EncryptedStore, done: Reen
             for digest in await encrypted.inner.blobs_of(row.id):
                 data = await blobs.raw(digest)
                 if data is not None and not is_encrypted(data):
+                    # The new blob before the new reference: a crash between the two leaves garbage, not a
+                    # missing blob.
                     await blobs.put([Blob(BlobRef(digest, len(data)), data)])
                     await encrypted.inner.replace_blob_reference(
                         row.id, digest, encrypted.cipher.address(digest, row.tenant)

@@ -174,6 +174,8 @@ async def move(service: RunAccess, row: RunRow, program: Program, *, force: bool
         await service.request_resume(row.id)
     claim = await service.runtime.claim(row.id)
     try:
+        # Planned again under the lease: the run may have advanced since the first plan. The claim has
+        # overwritten its status, which the plan needs.
         then = msgspec.structs.replace(claim.run, status=row.status)
         found = await plan(service, then, program, force=force)
         if not found.misfits and then.version != program.version:

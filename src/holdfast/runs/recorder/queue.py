@@ -73,6 +73,8 @@ class RunQueue:
 
     def take(self) -> list[Record]:
         """Everything that is to be written now."""
+        # A commit that is under way counts as unwritten only when it is a retry: otherwise every normal
+        # commit would stop the writers of its run.
         again, records = self.since is not None, self.pending
         self.aloft, self.flying = (len(records), self.size) if again else (0, 0)
         self.pending, self.size = [], 0
@@ -88,6 +90,7 @@ class RunQueue:
         """They could not be written: put them back at the front."""
         self.pending = records + self.pending
         self.aloft, self.flying = 0, 0
+        # Counted anew: more records may have been appended while these were being written.
         self.size = sum(len(record.payload) for record in self.pending)
         self.weigh()
 
@@ -119,6 +122,7 @@ async def retry_while_unavailable(ask: Callable[[], Awaitable[T]], queue: RunQue
         try:
             return await ask()
         except StoreError as error:
+            # A poisoned queue: the run is lost or stopped, so waiting longer for the store serves no purpose.
             if not error.retryable or queue.poison is not None or time.monotonic() - began >= queue.patience:
                 raise
         await asyncio.sleep(pause)

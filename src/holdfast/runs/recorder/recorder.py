@@ -52,6 +52,7 @@ class StoreRetry:
         delays = RETRY_DELAYS
         if settling and self.trouble is not None:
             delays = ()
+            # During a known outage one attempt every two seconds, for all runs of the process together.
             await asyncio.sleep(RETRY_DELAYS[-1] if RETRY_DELAYS else 0)
         for pause in (*delays, None):
             try:
@@ -62,6 +63,7 @@ class StoreRetry:
                 self.note_outage(error, settling=settling)
                 if pause is None:
                     raise
+                # At once, without a pause: after a clean-up the same write usually succeeds.
                 if isinstance(error, StoreFullError) and not cleaned:
                     cleaned = True
                     await self._make_room()
@@ -135,6 +137,7 @@ class Recorder(StoreRetry):
     def close(self, queue: RunQueue) -> None:
         self.queues.discard(queue)
         if queue.preparing is not None:
+            # Blobs that it has put already are garbage, which the collector deletes.
             queue.preparing.cancel()
         if queue in self._waiting:
             self._waiting.remove(queue)
@@ -145,6 +148,7 @@ class Recorder(StoreRetry):
             raise queue.poison
         if not queue.pending:
             self._waiting.append(queue)
+        # One timer for all runs: what arrives until it fires shares one commit.
         if self._timer is None and (not queue.lazy or _is_effect_result(record)):
             self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
         queue.pending.append(record)
@@ -300,15 +304,18 @@ class Recorder(StoreRetry):
             blobs = list(queue.fresh)
             await self._put_blobs(queue.lease.run, blobs)
             queue.blobs += blobs
+            # Not cleared: records that were appended during the put have added their blobs behind these.
             del queue.fresh[: len(blobs)]
 
     async def _route(self, queue: RunQueue) -> None:
         while queue.unrouted and queue.route is not None:
             await queue.route(queue.unrouted[0])
+            # After the call: if it fails, the same hold is prepared again.
             queue.unrouted.pop(0)
 
     def _puts_again(self, queue: RunQueue, answer: SettleAnswer) -> bool:
         """The collector was faster: the blobs are put again before that run settles again."""
+        # Bounded: if it happens again and again, the run stops with the error instead of repeating for ever.
         if answer.refusal is not Refusal.put_blobs_again or not queue.blobs or queue.put_again >= _PUT_AGAIN:
             return False
         queue.put_again += 1
@@ -325,6 +332,8 @@ class Recorder(StoreRetry):
             if answer.refusal is None:
                 queue.last = records[-1]
                 queue.committed = queue.last.seq
+                # False although it was requested: a message arrived, and the records were written all the
+                # same.
                 queue.parked = answer.parked
                 queue.since, queue.put_again = None, 0
                 queue.aloft = queue.flying = 0
@@ -352,6 +361,7 @@ class Recorder(StoreRetry):
         for queue, records in flying:
             if self._may_go_on(queue, error):
                 self._hold_back(queue, records, error)
+            # Only while its driver lives: no task waits for the commit of a queue that was closed.
             elif queue in self.queues and queue.may_wait(error):
                 self._put_back_all([(queue, records)])
             else:
@@ -368,6 +378,8 @@ class Recorder(StoreRetry):
             away
             and queue.on_outage is not None
             and queue in self.queues
+            # A waiter is an effect or a park that must not happen past an unwritten checkpoint. An end is
+            # none.
             and (queue.ending or not queue.waiters)
             and (queue.outage is None or not queue.full)
         )
@@ -389,6 +401,7 @@ class Recorder(StoreRetry):
     def _poison(self, queue: RunQueue, error: BaseException) -> None:
         queue.poison = error
         queue.pending, queue.size, queue.over = [], 0, False
+        # For every error, not only a lost lease: nothing of this run may become visible any more.
         queue.on_lost()
 
     def _wake(self, queue: RunQueue) -> None:

@@ -17,6 +17,7 @@ def with_next_at(schedule: Schedule) -> Schedule:
     """With the `next_at` that follows from its state."""
     standing = schedule.standing
     if standing.asked:
+        # Always due: a request is served with the next sweep, also while the schedule is paused.
         return replace(schedule, next_at=0)
     if standing.due is None or standing.paused:
         return replace(schedule, next_at=None)

@@ -108,6 +108,7 @@ class Scheduler:
         except (KeyMissingError, SchemaTooNewError, CheckpointCorruptError) as error:
             self._leave(row, error)
             return 0
+        # The store does not answer: no schedule is at fault, and `serve` tries again.
         except StoreError:
             raise
         except Exception as error:

@@ -103,6 +103,7 @@ def pack(archive: Archive, *, form: int | None = None) -> bytes:
     for kind, content in _contents(archive):
         if kind != _DEATH or chosen > 2:
             _add(out, kind, content)
+    # The digest of each part tells where damage is; this one notices that parts were removed or moved.
     _add(out, _END, sha256(out).digest())
     return bytes(out)
 

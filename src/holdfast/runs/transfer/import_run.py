@@ -120,6 +120,7 @@ async def _adopt(service: RunAccess, archive: Archive) -> RunRow:
     run = history.run
     named = zip(history.blobs, archive.blobs, strict=True)
     blobs = service.runtime.blobs.of(run.tenant)
+    # Blobs and graphs before the run, which must be readable as soon as it is visible.
     await blobs.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
     for graph in (*archive.older, archive.graph):
         version = fingerprint_of(graph)
@@ -132,6 +133,8 @@ async def _adopt(service: RunAccess, archive: Archive) -> RunRow:
 async def _fork(service: RunAccess, source: RunRow, archive: Archive) -> RunRow:
     """The id is derived from the content of the file, so that importing it twice, even encrypted with another
     key, does not create two active runs."""
+    # Form 1 does not name the version that wrote it: an export of the same run by another release is the
+    # same.
     run = RunId(derived_id("import", sha256(pack(archive, form=1)).hexdigest()))
     made = await service.store.get_run(run)
     if made is not None:

@@ -52,8 +52,11 @@ class Reaper:
         while True:
             try:
                 if self._away:
+                    # Any cheap read: it shows whether the store answers again.
                     await self.store.next_timer()
                     self._away = False
+                    # One and a half heartbeats: by then every live worker has extended its leases, which
+                    # succeeds even after they expired.
                     await self.clock.sleep(self.every * 1.5)
                 await self.sweep()
             except StoreError as error:

@@ -223,11 +223,13 @@ def _place() -> str:
 
 def _is_alive(holder: WorkerRow) -> bool | None:
     """None: unknown."""
+    # A process id says something only within the same boot and the same container.
     if not holder.place or holder.place != _place():
         return None
     if holder.pid == os.getpid():
         return holder.incarnation in _OURS
     try:
+        # Signal 0 is not delivered: it only asks whether there is such a process.
         os.kill(holder.pid, 0)
     except ProcessLookupError:
         return False

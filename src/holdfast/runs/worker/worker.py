@@ -101,6 +101,7 @@ class RunWorker:
         self.release_after_outage = ReleaseAfterOutage(self.runtime)
         clock = self.runtime.clock
         lease = self.runtime.settings.lease_ttl
+        # A run that kills its workers leaves each of them at least one lease for other runs.
         backoff = lease if recovery_backoff is None else recovery_backoff
         self.reaper = Reaper(
             self.store, clock, every=lease / 3, max_recoveries=max_recoveries, backoff=backoff
@@ -135,6 +136,7 @@ class RunWorker:
         try:
             await asyncio.wait([self._claiming])
         finally:
+            # Before the runs are drained: nothing new may be claimed for a worker that stops.
             for task in (*sweeps, self._claiming):
                 task.cancel()
             await asyncio.gather(*sweeps, self._claiming, return_exceptions=True)
@@ -313,6 +315,7 @@ class RunWorker:
 
     async def _claim(self) -> int:
         self._make_room()
+        # Only what can be served here: a run that is claimed and released again costs others their turn.
         free, versions = self._free(), (*self.runtime.programs, *self.runtime.dialects)
         if free <= 0 or not versions:
             return 0
@@ -348,6 +351,8 @@ class RunWorker:
         try:
             await self._advance(claim)
         except Exception:
+            # An unexpected error: the run is not released, because an expired lease counts as a death. So it
+            # is retried with growing delays, and given up in the end.
             log.exception("run %s stops here until its lease expires", run, extra={"run": run})
         finally:
             if self._runs.get(run) is asyncio.current_task():

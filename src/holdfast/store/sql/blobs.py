@@ -11,6 +11,7 @@ from holdfast.store.sql.connection import Conn, Row
 _PUT = """
 INSERT INTO @blobs (digest, size, put_at, place, data) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (digest) DO UPDATE SET put_at = excluded.put_at"""
+# The collector may have deleted the bytes of a condemned row already: so they are written again as well.
 _REVIVE = """
 UPDATE @blobs SET condemned = false, place = ?::text, data = ?, size = ?
 WHERE digest = ? AND (condemned OR (place = 'elsewhere' AND ?::text <> 'elsewhere'))"""

@@ -43,6 +43,8 @@ def limit_row(values: Row) -> LimitRow:
 async def put(conn: Conn, now: int, limit: LimitRow) -> LimitRow:
     await conn.run(_PUT, limit.root, limit.name, *_limit_values(limit), limit.fixed, now)
     flow = flow_of(limit.name)
+    # The flow declares no limit, so its live runs have none: without this the operator's limit would hold for
+    # new runs only.
     if limit.fixed and flow is not None:
         await conn.run(_GATHER, limit.name, flow)
     return msgspec.structs.replace(limit, updated_at=now)

@@ -16,6 +16,7 @@ _DUES = {
     ),
     Due.reminder: ("holds_reminding", "holds.remind_at", f"{_OPEN} AND holds.remind_at IS NOT NULL"),
     Due.placed: ("holds_placed", "holds.placed_until", f"{_OPEN} AND holds.placed_until IS NOT NULL"),
+    # Decided or closed, but the run has not taken it in. What the run closed itself it need not be told.
     Due.resume: (
         "holds_to_resume",
         "coalesce(holds.resolved_at, holds.closed_at)",

@@ -42,6 +42,7 @@ async def change(conn: Conn, now: int, change: HoldChange) -> HoldRow | ChangeRe
     if found is None:
         return ChangeRefusal.unknown
     key_, hold = found[0], hold_row(found[1:])
+    # The key first: a request that is sent again finds the hold decided by itself, and that is no conflict.
     refusal = await _used_refusal(conn, change) or refusal_of(hold, change)
     if refusal is not None:
         return refusal

@@ -13,6 +13,8 @@ from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import ENDED
 
+# A row's key is the run's key in the upper 32 bits and the record's number in the lower: so the records of a
+# run lie side by side, and a range of keys is a range of records.
 LAST = 0xFFFF_FFFF
 _RECORD = (
     "journal.key & 4294967295, kind, at, term, node, visit, attempt, scope, effect, outcome, listed, events, "
@@ -119,6 +121,8 @@ async def prune(
     ended: bool,
     blobs: Sequence[bytes] | None,
 ) -> int:
+    # Locked and checked again here: the run may have been resumed, or pruned by another worker, since the
+    # caller looked.
     found = await conn.row("SELECT key, horizon, head, status FROM @runs WHERE id = ? FOR UPDATE", run)
     if found is None or not found[1] <= horizon <= found[2] or (ended and found[3] not in ENDED):
         return 0

@@ -18,6 +18,8 @@ _VERSION = "SELECT version FROM @holds WHERE id = ?"
 _REPORTED = "SELECT 1 FROM @events WHERE key BETWEEN ? AND ? AND type = ? AND at >= ? LIMIT 1"
 # A waiting run cannot fail: it has to be running first (see the table of transitions).
 _WAKE = "UPDATE @runs SET status = 'running' WHERE key = ?"
+# Above the lost term too: its worker may still run, and must not pass for a later one. Event numbers start
+# above those that readers have seen.
 _STOP = """
 UPDATE @runs SET status = ?, error = ?, ended_at = coalesce(ended_at, ?::bigint), worker = NULL,
                  lease_until = NULL, ready_at = NULL, updated_at = ?::bigint,
@@ -33,6 +35,7 @@ async def stop_lost_run(conn: Conn, now: int | None, known: AcknowledgedState) -
         return None
     key, head, horizon, mail, status, at = found
     base = key << 32
+    # Several processes may notice the same loss, and an operator may have accepted it already.
     reported = await conn.row(_REPORTED, base, base | 0xFFFF_FFFF, LOST_EVENT, known.at) is not None
     if reported or await _has(conn, known, base, horizon, mail):
         return None

@@ -22,6 +22,7 @@ _DETACH = f"UPDATE @outbox AS outbox SET run_key = NULL WHERE {_OF_HOLD}"
 _PUT = """
 INSERT INTO @outbox (tenant, run_key, hold, at, topic, key, due_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING"""
+# Fenced by the attempt: a dispatcher whose claim expired must not finish what another one is sending now.
 _FINISH = """
 UPDATE @outbox SET state = ?::text, error = ?, claimed_until = NULL,
                    due_at = CASE WHEN ?::text = 'waiting' THEN ?::bigint ELSE due_at END

@@ -17,10 +17,12 @@ from holdfast.types.status import PARKED
 _FIELDS = Death.__struct_fields__
 _ANY = "SELECT 1 FROM @runs WHERE worker IS NOT NULL AND lease_until <= ? LIMIT 1"
 _DEATH = ", ".join(f"deaths.{name}" for name in _FIELDS)
+# Every worker has a reaper: what another one is reclaiming now is skipped.
 _LAPSED = """
 SELECT key, recoveries, term, worker, @now(?::bigint), lease_until, head, status FROM @runs
 WHERE worker IS NOT NULL AND lease_until <= @now(?::bigint) ORDER BY lease_until LIMIT ?
 FOR UPDATE SKIP LOCKED"""
+# An intent or a new attempt does not count as progress: a run that kills its workers writes those too.
 _DONE_SINCE = f"""
 SELECT 1 FROM @journal WHERE key > (
     SELECT run_key << 32 | head FROM @deaths WHERE run_key = ? ORDER BY term DESC LIMIT 1)
@@ -32,6 +34,8 @@ SELECT {_DEATH} FROM @deaths AS deaths JOIN @runs AS runs ON runs.key = deaths.r
 WHERE runs.id = ? ORDER BY deaths.term"""
 _IS_DEAD = """
 SELECT key FROM @runs WHERE id = ? AND dead AND NOT read_only AND superseded_by IS NULL FOR UPDATE"""
+# The term grows although no worker claims the run: the old worker may live, and its writes are refused from
+# now on.
 _FREE = """
 UPDATE @runs SET term = term + 1, worker = NULL, lease_until = NULL, recoveries = ?, ready_at = ?::bigint,
                  status = CASE WHEN status IN ('pending', 'waiting', 'pending_input') THEN status
@@ -53,6 +57,7 @@ async def reclaim(conn: Conn, now: int | None, limit: int, max_recoveries: int, 
     reclaimed: list[RunRow] = []
     for nth, (key, recoveries, *rest) in enumerate(await conn.rows(_LAPSED, now, now, limit)):
         death = Death(**dict(zip(_FIELDS, rest, strict=True)))
+        # It only waited in memory: nothing that it did can have killed the worker, so no death is recorded.
         if death.status in PARKED:
             await conn.run(_FREE, recoveries, death.at, death.at, key)
         else:

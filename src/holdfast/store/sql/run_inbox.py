@@ -14,6 +14,8 @@ _TO = "SELECT key, status, superseded_by, dead FROM @runs WHERE id = ? AND NOT r
 _PUT = "INSERT INTO @inbox (run_key, kind, at, dedupe, payload) VALUES (?, ?, ?, ?, ?)"
 # The row, the run's inbox_seq and its ready time change together: otherwise a park could miss the message
 # (D-29).
+# The earlier time wins: a run that waits after the death of its worker is claimable at once when a message
+# arrives.
 _WOKEN = """inbox_seq = inbox_seq + 1, updated_at = ?::bigint,
     ready_at = CASE WHEN worker IS NULL AND status NOT IN ('completed', 'failed', 'cancelled')
                     THEN least(coalesce(ready_at, ?::bigint), ?::bigint) ELSE ready_at END"""
@@ -37,6 +39,7 @@ SELECT DISTINCT due.run_key FROM (
     LEFT JOIN @runs AS runs ON runs.key = timers.run_key
     WHERE timers.fire_at <= ? AND (?::text IS NULL OR runs.id = ?::text)
     ORDER BY timers.fire_at LIMIT ?) AS due ORDER BY due.run_key"""
+# A run that is being settled is skipped: the next sweep fires its timer, and no sweep waits for a settle.
 _LOCK = """
 SELECT key, status FROM @runs WHERE key = ANY(?::bigint[]) ORDER BY key FOR UPDATE SKIP LOCKED"""
 _FIRED = """
@@ -71,6 +74,7 @@ async def send(
     key, status, superseded_by, dead = found
     heard = kind == "resume" or (kind == "cancel" and dead)
     resumes = status == RunStatus.failed and heard and superseded_by is None
+    # Refused, so that the sender learns it: a message to an ended run would be acknowledged and never read.
     if (status in ENDED and not resumes) or await _is_known(conn, key, dedupe):
         return False
     if resumes:
@@ -128,10 +132,13 @@ async def any_due(conn: Conn, now: int) -> bool:
 async def fire_timers(conn: Conn, now: int, limit: int, run: RunId | None) -> int:
     due = [key for (key,) in await conn.rows(_DUE_RUNS, now, run, run, limit)]
     locked = dict(await conn.rows(_LOCK, due))
+    # Timers of deleted runs. Left to the sweep over all runs, because a driver asks often and only for its
+    # own.
     if run is None:
         await conn.run(_ORPHANS, now)
     fired = await conn.rows(_FIRED, list(locked), now, limit)
     count = 0
+    # Inbox rows are numbered as they are written, and a run reads them in that order.
     for key, token, _ in sorted(fired, key=lambda row: (row[2], row[0], row[1])):
         if locked[key] not in ENDED:
             await put(conn, now, key, "timer", token.encode())

@@ -113,6 +113,8 @@ async def create_limited(conn: Conn, now: int, new: NewRun, given: int | None) -
     await concurrency_limits.declare(conn, now, new.limits)
     admission = None
     if new.claimed_by is not None:
+        # Locked before it is counted, and before the run's row: limits, runs, turns is the order of all
+        # transactions.
         admission = await conn.load_admission(given, [root_of(new.limit)], lock=True)
         if not admission.passes(new.limit, starts=True):
             new, admission = msgspec.structs.replace(new, claimed_by=None, lease_until=None), None
@@ -162,6 +164,7 @@ async def _supersede(conn: Conn, now: int, old: RunId, new: RunId, entries: Audi
     if status not in ENDED:
         await conn.run(_SUPERSEDE, now, now, key)
     await close_all(conn, now, RunRef(key, old, tenant), f"superseded by run {new}", entries)
+    # With a new term: a worker that has the old run now is refused with its next write.
     await conn.run("UPDATE @runs SET superseded_by = ?, term = term + 1 WHERE key = ?", new, key)
 
 
@@ -172,6 +175,7 @@ async def get(conn: Conn, run: RunId) -> RunRow | None:
 
 async def find(conn: Conn, prefix: str) -> list[RunRow]:
     sql = f"SELECT {COLUMNS} FROM @runs WHERE id >= ? AND id < ? ORDER BY id LIMIT 10"
+    # A range and not LIKE: it uses the index, and `%` in what the user typed has no meaning.
     return [run_row(r) for r in await conn.rows(sql, prefix, prefix + "\U0010ffff")]
 
 
@@ -196,6 +200,7 @@ def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[
     if where.created_before is not None:
         conditions.append(("created_at < ?", (where.created_before,)))
     if after is not None:
+        # The key distinguishes runs of the same instant: otherwise a page could skip or repeat some of them.
         conditions.append(("(created_at, key) < (?, ?)", tuple(after)))
     text = " AND ".join(condition for condition, _ in conditions)
     args = [value for _, values in conditions for value in values]

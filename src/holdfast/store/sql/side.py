@@ -38,6 +38,8 @@ async def side_refusal(conn: Conn, key: int, sides: Sequence[Side], status: str)
     wanted = [number for side in sides for number in side.inbox_done]
     if wanted:
         found = await conn.row(_WAITING, wanted, key)
+        # A message has its effect once: if another record consumed one of them, this record must not be
+        # written.
         if len(set(wanted)) != len(wanted) or found is None or found[0] != len(wanted):
             return Refusal.inbox_taken
     if await missing_blob(conn, sides) is not None:
@@ -102,6 +104,8 @@ async def close_all(conn: Conn, now: int, run: RunRef, reason: str, entries: Aud
 async def _apply_timers(conn: Conn, key: int, side: Side) -> None:
     if side.close_all_timers:
         await conn.run(_CLOSE_ALL_TIMERS, key)
+    # Before new ones are set: a record may replace a timer by one of the same name, and an insert keeps the
+    # old one.
     if side.close_timers:
         await conn.run(_CLOSE_TIMERS, key, list(side.close_timers))
     if side.timers:

@@ -58,6 +58,7 @@ class HeartbeatThread:
             self._drop()
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._servers.connect(pooled=self._pooled)
+        # At most the time between two heartbeats: a longer wait would use up the lease that it is to extend.
         async with asyncio.timeout(min(self._settings.timeout, max(0.5, ttl / 3e6))):
             return await self._say(leases, ttl)
 

@@ -274,6 +274,7 @@ class _Outside:
 
 
 def _lock_number(schema: str) -> int:
+    # One number for each schema: stores in the same database do not wait for each other's migrations.
     return 0x48464442 << 32 | crc32(schema.encode())
 
 

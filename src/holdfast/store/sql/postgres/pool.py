@@ -85,6 +85,8 @@ class PostgresPools:
                     await conn.raw.execute(idle_timeout_statement(self._settings))
                 return await work(conn)
 
+        # Not after a lost connection: the commit may have happened, and only the caller knows whether it may
+        # be repeated.
         return await self._finish(transact, again=RETRYABLE_ERRORS)
 
     async def write_at_once(self, work: Work[T]) -> T:

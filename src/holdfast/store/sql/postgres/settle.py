@@ -39,6 +39,8 @@ _RUNS = f"unnest({', '.join(f'?::{t}[]' for t in _RUN)}) WITH ORDINALITY"
 _ONE_RUN = f"(VALUES ({', '.join(f'?::{t}' for t in _RUN)}, 1))"
 
 
+# One UPDATE decides for each run, by term, worker and head; the rest writes only for the runs that it
+# returned. So nothing can change between the check and the write.
 def _plain(runs: str, records: str) -> str:
     return f"""
 WITH given AS MATERIALIZED (

@@ -125,6 +125,7 @@ class PostgresStore(SqlStore):
 
         async def act(conn: Conn) -> T:
             done = await work(conn, now)
+            # Inside the transaction: it is sent with the commit, so a worker that wakes finds the rows.
             if wakes:
                 await conn.notify()
             return done
@@ -158,6 +159,7 @@ class PostgresStore(SqlStore):
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         self._listener.mark_checked()
+        # Another process may be about to find that this run lost history: it must not be driven before that.
         if self._arrivals.settling:
             if want.run is None:
                 return []

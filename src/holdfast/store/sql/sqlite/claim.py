@@ -19,6 +19,7 @@ from holdfast.types.status import RunStatus
 
 Filters = dict[str, object]
 
+# A bound, because the write lock is held meanwhile. The next claim finds what is left.
 _ROUNDS = 5
 
 _READY = "worker IS NULL AND ready_at <= :now AND status NOT IN ('completed', 'failed', 'cancelled')"
@@ -92,6 +93,7 @@ def claim(cur: Cursor, now: int, want: ClaimRequest) -> ClaimResult:
 
 
 def _claim_named(cur: Cursor, want: ClaimRequest, given: Filters) -> ClaimResult:
+    # First without loading the limits: most runs have none.
     claims = _claims_for(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": False}))
     stands = None if claims else row(cur, _WITH_LIMIT, (want.run,))
     if stands is None:

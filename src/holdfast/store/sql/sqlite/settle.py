@@ -98,5 +98,6 @@ def _already_there(cur: Cursor, key: int, records: list[Record], head: int) -> t
     existing = rows(cur, _EXISTING, (base | first, base | last))
     if len(existing) != last - first + 1:
         return None
+    # With the term: another worker may have written a record of the same number and the same content.
     same = all((r.term, r.digest) == e[:2] for r, e in zip(records, existing, strict=False))
     return (len(existing), existing[0][2]) if same else None

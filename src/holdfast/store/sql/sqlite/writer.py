@@ -37,6 +37,8 @@ BUSY: Final = WriterBusy()
 
 def transact(cur: Cursor, work: Work[T], now: Callable[[], int]) -> T:
     """BEGIN IMMEDIATE, the work, COMMIT; on any failure nothing of it is kept (D-8)."""
+    # The write lock at once: a transaction that has read may be refused when it writes first, whatever the
+    # busy timeout, because its snapshot is old by then.
     cur.execute("BEGIN IMMEDIATE")
     try:
         result = work(cur, now())
@@ -116,6 +118,7 @@ class SqliteWriter:
         return result
 
     def _without_flush(self, work: Work[T]) -> T:
+        # The log is written but not flushed; the next flushed commit flushes this one with it.
         self._conn.pragma("synchronous", "normal")
         try:
             return transact(self._cur, work, self._now)
@@ -200,6 +203,7 @@ class SqliteWriter:
         """All jobs in one transaction; if one of them fails, each in its own."""
         try:
             results = transact(self._cur, lambda cur, now: [job.work(cur, now) for job in jobs], self._now)
+        # Not the fault of one job: each alone would fail in the same way, after the same wait.
         except (apsw.BusyError, apsw.FullError, apsw.IOError) as error:
             fault = self._translated(error)
             for job in jobs:

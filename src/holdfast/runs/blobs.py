@@ -136,6 +136,7 @@ class BlobStore:
         inside = self.objects is None or len(data) <= IN_ROW
         if self.objects is not None and not inside:
             await self.objects.put(address, data)
+        # The row after the object: a row says that the bytes are there.
         await self.store.put_blob(address, len(data), data if inside else None)
 
     def _closed(self, digest: bytes, data: bytes) -> tuple[bytes, bytes]:
@@ -182,6 +183,8 @@ class BlobStore:
         cipher = self.encrypted.cipher
         # A caller that knows the digest has read the record that names it, so it belongs to the tenant.
         tenants = (self.tenant,) if self.tenant is not None else self.encrypted.known_tenants()
+        # A blob may be at an address from before its tenant had keys of its own, or from before there were
+        # any.
         for address in dict.fromkeys(place for t in tenants for place in cipher.places(digest, t)):
             data = await self.raw(address)
             if data is not None:

@@ -35,6 +35,7 @@ async def claim_in_turn(
             if not queued:
                 raise
         row = await service.get(run)
+        # Without a ready time it waits for a person or a timer: another worker has advanced it that far.
         if row.status in ENDED or (row.worker is None and row.ready_at is None):
             return row
         await service.store.wait_change(service.runtime.settings.poll)
@@ -44,6 +45,7 @@ async def _require_no_circle(
     service: RunAccess, run: RunId, error: LimitReachedError, *, created: bool
 ) -> None:
     limit = root_of(str(error.facts["gate"]))
+    # A limit that is only reached by its rate opens with time, so waiting for it ends.
     if limit not in held_limits() or not error.facts["full"]:
         return
     # A worker may have claimed it just now; then that worker brings it to its end.

@@ -67,6 +67,7 @@ async def examine_dead(service: RunAccess, run: str) -> DeadRun:
     """For any run: its worker may have died without the run being given up."""
     row = await service.get(run)
     deaths = await service.store.deaths(row.id)
+    # Deaths without progress in between have the same last record: it is folded once.
     heads = {head: await _under_way(service, row, head) for head in {death.head for death in deaths}}
     return DeadRun(row, [DeathReport(death, *heads[death.head]) for death in deaths])
 
@@ -115,6 +116,7 @@ async def discard_dead(
     cancelled it. Its history then does not say which effects had begun."""
     row = await _require_dead(service, run)
     _, unread_rows = await service.store.pending(row.id)
+    # A cancel that was never read: loading the run is what kills its workers, so it is not loaded again.
     if unread or any(message.kind == "cancel" for message in unread_rows):
         return await _end_unread(service, row, reason, by)
     return await service.cancel(row.id, reason=reason, by=by)

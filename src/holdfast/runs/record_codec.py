@@ -47,6 +47,7 @@ _ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
 }
 _SPILLS = frozenset({CreatedBody, SubstepBody, StepBody})
 _PREPARED = frozenset({SubstepBody, StepBody})
+# Far below the size from which values are spilled: so a shorter text need not be packed to be measured.
 _SHORT = 4096
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _FITS = frozenset({bool, float, type(None)})
@@ -110,6 +111,7 @@ class RecordCodec:
         else:
             content = encode_packed(packed)
             packed, size = msgspec.Raw(content), len(content)
+        # The operand is kept as well: without a reference Python could reuse its id for another object.
         self.ready[id(operand), may_leave] = (operand, packed, blobs)
         return size
 
@@ -215,6 +217,7 @@ class RecordCodec:
     def decode(self, record: Record) -> Any:
         """The body of a stored record. Raises CheckpointCorruptError if it does not match its digest,
         SchemaTooNewError for an unknown kind (D-1)."""
+        # Before the payload is decoded: bytes that were changed may still decode, to another value.
         if not is_as_written(record):
             raise CheckpointCorruptError(
                 f"record {record.seq} ({kind_name(record)} of node {record.node!r}) does not match its "

@@ -217,6 +217,7 @@ class Context:
                 f"ctx.spent in node {self.node!r}: tokens={tokens!r}, cost={cost!r}.",
                 hint="Tokens are a whole number, the cost is a number.",
             )
+        # A context variable: parallel sub-steps of one handler each count their own cost.
         inside = spending.get()
         (self._spent if inside is None else inside).append(Usage(tokens, float(cost)))
 

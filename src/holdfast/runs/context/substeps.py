@@ -44,6 +44,7 @@ class Numbers:
     def take(self, name: str, key: str | None) -> str:
         """Each call takes its number at once, whatever is awaited later (D-21)."""
         self._attempt.check_open()
+        # The sign keeps a key such as "3" apart from the number of the fourth call.
         ordinal = f"={key}" if key is not None else str(len(self._asked_for))
         self._asked_for.append((ordinal, name))
         return ordinal
@@ -104,10 +105,12 @@ class Substeps:
         at, calls = self._attempt, self._attempt.calls
         repeatable = step.effect in REPEATABLE
         if not repeatable:
+            # As for nodes: without a durable intent a crash during the call would leave no trace of it.
             await calls.intend_step(at.execution, at.node, step)
         value, error, usage = await _called(fn, args, kwargs)
         at.check_open()
         if error is not None and not (repeatable or step.idempotent or error.code == NotDone.code):
+            # Noted besides raising: a handler that catches the error must not settle over an unknown outcome.
             at.doubt = at.doubt or (step.ordinal, error)
             raise OutcomeUnknownError(f"step {step.name!r} of {at.node.id!r}: {error.type}: {error.message}")
         if error is None:
@@ -151,6 +154,7 @@ async def _called(
 
 async def _result(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if inspect.iscoroutinefunction(fn):
+        # In the event loop; a plain function runs in a thread, because it may block.
         return await fn(*args, **kwargs)
     found = await asyncio.to_thread(fn, *args, **kwargs)
     return await found if inspect.isawaitable(found) else found

@@ -118,6 +118,7 @@ async def promote(
         began = time.monotonic()
         await move.copy()
         seconds = time.monotonic() - began
+        # Every row is compared before the target opens: until then the source can still be used again.
         compared = await move.compare()
         outside = await move.hand_over(target)
         return PromoteResult(
@@ -261,6 +262,7 @@ class _Move:
         while held := await self._old.leases():
             if force:
                 break
+            # Leases and not registered workers: a worker that died counts until its lease has expired.
             if time.monotonic() > deadline:
                 await self._give_up(held, wait)
             self._on_progress(PromoteProgress("waiting", held=held))
@@ -350,6 +352,7 @@ class _Move:
         if self.mark.state != "moved":
             await self._old.settle()
         self._on_progress(PromoteProgress("opening"))
+        # With the counters of the source: new rows must not get numbers that deleted ones had.
         await self._new.open_for_work(counters)
         return outside
 

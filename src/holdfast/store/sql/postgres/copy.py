@@ -275,6 +275,8 @@ class PostgresMoveEndpoint:
             new = "INSERT INTO @moved_tables (name, rows, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"
             await conn.run(new, shape.table)
             after = None if now.after is None else msgspec.msgpack.encode(now.after)
+            # In the transaction of the rows, and only from the expected progress: a batch is never copied
+            # twice, after a crash or by two processes.
             if not await conn.run(_REACH, after, now.rows, now.done, shape.table, was.rows, was.done):
                 return False
             await conn.run("UPDATE @moved SET busy = true")

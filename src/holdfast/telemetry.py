@@ -76,10 +76,12 @@ class RedactionFilter(logging.Filter):
         message = record.getMessage()
         hidden = redactor.redact(message)
         if hidden != message:
+            # Without the arguments: they contain the secret, and each handler would format them again.
             record.msg, record.args = hidden, None
         return True
 
 
+# On the loggers and not only on our handlers: a program may attach handlers of its own.
 for _logger in (log, node_log):
     _logger.addFilter(RedactionFilter())
 
@@ -122,6 +124,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
+        # Here, because most commands log no JSON and start faster without it.
         import json
 
         return redactor.redact(json.dumps(entry, ensure_ascii=False, default=str))
@@ -145,6 +148,7 @@ class Logging:
         self._root = logging.getLogger()
         self._before = list(self._root.handlers), self._root.level
         self._root.setLevel(level)
+        # Ours is replaced and not added: configuring twice must not print each line twice.
         self._root.handlers[:] = [*(old for old in self._root.handlers if not _is_ours(old)), handler]
 
     def __enter__(self) -> Logging:
@@ -203,6 +207,7 @@ _armed: dict[str, Callable[[], None]] = {}
 
 def crashpoint(name: str) -> None:
     """Marks a place where the process may die without losing or repeating an effect."""
+    # First of all: in production nothing is armed, and this function is called at every commit.
     if _armed:
         hit = _armed.get(name)
         if hit is not None:
@@ -239,6 +244,7 @@ def disarm(name: str | None = None) -> None:
 
 
 def _die() -> None:
+    # 137 is what a shell shows for SIGKILL. No clean-up runs, as in a power cut.
     os._exit(137)
 
 
@@ -249,4 +255,5 @@ def _arm_from_environment() -> None:
         arm(name, nth=int(nth or 1))
 
 
+# At import: a child process of a test has no test code that could arm it.
 _arm_from_environment()

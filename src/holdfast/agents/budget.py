@@ -85,6 +85,8 @@ class BudgetMeter:
 
     def reached(self) -> list[str]:
         """The amounts that reached the threshold, as texts; empty: the agent may continue."""
+        # Through str: Decimal(0.8) would be slightly more than 0.8. Only a question comes before the limit,
+        # so that the answer arrives while something is left.
         share = Decimal(str(self.budget.ask_at)) if self.budget.at_limit == "ask" else Decimal(1)
         return [
             _words(name, used, limit) for name, used, limit in self._used() if Decimal(used) >= limit * share
@@ -103,6 +105,8 @@ class BudgetMeter:
             return None
         left = {name: max(limit - used, 0) for name, used, limit in self._used()}
         return Budget(
+            # Divided when the turn begins: which of two sub-agents
+            # is quicker must not decide what the other may spend.
             tokens=max(1, left["tokens"] // parts) if "tokens" in left else None,
             money=max(left["money"] / parts, Decimal("1e-9")) if "money" in left else None,
             seconds=max(1, left["micros"] // parts) / MICROS if "micros" in left else None,
@@ -187,6 +191,7 @@ async def _ask_to_continue(
             },
         )
     except HoldExpiredError:
+        # Silence never grants more.
         return False
     if reply.decision == "continue":
         purse.grant(reply.data)

@@ -138,6 +138,8 @@ class Endpoint:
     async def _pause(
         self, attempt: int, busy: EndpointBusyError, url: str, wait: float, emit: StreamCallback
     ) -> None:
+        # A long wait belongs into the run, not into the memory of
+        # a worker: the step fails, and the run is resumed later.
         if attempt == self.retries.attempts or wait > self.retries.longest:
             asked = "" if busy.after is None else f" It asks to wait {busy.after:g} s."
             raise ModelUnavailableError(
@@ -265,6 +267,7 @@ def without_key(text: object, key: str) -> str:
     if not key:
         return said
     said = said.replace(key, "***")
+    # Endpoints may repeat a part of the key; a short key would match ordinary words.
     return re.sub(re.escape(key[:LIKE_A_KEY]) + r"\S*", "***", said) if len(key) > LIKE_A_KEY else said
 
 

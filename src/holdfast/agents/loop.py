@@ -167,6 +167,7 @@ class Conversation:
             kept = await self.at.step(f"{self.turn}/model", "model", ask, effect="read")
         except StepFailedError as error:
             raise model_error(error.info) from None
+        # From the record and not from the reply: after a resume the same amount counts as before.
         self.purse.spend(BudgetUsage(kept["tokens"], kept["cost"], kept["micros"]))
         message = message_from_plain(kept["message"])
         if kept["attempt"] != ctx.attempt and self.at.is_root and message.text:
@@ -177,6 +178,8 @@ class Conversation:
 
     def _kept(self, reply: ModelReply, cost: Decimal, micros: int) -> dict[str, Any]:
         message = reply.message
+        # Some providers send calls without ids. Derived from
+        # the position, so that a replay gives the same ones.
         named = tuple(
             call if call.id else msgspec.structs.replace(call, id=f"call_{self.turn}_{index + 1}")
             for index, call in enumerate(message.calls)
@@ -301,6 +304,7 @@ class Conversation:
     # ------------------------------------------------------------------ limits
     def _stopped(self, reached: list[str]) -> ConversationResult:
         """The last text of the model, if the agent has no return type."""
+        # An unchecked text must not stand in for a typed or approved answer.
         if self.agent.returns is not None or self.agent.approval is not None:
             self.gave_up = True
             raise BudgetError(

@@ -47,6 +47,7 @@ class ModelJudge:
     async def judge(self, facts: Mapping[str, Any]) -> Judgement:
         """Raises ModelError."""
         reply = await self.model.reply(self.request(facts), _ignore_stream)
+        # A verdict that was cut off is not the whole answer, even if it can be parsed.
         if reply.finish in ("length", "refused"):
             raise ModelReplyError(f"{self.model.name!r} gave no verdict: {reply.finish}.")
         call = next((call for call in reply.message.calls if call.name == FINAL), None)

@@ -46,6 +46,7 @@ class LocalSandbox:
 
     async def connect(self, id: str) -> Folder:  # noqa: A002
         place = self.root / id
+        # The id comes from a record or a caller: a path such as `../..` must not leave the root.
         if not is_id(id) or not place.is_dir():
             raise SandboxGoneError(f"the folder {place} does not exist")
         return Folder(place, self.env)
@@ -65,6 +66,7 @@ class Folder:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            # A group of its own, so that background processes of the command can be ended with it.
             start_new_session=True,
         )
         try:

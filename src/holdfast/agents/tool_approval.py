@@ -56,6 +56,7 @@ async def approve(at: AgentScope, tool: Tool, call: ToolCall, agent: str, turn: 
 
 def _verdict(reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> ToolApprovalResult:
     why = f": {reply.comment}" if reply.comment else "."
+    # Compared with the one word that approves: any other answer must not run the tool.
     if reply.decision != "approve":
         return ToolApprovalResult(None, f"A person refused this call, and it was not made{why}")
     edited = edited_arguments(arguments, reply.data)
@@ -94,6 +95,8 @@ def _modifications(said: Mapping[str, Any]) -> dict[str, Any]:
 def answer_schema(tool: Tool) -> dict[str, Any]:
     """Arguments that do not fit the tool are refused while the person can still correct them."""
     whole: dict[str, Any] = tool.spec.schema
+    # A tool may declare a schema that our checker does not
+    # support; the arguments are checked again before the call.
     if schema_faults(whole):
         whole = {"type": "object"}
     some = {key: value for key, value in whole.items() if key != "required"}

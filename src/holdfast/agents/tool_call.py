@@ -66,6 +66,7 @@ async def perform(
     at: AgentScope, plan: PlannedCall, agent: str, turn: int, space: Workspace, ask_agent: SubAgent
 ) -> ToolResult:
     tool, call = plan.tool, plan.call
+    # An invalid call is a result for the model and not an error of the run: it can correct itself.
     if tool is None or plan.problem:
         return ToolResult(f"Error: {plan.problem}.", failed=True, malformed=plan.malformed)
     arguments, note = call.arguments, ""
@@ -196,6 +197,7 @@ async def gather_results(work: Iterable[Awaitable[ToolResult]]) -> list[ToolResu
     """Waits for all of them, even if one fails: a running effect cannot be undone."""
     found = await asyncio.gather(*work, return_exceptions=True)
     for each in found:
+        # Raised only after all have ended and are recorded: a cancelled effect would be in doubt.
         if isinstance(each, BaseException):
             raise each
     return [each for each in found if isinstance(each, ToolResult)]

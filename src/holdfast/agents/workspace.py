@@ -73,6 +73,7 @@ class Files:
         data = content.encode() if isinstance(content, str) else bytes(content)
         if not path:
             raise ToolError("a file needs a name")
+        # Without the file's own earlier content, which this write replaces.
         used = sum(len(each) for name, each in self.changes.items() if each is not None and name != path)
         if used + len(data) > self._room:
             raise ToolError(f"{path!r} is too large: {max(0, self._room - used):,} bytes are left")
@@ -100,6 +101,7 @@ class Workspace:
         self._max_bytes = max_bytes
         self.files: dict[str, bytes | None] = {}
         self._id = getattr(sandbox, "id", None)
+        # A sandbox that the caller chose is kept, whatever earlier records say.
         self._fixed = self._id is not None
         self._session: Any = None
         self._lock = asyncio.Lock()
@@ -116,6 +118,7 @@ class Workspace:
         """Apply the recorded changes of a call, whether it ran just now or earlier in another process."""
         self.files.update(changes.files)
         used = changes.sandbox
+        # An id of another kind of sandbox means nothing to this one.
         if used is None or self._sandbox is None or self._fixed or used["kind"] != self._sandbox.kind:
             return
         if used["id"] != self._id:

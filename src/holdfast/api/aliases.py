@@ -74,6 +74,7 @@ class AliasPaths:
 
 def alias_of(path: str) -> Alias | None:
     for alias in ALIASES:
+        # With the slash: `/runsheet` is not below `/runs`.
         if path == alias.prefix or path.startswith(f"{alias.prefix}/"):
             return alias
     return None

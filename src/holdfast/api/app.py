@@ -39,6 +39,7 @@ from holdfast.errors import HoldfastError
 from holdfast.telemetry import log
 from holdfast.types.ids import new_id
 
+# The caller's id goes into logs and headers: other characters could forge log lines or add headers.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -86,6 +87,7 @@ def build(
     shown = [page_route(route, _endpoint(route, hf, authenticator, settings, paces)) for route in pages]
     below = Router([RouteIndex(places)], redirect_slashes=False)
     app = Starlette(
+        # Pages first: they share paths with routes and decide by the Accept header whether they answer.
         routes=[RouteIndex([*shown, *places]), Mount(ROOT, app=below)],
         exception_handlers={HTTPException: _not_found, Exception: _internal_error},
         middleware=[*_middleware(settings), Middleware(AliasPaths, pages=RouteIndex(shown))],
@@ -139,6 +141,7 @@ def _endpoint(
         began = time.perf_counter()
         principal: Principal | None = None
         try:
+            # Before the right is checked, so that a refusal can name who was refused in the audit.
             principal = await _authenticate(authenticator, paces, request)
             require(route, request, principal)
             call = ApiCall(request, principal, hf, route, request_id, settings)
@@ -172,6 +175,7 @@ async def _authenticate(
     try:
         principal = await authenticator.authenticate(request)
     except HttpError:
+        # By address, because a wrong credential names no caller; this slows down guessing.
         paces.count_failure(request)
         raise
     paces.take(request, principal)
@@ -182,6 +186,7 @@ def _with_common_headers(request: Request, response: Response, request_id: str) 
     """Add the headers of every answer."""
     compress(request, response)
     response.headers["X-Request-Id"] = request_id
+    # By default nothing is cached: most answers depend on who asks.
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     return response
@@ -189,6 +194,7 @@ def _with_common_headers(request: Request, response: Response, request_id: str) 
 
 def require(route: Route, request: Request, principal: Principal | None) -> None:
     """Raises HttpError if the credential does not have the right."""
+    # Links carry their own proof, which the handler checks with the hold.
     if route.needs in (Access.public, Access.link):
         return
     if principal is None:
@@ -239,6 +245,7 @@ async def _not_found(request: Request, error: Exception) -> Response:
     request_id = _request_id(request)
     observed = request.app.state.observed
     if observed is not None:
+        # Without the path: each unknown path would be a new time series in the metrics.
         observed(request.method, "", error.status_code, 0.0)
     if error.status_code == 404 and wants_page(request.headers.get("accept", "").encode()):
         return _with_common_headers(request, error_page(request, said, None, request_id), request_id)

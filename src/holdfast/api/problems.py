@@ -93,12 +93,14 @@ def problem_response(
     error: HoldfastError, request_id: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     problem, facts = problem_of(error, request_id)
+    # The standard members last: a fact with the name of one must not replace it.
     said = {**_plain(facts), **msgspec.to_builtins(problem)}
     body = msgspec.json.encode(said)
     given = dict(headers or {})
     if isinstance(wait := facts.get("retry_after"), (int, float)):
         given.setdefault("Retry-After", str(math.ceil(wait)))
     if problem.status == 401:
+        # HTTP requires this header with each 401.
         given.setdefault("WWW-Authenticate", 'Bearer realm="holdfast"')
     return Response(body, problem.status, media_type=MEDIA, headers=given)
 

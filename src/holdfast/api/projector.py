@@ -81,6 +81,7 @@ class Projector:
         row = await self.service.store.get_run(run) if due else None
         if row is None:
             return
+        # Another server may have written them; making a checkpoint again costs a fold of the run.
         known = {each.seq for each in await self.service.store.projections(run)}
         for record in due:
             if record.seq in known or record.seq < row.horizon:

@@ -37,6 +37,7 @@ class TokenBuckets:
                 hint="Wait for the time in Retry-After, then try again.",
                 retry_after=max(1, round(wait + 0.5)),
             )
+        # Counted only when allowed: a client that retries too early would otherwise never get through.
         self._limit.count([(key, self._gap)], now)
 
 
@@ -51,6 +52,7 @@ class RateLimiter:
         if principal is None:
             self.count_failure(request)
         else:
+            # By credential and not by address: many clients may share the address of one proxy.
             self._known.take(principal.credential or f"{principal.tenant}/{principal.actor.id}")
 
     def count_failure(self, request: Request) -> None:

@@ -32,6 +32,7 @@ class ServerState:
 
     async def missing(self) -> list[str]:
         """The reasons why it is not ready; empty if it is."""
+        # First of all: a load balancer must stop sending requests although everything still works.
         if self.draining:
             return ["it is draining"]
         if self.store is None:
@@ -64,6 +65,7 @@ class ReadinessApp:
     async def _own(self, scope: Scope) -> Response | None:
         if scope["type"] != "http":
             return None
+        # Without the store: restarting the process does not repair a database that is away.
         if scope["path"] == "/healthz":
             return _json_response(200, {"alive": True})
         if scope["path"] == "/readyz":

@@ -305,6 +305,8 @@ async def read_body(request: Request, shape: type[T], most: int) -> T:
     """JSON, at most `most` bytes. Raises HttpError."""
     data = await read_bytes(request, most)
     try:
+        # A missing body is an empty object, so that routes whose
+        # fields are all optional can be called without one.
         return msgspec.json.decode(data or b"{}", type=shape)
     except msgspec.ValidationError as error:
         raise _invalid_input(error, "the body") from error
@@ -315,6 +317,7 @@ async def read_body(request: Request, shape: type[T], most: int) -> T:
 async def read_bytes(request: Request, most: int) -> bytes:
     """The raw body; refused as soon as it is too long."""
     length = request.headers.get("content-length", "")
+    # Before the first byte is read: the client learns it without sending the whole body.
     if length.isdigit() and int(length) > most:
         raise _too_large(most)
     # Counted as well: a chunked body has no length.

@@ -21,6 +21,7 @@ class _UvicornServer(uvicorn.Server):
 
     ready: Callable[[], None] | None = None
 
+    # uvicorn would install its own handlers; the worker in this process must drain on the same signal.
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
@@ -54,6 +55,8 @@ class HttpServer:
     def __init__(self, app: ASGIApp, *, host: str, port: int, drain: float = 10.0) -> None:
         self.host = host
         self.port = port
+        # Bound here and not by uvicorn: a port in use then
+        # fails before the store is opened, and port 0 is known.
         self._socket = _bound_socket(host, port)
         self._server = _UvicornServer(
             uvicorn.Config(

@@ -70,6 +70,8 @@ class Child:
         """Idempotent by a key of this attempt: repeated calls return the same run. A child that had failed
         when its manager was resumed is resumed too."""
         service, key = service_here(), f"{visit.ctx.idempotency_key}/child/{visit.ctx.failures}"
+        # The key contains the number of failures: a retried
+        # stage gets a new child, a re-entered one the same.
         row, fresh = await service.create(program, given, idempotency_key=key, tenant=visit.ctx.tenant)
         if not fresh and row.status is RunStatus.failed:
             await service.request_resume(row.id)
@@ -113,6 +115,7 @@ class Child:
     async def _advances(self, service: RunService, status: RunStatus) -> bool:
         if self._driving is not None and not self._driving.done():
             return True
+        # A run that waits needs no process; the manager then sleeps durably and can be released itself.
         if status is RunStatus.waiting or (
             status is RunStatus.pending_input and await service.holds(self._run)
         ):
@@ -142,6 +145,7 @@ class Child:
 async def _drive(service: RunService, run: RunId) -> None:
     row = await service.get(run)
     program = await service.runtime.find_program(row.version, row.flow)
+    # A worker has the run: it advances without us.
     with suppress(RunBusyError):
         await advance(service, program, run)
 

@@ -22,6 +22,8 @@ import msgspec
 
 from holdfast.types.backoff import Backoff
 
+# Output goes to files and not through pipes: a pipe needs a
+# reader, and the worker that started the command may be gone.
 COMMAND, LOCK, PID, CODE, STDOUT, STDERR = "command", "lock", "pid", "exit_code", "stdout", "stderr"
 
 # The lock is passed as stdin and moves to 9, which the command does not inherit. `$$` is the first process of
@@ -57,6 +59,8 @@ class ProcessExit(msgspec.Struct, frozen=True):
 
 def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapping[str, str]) -> bool:
     """Start it, unless it is already started. Raises OSError if it cannot be started."""
+    # A lock and not the process id says whether it runs:
+    # ids are reused, locks are released with their process.
     with (folder / LOCK).open("a+b") as lock:
         while not _locked(lock):
             # A fork in another thread inherits this lock for a moment, so a held lock alone proves nothing:
@@ -70,6 +74,7 @@ def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapp
         keeper = [_SH, "-c", _KEEPER, "holdfast-tool", str(folder.resolve()), shell]
         done = subprocess.run(
             keeper,
+            # The open file is the lock: as long as the keeper has it, no other process can take it.
             stdin=lock,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -118,6 +123,8 @@ async def wait_for_exit(folder: Path, *, timeout: float | None) -> ProcessExit:
         if code is not None:
             return ProcessExit(code, "", seconds)
         if not alive:
+            # The keeper is gone without an exit code: it was
+            # killed, and how far the command came is not known.
             return ProcessExit(None, "unknown", seconds)
         if timeout is not None and seconds >= timeout:
             return await _stopped(folder, "timeout")
@@ -160,6 +167,7 @@ def kill_all(logs: Path) -> None:
     for at, names, _ in os.walk(logs):
         for name in [each for each in names if each.startswith(FOLDER)]:
             kill_now(Path(at) / name)
+        # In place, which keeps os.walk out of these folders.
         names[:] = [each for each in names if not each.startswith((FOLDER, CHILD))]
 
 
@@ -188,6 +196,7 @@ def is_living(group: int) -> bool:
 def _group(folder: Path) -> int | None:
     with suppress(OSError, ValueError):
         found = int((folder / PID).read_text())
+        # 0 and 1 would signal our own group or every process.
         return found if found > 1 else None
     return None
 

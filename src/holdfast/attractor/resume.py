@@ -125,8 +125,10 @@ async def _begin(
     start: dict[str, Any],
     asked: ResumeOptions,
 ) -> RunRow:
+    # The path of the directory may be another one now; the caller's counts.
     kept = {k: storable(k, v) for k, v in saved.context.items() if k != LOGS_KEY}
     if not saved.completed:
+        # `internal.*` values are set by the engine and never taken from a caller.
         outside = {k: v for k, v in kept.items() if not k.startswith(_OURS)}
         row, _ = await service.create(ready.program, {**start, **outside}, **asked.options)
         return row

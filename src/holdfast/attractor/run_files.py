@@ -65,6 +65,7 @@ def _parts(scope: str) -> list[str]:
 def safe_name(name: str) -> str:
     """Ids consist of word characters; lenient parsing accepts others, which must not leave the folder."""
     kept = "".join(c if c.isalnum() or c in "_-.~[]" else "_" for c in name)
+    # `.` and `..` consist of allowed characters but are other folders.
     return kept if kept.strip(".") else "_" + kept
 
 
@@ -78,6 +79,7 @@ def write(path: Path, text: str) -> None:
 
 def write_or_raise(path: Path, text: str, *, durable: bool = False) -> None:
     """Raises OSError. `durable`: synced to the disk before it replaces the old file."""
+    # Unique per process and write: two workers may write the same file while the run changes hands.
     fresh = path.with_name(f".{path.name}.{os.getpid()}.{next(_numbers)}.new")
     with _created(fresh) as file:
         file.write(text.encode("utf-8", "replace"))
@@ -86,6 +88,7 @@ def write_or_raise(path: Path, text: str, *, durable: bool = False) -> None:
             os.fsync(file.fileno())
     fresh.replace(path)
     if durable:
+        # The rename is durable only when its folder is synced too.
         _sync_names(path.parent)
 
 

@@ -75,6 +75,8 @@ class StageRunner:
         if stopped:
             return self._settled(visit, kind, _stop(stopped), halt=True)
         outcome = await self._performed(visit, kind)
+        # `_refused` first: an update that cannot be stored is then a
+        # failure of the stage, and not of the write of its record.
         outcome = _last_attempt_outcome(visit, _normal(_refused(outcome) or outcome))
         stopped = count_failure(visit, outcome)
         if stopped:
@@ -115,6 +117,8 @@ class StageRunner:
         except TimeoutError as error:
             return _timed_out(visit) if timer.expired() else failure_of(error)
         except Exception as error:
+            # A lost lease, an unavailable store or an effect in doubt is for the engine: as a failure of the
+            # stage it would be routed along an edge.
             raise_if_ours(error)
             return failure_of(error)
 
@@ -173,6 +177,7 @@ async def _call(handler: AnyHandler, visit: StageVisit) -> StageOutcome:
     perform = getattr(handler, "perform", None)
     if perform is not None:
         return await perform(visit)
+    # Before the call: a status file of an earlier visit must not become this visit's outcome.
     forget_status(visit.folder)
     execute = cast("Any", handler).execute
     more = {"visit": visit} if wants_visit(handler) else {}
@@ -180,6 +185,7 @@ async def _call(handler: AnyHandler, visit: StageVisit) -> StageOutcome:
     if inspect.iscoroutinefunction(execute):
         said = await execute(*args, **more)
     else:
+        # A synchronous handler would block the event loop, and with it every other run of this worker.
         said = await asyncio.to_thread(execute, *args, **more)
         said = await said if inspect.isawaitable(said) else said
     return said if isinstance(said, StageOutcome) else _without_outcome(visit, said)

@@ -51,6 +51,7 @@ class Hooks:
     def _hooked(self, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
         async def call(**given: Any) -> Any:
             shown = {key: value for key, value in given.items() if key not in _OURS}
+            # Outside of the try: a refused call was not made, so the post hook does not run.
             await self._run_pre_hook(name, shown)
             try:
                 value = await _called(fn, given)
@@ -106,6 +107,7 @@ class Hooks:
         try:
             return await run_hook(command, body, environment, self._timeout)
         except OSError as error:
+            # No exit code counts as a refusal of the pre hook: a check that cannot be run has not passed.
             return None, f"it cannot be run: {error.strerror}"
 
 
@@ -133,6 +135,7 @@ async def run_hook(
     except TimeoutError:
         return None, f"it took longer than {timeout:g} s"
     finally:
+        # As for the commands of stages: what a hook leaves running must not outlive it.
         _end(process.pid)
         await process.wait()
     return process.returncode, clean_text(err.decode(errors="replace").strip(), _SHOWN)

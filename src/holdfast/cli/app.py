@@ -57,6 +57,7 @@ class LazyGroup(TyperGroup):
         self.commands = LazyCommands()
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        # A copy, because the real group must stay lazy for the command that is called.
         listing = copy(self)
         listing.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
         TyperGroup.format_help(listing, ctx, formatter)
@@ -87,9 +88,11 @@ app = typer.Typer(
     cls=LazyGroup,
     name="holdfast",
     no_args_is_help=True,
+    # Typer's own options would appear in every --help; `holdfast completion` prints the scripts.
     add_completion=False,
     # Boxes and colours only on a terminal: importing them takes longer than the rest of the start-up.
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    # Errors become sentences and exit codes in `cli.main`; Typer would print a traceback instead.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -162,6 +165,7 @@ def run_async(work: Coroutine[Any, Any, int]) -> int:
 
     try:
         code = int(asyncio.run(work))
+        # Inside the try: buffered output meets a closed pipe only now, not at the print.
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has closed the pipe (`holdfast runs | head -1`).

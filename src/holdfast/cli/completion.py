@@ -54,6 +54,7 @@ def complete() -> int:
     from holdfast.cli.app import command_line
 
     for name in _NOT_NOW:
+        # A log line or an export would end up in the line that is being typed, or delay it.
         os.environ.pop(name, None)
     completion_init()
     command = command_line()

@@ -91,6 +91,7 @@ def _interrupt(service: RunService, work: asyncio.Future[Any]) -> None:
     print_note("Stopping; the step that runs may finish. Press Ctrl-C again to stop at once.")
     for driver in drivers:
         driver.drain()
+    # A step that never ends must not make the first Ctrl-C useless.
     asyncio.get_running_loop().call_later(service.runtime.settings.grace, work.cancel)
 
 

@@ -148,6 +148,8 @@ def actor_of(holds: HoldService, options: ActorOptions, channel: str = "cli") ->
     if options.as_ is None:
         return operator(OPERATOR, tenant=options.tenant, channel=channel)
     name = _named(options.as_)
+    # Without a directory rights cannot be looked up, and the caller
+    # has the store itself anyway; `--as` then only names who acted.
     if holds.ctx.directory is None:
         return operator(name, tenant=options.tenant, channel=channel)
     return Actor(id=name, tenant=options.tenant, channel=channel)
@@ -158,6 +160,7 @@ def _named(text: str) -> str:
 
     if text.startswith(("service:", "agent:")):
         return text
+    # These names mean that no person acted; the audit must not contain them for a command.
     if text.startswith(("system:", "policy:")):
         raise InputError(f"{text!r} cannot be used with --as.", hint="Write --as user:NAME.")
     found = parse_assignee(text)

@@ -28,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def run(argv: list[str]) -> int:
     """The same without ending the process; returns the exit code."""
+    # Before anything else is imported: the person waits for each Tab.
     if os.environ.get("_HOLDFAST_COMPLETE"):
         from holdfast.cli.completion import complete
 
@@ -40,6 +41,7 @@ def run(argv: list[str]) -> int:
         return code if isinstance(code, int) else Exit.ok
     except KeyboardInterrupt:
         print_error("Interrupted.")
+        # 130 is what shells use for a command that Ctrl-C ended.
         return Exit.interrupted
     except Exception as error:
         if os.environ.get("HOLDFAST_DEBUG"):

@@ -41,16 +41,20 @@ class DemoServer:
     def __init__(self, flows: Sequence[str], env: dict[str, str], folder: Path) -> None:
         command = [sys.executable, "-m", "holdfast", "serve", *flows, "--port", "0", "--json"]
         self._errors = folder / "serve.log"
+        # A file and not a pipe: the demo does not read stderr
+        # while the server runs, and a full pipe would block it.
         with self._errors.open("w") as errors:
             self.child = subprocess.Popen(
                 command, env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
             )
         self.startup: dict[str, Any] = {}
+        # Without proxies of the environment: the server is on this machine.
         self._web = build_opener(ProxyHandler({}), HTTPCookieProcessor(CookieJar()))
 
     def ready(self) -> bool:
         """Whether it listens; if it cannot, it prints the reason and ends."""
         assert self.child.stdout is not None
+        # With a limit, because a server that can neither listen nor end would hang the demo.
         if select.select([self.child.stdout], [], [], PATIENCE)[0]:
             line = self.child.stdout.readline()
             self.startup = json.loads(line) if line else {}

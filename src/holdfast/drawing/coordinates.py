@@ -24,6 +24,7 @@ def place(rows: Rows, above: Links, below: Links, apart: Separation) -> list[flo
         for right in (False, True)
     ]
     _level(layouts)
+    # The mean of the two middle ones: each alignment alone leans to one side.
     return [sum(sorted(xs)[1:3]) / 2 for xs in zip(*layouts, strict=True)]
 
 
@@ -108,6 +109,7 @@ def _compact(rows: list[list[int]], root: list[int], apart: Separation) -> dict[
 def _order(
     blocks: set[int], after: dict[int, dict[int, float]], before: dict[int, dict[int, float]]
 ) -> list[int]:
+    # Sorted, so that the picture is the same in every process.
     missing = {block: len(before.get(block, ())) for block in sorted(blocks)}
     order = [block for block, count in missing.items() if not count]
     for block in order:

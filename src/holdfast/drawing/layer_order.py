@@ -17,6 +17,7 @@ def order(rows: Rows) -> tuple[Links, Links]:
     """Orders `rows.rows` in place; returns each slot's neighbours in the row above and in the row below."""
     above, below, beside = _links(rows)
     sweeps = 16 if len(rows.slots) <= SMALL else 6
+    # The best order so far is kept, because a sweep may also make it worse.
     best, fewest = [list(row) for row in rows.rows], _crossings(rows.rows, below)
     for sweep in range(sweeps):
         if not fewest:

@@ -40,6 +40,7 @@ def make_rows(picture: Picture) -> Rows:
     index = {node.id: i for i, node in enumerate(picture.nodes)}
     ends = [(index[edge.source], index[edge.target]) for edge in picture.edges]
     back = _back_edges(picture, ends)
+    # A label has a row of its own, so that it never lies on a node or on another line.
     spans = [2 if edge.label else 1 for edge in picture.edges]
     layer = _layers(len(picture.nodes), ends, back, spans)
     slots = [Slot(layer[i], node) for i, node in enumerate(picture.nodes)]
@@ -82,6 +83,7 @@ def _back_edges(picture: Picture, ends: list[tuple[int, int]]) -> set[int]:
 def _starts(count: int, ends: list[tuple[int, int]], back: set[int]) -> list[int]:
     entered = {target for e, (_, target) in enumerate(ends) if e not in back}
     first = [node for node in range(count) if node not in entered]
+    # All nodes after the natural starts: a part of the graph that is one cycle has no start.
     return [*first, *range(count)]
 
 
@@ -89,6 +91,7 @@ def _closing(start: int, out: list[list[int]], ends: list[tuple[int, int]], seen
     """Edges to a node that is still on the walk's path (seen: 1 on the path, 2 done)."""
     found: set[int] = set()
     seen[start] = 1
+    # A stack and not recursion: a chain of a thousand nodes would exceed Python's limit.
     stack = [(start, iter(out[start]))]
     while stack:
         node, edges = stack[-1]
@@ -119,6 +122,7 @@ def _layers(count: int, ends: list[tuple[int, int]], back: set[int], spans: list
     for node in order:
         layer[node] = max((layer[ends[e][0]] + spans[e] for e in into[node]), default=0)
     for node in reversed(order):
+        # Only such nodes: moved down they shorten more edges than they lengthen.
         if len(out[node]) > len(into[node]):
             layer[node] = max(layer[node], min(layer[ends[e][1]] - spans[e] for e in out[node]))
     return _without_gaps(layer)

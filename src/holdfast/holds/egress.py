@@ -141,11 +141,14 @@ async def address_of(target: EgressTarget, egress: Egress, resolve: Resolve | No
     if not found:
         raise OSError(f"{target.host} has no address")
     allowed = egress.allows(target.host, target.port)
+    # Every address and not only the first: the order of a DNS reply is the choice of its owner.
     for address in found:
         if is_metadata(address) or not (allowed or is_outside(address)):
             raise EgressError(
                 f"{target.host} resolves to {address}, which is not a public address.", hint=_HINT
             )
+    # An address and not the name: a second lookup at connection
+    # time could return an internal address (DNS rebinding).
     return str(found[0])
 
 
@@ -171,6 +174,7 @@ def reached_by(address: Address) -> tuple[Address, ...]:
     if address.sixtofour is not None:
         return (address.sixtofour,)
     if address.teredo is not None:
+        # Teredo embeds both the server and the client; a packet may reach either.
         return (*address.teredo, address)
     if any(address in network for network in _EMBEDDING):
         return (IPv4Address(address.packed[12:]),)

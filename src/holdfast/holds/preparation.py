@@ -81,6 +81,7 @@ class HoldPreparation:
             log.warning("hold %s of run %s: its %s: %s", hold.id, facts.run, name, error, extra=about)
             failed[name] = str(error)
             return hold
+        # Parsed again only if a rule changed it: a step may have resolved the parsed form further.
         return found if found.assignee == raw else assigned(found)
 
 
@@ -92,6 +93,7 @@ def _failing(hold: NewHold, failed: dict[str, str]) -> NewHold:
     said = [f"its {name} could not be determined: {clean_text(why, 500)}" for name, why in failed.items()]
     terms = msgspec.structs.replace(hold.terms, warnings=(*hold.terms.warnings, *said))
     hold = msgspec.structs.replace(hold, terms=terms)
+    # A failed deadline or default does not make the assignee wrong, so only these two unroute the hold.
     lost = failed.get("directory") or failed.get("policies")
     return hold if lost is None else unrouted(hold, lost)
 

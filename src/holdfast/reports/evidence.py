@@ -28,6 +28,7 @@ def page_of(pack: Mapping[str, Any], form: str) -> str:
 def _sections(pack: Mapping[str, Any]) -> Iterator[Section]:
     content = pack["content"]
     hold, audit = content["hold"], content["audit"]
+    # From the exact bytes that were hashed, and not from the row: the page shows what the hash proves.
     prompt, options, context, schema = json.loads(content["request"]["shown"])
     choices = ", ".join(f"{option['label']} ({option['id']})" for option in options or ())
     yield (
@@ -80,6 +81,7 @@ def _history_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]
 def _text(value: Any) -> str:
     if value is None or value == {}:
         return ""
+    # Invisible characters could make a reader see another text than the one that was decided.
     seen = show_invisible(value)
     return seen if isinstance(seen, str) else json.dumps(seen, ensure_ascii=False, sort_keys=True)
 
@@ -94,6 +96,7 @@ def _markdown(title: str, sections: list[Section]) -> str:
 
 def _code(value: str) -> str:
     """As code, so that text from people cannot become markup."""
+    # One more than the longest run in the text: only then can the text not close the fence.
     fence = "`" * (1 + max((len(run) for run in _ticks(value)), default=0))
     return f"{fence} {' '.join(value.split())} {fence}"
 

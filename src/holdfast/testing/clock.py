@@ -30,6 +30,7 @@ class FakeClock:
     """
 
     def __init__(self, start: datetime = START, *, auto: bool = False) -> None:
+        # Workers may sleep on this clock in other threads than the test that advances it.
         self._lock = threading.Lock()
         self._micros = self._start = to_micros(start)
         # Difference between the wall clock and the elapsed time.
@@ -103,6 +104,7 @@ class FakeClock:
         for sleeper in sorted(woken, key=_until):
             loop = sleeper.woken.get_loop()
             if not loop.is_closed():
+                # A future may be completed only from its own loop.
                 loop.call_soon_threadsafe(_finish, sleeper.woken)
 
     async def _move_when_idle(self, sleeper: _Sleeper) -> None:
@@ -111,6 +113,7 @@ class FakeClock:
         while not sleeper.woken.done():
             await asyncio.sleep(0)
             turns, seen = (turns + 1, seen) if seen == self._micros else (0, self._micros)
+            # Only the earliest sleeper moves the time: a later one would jump over it.
             if turns >= _TURNS and self._next_wake() == sleeper.until:
                 self._move(self._next_wake)
 

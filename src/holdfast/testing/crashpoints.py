@@ -122,6 +122,7 @@ def _abandon(tasks: set[asyncio.Task[Any]]) -> None:
     if not _abandoned_tasks:
         atexit.register(_clear)
     for task in tasks:
+        # asyncio would print a warning for each task that a dead worker leaves behind.
         task._log_destroy_pending = False  # type: ignore[attr-defined]
     _abandoned_tasks.extend(tasks)
 

@@ -63,6 +63,7 @@ class Human:
             roles=frozenset(roles),
             rights=frozenset(rights),
         )
+        # Shared on purpose: the plan is one sequence for all people.
         other.promised, other.asked = self.promised, self.asked
         return other
 
@@ -220,6 +221,7 @@ class Human:
         if reply.do in DECIDING:
             self.asked.append(hold)
         await self._wait(store, self.clock.now() + micros(reply.within))
+        # Read again: during the wait it may have been reassigned, escalated or decided.
         now = await store.hold(hold.id)
         if now is None or now.status is not HoldStatus.pending:
             return  # too late: the hold's timeout action has already happened

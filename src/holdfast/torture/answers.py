@@ -86,5 +86,6 @@ def resolve_doubt(call: CallId, notes: Sequence[Note], policy: Policy) -> TrialA
     if policy == "not_happened" or (policy == "truth" and not ended):
         return TrialAnswer("not_happened")
     value = ended[-1].value if ended else None
+    # A node answers with an update of the state, a sub-step with its value.
     as_update = isinstance(value, dict) and not call.step
     return TrialAnswer("happened", {"update": value} if as_update else {"value": value})

@@ -96,6 +96,7 @@ class KillingWatcher:
         if name == self._point.name:
             self._left -= 1
             if self._left == 0:
+                # A signal and not an exit code: by it the parent knows that the boundary was reached.
                 os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -38,6 +38,7 @@ class EffectCounts(msgspec.Struct):
 def effect_counts(seen: TrialResult) -> EffectCounts:
     begun = [n for n in seen.notes if isinstance(n, CallBegun) and n.effect in OUTSIDE]
     ended = [n for n in seen.notes if isinstance(n, CallEnded)]
+    # A call that reported that nothing happened is no effect, although it was made.
     undone = Counter((n.call, n.life) for n in ended if not n.done)
     counts: Counter[CallId] = Counter()
     for note in begun:
@@ -124,6 +125,7 @@ def _effect_differences(calm: TrialResult, seen: TrialResult) -> Iterator[TrialD
         elif before == 0:
             yield TrialDifference("extra", str(call), f"{call} was done, but without the crash it is not")
         elif after > before and call not in asked:
+            # If a person was asked, the repetition was a decision and not silent.
             yield from _repeated(call, after, now)
 
 

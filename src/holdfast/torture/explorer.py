@@ -49,6 +49,7 @@ def _spread(
     groups: dict[Hashable, list[int]] = {}
     for i in among:
         groups.setdefault(kinds[0](items[i]), []).append(i)
+    # Fewer places than groups: one of each of some groups, evenly, rather than all of the first ones.
     if len(groups) > most:
         return [group[0] for group in _evenly(list(groups.values()), most)]
     shares = _shares([len(group) for group in groups.values()], most)
@@ -181,9 +182,12 @@ class _Exploration:
         self._further: list[Kills] = []
 
     def report(self) -> Report:
+        # Two, on different days: what differs between them depends on the time or on chance, and would be
+        # reported as damage by a crash.
         calm, again = self._undisturbed()
         unsteady = differences(calm, again)
         steady = Baseline.of(calm, again, unsteady)
+        # A list and not an iterator: second kills are known only when all first kills have been tried.
         verdicts = list(self._tried(self._chosen([(point,) for point in calm.points]), calm, steady))
         verdicts += self._tried(self._chosen(self._further), calm, steady)
         verdicts.sort(key=lambda verdict: verdict.order)
@@ -202,6 +206,7 @@ class _Exploration:
         )
 
     def _undisturbed(self) -> tuple[TrialResult, TrialResult]:
+        # In a child too: the parent must stay without open stores and threads, because it forks.
         for _ in Pool[None](1, self._wishes.limit, self._now).run([self._theatre.prepare()]):
             pass
         works = [
@@ -243,6 +248,7 @@ class _Exploration:
     def _trials(self, tries: list[Kills]) -> Iterator[ChildSequence[TrialResult]]:
         """No more are started after the time limit; the report says how many were tried."""
         for kills in tries:
+            # Only between trials: a trial that is cut off would look like a run that could not continue.
             if self._now() - self._began > self._wishes.time:
                 return
             name = "-".join(f"{point.index:04}-{point.name}" for point in kills)

@@ -35,8 +35,10 @@ def start(work: Callable[[], None]) -> int:
 
 
 def _run_child(work: Callable[[], None]) -> None:
+    # If even the set-up fails, the exit code says that the work was not done.
     code = 70
     try:
+        # A group of its own, so that processes started by user code are killed with it.
         os.setsid()
         # Not the handlers of the parent: these signals must end the child.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -71,6 +73,7 @@ class _Child:
     def __init__(self, pid: int, until: float) -> None:
         self.pid = pid
         self.until = until
+        # With a handle the end of a child wakes `select` at once; without one (not on Linux) it is polled.
         self.handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
 
     def ended(self) -> int | None:
@@ -87,6 +90,7 @@ class _Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
+            # Besides the group: a child that has not called setsid yet has no group of its own.
             os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         self.close()

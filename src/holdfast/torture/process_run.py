@@ -64,6 +64,7 @@ class TrialClock:
 
     def jump(self, micros: int) -> None:
         self._jumped += max(0, micros)
+        # Written at each jump, because the process may be killed at any moment.
         self._file.write_text(str(self._jumped))
 
     async def sleep(self, seconds: float) -> None:
@@ -71,6 +72,7 @@ class TrialClock:
         idle = 0
         while self.now() < until:
             idle = 0 if self.busy() else idle + 1
+            # Several turns: a task that was just woken may need some to show that it is busy.
             if idle > _TURNS:
                 self.jump(until - self.now())
                 return
@@ -139,6 +141,8 @@ class TrialProcess:
             self._notebook.write(TrialError(str(error), given=True))
         except HoldfastError as error:
             self._notebook.write(
+                # An input that is refused by the first process is the user's
+                # mistake; by a later one it is damage from the crash.
                 TrialError(str(error), given=isinstance(error, InputError) and self._number == 1)
             )
 
@@ -161,6 +165,8 @@ class TrialProcess:
             watcher = KillingWatcher(self._kill)
         elif self._record:
             watcher = RecordingWatcher(lambda point: self._notebook.write(BoundaryPassed(point)))
+            # Only where boundaries are recorded: an audit hook cannot
+            # be removed, and is called for every event of the process.
             undeclared_effects.watch(self._notebook)
         Calls(self._notebook, self._number, watcher, lambda c, n: _key(service, c, n)).watch(self._program)
 
@@ -199,6 +205,7 @@ class TrialProcess:
             return False
         # Only to the earliest one: a later deadline must not be passed before it was due.
         self._clock.jump(max(0, min(times) - self._clock.now()))
+        # By hand, since no worker runs beside the trial.
         await store.fire_timers(limit=1000)
         await service.runtime.sweep_holds()
         return True

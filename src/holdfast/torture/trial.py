@@ -78,6 +78,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
         on the time becomes visible. `record`: the last process records its boundaries."""
         stage = self._stage(name, later=later)
         number, code, reached = 0, None, 0
+        # One process more than kills: the last one must bring the run to its end undisturbed.
         while number == 0 or (code == -signal.SIGKILL and number <= max(len(kills), 1)):
             here = kills[number] if number < len(kills) else None
             number += 1

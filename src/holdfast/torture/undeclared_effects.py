@@ -45,6 +45,7 @@ def _effect_text(event: str, args: tuple[Any, ...], effect: str) -> str | None:
         return _opened(*args[:3])
     if event in _CHANGES:
         return f"{event.replace('.', ': ')} {args[0]}"
+    # Reading from a service is what `read` allows.
     if event == "socket.connect" and effect == "pure":
         return f"connects to {args[1]}"
     return None

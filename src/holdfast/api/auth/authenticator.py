@@ -59,7 +59,9 @@ class ActiveCheck:
             log.warning("the directory is unavailable, using the last known state: %s", error)
             active = kept is None or kept[1]
         if len(self._known) >= _MOST_KNOWN:
+            # A bound on memory; an empty cache costs one query per person.
             self._known.clear()
+        # The time before the query: the answer may be as old as that.
         self._known[key] = (asked, active)
         return active
 
@@ -99,6 +101,8 @@ class Refusals:
         """While the store is unavailable, refusals are only in the log."""
         address = request.client.host if request.client else "unknown"
         log.info("refused %s %s: %s", request.method, path, error.given_code, extra={"request": request_id})
+        # Limited per credential as well as in all, so that one
+        # noisy client does not hide the refusals of the others.
         if not self._may_write(principal.credential if principal else address):
             return
         said = {
@@ -119,6 +123,7 @@ class Refusals:
         try:
             await store.append_audit(tenant, [entry])
         except StoreError as trouble:
+            # The refusal itself stands: an audit that cannot be written must not turn a 403 into a 500.
             log.warning("a refusal could not be recorded: %s", trouble)
 
     def _may_write(self, whose: str) -> bool:
@@ -181,6 +186,7 @@ class Authenticator:
 
     async def caller(self, connection: HTTPConnection) -> Principal | None:
         """The same without the check of changes; WebSockets check `same_origin` too."""
+        # The header before the cookie: a program that sends a token means it, and then needs no CSRF token.
         given = connection.headers.get("authorization")
         if given is not None:
             scheme, _, token = given.partition(" ")
@@ -209,6 +215,7 @@ class Authenticator:
     async def by_session(self, secret: str) -> Principal | None:
         """None for an ended session: the caller is not signed in, and can sign in again."""
         found = await (await self.sessions()).find(secret)
+        # None and no error: pages then lead to the sign-in instead of showing a failure.
         if found is None or not await self._is_token_valid(found):
             return None
         grant = found.session.grant
@@ -252,6 +259,7 @@ class Authenticator:
             path="/",
             secure=self.is_https(request),
             httponly=True,
+            # Not "strict": a link in a notification opens a page here, and must find the person signed in.
             samesite="lax",
         )
 

@@ -24,6 +24,7 @@ async def require_own(
     request: Request, principal: Principal, origins: frozenset[str], *, most_form: int
 ) -> None:
     """Raises HttpError if another site may have made the browser send it. `most_form`: bytes of a form."""
+    # Besides the token, since either check alone has gaps in some browser.
     if not same_origin(request, origins, proven=True):
         raise HttpError(403, "The request came from a page of another site.", code="cross_site")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -37,6 +38,7 @@ async def require_own(
     shown = request.headers.get(HEADER)
     if shown is None and kind in FORMS:
         shown = await _field(request, most_form)
+    # `not shown` first: an empty token would equal the empty default of a principal without one.
     if not shown or not hmac.compare_digest(shown.encode(), (principal.csrf or "").encode()):
         raise HttpError(
             403,
@@ -49,6 +51,7 @@ async def require_own(
 async def _field(request: Request, most: int) -> str | None:
     """The token in the form; the handler then gets the parsed form (`await request.form()`)."""
     length = request.headers.get("content-length", "")
+    # The form is parsed before the handler runs, so its size must be known before the first byte is read.
     if not length.isdigit():
         raise HttpError(411, "A form needs its Content-Length.", code="length_required")
     if int(length) > most:
@@ -65,6 +68,7 @@ def same_origin(connection: HTTPConnection, origins: frozenset[str], *, proven: 
     policy) is accepted if Sec-Fetch-Site says same-origin; over plain http browsers do not send that header,
     and then a request is accepted that is `proven` by the CSRF token."""
     site = connection.headers.get("sec-fetch-site")
+    # "none" is a request that the person made directly, by the address bar or a bookmark.
     if site is not None and site not in ("same-origin", "none"):
         return False
     origin = connection.headers.get("origin")

@@ -51,6 +51,7 @@ def host_name(header: str) -> str | None:
     """The name in a Host header, without its port. None if it is not a name."""
     try:
         parts = urlsplit(f"//{header}")
+        # Parsed only when it is read: an invalid port raises here.
         _ = parts.port
     except ValueError:
         return None
@@ -74,4 +75,6 @@ def hosts_for(host: str, public_url: str | None, given: Iterable[str] = ()) -> t
     named = [*given, *([name] if public_url and (name := urlsplit(public_url).hostname) else [])]
     if is_loopback(host):
         return tuple(dict.fromkeys([*LOOPBACK, host.strip("[]"), *named]))
+    # Without a configured name any is accepted: the server
+    # cannot know the names that a proxy or DNS gives it.
     return tuple(dict.fromkeys([*LOOPBACK, *named])) if named else ()

@@ -65,6 +65,7 @@ class Sessions:
     async def begin(self, grant: CredentialGrant, *, how: str, credential: str = "") -> OpenSession:
         """Always with a new id, against session fixation: an id planted in the browser is useless."""
         validate_grant(grant)
+        # Here and not by a timer: sessions accumulate only through sign-ins.
         await self._sweep()
         now, secret = self.store.now(), secrets.token_urlsafe(32)
         session = BrowserSession(
@@ -166,6 +167,7 @@ class Sessions:
 
 
 def _open_session(secret: str, session: BrowserSession) -> OpenSession:
+    # Keyed with the secret, of which the store has only a digest: a copy of the store does not reveal it.
     csrf = hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
     return OpenSession(id=secret, name=_digest(secret)[:12], csrf=csrf, session=session)
 

@@ -79,6 +79,7 @@ class ApiTokens:
             expires_at=expires_at,
         )
         await self._audit(made, "token_created", by, rights=sorted(grant.all_rights), expires_at=expires_at)
+        # `expect=0`: a new document only. A collision of ids must not replace a token.
         await self.store.put_document(_document(made), expect=0)
         return made, f"hf_{name}_{secret}"
 
@@ -89,6 +90,7 @@ class ApiTokens:
             return None
         name, secret = form.groups()
         found = await self.find(name)
+        # Constant-time: the duration of a plain comparison tells how much of a guess is right.
         if found is None or not hmac.compare_digest(found.digest, _digest(secret)):
             return None
         if not found.is_valid(self.store.now()):
@@ -151,6 +153,8 @@ class ApiTokens:
     async def _note_use(self, name: str) -> None:
         now = self.store.now()
         if now - self._used.get(name, 0) >= COARSE:
+            # Before the write: while it is under way, further requests must not write as well. In a separate
+            # document, because writing it into the token could undo a concurrent revocation.
             self._used[name] = now
             await self.store.put_document(
                 Document(tenant=SERVER, kind=USED, name=name, body=str(now).encode())

@@ -59,6 +59,7 @@ class MailReceiver:
         letter = read_mail(raw, self.way.authserv_id)
         if letter is None:
             return MailTaken(outcome="ignored", why="it is not a mail from one sender")
+        # Before the token: an out-of-office reply quotes the question and may contain any word.
         if letter.automatic is not None:
             return MailTaken(outcome="ignored", why=letter.automatic)
         token = next((found[1] for each in letter.recipients if (found := self._form.fullmatch(each))), None)
@@ -80,6 +81,8 @@ class MailReceiver:
             return MailTaken(outcome="refused", why="it is not about a question of this tenant")
         if not letter.proven:
             why = "the mail server did not authenticate its sender"
+            # No answer to a sender who is not proven: a forged
+            # From could make the server write to strangers.
             await record_refusal(self.service.ctx, actor, row, "resolve", ForbiddenError(f"{why}."))
             return MailTaken(outcome="refused", why=why, checkpoint_id=row.id)
         keys = await LinkKeys(self.service.store).all(row.tenant)
@@ -102,6 +105,8 @@ class MailReceiver:
                 return MailTaken(
                     outcome="unclear", why="it has no line with only a keyword", checkpoint_id=row.id
                 )
+            # `require_reply` has compared the content shown with the
+            # present one; the hash guards the time until the write.
             answer = Submission(decision=said.decision, comment=said.comment, request_hash=row.request_hash)
             terms = ResolveConditions(link=f"reply:{token}", epoch=row.epoch)
             done = (await resolve(self.service.ctx, actor, row.id, answer, terms)).row

@@ -72,6 +72,7 @@ def _addresses(message: EmailMessage, names: Iterable[str]) -> list[str]:
 
 
 def _text(message: EmailMessage) -> str | None:
+    # Plain text only: in HTML a word may be invisible to the person who sent it.
     part = message.get_body(preferencelist=("plain",))
     content = None if part is None else part.get_content()
     return content if isinstance(content, str) else None
@@ -104,13 +105,16 @@ def is_proven(results: Sequence[str], sender: str, authserv_id: str) -> bool:
     if not ours:
         return False
     found: dict[str, list[tuple[str, str]]] = {}
+    # Comments are removed first: they may contain semicolons and results that were never checked.
     for part in _REMARK.sub(" ", ours[0]).split(";")[1:]:
         if said := _RESULT.fullmatch(part):
             found.setdefault(said[1].lower(), []).append((said[2].lower(), said[3]))
     dmarc = found.get("dmarc", [])
     domain = sender.rpartition("@")[2]
     named = _FROM_DOMAIN.search(dmarc[0][1]) if len(dmarc) == 1 else None
+    # Exactly one result: with several it is not clear which of them is about this sender.
     passed = len(dmarc) == 1 and dmarc[0][0] == "pass" and named is not None and named[1].lower() == domain
+    # One of the two is enough: to require both would refuse mail that was forwarded honestly.
     return passed and any(word == "pass" for name in ("spf", "dkim") for word, _ in found.get(name, []))
 
 

@@ -74,6 +74,7 @@ def require_signed(headers: Mapping[str, str], body: bytes, way: SlackSource, no
     """Over the raw bytes, before they are parsed; `now` in seconds. Raises HttpError 401."""
     stamp = headers.get("x-slack-request-timestamp", "")
     given = headers.get("x-slack-signature", "")
+    # isascii first: isdecimal accepts digits of other scripts, and int() raises for very long texts.
     fresh = stamp.isascii() and stamp.isdecimal() and len(stamp) <= 15 and abs(now - int(stamp)) <= SKEW
     base = f"v0:{stamp}:".encode() + body
     # Every secret is compared, in constant time, also if the timestamp is already wrong.
@@ -133,7 +134,10 @@ class SlackReceiver:
             )
             self._post_later(payload, _ephemeral_reply(said))
             return
+        # The tenant of the source and never of the payload; no
+        # groups or rights, only what is assigned to the person.
         actor = Actor(id=person, tenant=self.way.tenant, channel="slack", auth_method="slack")
+        # The time of the click makes a request that arrives twice a replay.
         key = f"slack:{payload.user.id}:{action.action_ts}"[:200]
         try:
             row = await self._resolve(actor, click, key)
@@ -181,6 +185,8 @@ class SlackReceiver:
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or 443
+            # The address is part of the payload: without this
+            # check a click could make the server post anywhere.
             if host != RESPONSE_HOST and not self.egress.allows(host, port):
                 log.warning("the response address of a click, %s, is not Slack's", one_line(host, 80))
                 return

@@ -108,6 +108,7 @@ class WebhookReceiver:
             # Unknown, or of another tenant: nothing is changed (QB-5, QB-7).
             return WebhookTaken(outcome="ignored")
         except HoldDecidedError as error:
+            # A success for the sender: a retry could not change anything.
             return WebhookTaken(
                 outcome="already_decided", checkpoint_id=hold, status=str(error.facts.get("status"))
             )
@@ -116,6 +117,7 @@ class WebhookReceiver:
 
     def _actor(self, said: WebhookAnswer) -> Actor:
         """The named person, if this sender may name one; else the sender."""
+        # Any sender could otherwise decide in the name of a person whom it merely names.
         named = said.completed_by if self.way.trusted else None
         if named is not None and not named.startswith("user:"):
             raise HttpError(422, "completed_by is not a person.", code="invalid_input", hint="user:dana@acme")
@@ -160,6 +162,7 @@ class ReceivedWebhooks:
             after = page[-1].name
 
     def _name(self, message: str) -> str:
+        # Hashed: the sender chooses its ids, which may be long or contain any character.
         return f"{self._way.name}/{sha256(message.encode()).hexdigest()}"
 
 

@@ -35,6 +35,7 @@ class StreamSignal:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def notify(self) -> None:
+        # Swapped before waking: a task that waits again at once must not be woken by the same signal.
         waiting, self._waiting = self._waiting, set()
         for each in waiting:
             if not each.done():
@@ -134,6 +135,8 @@ class RunChannel:
     # ------------------------------------------------------------------ reading
     async def after(self, number: int) -> Sequence[EncodedEvent]:
         """The events after that number, at most a page. Empty: none yet."""
+        # The follower is further behind than the memory
+        # reaches: it reads the log itself and delays no other.
         if number < self.floor:
             row = await self._service.store.get_run(self.run)
             found = [] if row is None else await self._read_events(row, number)

@@ -45,6 +45,7 @@ async def follow_run(
 ) -> AsyncGenerator[Sequence[EncodedEvent]]:
     """Events with a number above `after`, in order, each once. An empty batch: nothing for a while. Ends
     after the last event of an ended run; a run that waits for input is still followed."""
+    # Before the first read: an event committed in between would otherwise be missed.
     channel = hub.join(service, row)
     until = time.monotonic() + patience.life
     try:
@@ -60,6 +61,8 @@ async def follow_run(
                 after = batch[-1].number
                 yield batch
             elif channel.gone or (channel.over is not None and after >= channel.over):
+                # Only when everything was read: an ended run may
+                # still have events that this follower has not sent.
                 return
             elif not await channel.signal.wait(patience.beat):
                 # A run may end without an event: when it is superseded.
@@ -88,6 +91,8 @@ async def follow_holds(
             if seen:
                 yield seen
             if rows:
+                # Also if none of them was visible: otherwise the
+                # same rows would be read and checked for ever.
                 after = rows[-1].seq
             elif not await signal.wait(patience.beat):
                 yield ()
@@ -99,6 +104,8 @@ async def _visible(people: HoldService, actor: Actor, rows: Sequence[AuditRow]) 
     """Filtered by the same rule as `list`, checked once for each hold."""
     ctx = people.ctx
     now = ctx.now()
+    # Read for each page: a person who lost a membership must
+    # not see further changes for the life of the stream.
     standing = await ctx.standing(actor, now)
     known: dict[str, HoldRow | None] = {}
     found: list[HoldEventWire] = []

@@ -131,11 +131,13 @@ class Hub:
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             took = time.monotonic() - began
+            # Slower when idle, and slower when the store is slow: polling takes at most a tenth of the time.
             pace = PACE if began - self._lately < LATELY else IDLE
             await asyncio.sleep(min(RETRY_SECONDS, max(pace, took / SHARE)))
 
     async def _ask_runs(self) -> None:
         store = await self._hf.open()
+        # A copy: followers join and leave while the query runs.
         followed = list(self._channels)
         for part in _parts(followed, MANY):
             known = await store.event_heads(part)
@@ -166,6 +168,7 @@ class Hub:
     def committed_threadsafe(self, run: RunId) -> None:
         """Signal from a worker of this instance in another thread."""
         if run in self._channels and not self._loop.is_closed():
+            # Channels belong to the hub's loop; a worker may run in another thread.
             self._loop.call_soon_threadsafe(self.committed, run)
 
     def is_own_loop(self) -> bool:

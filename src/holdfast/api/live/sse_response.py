@@ -31,4 +31,6 @@ class EventStream(StreamingResponse):
         try:
             await super().stream_response(send)
         finally:
+            # A client that disconnects leaves the generator
+            # suspended; closing it leaves the hub's channel at once.
             await self._source.aclose()

@@ -111,9 +111,13 @@ class Socket:
     async def _authenticate(self) -> Principal | None:
         """The caller; None if they were refused."""
         try:
+            # Before the credential: the browser sends our cookie
+            # with a socket that a page of another site opens.
             require_origin(self._socket, self._settings.origins, self._authenticator)
             self._hub.require_room(self._settings.most_streams)
             principal = await self._authenticator.authenticate(_request(self._socket.scope))
+            # A socket has no CSRF token; for a cookie the Origin
+            # header is the only proof that our page opened it.
             if principal is not None and principal.method == "session" and not _origin(self._socket):
                 raise HttpError(403, "A WebSocket with a session needs the Origin header.", code="cross_site")
         except HoldfastError as error:
@@ -121,6 +125,8 @@ class Socket:
             # An HTTP answer instead of the handshake: a client can read its problem document.
             await self._socket.send_denial_response(problems.problem_response(error, new_id()))
             return None
+        # Also without a credential: browsers cannot set headers
+        # of a socket, so the token may come as the first message.
         await self._socket.accept()
         if principal is None:
             principal = await self._authenticate_by_message()
@@ -152,6 +158,8 @@ class Socket:
         leaving = asyncio.create_task(self._until_closing())
         try:
             while not leaving.done():
+                # A task, because the wait must also end when the server
+                # drains; a receive has no other way to be interrupted.
                 reading = asyncio.create_task(self._socket.receive_text())
                 await asyncio.wait((reading, leaving), return_when=asyncio.FIRST_COMPLETED)
                 if not reading.done():
@@ -211,6 +219,7 @@ class Socket:
         follow = SocketSubscription.of(said)
         service = await self._hf.service()
         row = await service.get(follow.run, tenant=principal.tenant)
+        # Streams of ended runs must not count against the limit.
         self._following = {run: task for run, task in self._following.items() if not task.done()}
         if row.id in self._following:
             raise HttpError(409, f"This socket already follows run {row.id}.", code="conflict")
@@ -261,6 +270,7 @@ class Socket:
         asked = SocketCommand.of(said)
         route = self._routes[asked.route]
         assert isinstance(route.needs, Right)
+        # The handler is called directly, past the application's own check of the right.
         _require(principal, route.needs)
         request = _request(self._socket.scope, key=said.key)
         call = ApiCall(request, principal, self._hf, route, new_id(), self._settings)
@@ -284,6 +294,7 @@ class Socket:
         await self._write(msgspec.json.encode(said))
 
     async def _write(self, data: bytes) -> None:
+        # Several followed runs write to the same socket; frames must not be interleaved.
         async with self._writing:
             await self._socket.send_text(data.decode())
 

@@ -44,6 +44,7 @@ async def open_link(call: ApiCall, token: str) -> Response:
         COOKIE,
         token,
         max_age=COOKIE_SECONDS,
+        # Only for this hold: links to several holds can be open in one browser.
         path=f"{root}/link/{row.id}",
         secure=_is_https(call),
         httponly=True,

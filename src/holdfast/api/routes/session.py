@@ -114,6 +114,7 @@ async def sign_in_response(
     """A new session in place of the one that the browser had."""
     authenticator = authenticator_of(call)
     sessions = await authenticator.sessions()
+    # The old session ends: a browser that signs in as another person must not leave the first one open.
     if before := call.request.cookies.get(authenticator.cookie(call.request)):
         await sessions.end(before)
     opened = await sessions.begin(grant, how=how, credential=credential)
@@ -181,6 +182,7 @@ async def create_token(call: ApiCall, body: CreateToken) -> ApiReply[TokenWire]:
         rights=tuple(body.rights),
         groups=tuple(body.groups),
     )
+    # An administrator must not gain rights by creating a token that has more than they have.
     require_within(grant, call.who)
     now = tokens.store.now()
     until = _until(body.expires_at, now)

@@ -71,6 +71,7 @@ class ToolHandler:
             made.append("here")
             return _place(visit, number)
 
+        # Recorded before the start: after a crash the next worker must know in which folder to look.
         where = await visit.ctx.step("place", place, effect="read")
         work = CommandRun(
             visit, command, Path(where["folder"]), same_machine=made or where["machine"] == machine()
@@ -176,11 +177,13 @@ def _place(visit: StageVisit, number: int) -> dict[str, str]:
     """A folder that no earlier attempt has used."""
     stage_dir = visit.folder
     stage_dir.mkdir(parents=True, exist_ok=True)
+    # A status of an earlier visit would be taken for the result of this command.
     (stage_dir / "status.json").unlink(missing_ok=True)
     name, again = f"{processes.FOLDER}{visit.ctx.visit}-{visit.ctx.attempt}-{number}", 0
     while True:
         folder = stage_dir / (f"{name}.{again}" if again else name)
         try:
+            # Without exist_ok: a folder that exists belongs to an attempt that may still run.
             folder.mkdir()
         except FileExistsError:
             again += 1
@@ -192,6 +195,7 @@ def _place(visit: StageVisit, number: int) -> dict[str, str]:
 def machine() -> str:
     """This machine since its last boot: processes from before the boot are gone."""
     try:
+        # After a reboot the lock is free and the process id may be another program's.
         boot = _BOOT.read_text().strip()
     except OSError:
         boot = ""
@@ -201,6 +205,7 @@ def machine() -> str:
 async def _in_doubt(visit: StageVisit, command: str, number: int) -> str:
     stage = visit.stage
     policy = stage.text("in_doubt") or visit.pipeline.text("in_doubt")
+    # By default a person decides: nothing outside may happen twice without notice.
     policy = policy or ("retry" if stage.flag("idempotent") else "ask")
     if policy == "retry":
         return AGAIN
@@ -223,6 +228,8 @@ def _outcome(visit: StageVisit, command: str, ended: dict[str, Any]) -> StageOut
         return _failed(_failure_reason(visit, ended), context_updates=result)
     status = outcome_of(ended["status"]) if "status" in ended else None
     if ended["code"] != 0:
+        # A failed command cannot report success by its status
+        # file, but it can give the reason of its failure.
         if status is not None and status.status not in (StageStatus.SUCCESS, StageStatus.PARTIAL_SUCCESS):
             return _with_context(status, result)
         return _failed(_exit_text(ended), context_updates=result)

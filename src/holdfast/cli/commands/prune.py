@@ -87,6 +87,7 @@ async def prune_runs(wanted: PruneOptions, *, store: str | None, json: bool) -> 
         if wanted.dry_run or not _confirm(shares, wanted, json=json):
             return _print_outcome(shares, refused, None, 0, dry=wanted.dry_run, json=json)
         done = await _prune_shares(service, shares, retention, quiet=json)
+        # After the runs: only then are their blobs unreferenced.
         collected = await service.collect_blobs(grace=grace) if wanted.blobs else 0
         if feed is not None:
             done.feed = await pruning.trim_feed(service, feed)
@@ -138,6 +139,7 @@ async def _plan(
 
 def _confirm(shares: list[RetentionItem], wanted: PruneOptions, *, json: bool) -> bool:
     """A person at a terminal is asked once; a script is not."""
+    # A script could not answer, and would hang; it has asked for the deletion by calling the command.
     if not shares or wanted.yes or json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     _show(shares)

@@ -275,6 +275,7 @@ class ServeRunner:
         service = await self.hf.service()
         for spec, flow in carried:
             await service.store_flow(flow.program())
+            # So that `holdfast resume` on this machine finds the code of a run that the server started.
             remember_source(self.wanted.store, flow.program().version, address_in(spec, flow))
         await self._greet([flow for _, flow in carried])
         projecting = asyncio.create_task(Projector(service, self.wanted.projection).serve())
@@ -311,6 +312,7 @@ class ServeRunner:
             return
         log.info("draining: running requests and steps may finish")
         self.standing.draining = True
+        # Streams stay open for an hour; without this the drain would always last until its limit.
         self.door.close_streams()
         self.serving.stop()
         self._ending = [asyncio.ensure_future(each) for each in self._stopping()]

@@ -243,6 +243,7 @@ async def open_with_probe(
         if on_error is not None:
             on_error(error)
 
+    # Before the store is open: an orchestrator would otherwise restart a worker that only waits.
     await probe.listen()
     try:
         await open_with_retry(hf, on_error=note_error)
@@ -261,6 +262,7 @@ async def open_with_retry(hf: Holdfast, *, on_error: Callable[[StoreError], None
             await hf.open()
             return
         except StoreError as error:
+            # Only what passes by itself is waited for: a wrong password or an old schema needs a person.
             if not (isinstance(error, StoreBusyError) or error.facts.get("away")):
                 raise
             if on_error is not None:

@@ -216,6 +216,7 @@ class InboxReader:
         filling = typed_so_far(state)
         state, too_late = reread(_replace(state, now=self.session.now), sheet)
         if too_late and filling is not None:
+            # A person who loses the race keeps what they wrote.
             await holds.save_draft(actor, hold, draft_submission(filling))
             kept = await holds.draft(actor, hold)
             state = _replace(state, sheet=_replace(sheet, draft=msgspec.to_builtins(kept)))

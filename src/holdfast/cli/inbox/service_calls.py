@@ -75,6 +75,8 @@ class Actions:
         shown = state.current
         body = {"decision": act.decision, "response_data": act.data, "comment": act.comment}
         if shown is not None and shown.id == act.holds[0]:
+            # The decision counts only for the content on this
+            # screen: it may have changed since it was painted.
             body["request_hash"] = shown.request_hash
         done = await self._holds.place(self._actor, act.holds[0], body)
         state = with_message(
@@ -115,6 +117,7 @@ class Actions:
         return state if then is None else await self.perform(state, then)
 
     async def bulk(self, state: InboxState, act: Act) -> InboxState:
+        # Only versions that were on the screen: what changed since is left out and not decided unseen.
         shown: dict[str, int] = {row.id: row.version for row in state.rows}
         found = await self._holds.bulk(
             self._actor, act.holds, act.decision, preview=not act.sure, versions=shown

@@ -49,6 +49,7 @@ _STYLES = {
     "label": "cyan",
 }
 
+# Shown and not removed: a person who decides should see that a text contains them.
 _CONTROLS: dict[int, int | str] = {
     **{code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"},
     **{code: f"\\x{code:02x}" for code in range(0x7F, 0xA0)},

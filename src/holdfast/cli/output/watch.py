@@ -61,7 +61,9 @@ async def follow(service: RunService, run: RunId, driving: asyncio.Future[Any]) 
     driving.add_done_callback(lambda _done: woken.set())
     try:
         while True:
+            # Before the read: a signal during the read must lead to another round.
             woken.clear()
+            # Before the read too: events committed just before the end are then read in this round.
             over = driving.done()
             for event in await service.events(run, after=after, limit=10_000):
                 after = event.number

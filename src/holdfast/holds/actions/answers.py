@@ -94,6 +94,8 @@ def check(row: HoldRow, submission: Submission) -> Submission:
                 f"the {name} of an answer must be text, not {type(value).__name__}.",
                 hint="Put other content into data=.",
             )
+    # Only to check them: text with lone surrogates cannot be
+    # stored, and is refused before anything else is done.
     encoded([submission.decision, submission.comment])
     option = _chosen(row, submission.decision)
     comment = _comment(submission.comment, option)

@@ -67,6 +67,7 @@ async def bulk(
     seen = versions or {}
     each = [
         await _one(ctx, actor, hold, submission, ResolveConditions(if_match=seen.get(hold)), preview)
+        # Each once: a repetition is accepted as a replay, and would count the same hold twice.
         for hold in dict.fromkeys(holds)
     ]
     return BulkResult(preview, tuple(each))
@@ -88,6 +89,7 @@ async def _one(
         else:
             row = await change(ctx, actor, hold, "bulk", decide)
     except StoreError:
+        # Raised and not listed: if the store is away, no further hold can be decided either.
         raise
     except HoldfastError as error:
         return BulkItem(hold=hold, done=False, code=error.code, why=error.message)

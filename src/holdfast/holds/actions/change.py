@@ -62,6 +62,7 @@ async def change(
         try:
             made = await decide(row, now)
         except (InputError, ForbiddenError, ConflictError) as error:
+            # Only refusals of the actor are audited; an unavailable store is not an act of a person.
             await record_refusal(ctx, actor, row, action, error, submission=submission)
             raise
         if made is None:
@@ -70,6 +71,7 @@ async def change(
         after = await ctx.store.change_hold(_as_agent(made, actor))
         if isinstance(after, HoldRow):
             return after
+        # `key_used`: the same request was accepted in the meantime; the next round finds it as a replay.
         if after not in (ChangeRefusal.stale, ChangeRefusal.key_used):
             raise _unchanged(after, row)
     raise HoldChangedError(
@@ -80,6 +82,8 @@ async def change(
 async def load(ctx: HoldContext, actor: Actor, hold: str, *, found: HoldRow | None = None) -> HoldRow:
     """The hold; a decision whose undo window has passed is made first. Raises HoldNotFoundError."""
     row = found or await ctx.load(actor, hold)
+    # A placed decision was made earlier than this action, so
+    # it must win. A loop, because another writer may be first.
     while placed_is_due(row, now := ctx.now()):
         await ctx.store.change_hold(placed_decision_change(row, now))
         row = await ctx.load(actor, hold)
@@ -112,6 +116,7 @@ async def record_refusal(
     drafts = () if isinstance(error, ForbiddenError) else await _drafts(ctx, row, actor, submission, now)
     data = {"action": action, "code": error.code, "status": error.status}
     refused = entry(row, actor.id, "refused", now, **data)
+    # Draft and audit entry in one write: both exist, or neither does.
     made = HoldChange(hold=row.id, version=row.version, at=now, audit=(refused,), notes=drafts)
     kept = isinstance(await ctx.store.change_hold(_as_agent(made, actor)), HoldRow) and bool(drafts)
     error.facts["your_draft_saved"] = kept

@@ -40,12 +40,14 @@ def resolved(row: HoldRow, resolution: dict[str, Any], *, by: str, at: int) -> H
     kept = msgspec.json.encode({**resolution, "resolved_by": by, "resolved_at": iso(at)})
     known = {name: resolution[name] for name in _AUDITED if resolution.get(name) is not None}
     fields = {"status": HoldStatus.resolved, "resolution": kept, "resolved_by": by, "resolved_at": at}
+    # After a veto of a guardrail the flow sees the refusal; the resolution keeps what the person said.
     decision = resolution.get("effective_decision") or resolution.get("decision")
     return HoldChange(
         hold=row.id,
         version=row.version,
         at=at,
         fields={**FREED, **fields},
+        # A digest and not the data: the audit is never deleted, and outlives the run and its answers.
         audit=(entry(row, by, "resolved", at, **known, digest=sha256(kept).hexdigest()),),
         drop_notes=(("draft", person_key(by)),),
         outbox=closed_elsewhere(row, "resolved", by, decision=decision),

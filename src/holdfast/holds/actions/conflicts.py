@@ -59,6 +59,7 @@ def decided(row: HoldRow, *, draft_saved: bool = False) -> HoldDecidedError:
 
 def require_open(row: HoldRow) -> None:
     """Raises HoldDecidedError if it is not pending, RunReadOnlyError for imported history."""
+    # Before the status: imported history stays closed even where a hold in it is pending.
     if row.read_only:
         raise read_only(row)
     if row.status is not HoldStatus.pending:

@@ -68,6 +68,7 @@ class HoldContext:
     async def load(self, actor: Actor, hold: str) -> HoldRow:
         """Raises HoldNotFoundError: no such hold, another tenant's, or not an id at all."""
         row = await self.find(hold)
+        # The same error as for an unknown id, so that ids of other tenants cannot be probed.
         if row.tenant != actor.tenant:
             raise conflicts.not_found(hold)
         return row
@@ -100,12 +101,15 @@ class HoldContext:
         it was reassigned; InputError if the reason is not text."""
         if reason is not None:
             require_comment(reason)
+        # Delegations cost a query, and most holds name none.
         standing = await self.standing(actor, now, delegated=_may_be_delegated(row))
         past = await permission_facts(self.store, self.deployments, row, now)
         verdict = can(standing, action, row, now, past, reason=reason, decision=decision)
         try:
             return Permit(standing, require(verdict, row, action), past)
         except NotAssignedError as error:
+            # A person whose link or page is a moment old learns
+            # where the hold went, instead of a bare refusal.
             if action in DECIDING and await self._was_theirs(standing, action, row, now, past):
                 raise conflicts.reassigned(row) from error
             raise

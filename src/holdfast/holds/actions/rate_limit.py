@@ -45,6 +45,7 @@ class Pace:
         keys: list[Key] = [("actor", actor.tenant, actor.id), ("hold", actor.tenant, hold)]
         keys += [("link", link)] if link is not None else []
         limited = [(key, most) for key in keys if (most := self._most[key[0]]) is not None]
+        # All are checked before any is counted: a refused action must not use up the other allowances.
         for key, most in limited:
             self._require_room(key, most, now)
         self._limit.count([(key, self._window // most) for key, most in limited], now)

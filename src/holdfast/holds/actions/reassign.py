@@ -40,6 +40,8 @@ async def reassign(
         conflicts.require_undecided(row, actor.id, now)
         conflicts.require_version(row, if_match)
         target = await ctx.route(to, row)
+        # Refused here although the target could not decide anyway:
+        # the hold would wait for a person who may not answer it.
         await _require_target(ctx, row, target, permit, now)
         why = require_comment(reason) if reason else None
         return moved(row, to, target, by=actor.id, at=now, expires_at=expires_at, reason=why)
@@ -89,6 +91,7 @@ def moved(
         "remind_at": next_reminder(row, at),
         "claimed_by": by if claim_until is not None else None,
         "claim_until": claim_until,
+        # A decision of the earlier assignee must not become final for the new one.
         "placed": None,
         "placed_by": None,
         "placed_until": None,

@@ -50,6 +50,7 @@ class ResolveResult(msgspec.Struct, frozen=True):
 async def answer(ctx: HoldContext, hold: str, submission: Submission, *, by: str) -> HoldRow:
     """`resolve` for operators with access to the store, in any tenant."""
     row = await ctx.find(hold)
+    # The tenant of the hold: access to the store itself is access to all tenants.
     actor = operator(require_name(by), tenant=row.tenant)
     return (await resolve(ctx, actor, hold, submission, ResolveConditions(), found=row)).row
 
@@ -81,6 +82,7 @@ async def resolve(
         ctx, actor, hold, "resolve", decide, submission=submission, found=found, link=terms.link
     )
     if not replayed:
+        # Not after a replay, which has written nothing.
         crashpoint("after_answer")
     return ResolveResult(row, bool(replayed))
 
@@ -108,6 +110,8 @@ def settled(
     row: HoldRow, actor: Actor, permit: Permit, now: int, submission: Submission, terms: ResolveConditions
 ) -> dict[str, Any]:
     """The resolution, if all checks pass."""
+    # This order is the order of the errors. A decided hold is reported as decided also to a caller with an
+    # old version: who decided is worth more than the number. Invalid content comes last.
     conflicts.require_open(row)
     conflicts.require_epoch(row, terms.epoch)
     conflicts.require_free(row, actor.id, now)
@@ -130,6 +134,7 @@ def settled(
         **terms.recorded,
     }
     if not actor.is_system:
+        # Stored, because the directory may say something else by the time of an audit.
         resolution["members"] = snapshot(permit.standing, verdict.matched, now)
     if verdict.flagged:
         resolution["override_reason"] = terms.reason
@@ -156,6 +161,8 @@ async def is_replay(
         _require_key(terms.idempotency_key)
         known = await ctx.store.hold_key(row.id, actor.id, terms.idempotency_key)
         if known is not None:
+            # The content is compared too: a client that reuses a
+            # key for another answer must not get the old result.
             if known.digest == _digest(submission):
                 return True
             raise KeyReusedError(
@@ -173,6 +180,8 @@ def _require_key(key: str) -> None:
 
 def _says_the_same(row: HoldRow, actor: Actor, submission: Submission) -> bool:
     kept = conflicts.resolution_of(row)
+    # The resolution of a vote is the outcome of all ballots,
+    # which cannot be compared with one person's answer.
     if kept.get("votes") or not same_person(row.resolved_by or "", actor.id):
         return False
     if submission.request_hash not in (None, row.request_hash):

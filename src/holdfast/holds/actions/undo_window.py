@@ -50,6 +50,7 @@ async def place(
         # All checks are made now: the person must learn of an invalid answer while they are still there.
         made = await consider(ctx, actor, row, now, submission, terms)
         window = _window(row, seconds)
+        # A row has room for one placed decision, and votes of several people may overlap.
         return made if window <= 0 or row.terms.approval.mode != "any" else _placed(row, actor, made, window)
 
     row = await change(ctx, actor, hold, "place", decide, submission=submission, link=terms.link)
@@ -73,9 +74,11 @@ def _placed(row: HoldRow, actor: Actor, made: HoldChange, window: int) -> HoldCh
         hold=row.id,
         version=row.version,
         at=made.at,
+        # The finished resolution and not the request: rights count as they were when the person decided.
         fields={"placed": made.fields["resolution"], "placed_by": actor.id, "placed_until": until},
         audit=(entry(row, actor.id, "placed", made.at, until=iso(until)),),
         event=event(row, PLACED, made.at, by=actor.id, until=iso(until)),
+        # Used up now and not when the window ends: otherwise the same link could place a second decision.
         link=made.link,
         key=made.key,
     )
@@ -103,6 +106,7 @@ async def undo(ctx: HoldContext, actor: Actor, hold: str) -> HoldRow:
             at=now,
             fields=_EMPTY,
             audit=(entry(row, actor.id, "taken_back", now),),
+            # Undo is for corrections: the person should not have to fill in the form again.
             notes=(draft_note(row, actor, submission, now),),
             event=event(row, TAKEN_BACK, now, by=actor.id),
         )

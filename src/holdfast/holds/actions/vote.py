@@ -49,12 +49,14 @@ async def voted(
 ) -> HoldChange:
     """The vote, and the decision if it is the last one needed. Raises AlreadyVotedError, and NotAssignedError
     for a person who has no vote or whose turn it is not."""
+    # An override replaces the whole vote: with only one more ballot the hold could stay open.
     if permit.verdict.authority == "override":
         return resolved(row, resolution, by=actor.id, at=now)
     before = await ballots_of(ctx, row)
     ballot = _ballot(row, actor, permit, resolution, before, now)
     _require_turn(row, before, ballot)
     cast = [*before, ballot]
+    # Counted with the new vote before it is written: vote and outcome are one change of the row.
     count = tally(row, cast, electorate=await electorate(row, ctx.directory, permit.past))
     if count.outcome is None:
         more = _one_more(row, actor, ballot, len(before), count)
@@ -139,6 +141,7 @@ def _vote_audit(row: HoldRow, actor: Actor, ballot: Ballot, now: int, **more: An
 
 def _note(row: HoldRow, actor: Actor, ballot: Ballot, number: int) -> Note:
     distinct = row.terms.approval.distinct_people
+    # Numbered where a person may vote several times: a note with the same slot replaces the one before it.
     slot = person_key(actor.id) if distinct else f"{person_key(actor.id)}#{number}"
     body = msgspec.json.encode(ballot)
     return Note(hold=row.id, kind="vote", slot=slot, person=actor.id, at=ballot.at, body=body)

@@ -78,6 +78,8 @@ async def attach(
     made: list[Reference] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
+        # Only people who may decide may attach: otherwise
+        # every person who sees the hold could fill its room.
         await ctx.permit(actor, "resolve", row, now)
         conflicts.require_open(row)
         file = await _check_file(ctx, row, field, name, content, media_type)
@@ -87,6 +89,8 @@ async def attach(
         if any(each.field == field and each.file == file for _, each in before):
             return None
         _require_room(row, field, [each for _, each in before], file)
+        # Content first: a blob without a note is collected
+        # later, a note without its blob would be data loss.
         await attachments.put(row.tenant, content)
         return _attached(row, actor, AttachedFile(field, file, _is_record(content)), now)
 
@@ -107,6 +111,7 @@ def _attached(row: HoldRow, actor: Actor, kept: AttachedFile, now: int) -> HoldC
         at=now,
         notes=(note, marker),
         audit=(said,),
+        # The run refers to the blob from now on, so that no collection deletes it before the run reads it.
         blobs=(kept.digest,),
     )
 
@@ -139,6 +144,7 @@ async def _scan_file(ctx: HoldContext, file: Reference, content: bytes) -> None:
         why = await found if inspect.isawaitable(found) else found
     except Exception as error:
         log.error("the scan of a file failed: %s: %s", type(error).__name__, error)
+        # A scanner that fails lets nothing through.
         raise FieldValueError("scan", "could not be scanned and was refused; try again later") from error
     if why is not None:
         raise FieldValueError("scan", f"was refused by the scan: {str(why)[:200]}")
@@ -204,6 +210,7 @@ async def read(ctx: HoldContext, actor: Actor, hold: str, digest: str) -> tuple[
     file, BlobMissingError if its content is missing."""
     row = await load_visible(ctx, actor, hold)
     for _, each in await attached_files(ctx.store, row):
+        # Only files of this hold: without encryption a hash alone would open a file of another tenant.
         if each.file["sha256"] == digest:
             data = await _attachment_store(ctx).get(row.tenant, each.digest)
             said = entry(row, actor.id, "file_read", ctx.now(), field=each.field)
@@ -225,6 +232,7 @@ async def require_attached(ctx: HoldContext, row: HoldRow, resolution: dict[str,
     errors = [
         FieldError(name, "unknown", "names a file that was not attached to this hold")
         for name, field, file in named
+        # The whole reference is compared, so that name, type and size cannot be changed after the check.
         if (name, file) not in known and file not in (field.get("default"), field.get("original"))
     ]
     if errors:

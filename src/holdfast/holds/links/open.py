@@ -46,6 +46,8 @@ class Links:
         Raises LinkInvalidError if it is forged, expired or void."""
         claims, row = await self._read(token)
         opened = entry(row, "system:link", "link_opened", self.ctx.now(), to=claims.to, jti=claims.jti)
+        # Only an audit entry: mail scanners and previews open
+        # links too, so opening must not change the hold.
         await self.ctx.store.append_audit(row.tenant, [opened])
         return OpenedLink(row=row, claims=claims, way=_way(row, claims))
 
@@ -62,6 +64,8 @@ class Links:
         used link HoldDecidedError names the outcome."""
         claims, row = await self._read(token)
         who = actor or link_actor(claims)
+        # For a decided hold `resolve` raises the more useful
+        # error, which names the decision and who made it.
         if row.status is HoldStatus.pending:
             try:
                 await self._require_audience(claims, actor)
@@ -70,8 +74,12 @@ class Links:
                 await record_refusal(self.ctx, who, row, "resolve", error)
                 raise
         shown = msgspec.structs.replace(
+            # The token has the hash of the content at the time of
+            # the message: a link never decides changed content.
             submission, request_hash=submission.request_hash or claims.request_hash
         )
+        # `_read` has checked the epoch already; it is checked again in the write, where a reassignment in
+        # between would otherwise be missed.
         terms = ResolveConditions(link=claims.jti, epoch=claims.epoch)
         try:
             return await resolve(self.ctx, who, row.id, shown, terms)
@@ -105,6 +113,8 @@ class Links:
                 at=now,
                 fields={"epoch": epoch},
                 audit=(entry(row, actor.id, "links_revoked", now, epoch=epoch),),
+                # Messages that wait carry the old epoch and are skipped,
+                # so their recipients would never get a valid link.
                 outbox=(message(row, ASSIGNED, epoch=epoch, by=actor.id),) if untold else (),
             )
 
@@ -120,6 +130,7 @@ class Links:
             raise _invalid_link("the question does not exist any more")
         if row.epoch != claims.epoch:
             error = _invalid_link("the question was reassigned, or its links were revoked")
+            # The signature is valid here, so the holder is known and the attempt can be audited by name.
             await record_refusal(self.ctx, link_actor(claims), row, "open_link", error)
             raise error
         return claims, row
@@ -135,6 +146,7 @@ def link_actor(claims: Claims) -> Actor:
     """The holder of the link, with the name of the person it was made for and no further rights."""
     method = "mail_reply" if claims.purpose == "reply" else "link"
     channel = "mail" if claims.purpose == "reply" else "link"
+    # No groups and no rights: the link proves access to a mailbox, not who reads it.
     return Actor(id=claims.to, tenant=claims.tenant, channel=channel, auth_method=method)
 
 

@@ -26,6 +26,7 @@ from holdfast.types.text import require_text
 
 VERSION: Final = "v1"
 VARIABLE: Final = "HOLDFAST_LINK_KEYS"
+# A forwarded or archived mail must not stay a way in for ever.
 LIFETIME: Final = 7 * 86_400  # seconds, unless the hold's deadline is earlier
 LONGEST: Final = 4096
 SECRET_SIZE: Final = 32
@@ -33,12 +34,14 @@ SECRET_SIZE: Final = 32
 PURPOSES: Final = ("view", "decide", "reply")
 
 
+# The id travels in the token, so that keys can be rotated: the reader knows which key to check with.
 class LinkKey(msgspec.Struct, frozen=True):
     """A secret that signs links, and its id, which tokens contain."""
 
     id: str
     secret: bytes
 
+    # Without the secret: keys appear in tracebacks and logs through their repr.
     def __repr__(self) -> str:
         return f"LinkKey({self.id!r})"
 
@@ -100,6 +103,8 @@ def _end(row: HoldRow, wanted: int) -> int:
 def claimed_tenant(token: str) -> str:
     """The tenant that the token names, to find its keys; not verified yet. Raises LinkInvalidError,
     InputError if it is not text."""
+    # The tenant is read before the signature is checked because keys are kept by tenant. A forged tenant
+    # only selects keys that do not fit.
     require_text(token, "a link")
     return _claims(token.rpartition(".")[0].partition(".")[2]).tenant
 
@@ -165,6 +170,7 @@ def _bytes(text: str) -> bytes:
 
 def strength_of(row: HoldRow) -> str:
     """The hold's `links` setting; without one, important holds require signing in."""
+    # The author's setting counts for every priority; only a hold without one falls back to signing in.
     if row.terms.links is not None:
         return row.terms.links
     return "login_required" if row.priority in ("high", "critical") else "decide_low_risk"
@@ -197,6 +203,7 @@ def _key_of(part: str, place: int) -> LinkKey:
             f"key {place + 1} of {VARIABLE} is not ID:SECRET with at least {SECRET_SIZE} bytes in base64.",
             hint="`holdfast links new-key` makes one.",
         )
+    # From here on the secret is masked in logs and in output, also if an error text contains it.
     redactor.learn(secret)
     return LinkKey(name, raw)
 

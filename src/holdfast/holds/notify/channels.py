@@ -78,6 +78,7 @@ class Channels:
         """Set up a channel for a tenant. Raises SettingsError, and EgressError for an internal address."""
         body = msgspec.json.encode(spec)
         make(tenant_spec(body, spec.name), Egress(), self.clock, None)
+        # Checked when it is set up, so that the tenant sees the error; it is checked again at each message.
         target_of(spec.url, Egress())
         document = Document(tenant=tenant, kind=KIND, name=spec.name, body=body)
         return await self.store.put_document(document)

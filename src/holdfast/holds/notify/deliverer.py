@@ -37,6 +37,7 @@ from holdfast.types.ids import HoldId
 from holdfast.types.outbox import ASKED_BACK, CLOSED, OutboxRow, OutboxState
 from holdfast.types.text import clean_text
 
+# Seconds; about three days in all, which spans a weekend.
 WAITS: Final = (10, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
 JITTER: Final = 0.25
 LONGEST: Final = 86_400.0
@@ -67,6 +68,7 @@ class LinkBuilder:
         and mail scanners may open it."""
         if not self.base_url:
             return ""
+        # A channel with many readers gets no token: any of them could decide in the recipient's name.
         if not personal or notice.is_about_the_end or notice.topic == ASKED_BACK:
             return f"{self.base_url}/inbox/{row.id}"
         purpose = "view" if strength_of(row) == "view_only" else "decide"
@@ -84,6 +86,7 @@ class LinkBuilder:
 
 
 BATCH: Final = 20
+# Longer than several slow sends; a deliverer that died delays its messages by this much.
 LEASE: Final = 300 * MICROS
 SHORTLY: Final = MICROS
 HOUR: Final = 3600 * MICROS
@@ -138,6 +141,8 @@ class Deliverer:
     async def deliver(self) -> DeliveryCounts:
         """Send everything that is due now. Without any channel the messages stay in the outbox."""
         found = DeliveryCounts()
+        # Without a channel nothing is claimed: a worker that was started
+        # without its settings would discard what another one has to send.
         while await self._has_channel():
             messages = await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=TOPICS)
             for state in await asyncio.gather(*(self._one(message) for message in messages)):
@@ -195,6 +200,8 @@ class Deliverer:
         reason = skip_reason(row, message, payload, self.store.now())
         if row is None or reason is not None:
             return MessageOutcome(OutboxState.skipped, reason)
+        # The end is sent to recipients of the opening; while
+        # that is still being sent, they are not known yet.
         if message.topic == CLOSED and await in_flight(self.store, message, self.store.now()):
             return MessageOutcome(
                 OutboxState.waiting, "notices of the opening are sent first", self.store.now() + SHORTLY
@@ -251,6 +258,8 @@ class Deliverer:
         """Send to each address once: those that accepted are skipped, and those that refused it finally are
         skipped until it is replayed."""
         before = {(each.channel, each.to): each for each in known if each.notice == notice.id}
+        # Half of the lease: after it another deliverer could
+        # claim the message and send to the same recipients.
         failed, until = [*unknown], self.store.now() + LEASE // 2
         for (channel, to), meant in places:
             if self.store.now() > until:
@@ -261,6 +270,7 @@ class Deliverer:
                 failed += [] if earlier.accepted else [Delivery(accepted=False, detail=earlier.detail)]
                 continue
             row = await self._row(message)
+            # Checked again before each recipient: the hold may be decided while a long list is sent.
             reason = skip_reason(row, message, msgspec.json.decode(message.payload), self.store.now())
             if row is None or reason is not None:
                 return MessageOutcome(OutboxState.skipped, reason)
@@ -269,6 +279,8 @@ class Deliverer:
             delivery = await send_notice(
                 channel, msgspec.structs.replace(meant, to=to, link=link, reply_token=reply)
             )
+            # Before the next recipient, so that a crash repeats at most one message. A second mail is a
+            # nuisance; a missing one leaves a run waiting.
             await self._ledger.write(row.id, message, (channel.name, to), delivery)
             failed += [] if delivery.accepted else [delivery]
         return self._settled(message, failed)
@@ -278,6 +290,7 @@ class Deliverer:
         if not failed:
             return MessageOutcome(OutboxState.done)
         error = "; ".join(dict.fromkeys(each.detail for each in failed))[:1000]
+        # Dead although others have it: `replay` then reaches those who do not.
         if not any(each.retry for each in failed):
             return MessageOutcome(OutboxState.dead, error)
         return self._again(message, error, max((each.after or 0.0 for each in failed), default=None))

@@ -45,6 +45,8 @@ class Digest:
             not_type=(BREAKPOINT,),
         )
         found = [row for row, _ in await self.store.list_holds(where, limit=MOST)]
+        # `_is_first` last, because it writes today's date: the
+        # digest would be lost if no address could receive it.
         if not found or not await self._has_admin_address(tenant) or not await self._is_first(tenant):
             return 0
         return await self._send(tenant, found, await self.store.count_holds(where))

@@ -36,6 +36,7 @@ class HttpReply(msgspec.Struct, frozen=True):
     def retry_after(self, now: int) -> float | None:
         """Seconds; from a number or a date."""
         text = self.headers.get("retry-after", "").strip()
+        # The receiver chooses the text: a longer number would be a delay of more than thirty years.
         if text.isdecimal() and len(text) < 10:
             return float(text)
         try:
@@ -55,6 +56,7 @@ async def post(
     """Raises EgressError for an address that is not allowed, OSError or TimeoutError if it is unreachable,
     ValueError for a response that is not HTTP."""
     target = target_of(url, egress)
+    # One limit for all of it: a receiver that sends a byte now and then would pass any limit per read.
     async with asyncio.timeout(egress.timeout):
         address = await address_of(target, egress, resolve)
         reader, writer = await _connect(target, address)
@@ -66,6 +68,8 @@ async def post(
             writer.close()
 
 
+# Not a general HTTP library: that would resolve the name again itself, use the proxies of the environment
+# and keep connections, and so connect to an address that was not checked.
 async def _connect(target: EgressTarget, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connects to the address that was checked, with the name of the URL."""
     tls, name = (_trusted(), target.host) if target.tls else (None, None)
@@ -83,6 +87,7 @@ def _request(target: EgressTarget, body: bytes, headers: Mapping[str, str]) -> b
         "Host": target.authority,
         "User-Agent": "holdfast",
         "Content-Length": str(len(body)),
+        # One request per connection: the next notice is checked and resolved anew.
         "Connection": "close",
         **headers,
     }
@@ -154,6 +159,7 @@ class HttpChannel:
     ) -> None:
         self.name = name
         self.scope = scope or ChannelScope()
+        # Addresses of incoming webhooks contain their secret in the path.
         redactor.learn(url)
         self._url = url
         self._egress = egress or Egress()
@@ -174,6 +180,8 @@ class HttpChannel:
         try:
             reply = await post(self._url, body, fields, egress=self._egress)
         except EgressError as error:
+            # Final: a forbidden address does not become allowed by
+            # waiting; `replay` sends it after the setting is fixed.
             return Delivery(accepted=False, detail=str(error))
         except ssl.SSLCertVerificationError as error:
             return Delivery(accepted=False, retry=True, detail=f"its certificate: {error.verify_message}")

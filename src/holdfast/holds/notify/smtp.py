@@ -108,6 +108,7 @@ class Smtp:
     ) -> None:
         """`reply`: the mailbox for replies (`reply@in.example.com`); each reader gets a personal sub-address
         of it. Without it, holds cannot be decided by mail."""
+        # A local part has at most 64 characters, and the token after the + takes 48 of them.
         if reply and (not looks_like_email(reply) or "+" in reply or len(reply.partition("@")[0]) > 15):
             raise SettingsError(
                 f"{name}.reply {reply!r} is not a reply address.",
@@ -117,6 +118,8 @@ class Smtp:
             raise SettingsError(
                 f"{name}.security is {server.security!r}.", hint=f"Choose one of: {', '.join(SECURITY)}."
             )
+        # Refused at start-up and not at the first mail: by
+        # then the password would have been sent in clear text.
         if server.security == "none" and server.password:
             raise SettingsError(f"{name} would send its password unencrypted.", hint="Use starttls or tls.")
         if not looks_like_email(parseaddr(sender)[1]):
@@ -144,12 +147,15 @@ class Smtp:
             return Delivery(accepted=False, detail=f"{one_line(notice.to)!r} is not an address")
         try:
             message = self._message(notice)
+            # In a thread: smtplib blocks, and runs share this event loop.
             await asyncio.to_thread(self._hand_over, message, notice.to)
         except smtplib.SMTPRecipientsRefused as error:
             return _refused(*error.recipients.get(notice.to, (550, b"refused")))
         except smtplib.SMTPResponseException as error:
             return _refused(error.smtp_code, error.smtp_error)
         except smtplib.SMTPNotSupportedError as error:
+            # Before SMTPException, its base class, which is
+            # retried: a server does not learn STARTTLS by waiting.
             return Delivery(accepted=False, detail=one_line(str(error)))
         except (smtplib.SMTPException, OSError) as error:
             return Delivery(accepted=False, retry=True, detail=one_line(str(error) or type(error).__name__))
@@ -170,7 +176,10 @@ class Smtp:
             local, _, domain = self._reply.partition("@")
             message["Reply-To"] = f"{local}+{notice.reply_token}@{domain}"
         else:
+            # Without a reply mailbox the text must not invite the reader to reply.
             notice = msgspec.structs.replace(notice, reply_token="")
+        # Both headers ask out-of-office programs not to answer;
+        # the mailbox for replies also ignores their mails.
         message["Auto-Submitted"] = "auto-generated"
         message["X-Auto-Response-Suppress"] = "All"
         message.set_content(as_text(notice))

@@ -50,6 +50,8 @@ class Webhook(HttpChannel):
 
     async def send(self, notice: Notice) -> Delivery:
         body = msgspec.json.encode(event_of(notice, self._clock.now()))
+        # Derived and not random: a message that is sent again after
+        # a crash has the same id, so that the receiver can drop it.
         message = f"msg_{derived_id(notice.id, notice.to).replace('-', '')}"
         return await self._post(body, signed(message, self._clock.now() // MICROS, body, self._secrets))
 
@@ -84,10 +86,13 @@ def is_signed(headers: dict[str, str], body: bytes, secrets: Sequence[bytes], no
     """For receivers (`now` in seconds): whether it is signed by one of the secrets, and recent. Names of
     headers are in lower case. The receiver must reject repeated ids itself."""
     stamp = headers.get("webhook-timestamp", "")
+    # The length first: int() raises for very long texts, and the header is the sender's choice.
     if not stamp.isdecimal() or len(stamp) > 15 or abs(now - int(stamp)) > TOLERANCE:
         return False
     expected = signed(headers.get("webhook-id", ""), int(stamp), body, secrets)["webhook-signature"].split()
     given = headers.get("webhook-signature", "").split()
+    # Constant-time, as an attacker may measure how much of a guess was right. Every pair is compared,
+    # because either side may be rotating its secrets.
     return any(hmac.compare_digest(a.encode(), b.encode()) for a in expected for b in given)
 
 

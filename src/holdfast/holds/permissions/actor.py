@@ -58,11 +58,14 @@ async def memberships_for(
     """With a directory, its present content counts, not the groups in the credential. While it is
     unavailable, no membership counts."""
     if directory is None:
+        # Without a directory the groups of the credential are the only ones that are known.
         own = Capacity(people=frozenset({person_key(actor.id)}), groups=actor.groups, roles=actor.roles)
         return ActorMemberships(actor=actor, own=await _with_delegations(own, actor.tenant, now, delegations))
     try:
         return await _looked_up(actor, directory, now, delegations)
     except DirectoryUnavailableError as error:
+        # No exception: rights of the credential still count. The
+        # refusal explains the missing memberships by `silence`.
         log.error("no memberships count while the directory is unavailable: %s", error)
         return ActorMemberships(actor=actor, silence=error.message.rstrip("."))
 
@@ -82,6 +85,7 @@ async def _looked_up(
     own = await _capacity(person, directory, tenant, now, delegations)
     others = [
         await _capacity(each, directory, tenant, now, delegations, for_whom=f"user:{each.id}")
+        # One level only: the substitute of a substitute does not act for the absent person.
         for each in await directory.stands_in_for(tenant, person.id, now)
         if each.active and each.id != person.id
     ]
@@ -153,6 +157,7 @@ async def starter_memberships(
 ) -> tuple[str, ...] | None:
     """The memberships of a run's starter when a hold opens, for `HoldTerms.starter_in`; None: not known."""
     person = person_behind(started_by)
+    # None and not empty: "not known" is stored, and then no membership of the starter counts.
     if directory is None or person is None:
         return None
     return _as_texts(await directory.memberships(tenant, person_key(person)))

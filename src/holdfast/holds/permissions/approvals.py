@@ -51,6 +51,7 @@ class VoteTally(msgspec.Struct, frozen=True, kw_only=True):
 
 def rejects(options: Sequence[Option] | None, decision: str) -> bool:
     """Whether a decision means no: one of its options that does, or any such text if it has no options."""
+    # By the option's id and never by its colour: an option shown as dangerous may be the one to approve.
     known = options is None or any(option.id == decision for option in options)
     return known and refuses(decision)
 
@@ -78,6 +79,7 @@ def voters_of(hold: HoldRow) -> tuple[Assignee, ...]:
     """Those, and the present assignee: otherwise reassigning and escalating would have no effect. The first
     assignee is one of the voters (`address`)."""
     seats = seats_of(hold)
+    # Epoch 1 is the first assignment, whose assignee is one of the voters already.
     handed_on = hold.epoch > 1 and hold.assignee_type != UNROUTED and _assignee(hold) not in seats
     return (*seats, _assignee(hold)) if handed_on else seats
 
@@ -87,6 +89,8 @@ def seats_taken(hold: HoldRow, places: Sequence[Assignee], votes: Sequence[Vote]
     is."""
     seats = seats_of(hold)
     taken = [str(each) for each in places if each in seats]
+    # In a sequence the new assignee signs for the seat that waits; a further seat at the end would leave it
+    # waiting for the person it was escalated from.
     if _assignee(hold) in places and _assignee(hold) not in seats:
         taken.append(str(turn_of(hold, votes) or _assignee(hold)))
     return tuple(dict.fromkeys(taken))
@@ -116,6 +120,7 @@ def _signatures(hold: HoldRow, votes: Sequence[Vote]) -> list[Vote]:
 def tally(hold: HoldRow, votes: Sequence[Vote], *, electorate: int | None = None) -> VoteTally:
     """The result of the votes, in the order in which they were cast. `electorate`: how many people may vote,
     if known; then a quorum that can no longer be reached ends it at once."""
+    # Before any count: a veto also ends a vote that has reached its quorum with this ballot.
     vetoed = next((vote for vote in votes if vote.veto and vetoes(hold.options, vote.decision)), None)
     # A person with only a veto can end it, and does not count otherwise.
     seated = [vote for vote in votes if vote.seats]
@@ -141,6 +146,8 @@ def _in_order(hold: HoldRow, votes: Sequence[Vote], known: VoteTally) -> VoteTal
 
 
 def _by_count(hold: HoldRow, votes: Sequence[Vote], known: VoteTally, electorate: int | None) -> VoteTally:
+    # In the order of the votes and not by the highest count: the
+    # result must not depend on votes cast after it was certain.
     won = _first_with(known.need, votes)
     if won is not None:
         return _ended(known, won, hold.terms.approval.mode)
@@ -179,6 +186,8 @@ def _need(hold: HoldRow) -> int:
 def has_voted(approval: ApprovalTerms, votes: Sequence[Vote], new: Vote) -> bool:
     """Whether this person has voted already (RS-10), under any of their names, or by a substitute. If people
     need not be distinct, a person with several seats votes once for each."""
+    # All names are compared: a person must not vote once by id and
+    # once by e-mail address, or for themselves and as a substitute.
     own = [vote for vote in votes if _names(vote) & _names(new)]
     if approval.distinct_people:
         return bool(own)
@@ -200,7 +209,9 @@ async def electorate(hold: HoldRow, directory: Directory | None, past: Permissio
                 return None
             found += people
     except DirectoryUnavailableError:
+        # Unknown and not zero: a quorum must not be declared unreachable because the directory is down.
         return None
+    # One person in two groups is one voter, unless people need not be distinct.
     return len(set(found)) if hold.terms.approval.distinct_people else len(found)
 
 
@@ -224,5 +235,7 @@ async def _voters(
     for name in names:
         capacity = await capacity_named(name, hold.tenant, directory, belonging=belonging)
         if capacity is not None and exclusion(capacity, hold, past) is None:
+            # Any of the person's names, but always the same
+            # one, so that the caller can count distinct people.
             found.append(min(capacity.people))
     return found

@@ -50,6 +50,7 @@ def same_person(one: str, other: str) -> bool:
 
 
 def _spelled(name: str) -> str:
+    # Only addresses: ids of other systems may differ in case alone.
     return name.lower() if looks_like_email(name) else name
 
 
@@ -119,6 +120,7 @@ def _require_line(raw: Any) -> str:
         raise InputError(
             f"an assignee must have at most {MAX_ASSIGNEE} characters, not {len(text):,}.", hint=_WAYS
         )
+    # Invisible characters would make two assignees look the same to a person.
     if not text.isprintable():
         at = next(place for place, letter in enumerate(text) if not letter.isprintable())
         raise InputError(

@@ -86,6 +86,7 @@ def _in_capacity(
     seats: Iterable[Assignee],
 ) -> PermissionVerdict:
     """A substitute inherits the exclusions of both people."""
+    # The actor's own exclusions come first: otherwise an excluded person could decide as a substitute.
     for each in (actor_capacity(standing), capacity):
         why = exclusion(each, hold, past)
         if why is not None:
@@ -108,6 +109,8 @@ def _as_it_opened(
         return Capacity(for_whom=capacity.for_whom)
     if starter not in capacity.people:
         return capacity
+    # Memberships at the time of opening, because the starter could otherwise join the approving group
+    # afterwards and approve their own request. Being named as a person is not affected.
     then = hold.terms.starter_in or ()
     return msgspec.structs.replace(
         capacity,
@@ -163,16 +166,21 @@ def can(
     """Whether the action is allowed, and by which authority. `reason` uses the right to override; `decision`
     is needed for agents, which may only reject. An unknown action is refused."""
     actor = standing.actor
+    # Before every other check: another tenant's hold must look exactly like a hold that does not exist.
     if actor.tenant != hold.tenant:
         return refused("not_found", f"there is no hold {hold.id!r}")
+    # Before the rights: the credential of a person who was deactivated may still be valid.
     if standing.barred is not None:
         return refused("forbidden", standing.barred)
     rule = ACTIONS.get(action)
     if rule is None:
         return refused("forbidden", f"{action!r} is not an action on holds")
+    # The channel is set by the server and the id may come from a credential, so the id alone is not trusted.
     if actor.is_system and actor.channel == "system":
         return _unattended(standing, hold)
     case = _Case(standing, action, hold, now, past or PermissionFacts(), (reason or "").strip(), decision)
+    # Before the rule of the action: over these channels an agent has no rights that decide or arrange,
+    # whatever its credential grants elsewhere. Only the questions of runs that it started may be withdrawn.
     if actor.channel in AGENT_CHANNELS and action in ARRANGING:
         return by("starter") if action == "cancel" and _started(case) else refused("forbidden", _AGENTS)
     return rule(case)
@@ -214,6 +222,8 @@ def _replies(case: _Case) -> PermissionVerdict:
 
 
 def _is_asked(case: _Case) -> bool:
+    # By all names of the person: the question may have been
+    # put to an e-mail address and the actor signed in by id.
     asked = {person_key(name) for name in case.past.asked}
     return bool(asked & (case.standing.own.people | {person_key(case.standing.actor.id)}))
 
@@ -226,6 +236,7 @@ def _decides(case: _Case) -> PermissionVerdict:
     if no is not None:
         return no
     found = _authority(case)
+    # After the permission: a person who may not decide the hold must not learn who works on it.
     if found.allowed and found.authority != "override" and _is_claimed(case):
         return _override(case) or refused("claimed", f"{case.hold.claimed_by} is working on this hold")
     return found
@@ -235,6 +246,7 @@ def _authority(case: _Case) -> PermissionVerdict:
     seated = place_verdict(case.standing, case.hold, case.past, veto=_may_veto(case))
     if seated is not None and seated.allowed:
         return seated
+    # After the place, so that the recorded authority is the assignment where there is one.
     if case.standing.has(RESOLVE) and not case.hold.terms.binds_everybody:
         return by("permission")
     return _override(case) or seated or _not_theirs(case)
@@ -263,12 +275,16 @@ def _started(case: _Case) -> bool:
     return starter_of(case.hold, case.past) in actor_capacity(case.standing).people
 
 
+# Asked before any right and any override: if an admin could approve their own request, separation of duties
+# would bind only people without rights.
 def _excluded(case: _Case) -> PermissionVerdict | None:
     why = exclusion(actor_capacity(case.standing), case.hold, case.past)
     return None if why is None else refused("excluded", why)
 
 
 def _override(case: _Case) -> PermissionVerdict | None:
+    # Without a reason the right has no effect: an assignment is
+    # not overridden by accident, and the audit always has a text.
     if case.standing.has(OVERRIDE) and case.reason:
         return PermissionVerdict(allowed=True, authority="override", flagged=True)
     return None
@@ -277,6 +293,7 @@ def _override(case: _Case) -> PermissionVerdict | None:
 def _is_claimed(case: _Case) -> bool:
     """Claimed by another person, and not expired. If several people vote, a claim does not stop a vote."""
     hold = case.hold
+    # Votes of several people do not exclude each other, so one person's claim must not delay the others.
     if hold.claimed_by is None or hold.terms.approval.mode != "any":
         return False
     if hold.claim_until is not None and hold.claim_until <= case.now:
@@ -381,6 +398,7 @@ def require(verdict: PermissionVerdict, hold: HoldRow, action: str) -> Permissio
     if verdict.allowed:
         return verdict
     if verdict.code == "not_found":
+        # The same error as for an unknown id, so that ids of other tenants cannot be probed.
         raise HoldNotFoundError(f"there is no hold {hold.id!r}.", hold=hold.id)
     error = _ERRORS.get(verdict.code, ForbiddenError)
     raise error(f"{verdict.why}.", hint=_HINTS.get(verdict.code), hold=hold.id, action=action)

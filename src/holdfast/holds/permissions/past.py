@@ -35,6 +35,7 @@ async def permission_facts(store: Store, deployments: Deployments, row: HoldRow,
 
 async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | None]:
     """The people who decided earlier holds of the run, and the last one who edited what they decided."""
+    # Most holds exclude neither; the holds of the run and of its ancestors are read only for those that do.
     if not {"earlier_approvers", "last_editor"} & set(row.terms.approval.exclude):
         return frozenset(), None
     found = await _decided_before(store, row)
@@ -48,10 +49,12 @@ async def _decided_before(store: Store, row: HoldRow) -> list[HoldRow]:
     """Holds of its run, and of the runs that it was forked from, up to the fork."""
     found = await store.holds(run=row.run, status=HoldStatus.resolved, limit=ALL)
     run = await store.get_run(row.run)
+    # A fork must not be a way around the exclusion: approvals before the fork belong to its history.
     while run is not None and run.forked_from is not None:
         run, at = await _source_of(store, run.forked_from)
         if run is not None:
             theirs = await store.holds(run=run.id, status=HoldStatus.resolved, limit=ALL)
+            # Only up to the fork: later decisions of the original run are not part of this run's past.
             found += [each for each in theirs if each.seq < at]
     return found
 
@@ -69,6 +72,7 @@ def _who_decided(row: HoldRow) -> list[str]:
     """All voters, and the people they substituted."""
     said = resolution_of(row)
     votes: list[dict[str, Any]] = said.get("votes") or []
+    # The absent person counts as well: otherwise they could approve twice, once through the substitute.
     names = [row.resolved_by, said.get("on_behalf_of")]
     names += [vote.get(field) for vote in votes for field in ("person", "on_behalf_of")]
     return [name for name in names if name]

@@ -65,9 +65,12 @@ class Arbiter:
         row = await self.store.hold(HoldId(hold))
         if row is None or row.terms.auto is None or row.status is not HoldStatus.pending:
             return None
+        # Asking again until the judge says yes would be no judgement.
         if await self._was_left(row):
             return None
         try:
+            # Read again and not taken from the hold: a rule
+            # that was withdrawn since must not decide any more.
             chosen = rule_named(await self.book.policies(row.tenant), row.terms.auto, facts_of_row(row))
             ruling = await rule_on(row, chosen)
             return await self._resolve(row, row.terms.auto, ruling)
@@ -143,6 +146,7 @@ class Arbiter:
 
     async def _leave(self, row: HoldRow, rule: str, why: str) -> None:
         log.info("hold %s stays with people: %s", row.id, why)
+        # Redacted, because the text of an error may repeat what the judge was shown.
         data = canonical({"rule": rule, "why": clean_text(redactor.redact(why), 500)})
         note = NewAudit(
             at=self.store.now(), actor=f"policy:{rule}", action=LEFT, hold=row.id, run=row.run, data=data
@@ -155,6 +159,7 @@ async def rule_on(row: HoldRow, chosen: RuleMatch | None) -> AutomaticDecision:
     if chosen is None or not chosen.rule.is_automatic:
         raise UnsureError("the rule does not exist any more or does not decide")
     rule, facts = chosen.rule, facts_of_row(row)
+    # Checked on the question as it was asked: a rule may have changed the terms when the hold was opened.
     if is_for_people(as_asked(row).terms, rule):
         raise UnsureError("certain people have to decide it")
     if not rule.matches(facts):
@@ -184,6 +189,7 @@ async def _judged(chosen: RuleMatch, facts: dict[str, Any]) -> Judgement:
         async with asyncio.timeout(seconds):
             return await ask_judge(judge, facts)
     except TimeoutError:
+        # Every failure leaves the hold to people: a judge that hangs or raises has not approved anything.
         raise UnsureError(f"the judge took longer than {seconds:g} s") from None
     except Exception as error:
         raise UnsureError(f"the judge failed: {type(error).__name__}: {error}") from error

@@ -60,6 +60,7 @@ def escalate(
             "expires_at": expires_at,
             "claimed_by": None,
             "claim_until": None,
+            # The new assignee has not been reminded yet; the limit of reminders counts from here.
             "reminder_count": 0,
             "remind_at": next_reminder(row, now, calendar),
             "notification_sent": False,
@@ -76,6 +77,7 @@ def _rearmed(row: HoldRow, used: int, now: int, calendar: Calendar | None) -> in
         # Without its calendar the length of the first deadline is used, which is still known.
         first = row.original_timeout or (row.expires_at or now) - row.created_at
         return now + max(SWEEP_INTERVAL, first)
+    # From now and not from the old deadline: after an outage of the sweeps several rungs would pass at once.
     return max(deadlines.after(now, length, calendar), now + SWEEP_INTERVAL)
 
 

@@ -40,12 +40,16 @@ def expire(row: HoldRow, now: int, ahead: ExpiryFacts) -> HoldChange | None:
     """None if it is not due. `ahead.assignee` is the resolved assignee of `next_rung`, if any."""
     if not is_due(row, now):
         return None
+    # Before the final action: as long as there is a rung,
+    # the deadline has only passed for the present assignee.
     rung = next_rung(row)
     if rung is not None:
         return escalate(row, rung, now, ahead.assignee, ahead.calendar)
     action = final_action(row)
     if action == "cancel":
         return cancelled(row, by=SYSTEM, reason="not decided in time", at=now)
+    # A vetoed default becomes an expiry: without an answer
+    # that refuses there is nothing else to turn it into.
     if action == "default_option" and ahead.vetoed is None:
         return resolved(row, _by_default(row), by=SYSTEM, at=now)
     return _expired(row, now, ahead)

@@ -59,6 +59,8 @@ def next_reminder(row: NewHold, at: int, calendar: Calendar | None = None) -> in
 def is_wanted(row: HoldRow, ping: Ping, now: int) -> bool:
     """Whether this reminder is still to be sent: same assignment, and no reminder of this number was
     accepted."""
+    # Checked when it is sent, because the message may have
+    # waited in the outbox while the hold was reassigned.
     if row.epoch != ping.epoch or row.reminder_count + 1 != ping.reminder:
         return False
     return _stands_open(row, now)
@@ -106,6 +108,8 @@ def remind(
     due = _due_at(row, now, calendar, snoozed)
     if due > now:
         return _put_off(row, now, due)
+    # While a notice is not delivered, a reminder would only add to the
+    # queue: after an outage there is then one message and not several.
     if under_way or not _stands_open(row, now):
         return _put_off(row, now, later)
     return _asked(row, now, later)
@@ -126,6 +130,8 @@ def _stands_open(row: HoldRow, now: int) -> bool:
 def _due_at(row: HoldRow, now: int, calendar: Calendar | None, snoozed: Sequence[Note]) -> int:
     """The interval counts from the last notice, or from the opening (RE-1)."""
     since = row.notified_at if row.notified_at is not None else row.created_at
+    # From the last accepted notice: a notice that took hours
+    # to deliver must not be followed by a reminder at once.
     due = max(now, since + (interval_of(row) or 0), *(note.until or 0 for note in snoozed))
     return due if calendar is None else calendar.next_after_quiet(due)
 

@@ -94,6 +94,8 @@ class HoldSweeper:
         while True:
             try:
                 now = self.store.now()
+                # One cheap query per second; the full sweep also finds
+                # runs that missed a decision, which have no due time.
                 if last is None or now - last >= self.every * MICROS or await self._something_is_due(now):
                     last = now
                     await self.sweep()
@@ -123,6 +125,8 @@ class HoldSweeper:
     async def _due(self, due: Due, run: RunId | None, limit: int) -> list[HoldRow]:
         now = self.store.now()
         if run is None:
+            # A run normally receives its decision by message within
+            # moments; sent at once, this would wake each run twice.
             since = now - PATIENCE if due is Due.resume else now
             return await self.store.due_holds(due, now=since, limit=limit)
         if due is Due.resume:
@@ -175,6 +179,7 @@ class HoldSweeper:
     async def _wake_run(self, row: HoldRow, now: int) -> HoldChange | None:
         """The run of a decided hold is still parked and has no message: its wake-up was lost."""
         run = await self.store.get_run(row.run)
+        # A run that is active or has a message receives the decision by itself.
         if run is None or run.status not in PARKED or (await self.store.pending(row.run))[1]:
             return None
         log.warning("run %s has not received the outcome of hold %s; sending it again", row.run, row.id)

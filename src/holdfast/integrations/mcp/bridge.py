@@ -57,6 +57,8 @@ class StdioBridge:
             return
         number = message.get("id")
         if message.get("method") == "notifications/cancelled":
+            # Not forwarded: without sessions the server could not
+            # find the request; closing its stream cancels it.
             self._cancel(message)
             return
         key = number if isinstance(number, (str, int)) else object()  # a notification has none
@@ -125,14 +127,18 @@ class StdioBridge:
     def _pass_on(self, message: dict[str, Any], body: bytes) -> bool:
         """Whether that was the answer, and not a notification before it."""
         said = msgspec.json.decode(body, type=dict[str, Any])
+        # The older revisions agree on a version once and then require it as a header of each request.
         if message.get("method") == "initialize":
             self.version = _part(said, "result").get("protocolVersion", self.version)
         if "method" not in said and said.get("id") is None:
+            # A server that could not parse the request answers
+            # without its id; the agent waits for an answer with one.
             said["id"] = message.get("id")
         self.write(msgspec.json.encode(said))
         return "method" not in said
 
     def _complain(self, number: Any, code: int, why: str) -> None:
+        # JSON-RPC forbids an answer to a notification, except for a message that could not be parsed.
         if number is not None or code == PARSE_ERROR:
             said = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": why}}
             self.write(msgspec.json.encode(said))

@@ -28,11 +28,14 @@ async def speak_mcp(call: ApiCall) -> Response:
     """The Model Context Protocol, for agents: takes one message, answers with one or with a stream.
 
     Revisions 2025-03-26 to 2026-07-28, without sessions. Requires a token; cookies are not accepted."""
+    # find_spec and not an import: the library takes most of
+    # a second to import, and most servers never need it.
     if find_spec("mcp") is None:
         raise HttpError(
             501, "MCP is not installed on this server.", code="not_installed",
             hint="On the server, install the extra `mcp`: pip install 'holdfast-flow[mcp]'.",
         )  # fmt: skip
+    # A cookie would let any page in the browser speak for the person who is signed in.
     if call.who.method == "session":
         raise HttpError(
             403, "Agents must use a token, not a cookie.", code="forbidden",

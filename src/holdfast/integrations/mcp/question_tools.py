@@ -49,6 +49,7 @@ async def ask_people(agent: McpCaller, given: AskPeopleInput, progress: Progress
     later. Only people can answer; no tool can. Calls with the same idempotency_key ask once."""
     call = agent.call
     asked = _flow_input(given)
+    # The built-in flow: any server may create its runs, also one without a worker.
     call.hf.register(flow.program())
     # Keys are per agent: with the same key one agent must not see the question of another.
     key = given.idempotency_key and f"ask:{call.actor.id}:{given.idempotency_key}"
@@ -216,6 +217,7 @@ async def _own_run(agent: McpCaller, name: str) -> RunRow | None:
         row = await (await agent.call.runs()).get(name, tenant=agent.call.tenant)
     except RunNotFoundError:
         return None
+    # Only their own: by the id of a run an agent must not read the question of another agent.
     return row if row.flow == NAME and row.started_by == agent.call.actor.id else None
 
 

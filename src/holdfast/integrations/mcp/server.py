@@ -138,6 +138,8 @@ async def _call_tool(
             await agent.refused(error)
         return _failed(f"{error} ({getattr(error, 'given_code', error.code)})")
     except Exception as error:
+        # Details only in the log: an agent passes on what it
+        # reads, and a traceback may contain data of others.
         log.error("tool %s failed unexpectedly", tool.name, exc_info=error)
         return _failed(
             "The tool failed with an internal error. The operator finds the details in the server's log."

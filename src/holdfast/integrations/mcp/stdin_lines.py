@@ -40,6 +40,8 @@ class StdinLines:
 
     async def _reader(self) -> asyncio.StreamReader:
         reader = asyncio.StreamReader(limit=LONGEST)
+        # A copy, and stdin itself is replaced by nothing: a handler
+        # that reads stdin would otherwise take a part of the protocol.
         pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", 0)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, sys.stdin.fileno())

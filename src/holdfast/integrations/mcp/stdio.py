@@ -45,6 +45,7 @@ async def _texts(hf: Holdfast, lines: StdinLines, under_way: PendingRequests) ->
         yield line.decode("utf-8", "replace")
     # When this ends the library cancels all pending requests.
     if lines.stopped or not await under_way.over(PATIENCE):
+        # Ends the waits of check_answer, which would otherwise last up to their own limit.
         hub_of(hf).close()
         await under_way.over(FAREWELL)
 

@@ -82,6 +82,7 @@ class OtelExporter:
         self._note(_Began(row, term, session.pos.head, session.graph, session.codec, session.clock.now()))
         flow = {"holdfast.flow": row.flow}
         self._measures.active.add(1, flow)
+        # The term counts claims: above 1 the run was claimed before, perhaps by another process.
         (self._measures.started if term == 1 else self._measures.resumed).add(1, flow)
 
     def committed(self, lease: Lease, records: list[Record]) -> None:
@@ -104,6 +105,7 @@ class OtelExporter:
         self._note(_Left(place, how, driver.session.clock.now()))
 
     async def close(self) -> None:
+        # A loop, because a commit during the wait may start another task.
         while self._work is not None and not self._work.done():
             await self._work
         if self._finish is not None and self._work is not None:
@@ -122,6 +124,7 @@ class OtelExporter:
             try:
                 await self._export(self._items.popleft())
             except Exception:
+                # Telemetry must never fail a run, whatever an exporter raises.
                 log.warning("telemetry could not be exported", exc_info=True)
             # Runs share this event loop: they get a turn after each item.
             await asyncio.sleep(0)
@@ -130,6 +133,7 @@ class OtelExporter:
         if isinstance(item, _Began):
             self._known[(item.row.id, item.term)] = _Known(item, await self._remembered(item))
         elif isinstance(item, _Left):
+            # By term too: after a lost lease two claims of one run may overlap in this process.
             known = self._known.pop(item.place)
             when = (known.began.at, item.at)
             self._spans.segment(known.began.row, known.story, when, item.how, item.place[1])

@@ -32,7 +32,9 @@ def step_of(run: str, key: Key) -> int:
 
 
 def _number(size: int, *parts: str) -> int:
+    # A separator that no name contains, so that ("a", "bc") and ("ab", "c") differ.
     text = "\0".join(parts).encode()
+    # Zero is not a valid id in OpenTelemetry.
     return int.from_bytes(blake2b(text, digest_size=size).digest(), "big") or 1
 
 
@@ -48,5 +50,6 @@ class DerivedIds:
     def generate_span_id(self) -> int:
         return wanted.get()[1]
 
+    # A digest is as evenly distributed as a random number, which is what samplers rely on.
     def is_trace_id_random(self) -> bool:
         return True

@@ -53,6 +53,7 @@ def instrument(
         runtime.observer = combine_observers(
             runtime.observer, OtelExporter(service.store, spans, measures, finish)
         )
+        # Around the recorder's store only: commits are what a run waits for.
         timed: Any = TimedStore(runtime.recorder.store, measures.committed)
         runtime.recorder.store = timed
 
@@ -106,6 +107,7 @@ def _meters() -> SdkMeterProvider:
     return Provider(readers, resource=_resource(), shutdown_on_exit=False)
 
 
+# None lets the library read the variable itself.
 def _patience() -> float | None:
     return None if os.environ.get("OTEL_EXPORTER_OTLP_TIMEOUT") else _PATIENCE
 

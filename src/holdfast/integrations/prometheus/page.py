@@ -37,6 +37,8 @@ class Metrics(Health):
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
+        # Not the library's global registry: several workers in
+        # one process (tests) would register the same names twice.
         self.registry = CollectorRegistry()
         self._measures = WorkerMetrics(self.registry)
         self._look = FleetCollector()
@@ -73,6 +75,7 @@ class Metrics(Health):
     async def _own_page(self, _worker: RunWorker) -> HealthResponse:
         """Without a query to the store: with many workers it is enough that one reports the fleet."""
         async with self._looking:
+            # Under the lock, so that a concurrent page with the fleet's figures does not lose them.
             kept, self._look.figures = self._look.figures, None
             text = generate_latest(self.registry)
             self._look.figures = kept
@@ -85,6 +88,8 @@ class Metrics(Health):
                 return
             look = self._look
             try:
+                # A scrape has a deadline of its own: late figures are
+                # worse than a page that says that the store is away.
                 async with asyncio.timeout(PATIENCE):
                     look.figures = await store.fleet_figures(
                         ages=tuple(age * MICROS for age in AGES.values())

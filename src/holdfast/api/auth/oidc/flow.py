@@ -43,6 +43,7 @@ class SignInState(msgspec.Struct, frozen=True, kw_only=True):
             raise sign_in_error(
                 "it was not started in this browser, or took longer than ten minutes"
             ) from None
+        # The cookie is not signed: its content is checked like any other input.
         return msgspec.structs.replace(found, onwards=local_path(found.onwards))
 
     def text(self) -> str:
@@ -85,6 +86,8 @@ class Oidc:
 
     async def finish(self, journey: SignInState, said: Mapping[str, str], callback: str) -> CredentialGrant:
         """Raises HttpError: 401 if any check fails, 502 if the provider is unavailable."""
+        # Before the code is used: a code that another person's
+        # browser obtained must not sign in this one (login CSRF).
         if not hmac.compare_digest(said.get("state", "").encode(), journey.state.encode()):
             raise sign_in_error("it was not started in this browser")
         about = await self.provider.about()
@@ -135,6 +138,7 @@ def _tenant(settings: OidcSettings, claims: Mapping[str, Any]) -> str:
         return settings.tenant
     found = _claim(claims, settings.tenant_claim)
     tenants = {settings.tenants[each] for each in _words(found) if each in settings.tenants}
+    # Several are refused rather than one chosen: the person could not tell which tenant they act in.
     if len(tenants) != 1:
         raise sign_in_error(
             "you have no tenant on this server" if not tenants else "you have several tenants on this server"

@@ -62,6 +62,7 @@ class Provider:
             found = msgspec.json.decode(await self._get(place), type=ProviderMetadata)
         except msgspec.DecodeError as error:
             raise provider_error(f"its document at {place} cannot be read: {error}") from error
+        # Required by OpenID Connect: another issuer's document must not be used for this one.
         if found.issuer != self.settings.issuer:
             raise provider_error(f"it calls itself {found.issuer}, not {self.settings.issuer}")
         self._about = (time.monotonic(), found)
@@ -156,6 +157,7 @@ class Provider:
             found = msgspec.json.decode(data, type=dict[str, Any])
         except msgspec.DecodeError as error:
             raise provider_error("its /userinfo did not answer with JSON") from error
+        # Required by OpenID Connect: an access token of another person must not add their claims.
         if found.get("sub") != subject:
             raise sign_in_error("the provider's /userinfo is about another person")
         return found
@@ -165,6 +167,7 @@ class Provider:
         from joserfc import jwt
         from joserfc.errors import InvalidKeyIdError
 
+        # From the settings and never from the token: its header could ask for "none" or a weaker algorithm.
         algorithms = list(self.settings.algorithms)
         try:
             return jwt.decode(id_token, _chooser(await self._key_set(fresh=False)), algorithms)

@@ -59,7 +59,7 @@ class MailReceiver:
         letter = read_mail(raw, self.way.authserv_id)
         if letter is None:
             return MailTaken(outcome="ignored", why="it is not a mail from one sender")
-        # Before the token: an out-of-office reply quotes the question and may contain any word.
+        # Before the token: an automatic reply quotes the question and may contain any word.
         if letter.automatic is not None:
             return MailTaken(outcome="ignored", why=letter.automatic)
         token = next((found[1] for each in letter.recipients if (found := self._form.fullmatch(each))), None)

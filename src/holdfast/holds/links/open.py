@@ -76,7 +76,8 @@ class Links:
         shown = msgspec.structs.replace(
             # The token has the hash of the content at the time of
             # the message: a link never decides changed content.
-            submission, request_hash=submission.request_hash or claims.request_hash
+            submission,
+            request_hash=submission.request_hash or claims.request_hash,
         )
         # `_read` has checked the epoch already; it is checked again in the write, where a reassignment in
         # between would otherwise be missed.

@@ -178,7 +178,7 @@ class Smtp:
         else:
             # Without a reply mailbox the text must not invite the reader to reply.
             notice = msgspec.structs.replace(notice, reply_token="")
-        # Both headers ask out-of-office programs not to answer;
+        # Both headers ask programs that reply automatically not to answer;
         # the mailbox for replies also ignores their mails.
         message["Auto-Submitted"] = "auto-generated"
         message["X-Auto-Response-Suppress"] = "All"

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.covers("ATTRACTOR-LANG-02")
         ("hello", (1, 1), ["begins with digraph"]),
         ("digraph G a -> b", (1, 11), ["{ is missing"]),
         ("digraph = { }", (1, 9), ["name is missing"]),
-        ("digraph G { a", (1, 11), ["{ has no end", "}"]),
-        ("digraph G {\n subgraph x { a\n}", (1, 11), ["{ has no end"]),
-        ("digraph G {\n subgraph x { a\n", (2, 13), ["subgraph has no end"]),
+        ("digraph G { a", (1, 11), ["{ is not closed", "}"]),
+        ("digraph G {\n subgraph x { a\n}", (1, 11), ["{ is not closed"]),
+        ("digraph G {\n subgraph x { a\n", (2, 13), ["subgraph is not closed"]),
         ("digraph G { a } }", (1, 17), ["after the end"]),
-        ("digraph G {\n a [x=1\n", (2, 4), ["[ has no end", "]"]),
-        ("digraph G {\n a [x=1\n b -> c }", (2, 4), ["[ has no end"]),
-        ('digraph G {\n a [x="one\n two] }', (2, 7), ["string has no end", '"']),
-        ("digraph G { a\n /* more }", (2, 2), ["comment has no end", "*/"]),
+        ("digraph G {\n a [x=1\n", (2, 4), ["[ is not closed", "]"]),
+        ("digraph G {\n a [x=1\n b -> c }", (2, 4), ["[ is not closed"]),
+        ('digraph G {\n a [x="one\n two] }', (2, 7), ["string is not closed", '"']),
+        ("digraph G { a\n /* more }", (2, 2), ["comment is not closed", "*/"]),
         ("digraph G { a -> }", (1, 18), ["id is missing"]),
         ("digraph G { a -> -> b }", (1, 18), ["id is missing"]),
         ("digraph G { a -> b, c }", (1, 19), ["new statement"]),
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.covers("ATTRACTOR-LANG-02")
         ("digraph G { a [label:x] }", (1, 16), ["write label=x"]),
         ('digraph G { a [label:"x"] }', (1, 16), ["write label="]),
         ("digraph G { a [x=] }", (1, 18), ["value is missing"]),
-        ("digraph G { a [=1] }", (1, 16), ["attribute does not begin with ="]),
+        ("digraph G { a [=1] }", (1, 16), ["attribute cannot start with ="]),
         ("digraph G { a [x=@file.md] }", (1, 18), ["@file.md", "double quotes"]),
         ("digraph G { a [x='one two', y=1] }", (1, 18), ["double quotes"]),
         ("digraph G { a [x=\u201cone two\u201d] }", (1, 18), ["double quotes"]),
@@ -81,7 +81,7 @@ def test_error_lists_the_faults_and_keeps_the_warnings():
         parse("digraph G { a [x=1 y=2]\n b -- c\n d [bold] }", path="p.dot")
     assert isinstance(caught.value, HoldfastError)
     assert str(caught.value).splitlines() == [
-        "p.dot:2:4: error: edges of a pipeline are directed (write -> for --) [syntax]",
+        "p.dot:2:4: error: edges of a pipeline are directed (write -> instead of --) [syntax]",
         "p.dot:3:5: error: the attribute bold has no value (write bold=value) [syntax]",
     ]
     assert [one.severity for one in caught.value.facts["diagnostics"]] == ["warning", "error", "error"]  # type: ignore[attr-defined]

@@ -123,13 +123,13 @@ def test_the_sheet_is_applied_before_validation_and_a_broken_one_is_an_error() -
     ("sheet", "says"),
     [
         ("{ llm_model: x }", "starts with"),
-        ("box llm_model: x }", "belongs {"),
-        ("box { llm_model x }", "belongs :"),
-        ("box { llm_model: ; }", "needs a value"),
-        ("box { llm_model: a llm_provider: b }", "; is missing"),
+        ("box llm_model: x }", "expected { after box"),
+        ("box { llm_model x }", "expected : after llm_model"),
+        ("box { llm_model: ; }", "expected a value for llm_model"),
+        ("box { llm_model: a llm_provider: b }", "expected ; between"),
         ("a, b { llm_model: x }", "starts with"),
         ("box { }", "is empty"),
-        ('box { llm_model: "open }', "needs a value"),
+        ('box { llm_model: "open }', "expected a value for llm_model"),
     ],
 )
 def test_each_fault_of_a_sheet_is_said(sheet: str, says: str) -> None:

@@ -21,7 +21,7 @@ GOOD = "digraph G { start [shape=Mdiamond] exit [shape=Msquare] a [prompt=%s] st
         (b'digraph G {\n a [label="caf\xe9"] }', "2:15", ["0xe9", "UTF-8"]),
         (b"", "1:1", ["no pipeline", "digraph NAME"]),
         (b"{" * 10_000, "1:1", ["begins with digraph"]),
-        (b"digraph G { a " + b"[" * 10_000, "1:15", ["[ has no end"]),
+        (b"digraph G { a " + b"[" * 10_000, "1:15", ["[ is not closed"]),
     ],
     ids=["png", "elf", "latin-1", "empty", "braces", "brackets"],
 )

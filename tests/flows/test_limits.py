@@ -179,7 +179,7 @@ class Order:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        (Limits(key="{{custmer}}", per_key=1), "names 'custmer', which the input has not"),
+        (Limits(key="{{custmer}}", per_key=1), "names 'custmer', which the input does not have"),
         (Limits(key="{{card}}", per_key=1), "names 'card', which is secret"),
         (Limits(key="{{customer", per_key=1), "is never closed"),
         (Limits(key="all", per_key=1), "is the same for every run"),

@@ -30,8 +30,9 @@ def graph_fingerprint(spec: GraphSpec) -> str:
 
 
 def fingerprint_of(encoded: bytes) -> str:
-    """Of a stored graph: over its bytes, so that fields which came later do not change it. It begins with the
-    dialect of the document that the graph was made from, so that a store finds runs by that."""
+    """The fingerprint of a stored graph: over its bytes, so that fields which were added later do not change
+    it. It begins with the dialect of the document that the graph was made from, so that a store can find runs
+    by dialect."""
     dialect = _made.decode(encoded).document.get("dialect") if b'"document":' in encoded else None
     return f"{dialect or CODED}-{sha256(encoded).hexdigest()[:32]}"
 

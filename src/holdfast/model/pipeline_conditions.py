@@ -1,22 +1,21 @@
-"""One clause of a pipeline's condition: what it compares, and how values are text.
-
-The condition language of pipelines: clauses joined by `&&`.
+"""The condition language of pipelines: clauses joined by `&&`.
 
     outcome=success && context.tests_passed=true
     preferred_label!="Needs work"
 
-A clause compares what a key finds with a literal, as text: `=` and `!=`; a bare key asks whether there is
-something. `outcome` and `preferred_label` are of the stage that just ended; every other key is looked up in
-the context, `context.k` as it stands and then as `k`. A key that finds nothing is the empty text.
+A clause compares the value of a key with a literal, as text: `=` and `!=`; a bare key tests whether there is
+a value. `outcome` and `preferred_label` are of the stage that just ended; every other key is looked up in the
+context, `context.k` as written and then as `k`. A key without a value is the empty text.
 
 Where the specification is silent:
 
 * The first operator of a clause splits it, so that literals may contain `=`. `&&` inside quotes is text.
-* A bare key is false where it finds nothing, the empty text, `false` or `0`.
+* A bare key is false if its value is missing, the empty text, `false` or `0`.
 * Outcome words are compared by what they mean: `SUCCESS` and `succeeded` are `success`. A word that no
   dialect knows is compared as it is.
 * `||`, `>`, `>=`, `<`, `<=` and `contains` are read, and reported by `problems_of` unless they are allowed:
-  a pipeline has to ask for them. `&&` binds tighter than `||`. A comparison with what is no number is false.
+  a pipeline has to allow them. `&&` binds tighter than `||`. A comparison with something that is not a number
+  is false.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class Clause(NamedTuple):
 
 
 def outcome_word(word: str) -> str:
-    """What an outcome's word means; a word that no dialect knows is itself."""
+    """The standard word for an outcome; a word that no dialect knows is returned as it is."""
     low = word.lower()
     return low if low in OUTCOMES else OUTCOME_ALIASES.get(low, word)
 
@@ -229,7 +228,8 @@ class ParsedCondition(NamedTuple):
 def read_clauses(text: str) -> ParsedCondition:
     reader = _Reader()
     if len(text) > MAX_LENGTH:
-        reader.wrong(f"the condition has {len(text)} characters; at most {MAX_LENGTH}", MAX_LENGTH)
+        message = f"the condition has {len(text)} characters; the maximum is {MAX_LENGTH}"
+        reader.wrong(message, MAX_LENGTH)
     else:
         for joint, piece, start in _pieces(text):
             reader.piece(joint, piece, start)
@@ -240,7 +240,7 @@ def read_clauses(text: str) -> ParsedCondition:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str, int]]:
-    """(what joins it to the piece before, the piece, where it begins); quotes are not looked into."""
+    """(what joins it to the piece before, the piece, where it begins); quoted text is not split."""
     joint, start = "", 0
     for found in _JOINT.finditer(text):
         if found[0] in ("&&", "||"):
@@ -260,7 +260,7 @@ class _Reader:
         self.problems.append(ConditionProblem(message, offset + 1))
 
     def extension(self, operator: str, offset: int) -> None:
-        known = "conditions know =, != and && only"
+        known = "conditions have only =, != and &&"
         self.extensions.append(
             ConditionProblem(f"the operator {operator} is an extension: {known}", offset + 1)
         )
@@ -269,7 +269,7 @@ class _Reader:
         if joint == "||":
             self.extension("||", start - 2)
             if not self.filled:
-                self.wrong("before || a clause is missing", start - 2)
+                self.wrong("a clause is missing before ||", start - 2)
             self.alternatives.append([])
             self.filled = False
         if piece.strip():
@@ -280,7 +280,7 @@ class _Reader:
 
     def done(self, end: int) -> None:
         if len(self.alternatives) > 1 and not self.filled:
-            self.wrong("after || a clause is missing", end)
+            self.wrong("a clause is missing after ||", end)
 
     def _clause(self, piece: str, start: int) -> Clause | None:
         found = _OPERATOR.search(piece)
@@ -304,7 +304,7 @@ class _Reader:
         return None if literal is None else Clause(key, operator, literal)
 
     def _no_operator(self, what: str, offset: int) -> None:
-        advice = _ADVICE.get(what.lower(), "conditions know =, != and &&")
+        advice = _ADVICE.get(what.lower(), "conditions have =, != and &&")
         self.wrong(f"{what} is not an operator: {advice}", offset)
 
     def _wrong_key(self, key: str, place: int) -> None:
@@ -318,7 +318,7 @@ class _Reader:
         raw = rest.strip()
         place = start + len(rest) - len(rest.lstrip())
         if not raw:
-            self.wrong(f'after {operator} a literal is missing (the empty text is "")', place)
+            self.wrong(f'a literal is missing after {operator} (the empty text is "")', place)
             return None
         if raw[0] == '"':
             return self._in_quotes(raw, place)

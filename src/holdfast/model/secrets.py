@@ -3,8 +3,8 @@
     class Order:
         card: Annotated[str, Secret]
 
-A path names a field from the state on; `*` is any item of a list or value of a map: `cards.*.number`. The
-paths are part of the graph, so that a reader needs no code to know what to hide.
+A path names a field, starting at the state; `*` is any item of a list or value of a map: `cards.*.number`.
+The paths are part of the graph, so that a reader needs no code to know what to hide.
 """
 
 from __future__ import annotations

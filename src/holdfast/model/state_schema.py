@@ -73,7 +73,7 @@ def make_field(
         name=name,
         annotation=bare,
         op=mark.name,
-        # A custom reducer has to be called, and a list takes a single item only after a look at it.
+        # No shortcut for a custom reducer, which has to be called.
         plain=frozenset() if mark.fn is not None else plain_types(bare),
         check=check or checker(bare),
         item=checker(item_type(bare)) if mark.name in GROWS else None,

@@ -23,7 +23,7 @@ class Option(msgspec.Struct, frozen=True):
     id: str
     label: str
     variant: str = "secondary"
-    # Unset rather than false: options of older graphs keep their identity.
+    # Unset rather than false, so that older graphs keep their fingerprints.
     default: bool | msgspec.UnsetType = msgspec.UNSET  # the answer that `default_option` gives
     requires_comment: bool | msgspec.UnsetType = msgspec.UNSET
 
@@ -271,4 +271,4 @@ class Due(StrEnum):
     expiry = "expiry"  # pending, expires_at <= now, not paused
     reminder = "reminder"  # pending, remind_at <= now
     placed = "placed"  # pending, placed_until <= now
-    resume = "resume"  # decided, not resumed, the run not ended; `now` minus a minute is the caller's
+    resume = "resume"  # decided, not resumed, the run not ended; the caller passes `now` minus a minute

@@ -64,6 +64,7 @@ def checkpoint_id(run: RunId, seq: int) -> CheckpointId:
     """
     head = bytes.fromhex(run.replace("-", ""))[:8]
     mask, check = _mask_and_check(run, seq)
+    # The two highest bits are the variant of a UUID, then come 30 check bits and 32 bits of `seq`.
     tail = (2 << 62) | (check << 32) | ((seq ^ mask) & _SEQ_MASK)
     return CheckpointId(_uuid_form(head + tail.to_bytes(8, "big")))
 

@@ -1,6 +1,6 @@
 """Rate limits by key, counted in this process: the generic cell rate algorithm (GCRA).
 
-One number per key is enough: when its next event would be due if all had come evenly.
+One number per key is enough: when its next event would be due if all events were evenly spaced.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ MAX_KEYS: Final = 50_000
 
 
 class KeyedRateLimit:
-    """Events of a key come every `gap` on average; those of a span `burst` may come at once. The unit of time
-    is the caller's. An event that has to wait is not counted."""
+    """A key may have one event per `gap` on average; the events of a time span `burst` may come at once. The
+    caller chooses the unit of time. An event that has to wait is not counted."""
 
     def __init__(self) -> None:
         self._due: dict[Hashable, float] = {}
 
     def wait(self, key: Hashable, now: float, gap: float, burst: float) -> float:
-        """How long an event of this key would have to wait; not above 0: it may come now."""
+        """How long an event of this key would have to wait; 0 or less: it may come now."""
         return self._next(key, now, gap) - now - max(burst, gap)
 
     def count(self, events: Iterable[tuple[Hashable, float]], now: float) -> None:
@@ -27,7 +27,7 @@ class KeyedRateLimit:
         for key, gap in events:
             self._due[key] = self._next(key, now, gap)
         if len(self._due) > MAX_KEYS:
-            # A key whose time has come is as good as new.
+            # A key whose due time has passed behaves like a new key, so it need not be stored.
             self._due = {key: at for key, at in self._due.items() if at > now}
 
     def _next(self, key: Hashable, now: float, gap: float) -> float:

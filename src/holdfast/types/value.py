@@ -116,6 +116,7 @@ def freeze(value: Any, adopt: Adopt = refuse_instances, where: str = "value", de
 def _key(key: Any, adopt: Adopt, where: str) -> Any:
     if type(key) in SCALARS:
         return key
+    # Near the limit from the start: a key (a tuple, for example) may be only 8 levels deep.
     return freeze(key, adopt, f"a key of {where}", MAX_DEPTH - 8)
 
 

@@ -1,1 +1,1 @@
-"""Attractor pipelines in DOT: read, checked, lowered to a graph, written back. Nothing here runs anything."""
+"""Attractor pipelines in DOT: parsing, checks, lowering to a graph, rendering. Nothing here runs one."""

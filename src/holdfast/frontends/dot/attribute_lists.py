@@ -1,4 +1,4 @@
-"""Attributes in their brackets."""
+"""Parses attribute lists: `[key=value, ...]`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.frontends.dot.token_reader import SkipError, TokenReader
 from holdfast.frontends.dot.values import Value, as_text
 
 ALIASES: Final = {"node_type": "type", "llm_prompt": "prompt"}
-"""What older files of other runners call attributes of stages."""
+"""Names that older files of other runners use for attributes of stages."""
 _TEXTS: Final = frozenset({WORD, NUMBER, STRING, BAD})
 _ENDS: Final = frozenset({"{", "}", "[", "->", END})
 
@@ -23,7 +23,7 @@ class AttributeReader(TokenReader):
         self._keys: dict[str, str] = {}
 
     def attributes(self, *, of_stage: bool) -> Block:
-        """`[key=value, ...]`, and any that follow at once."""
+        """Parse `[key=value, ...]`, and any further blocks that follow directly."""
         found = Block()
         self._block(found)
         while self.kinds[self.at] == "[":
@@ -52,15 +52,15 @@ class AttributeReader(TokenReader):
         self.at += 1
 
     def _unclosed(self, opened: int) -> None:
-        """At the end of the text, or at what begins another statement."""
+        """Report a block that is cut off by the end of the text or by another statement."""
         is_last = self.kinds[self.at] == END
         if not (is_last and self.is_cut):
-            self.faults.error("this [ has no end", opened, fix="close it with ]")
+            self.faults.error("this [ is not closed", opened, fix="close it with ]")
         if is_last:
             self.cut()
 
     def _separator(self, *, warned: bool) -> bool:
-        """After an attribute. Each block is reported once."""
+        """Read what separates two attributes. Each block is reported at most once."""
         kind = self.kinds[self.at]
         if kind == ",":
             self.at += 1
@@ -79,7 +79,8 @@ class AttributeReader(TokenReader):
         return True
 
     def _is_glued(self) -> bool:
-        """A text touches what follows, and that is no attribute: it was meant to go on."""
+        """Whether a string directly touches a token that is not the next attribute: the string was meant to
+        continue, and a quote in it is not escaped."""
         before, end = self.at - 1, self.starts[self.at]
         touches = self.kinds[before] == STRING and self.starts[before] + len(self.texts[before]) == end
         return touches and self.kinds[self.at] in _TEXTS and self.kinds[self.at + 1] != "="
@@ -89,7 +90,7 @@ class AttributeReader(TokenReader):
         self.refill()
         kind, text, start = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
         if kind not in (WORD, STRING):
-            self.fail(f"an attribute does not begin with {text or 'the end'}", start, "write key=value")
+            self.fail(f"an attribute cannot start with {text or 'the end'}", start, "write key=value")
         key = self._keys.get(text)
         if key is None:
             key = self._keys[text] = self._key(kind, text, start)
@@ -117,7 +118,7 @@ class AttributeReader(TokenReader):
         return self._joined(as_text(found)) if self.kinds[self.at] == "+" else found
 
     def _joined(self, first: str) -> str:
-        """Texts with + between them."""
+        """Join texts that have + between them."""
         self.faults.lenient("texts joined with +", self.starts[self.at], fix="write one text")
         parts = [first]
         while self.kinds[self.at] == "+":
@@ -125,13 +126,13 @@ class AttributeReader(TokenReader):
             self.at += 1
             kind, text, start = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
             if kind != STRING:
-                self.fail("a text is missing behind +", start, "write one text")
+                self.fail("a text is missing after +", start, "write one text")
             parts.append(as_text(value_of(kind, text, start, self.faults)))
             self.at += 1
         return "".join(parts)
 
     def _recover_inside(self) -> None:
-        """To what may be the next attribute of the block, or its end."""
+        """Skip to the next possible attribute of the block, or to its end."""
         while self.kinds[self.at] != "]" and self.kinds[self.at] not in _ENDS:
             self.refill()
             if self.kinds[self.at] in (",", ";"):

@@ -1,4 +1,4 @@
-"""The attributes that something reads, and what their values are."""
+"""The attributes that are read, by the type of their values and by what has them."""
 
 from __future__ import annotations
 
@@ -69,6 +69,7 @@ NODE: Final = (
     )
 )  # fmt: skip
 EDGE: Final = frozenset({"label", "condition", "weight", "fidelity", "thread_id", "loop_restart"})
+# Read by Graphviz only; known here, so that `attribute_known` does not report them as misspelled.
 _DRAWING: Final = frozenset(
     {"rankdir", "color", "fillcolor", "fontcolor", "fontname", "fontsize", "style", "penwidth", "width",
      "height", "bgcolor", "splines", "nodesep", "ranksep", "rank", "tooltip", "xlabel", "arrowhead", "dir",

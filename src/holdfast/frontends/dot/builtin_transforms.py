@@ -1,4 +1,4 @@
-"""The transforms that every pipeline goes through, and what a transform is."""
+"""The transforms that are applied to every pipeline, and the protocol of a transform."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GOAL: Final = "$goal"
 
 
 class Transform(Protocol):
-    """Answers another pipeline, and leaves the one that it was given as it was."""
+    """Returns a new pipeline and does not change the one that it is given."""
 
     def apply(self, graph: Pipeline, /) -> Pipeline: ...
 
@@ -23,7 +23,7 @@ AnyTransform: TypeAlias = Transform | Callable[[Pipeline], Pipeline]
 
 
 class VariableExpansionTransform:
-    """Writes the goal into prompts. Without a goal they do not change; validation reports it."""
+    """Replaces `$goal` in prompts. Without a goal they do not change; validation reports it."""
 
     def apply(self, pipeline: Pipeline) -> Pipeline:
         goal = pipeline.goal
@@ -40,4 +40,4 @@ def _expanded(stage: Stage, goal: str) -> Stage:
 
 
 BUILT_IN_TRANSFORMS: Final[tuple[Transform, ...]] = (VariableExpansionTransform(), StylesheetTransform())
-"""The preamble of the specification is made while a run goes on: it depends on what happened."""
+"""Without the specification's preamble, which is made during a run because it depends on what happened."""

@@ -1,4 +1,4 @@
-"""What is wrong or odd in a pipeline: which rule, how bad, where, and what to do."""
+"""Diagnostics of a pipeline: the rule, the severity, the problem, its place and a fix."""
 
 from __future__ import annotations
 

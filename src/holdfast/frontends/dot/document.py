@@ -1,4 +1,4 @@
-"""A pipeline as its file says it: stages, links, attributes, and where each stands. Changed only by copying.
+"""A pipeline as its file describes it: stages, links, attributes, and the place of each. It is immutable.
 
 The specification calls these Graph, Node and Edge; here those words belong to the compiled graph.
 """
@@ -15,7 +15,7 @@ from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microse
 
 
 class SourceLocation(msgspec.Struct, frozen=True, gc=False):
-    """In the source, both counted from 1; 0 where there is none."""
+    """A place in the source. Lines and columns count from 1; 0 means that there is none."""
 
     line: int = 0
     column: int = 0
@@ -25,13 +25,13 @@ NOWHERE = SourceLocation()
 
 
 def place_at(lines: Sequence[int], offset: int) -> SourceLocation:
-    """`lines`: where each begins."""
+    """`lines`: the offset at which each line begins."""
     line = bisect_right(lines, offset)
     return SourceLocation(line, offset - lines[line - 1] + 1)
 
 
 class SourceLocations(Mapping[str, SourceLocation]):
-    """Worked out when they are asked for: nearly none ever is."""
+    """Locations by attribute, computed on access, because almost none is ever used."""
 
     __slots__ = ("_lines", "_offsets")
 
@@ -50,8 +50,8 @@ class SourceLocations(Mapping[str, SourceLocation]):
 
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What has attributes, read as the types that their keys ask for. A value that does not fit reads as the
-    default; validation reports it. None is ever part of itself: the garbage collector need not look."""
+    """Base of what has attributes. A value is read as the type that its key requires; one that does not fit
+    reads as the default, and validation reports it. `gc=False` is safe: no instance refers to itself."""
 
     attrs: Mapping[str, Value] = {}
     places: Mapping[str, SourceLocation] = {}
@@ -81,13 +81,13 @@ class Stage(Attributes, frozen=True, kw_only=True, gc=False):
 
     id: str
     classes: tuple[str, ...] = ()
-    """Of its `class` attribute, then those of the subgraphs around it, outermost first."""
+    """The classes of its `class` attribute, then those of the subgraphs around it, outermost first."""
     derived: tuple[str, ...] = ()
-    """Those of `classes` that come from subgraphs: the innermost is the stage's thread under `full`."""
+    """The classes that come from subgraphs: the innermost is the stage's thread with fidelity `full`."""
     explicit: frozenset[str] = frozenset()
-    """Keys that the stage itself gives; the others come from defaults or a transform."""
+    """Keys that the stage itself sets; the others come from defaults or a transform."""
     declared: bool = True
-    """False: only an edge named it."""
+    """False: only edges name it."""
     place: SourceLocation = NOWHERE
 
     @property
@@ -128,7 +128,7 @@ class Link(Attributes, frozen=True, kw_only=True, gc=False):
 
 
 class Pipeline(Attributes, frozen=True, kw_only=True, dict=True, gc=True):
-    """The whole file. Stages in the order in which they were first named."""
+    """The whole file. Stages are in the order in which the file first names them."""
 
     name: str
     stages: Mapping[str, Stage] = {}

@@ -27,7 +27,7 @@ from holdfast.model.pipeline_conditions import Clause, ParsedCondition
 
 WARNING, INFO = DiagnosticSeverity.warning, DiagnosticSeverity.info
 _LONG_NAME, _MANY_NAMES = 40, 300
-"""Names longer than this are not compared with others, because the comparison is quadratic."""
+"""Longer names, and names beyond that number, are not compared with others: that takes quadratic time."""
 
 
 def gate_conditions(view: RuleContext) -> Iterator[Diagnostic]:
@@ -51,7 +51,7 @@ def gate_choices(view: RuleContext) -> Iterator[Diagnostic]:
         chosen = stage.text("human.default_choice")
         if chosen and links and not any(_names(link, chosen) for link in links):
             message = f"human.default_choice {chosen} is not a choice of gate {stage.id}"
-            fix = f"one of {name_list(link.target for link in links)}"
+            fix = f"use one of {name_list(link.target for link in links)}"
             yield view.at("gate_choices", WARNING, stage, message, key="human.default_choice", fix=fix)
 
 
@@ -62,7 +62,7 @@ def _same_keys(view: RuleContext, stage: Stage, links: Iterable[Link]) -> Iterat
         key = split_label(link.label)[0].lower()
         if key and key in seen:
             message = f"two choices of gate {stage.id} have the key {key.upper()}"
-            yield view.at("gate_choices", WARNING, link, message, key="label", fix="give each its own")
+            yield view.at("gate_choices", WARNING, link, message, key="label", fix="give each another key")
         seen.setdefault(key, link)
 
 
@@ -188,12 +188,12 @@ def goal_missing(view: RuleContext) -> Iterator[Diagnostic]:
 
 
 def provider_known(view: RuleContext) -> Iterator[Diagnostic]:
-    fix = f"one of {', '.join(sorted(PROVIDERS))}, or one that HOLDFAST_MODELS declares"
+    fix = f"use one of {', '.join(sorted(PROVIDERS))}, or one that HOLDFAST_MODELS declares"
     for stage in view.stages_with("llm_provider"):
         provider = stage.text("llm_provider")
         asks = view.kinds[stage.id] in ("codergen", "parallel.fan_in")
         if asks and provider and provider not in PROVIDERS:
-            message = f"the provider {provider} is not known here"
+            message = f"the provider {provider} is not known"
             yield view.at("provider_known", WARNING, stage, message, key="llm_provider", fix=fix)
 
 

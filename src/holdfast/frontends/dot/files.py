@@ -1,4 +1,4 @@
-"""The files that a pipeline names: prompts, stylesheets, other pipelines. Read here, and nowhere else."""
+"""Reads the files that a pipeline names: prompts, stylesheets, other pipelines. No other module does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LARGEST: Final = 4 * 1024 * 1024
 
 
 class FileRefusedError(Exception):
-    """Becomes a diagnostic: its message and its fix."""
+    """The file is not read. `message` and `fix` become a diagnostic."""
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -60,7 +60,8 @@ class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def access_of(path: str) -> FileAccess | None:
-    """For a pipeline that its owner runs from a file: it may name files anywhere. None without a file."""
+    """Access for a pipeline that its owner runs from a file: it may name files in any folder. None if the
+    pipeline has no file."""
     if not path or path == "-":
         return None
     return FileAccess(base=Path(path).absolute().parent, confined=False)

@@ -1,4 +1,4 @@
-"""Which handler a stage is for: by its type, else by its shape, else the model's."""
+"""Chooses the handler of a stage: by its type, else by its shape, else the model's handler (`codergen`)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ EXITS: Final = ("exit", "end")
 
 
 def kind_of(stage: Stage, known: Collection[str] = BUILT_IN) -> str:
-    """A type that is not known falls through to the shape. `start`, `exit` and `end` that give themselves no
-    shape are what they say."""
+    """The name of the stage's handler. If the type is not known, the shape decides. A stage with the id
+    `start`, `exit` or `end` that sets no shape itself is the start or the exit."""
     if "type" in stage.attrs and stage.type in known:
         return stage.type
     if "shape" not in stage.explicit and SHAPES.get(stage.shape, DEFAULT) == DEFAULT:

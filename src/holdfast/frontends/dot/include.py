@@ -1,4 +1,4 @@
-"""What a pipeline takes from other files: prompts by `@file`, whole pipelines by `subgraph_file`."""
+"""Includes other files in a pipeline: prompts by `@file`, whole pipelines by `subgraph_file`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from holdfast.frontends.dot.stylesheet import ATTRIBUTE
 INCLUDE: Final = "subgraph_file"
 DEEPEST: Final = 20
 MOST: Final = 500
-"""Files that one pipeline may include, each as often as it is named."""
+"""Maximum number of files that one pipeline may include; a file counts each time it is named."""
 _REFUSED: Final = "this pipeline may not read files"
 _FIX_REFUSED: Final = "write the text itself, or run it from a file"
 
 
 class Inclusion:
-    """One pipeline with all that it includes. `diagnostics` grow as files turn out not to be there."""
+    """Includes the files of one pipeline. Files that cannot be included are reported in `diagnostics`."""
 
     def __init__(self, files: FileAccess | None, *, strict: bool = False) -> None:
         self.diagnostics: list[Diagnostic] = []
@@ -35,7 +35,7 @@ class Inclusion:
         self._included = 0
 
     def whole(self, pipeline: Pipeline) -> Pipeline:
-        """Nothing but its files is changed; `$goal` and the stylesheet are the caller's."""
+        """The pipeline with its files included. The caller applies `$goal` and the stylesheet."""
         base = None if self._files is None else self._files.base.resolve()
         trail = () if base is None or not pipeline.path else (Path(pipeline.path).resolve(),)
         return self._texts(self._includes(pipeline, base, trail), base)
@@ -99,7 +99,7 @@ class Inclusion:
         return replace(pipeline, stages=stages, attrs=attrs)
 
     def _text(self, pipeline: Pipeline, what: Pipeline | Stage, key: str, folder: Path | None) -> str | None:
-        """What `@file` stands for; None for a text that is one itself. `@@` begins a text with `@`."""
+        """The text to use instead: the content of `@file`, or `@...` for `@@...`; None to keep the text."""
         text = what.text(key)
         if text.startswith("@@"):
             return text[1:]
@@ -111,7 +111,8 @@ class Inclusion:
             assert self._files is not None
             return self._files.read(path, name)
         except FileRefusedError as error:
-            fix = error.fix + f"; a text that begins with @ is written @@{name[:40]}"
+            escape = f"write @@{name[:40]} for a text that begins with @"
+            fix = f"{error.fix}; {escape}" if error.fix else escape
             self._add_diagnostic(
                 pipeline, what, "file_reference", f"{key}: {error.message}", key=key, fix=fix
             )

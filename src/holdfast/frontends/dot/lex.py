@@ -31,16 +31,16 @@ _BRACKET = re.compile(r"[<>]")
 
 
 class TokenBuffer:
-    """Three lists side by side: what each token is, how it was written, and where. The last of all is `end`.
+    """Tokens as three parallel lists: the kind, the text and the offset of each. The last token is `end`.
 
-    They are read as they are asked for, and dropped behind: a long text would else fill memory with them."""
+    They are read on demand and dropped after use, because all tokens of a long text would fill the memory."""
 
     def __init__(self, source: str, faults: Faults) -> None:
         self.kinds: list[str] = []
         self.texts: list[str] = []
         self.starts: list[int] = []
         self.is_cut = False
-        """A string or comment has no end."""
+        """A string or comment is not closed."""
         self._source = source
         self._faults = faults
         self._next = 0
@@ -53,13 +53,13 @@ class TokenBuffer:
         del self.kinds[:count], self.texts[:count], self.starts[:count]
 
     def read(self, count: int) -> None:
-        """As many more, or all there are."""
+        """Read so many more tokens, or all that are left."""
         wanted = len(self.kinds) + count
         while len(self.kinds) < wanted and not self.is_whole:
             self._next = self._run(wanted)
 
     def _run(self, wanted: int) -> int:
-        """Up to what is no token; where to go on."""
+        """Read tokens up to the first invalid text. Returns the offset at which to continue."""
         kinds, texts, starts = self.kinds, self.texts, self.starts
         for found in _TOKEN.finditer(self._source, self._next):
             kind = found.lastgroup or END
@@ -76,7 +76,7 @@ class TokenBuffer:
                 return self._skip(start)
             if len(kinds) >= wanted or kind == END:
                 return end
-        raise AssertionError("the pattern ends in any character or the end")
+        raise AssertionError("the pattern matches any character and the end")
 
     def _skip(self, start: int) -> int:
         end = _skip(self._source, start, self._faults)
@@ -85,13 +85,13 @@ class TokenBuffer:
 
 
 def _skip(source: str, start: int, faults: Faults) -> int:
-    """Says what is wrong with what begins here; where to go on."""
+    """Report the invalid text that begins here. Returns the offset at which to continue."""
     first = source[start]
     if first == '"':
-        faults.error("this string has no end", start, fix='close it with "')
+        faults.error("this string is not closed", start, fix='close it with "')
         return len(source)
     if source.startswith("/*", start):
-        faults.error("this comment has no end", start, fix="close it with */")
+        faults.error("this comment is not closed", start, fix="close it with */")
         return len(source)
     if first == "<":
         faults.error("an HTML label cannot be a value in a pipeline", start, fix='write a text in "quotes"')
@@ -112,7 +112,7 @@ def _end_of_line(source: str, start: int) -> int:
 
 
 def _end_of_html(source: str, start: int) -> int:
-    """Behind the bracket that closes this one, else at the end of the line."""
+    """After the bracket that closes this one, else at the end of the line."""
     depth = 0
     for bracket in _BRACKET.finditer(source, start):
         depth += 1 if bracket[0] == "<" else -1

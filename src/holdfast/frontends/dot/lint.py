@@ -33,7 +33,7 @@ def validate(
     known_types: Collection[str] = BUILT_IN,
     strict: bool = False,
 ) -> list[Diagnostic]:
-    """All diagnostics: the specification's rules, ours, then `extra_rules` in their order."""
+    """All diagnostics: of the specification's rules, the additional rules, then `extra_rules`, in order."""
     view = RuleContext(pipeline, known=known_types, strict=strict)
     found = [each for rule in (*RULES, *ADVICE) for each in rule(view)]
     for extra in extra_rules or ():
@@ -48,7 +48,7 @@ def validate_or_raise(
     known_types: Collection[str] = BUILT_IN,
     strict: bool = False,
 ) -> list[Diagnostic]:
-    """The same; raises PipelineInvalidError that lists every error, if there is one."""
+    """Like `validate`, but raises PipelineInvalidError that lists every error, if there is one."""
     found = validate(pipeline, extra_rules, known_types=known_types, strict=strict)
     require_valid(pipeline.name, found)
     return found

@@ -1,4 +1,4 @@
-"""Values, keys and ids as they are written, read exactly or with a warning."""
+"""Reads values, keys and ids as they are written; a deviation from the grammar gives a warning."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 RESERVED: Final = frozenset({"strict", "graph", "digraph", "subgraph", "node", "edge"})
 LONGEST_NUMBER: Final = 400
-"""Characters: every number of the machine fits."""
+"""Maximum number of characters: enough for the largest float, which has 309 digits."""
 LONGEST_ID: Final = 200
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _FLOAT = re.compile(r"-?[0-9]*\.[0-9]+")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {'"': '"', "n": "\n", "t": "\t", "\\": "\\"}
+# An id is the name of the stage's folder: no separators, no control characters, neither `.` nor `..`.
 _NO_ID = re.compile(r"[\x00-\x1f\x7f/\\]|^\.\.?$|^\s|\s$")
 _QUOTE: Final = "put it in quotes"
 
 
 def value_of(kind: str, text: str, start: int, faults: Faults) -> Value:
-    """Of a word, number or string."""
+    """The value of a word, number or string."""
     if kind == STRING:
         return text[1:-1] if "\\" not in text else unescaped(text, start, faults)
     if kind == NUMBER:
@@ -61,7 +62,8 @@ def unescaped(text: str, start: int, faults: Faults) -> str:
 
 def _number(text: str, start: int, faults: Faults) -> Value:
     if len(text) > LONGEST_NUMBER:
-        faults.error(f"the number has {len(text)} characters", start, fix=_QUOTE)
+        message = f"the number has {len(text)} characters; the maximum is {LONGEST_NUMBER}"
+        faults.error(message, start, fix=_QUOTE)
         return text
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -76,6 +78,7 @@ def _number(text: str, start: int, faults: Faults) -> Value:
 
 def _finite(text: str) -> float | str:
     found = float(text)
+    # Too large for a float: the text is kept, because infinity would not be what the author wrote.
     return found if isfinite(found) else text
 
 
@@ -118,7 +121,7 @@ def id_of(kind: str, text: str, start: int, faults: Faults, fail: Callable[[str,
 
 def _bare_id(text: str, start: int, faults: Faults, fail: Callable[[str, int, str], None]) -> str:
     if "--" in text:
-        fail("edges of a pipeline are directed", start + text.index("--"), "write -> for --")
+        fail("edges of a pipeline are directed", start + text.index("--"), "write -> instead of --")
     if text.endswith("-"):
         fail(f"{text} is not an id", start, "write -> between stages")
     name, colon, _ = text.partition(":")

@@ -1,7 +1,7 @@
-"""A pipeline as the graph that the engine walks.
+"""Lowers a pipeline to the graph that the engine walks.
 
-Every stage is a task whose code any worker has, by the `handler` in its metadata. A parallel stage is a node
-of its own kind: its branches are a sub-graph, named like it, and one edge leads from it to the join.
+Every stage becomes a task; the `handler` in its metadata names code that every worker has. A parallel stage
+becomes a `parallel` node: its branches are a sub-graph with its name, and one edge leads from it to the join.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ DIALECT: Final = "attractor"
 MAX_VISITS: Final = 100
 MAX_GOAL_JUMPS: Final = 10
 MAX_RESTARTS: Final = 10
-# How often stages may stand in branches of branches, on average.
+# Nested fan-outs repeat stages. The graph may have ten nodes per stage, plus a number for small pipelines.
 _REPEATED: Final = 10
 _SOME: Final = 1_000
 
 
 def lower(pipeline: Pipeline, *, known_types: Collection[str] = BUILT_IN) -> GraphSpec:
-    """After transforms and validation: what is wrong by then is taken as the checklist reads it."""
+    """Call it after transforms and validation. A problem that remains is read as the specification says."""
     return _Lowering(pipeline, known_types).whole()
 
 
 def edge_ids(pipeline: Pipeline) -> dict[str, Link]:
-    """The edges by the ids that they have in the graph, in and outside of branches alike."""
+    """The links by the ids of their edges in the graph, which are the same inside and outside of branches."""
     found: dict[str, Link] = {}
     for link in pipeline.links:
         name, number = f"{link.source}->{link.target}", 1
@@ -47,7 +47,7 @@ def edge_ids(pipeline: Pipeline) -> dict[str, Link]:
 
 
 def context_of(pipeline: Pipeline) -> dict[str, Any]:
-    """What every run's context begins with."""
+    """The initial context of every run."""
     found = {f"graph.{key}": _plain(value) for key, value in pipeline.attrs.items()}
     return {"graph.goal": pipeline.goal, **found}
 
@@ -89,7 +89,7 @@ class _Lowering:
         )
 
     def graph(self, name: str, starts: Iterable[str], stops: frozenset[str], **more: Any) -> GraphSpec:
-        """Everything that can be come to from here without entering what stops."""
+        """The graph of all stages that can be reached from `starts` without entering one of `stops`."""
         starts = tuple(dict.fromkeys(starts))
         nodes, edges, inside = dict[str, Node](), list[Edge](), list[GraphSpec]()
         todo = list(reversed(starts))
@@ -118,7 +118,7 @@ class _Lowering:
         )
 
     def count(self, name: str) -> None:
-        """Fan-outs that lead into one another would be repeated inside each other without end."""
+        """Raises PipelineInvalidError: fan-outs that lead into one another would be nested without end."""
         self.made += 1
         if self.made > _REPEATED * len(self.pipeline.stages) + _SOME:
             raise PipelineInvalidError(
@@ -127,7 +127,7 @@ class _Lowering:
             )
 
     def jumped_to(self, nodes: dict[str, Node]) -> list[str]:
-        """Stages that no edge leads to, but a retry target does."""
+        """Stages that a retry target names and no edge leads to."""
         places = [self.pipeline, *(self.pipeline.stages[name] for name in nodes)]
         keys = ("retry_target", "fallback_retry_target")
         named = [where.text(key) for where in places for key in keys]
@@ -165,7 +165,7 @@ class _Lowering:
 
 
 def _ending(edge: Edge) -> Edge:
-    """It leads out of the branch."""
+    """The edge as the end of its branch; `leads` is the stage that it led to."""
     return replace(edge, target=END, leads=edge.target)
 
 

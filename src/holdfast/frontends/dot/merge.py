@@ -1,4 +1,4 @@
-"""Pipelines made of pipelines: `merge` puts one beside another, `embed` puts one in a stage's place."""
+"""Combines pipelines: `merge` adds one to another, `embed` replaces a stage by one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FOR_ALL: Final = ("llm_model", "llm_provider", "reasoning_effort", "fidelity", 
 
 def merge(into: Pipeline, other: Pipeline, *, prefix: str = "") -> Pipeline:
     """The stages and links of both. Attributes of `into` win; ids of `other`, and what names them, get the
-    prefix. Raises InputError where an id is in both."""
+    prefix. Raises InputError if an id is in both."""
     added = renamed(other, {name: prefix + name for name in other.stages})
     taken = sorted(into.stages.keys() & added.stages.keys())
     if taken:
@@ -48,9 +48,9 @@ def merge(into: Pipeline, other: Pipeline, *, prefix: str = "") -> Pipeline:
 
 
 def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
-    """`other` in the place of the stage `at`. That stage becomes the way in; the exit of `other` becomes the
-    way out, from which the edges of `at` leave, with the outcome of what ran last inside.
-    Raises InputError where `other` has no start or exit."""
+    """Replace the stage `at` by `other`. That stage becomes the entry; the exit of `other` becomes the stage
+    from which the edges of `at` leave, with the outcome of the stage that ran last inside.
+    Raises InputError if `other` does not have exactly one start and one exit, or an id is in both."""
     view = RuleContext(other)
     if len(view.starts) != 1 or len(view.exits) != 1:
         raise InputError(
@@ -85,7 +85,8 @@ def _of(stage: Stage) -> SourceLocation:
 
 
 def _placed(inner: Stage, outer: Stage) -> Stage:
-    """Where the outer file speaks of it; with the classes of both, so that both stylesheets reach it."""
+    """The inner stage, at the place where the outer file includes it, with the classes of both, so that both
+    stylesheets apply to it."""
     derived = tuple(dict.fromkeys((*outer.derived, *inner.derived)))
     own = tuple(dict.fromkeys((*_own(inner), *_own(outer))))
     given = {key: outer.attrs[key] for key in _FOR_ALL if key in outer.attrs}
@@ -105,8 +106,8 @@ def _own(stage: Stage) -> list[str]:
 
 
 def _passage(stage: Stage, name: str, label: str, keys: tuple[str, ...]) -> Stage:
-    """A diamond passes on the outcome that led to it, and does nothing; what the stage says about its end,
-    such as that it is a goal gate, the way out says."""
+    """A diamond, which does nothing and passes on the outcome that led to it. It takes the attributes `keys`
+    of the stage: one about the stage's end, such as `goal_gate`, belongs to the diamond at the exit."""
     said = {key: stage.attrs[key] for key in keys if key in stage.attrs}
     attrs: dict[str, Value] = {"shape": "diamond", "label": label, **said}
     places = {**stage.places, "subgraph_file": _of(stage)}
@@ -114,7 +115,7 @@ def _passage(stage: Stage, name: str, label: str, keys: tuple[str, ...]) -> Stag
 
 
 def _with_graph_defaults(other: Pipeline) -> Pipeline:
-    """What its graph said for all its stages, said by each: the outer graph says something else."""
+    """Copies the defaults of its graph to each stage, because the outer graph has other defaults."""
     given = _given(other, _INHERITED)
     retries = _given(other, _RETRIES)
     gates = _given(other, {key: key for key in _GATE_TARGETS})
@@ -135,7 +136,7 @@ def _given(other: Pipeline, keys: Mapping[str, str]) -> dict[str, Value]:
 
 
 def renamed(pipeline: Pipeline, names: Mapping[str, str]) -> Pipeline:
-    """The same with other ids, also where attributes name a stage."""
+    """The same pipeline with other ids, also in attributes that name a stage."""
 
     def attributes(attrs: Mapping[str, Value]) -> dict[str, Value]:
         return {

@@ -1,4 +1,4 @@
-"""Which model answers for a stage: by the stage or the stylesheet, then the graph, then by default."""
+"""Chooses the model of a stage: that of the stage or the stylesheet, then of the graph, then the default."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.frontends.dot.document import Pipeline, Stage
 
 DEFAULT_EFFORT: Final = "high"
 PROVIDERS: Final = frozenset({"anthropic", "openai", "gemini"})
-"""Those that a model's name leads to."""
+"""The providers that can be found from a model's name."""
 _BEGINNINGS: Final = {
     "claude": "anthropic",
     "gpt": "openai",
@@ -24,7 +24,7 @@ _BEGINNINGS: Final = {
 
 
 class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """Empty where nothing says it."""
+    """A field is empty if nothing sets it."""
 
     model: str = ""
     provider: str = ""
@@ -32,7 +32,7 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def model_choice(stage: Stage, pipeline: Pipeline) -> ModelChoice:
-    """Of a pipeline whose transforms have run."""
+    """Call it after the transforms of the pipeline, which apply its stylesheet."""
     model = stage.text("llm_model") or pipeline.text("llm_model")
     provider = stage.text("llm_provider") or pipeline.text("llm_provider") or provider_of(model)
     effort = stage.text("reasoning_effort") or pipeline.text("reasoning_effort") or DEFAULT_EFFORT
@@ -40,7 +40,7 @@ def model_choice(stage: Stage, pipeline: Pipeline) -> ModelChoice:
 
 
 def provider_of(model: str) -> str:
-    """By how the model's name begins; `provider/model` says it itself. Empty where nothing is known."""
+    """Found from `provider/model`, or from how the model's name begins. Empty if it is not known."""
     named, slash, rest = model.lower().partition("/")
     if slash and named in PROVIDERS:
         return named

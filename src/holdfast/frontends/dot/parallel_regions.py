@@ -1,7 +1,7 @@
-"""Where a parallel stage's branches end: at the fan-in that all of them come to, else where all ways meet.
+"""Finds where a parallel stage's branches end: at the fan-in that all reach, else where all paths meet.
 
-A branch goes from the first stage behind its edge up to that join. What leads back to before the parallel
-stage, out to the exit, or to the join of a fan-out around it ends the branch too.
+A branch goes from the first stage after its edge up to that join. An edge back to before the parallel stage,
+to the exit, or to the join of a fan-out around it ends the branch too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Region(msgspec.Struct, frozen=True):
     starts: tuple[str, ...]
     """The first stage of each branch, in the order of the edges."""
     join: str
-    """Empty where the branches never meet."""
+    """Empty if the branches never meet."""
     stops: frozenset[str]
     """Stages that no branch enters."""
 
@@ -43,7 +43,7 @@ class Regions:
         return self._ways.get(name, [])
 
     def of(self, name: str, around: frozenset[str]) -> Region:
-        """`around`: where the branch that this parallel stage itself stands in would end."""
+        """`around`: the stages at which the branch that contains this parallel stage ends."""
         cut = around | self._before(name) | {name} | self._exits
         firsts = [first for first in self.following(name) if first != name]
         join = self._join(dict.fromkeys(firsts), cut)
@@ -56,12 +56,12 @@ class Regions:
 
     @cached_property
     def _cycles(self) -> dict[str, list[str]]:
-        """For each stage on a circle: all that it goes round with."""
+        """For each stage on a cycle: the stages that are on cycles with it."""
         found = [knot for knot in strongly_connected(self._ways) if len(knot) > 1]
         return {name: knot for knot in found for name in knot}
 
     def _before(self, name: str) -> set[str]:
-        """Stages that lead here and can be come to on another way: going there leaves the fan-out."""
+        """Stages that lead here and can be reached by another path: an edge to one leaves the fan-out."""
         if name not in self._cycles:
             return set()
         start = self._pipeline.start()
@@ -69,7 +69,7 @@ class Regions:
         return first & set(self._cycles[name]) - {name}
 
     def _join(self, firsts: Collection[str], cut: Collection[str]) -> str:
-        """The nearest fan-in that all branches come to; else the nearest stage that none can avoid."""
+        """The nearest fan-in that all branches reach; else the nearest stage that no branch can avoid."""
         walks = [_Spreading(first, self.following, cut) for first in firsts]
         while walks and any(walk.edge for walk in walks):
             fresh = {name for walk in walks for name in walk.edge}
@@ -85,13 +85,13 @@ class Regions:
         return next((name for name in near if self._all_pass(firsts, name, cut)), "")
 
     def _all_pass(self, firsts: Iterable[str], join: str, cut: Collection[str]) -> bool:
-        """Whether no way ends elsewhere."""
+        """Whether no path ends elsewhere."""
         passed = reach([first for first in firsts if first != join], self.following, {join, *cut})
         return not any((name in cut or not self.following(name)) and name != join for name in passed)
 
 
 class _Spreading:
-    """How far everything is that a branch can come to, step by step; it goes no further than what is cut."""
+    """The distance of each stage that a branch can reach, step by step; it does not continue past `cut`."""
 
     def __init__(self, first: str, following: Follow, cut: Collection[str]) -> None:
         self.seen, self.edge = {first: 0}, [first]
@@ -110,7 +110,7 @@ class _Spreading:
 
 
 def reach(begin: Iterable[str], step: Follow, stop: Collection[str]) -> set[str]:
-    """Everything that can be come to without going on from what stops."""
+    """All stages that can be reached without continuing past one of `stop`."""
     seen = set(begin)
     todo = list(seen)
     while todo:

@@ -19,7 +19,7 @@ _INSTEAD: Final = {
     "join_policy": "all branches are awaited, and it succeeds",
     "error_policy": "branches continue when others fail",
 }
-# To find what a branch is takes a look at the whole pipeline.
+# Finding the branches of one stage looks at the whole pipeline, so only so many stages are checked.
 _LOOKED_AT: Final = 20
 
 
@@ -29,7 +29,7 @@ def parallel_policies(view: RuleContext) -> Iterator[Diagnostic]:
             chosen = stage.text(key)
             if chosen and chosen not in words:
                 message = f"{chosen} is not a valid {key} for {stage.id}: {_INSTEAD[key]}"
-                fix = f"one of {', '.join(words)}"
+                fix = f"use one of {', '.join(words)}"
                 yield view.at("parallel_policies", WARNING, stage, message, key=key, fix=fix)
 
 
@@ -39,7 +39,7 @@ def parallel_branches(view: RuleContext) -> Iterator[Diagnostic]:
 
 
 def _beginnings_and_ends(view: RuleContext) -> Iterator[Diagnostic]:
-    """Work is bounded: many fan-outs over one another are not worth a quadratic look."""
+    """The work is bounded, because many nested fan-outs would take quadratic time."""
     left = 8 * (len(view.pipeline.stages) + len(view.pipeline.links)) + 64
     for stage in view.of_kind("parallel"):
         links = view.leaving(stage)
@@ -62,7 +62,7 @@ def _beginnings_and_ends(view: RuleContext) -> Iterator[Diagnostic]:
 
 
 def _meets(view: RuleContext, stage: Stage, first: str, budget: int) -> tuple[set[str], int]:
-    """The joins and exits that a branch comes to, not looking past them, and how much was looked at."""
+    """The first joins and exits that a branch reaches, and how many stages were looked at."""
     exits = {each.id for each in view.exits}
     seen, todo, met = {first, stage.id}, [first], set[str]()
     while todo and len(seen) < budget:
@@ -77,7 +77,7 @@ def _meets(view: RuleContext, stage: Stage, first: str, budget: int) -> tuple[se
 
 
 def _leaving(view: RuleContext, stage: Stage, ends: dict[str, set[str]]) -> Iterator[Diagnostic]:
-    """A branch that can get to the exit although the others meet before it."""
+    """A branch that can reach the exit although the others meet before it."""
     exits = {each.id for each in view.exits}
     joined = any(met - exits for met in ends.values())
     for first, met in ends.items():

@@ -1,6 +1,6 @@
 """Parses a pipeline. Small deviations from the grammar give a warning; with `strict` they are errors.
 
-From what a file holds to a text that can be read as a pipeline.
+Also turns the bytes of a file into text, within a limit of size.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from holdfast.frontends.dot.token_reader import SkipError
 from holdfast.frontends.dot.values import as_text
 
 LARGEST: Final = 32 * 1024 * 1024
-"""Characters of one pipeline."""
+"""Maximum number of characters of one pipeline."""
 
 
 def text_of(source: str | bytes, path: str) -> str:
-    """Raises `PipelineSyntaxError` for what is no text, or too much of it."""
+    """Raises `PipelineSyntaxError` if the source is not text or is too long."""
     text = source if isinstance(source, str) else _decoded(source, path)
     if len(text) > LARGEST:
         raise _too_large(path)
@@ -51,12 +51,12 @@ _GIVE_TEXT: Final = "give a DOT file, in UTF-8"
 
 def _decoded(data: bytes, path: str) -> str:
     if len(data) > 4 * LARGEST:
-        raise _too_large(path)  # whatever its characters are
+        raise _too_large(path)  # a character has at most 4 bytes in UTF-8
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         before = data[: error.start].decode(errors="replace")
-        byte = f"byte {data[error.start]:#04x}"
+        byte = f"{data[error.start]:#04x}"
         raise unreadable_error(
             f"this is not UTF-8 text: invalid byte {byte}", path, fix=_GIVE_TEXT, place=_place(before)
         ) from None
@@ -77,7 +77,7 @@ def _place(text: str, at: int | None = None) -> SourceLocation:
 
 
 MOST_EXPANDED: Final = 100_000
-"""Links that groups in edge statements may come to."""
+"""Maximum number of links that groups in edge statements may expand to."""
 
 _OF_GRAPHS: Final = frozenset(
     {
@@ -147,7 +147,7 @@ class _Reader(HeaderReader):
         found = draft.stage(name, shared)
         if len(draft.base.attrs) > MOST_DEFAULTS or len(found.derived) > DEEPEST:
             message = f"{name} is in too many subgraphs, or has too many defaults"
-            self.faults.error(message, found.place, fix="name it in fewer")
+            self.faults.error(message, found.place, fix="use it in fewer subgraphs")
         return found
 
     def _statements(self) -> None:
@@ -189,7 +189,7 @@ class _Reader(HeaderReader):
     def _left_open(self) -> None:
         if self.is_cut:
             return
-        message = "this { has no end" if self._scope.parent is None else "this subgraph has no end"
+        message = "this { is not closed" if self._scope.parent is None else "this subgraph is not closed"
         self.faults.error(message, self._scope.start, fix="close it with }")
 
     def _worded(self) -> None:
@@ -243,7 +243,7 @@ class _Reader(HeaderReader):
             self._scope.default_edges(block)
         if max(len(self._scope.nodes.attrs), len(self._scope.edges.attrs)) > MOST_DEFAULTS:
             self.faults.error(
-                f"there are more than {MOST_DEFAULTS} defaults", start, fix="give them to the stages"
+                f"there are more than {MOST_DEFAULTS} defaults", start, fix="set them at the stages"
             )
             raise TooManyError
 
@@ -252,7 +252,7 @@ class _Reader(HeaderReader):
             self.faults.lenient(f"{word} must be lower case", self.starts[self.at], fix=f"write {word}")
 
     def _named(self) -> None:
-        """A stage, or the first of an edge."""
+        """A stage, or the first stage of an edge."""
         start = self.starts[self.at]
         name = self._id()
         following = self.kinds[self.at]
@@ -263,7 +263,7 @@ class _Reader(HeaderReader):
         elif following == "[":
             self._declare(name, start, self.attributes(of_stage=True))
         elif following == UNDIRECTED:
-            self.fail("edges of a pipeline are directed", self.starts[self.at], "write -> for --")
+            self.fail("edges of a pipeline are directed", self.starts[self.at], "write -> instead of --")
         else:
             self._bare(name, start, following)
 
@@ -292,7 +292,7 @@ class _Reader(HeaderReader):
 
     def _port(self, name: str) -> None:
         self.faults.lenient(
-            f"the port of {name} was left out", self.starts[self.at], fix=f"write {name} alone"
+            f"the port of {name} was ignored", self.starts[self.at], fix=f"write {name} alone"
         )
         while self.kinds[self.at] == ":" and self.kinds[self.at + 1] in NAMES:
             self.at += 2
@@ -313,7 +313,7 @@ class _Reader(HeaderReader):
         return name
 
     def _follow(self, chain: Chain) -> None:
-        """At an arrow, as long as there are more; a group among them is read first."""
+        """Read an edge statement on from an arrow; a group in it is read first."""
         while self.kinds[self.at] == ARROW:
             self.refill()
             self.at += 1
@@ -325,7 +325,7 @@ class _Reader(HeaderReader):
         self._link(chain)
 
     def _open(self, chain: Chain | None) -> None:
-        """At `subgraph` or its brace."""
+        """Open the subgraph that begins here, with `subgraph` or its brace."""
         start = self.starts[self.at]
         if self.kinds[self.at] == WORD:
             self._small("subgraph")
@@ -381,7 +381,7 @@ class _Reader(HeaderReader):
         self._expanded += links if links != 1 else 0
         if self._expanded > MOST_EXPANDED:
             self.faults.error(
-                f"groups expand to more than {MOST_EXPANDED:,} edges", start, fix="write them out"
+                f"groups expand to more than {MOST_EXPANDED:,} edges", start, fix="write edges without groups"
             )
             raise TooManyError
 

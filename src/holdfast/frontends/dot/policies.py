@@ -1,4 +1,4 @@
-"""What a stage's attributes ask of the engine: effects, retries, limits, gates, joins."""
+"""Reads a stage's attributes as policies of the engine: effects, retries, limits, gates, joins."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PRESETS: Final = {
     "linear": (3, 500_000, 1.0),
     "patient": (3, 2_000_000, 3.0),
 }
-"""Attempts, the first wait in microseconds, and by how much it grows (`retry_policy`)."""
+"""For each `retry_policy`: attempts, the first wait in microseconds, and the factor by which it grows."""
 _SPREAD: Final = 0.5
 _MAX_PARALLEL: Final = 4
-# These can be entered again after a crash: what they do outside they do in steps of their own.
+# These can run again after a crash: their outside effects are in sub-steps, which have their own classes.
 _EFFECTS: Final = {
     "start": Effect.pure,
     "exit": Effect.pure,
@@ -34,7 +34,7 @@ _EFFECTS: Final = {
     "tool": Effect.read,
     "stack.manager_loop": Effect.read,
 }
-# Their `timeout` is that of the question, and not of the stage's own work.
+# Their `timeout` is that of the question, not of the stage's own work.
 _PATIENT: Final = frozenset({"wait.human"})
 
 
@@ -53,7 +53,7 @@ def node_of(stage: Stage, kind: str, pipeline: Pipeline) -> Node:
 
 
 def _effect(stage: Stage, kind: str) -> Effect:
-    """A registered handler may do anything, once."""
+    """A registered handler is external unless declared otherwise: it may do anything, but only once."""
     said = stage.text("effect")
     if said in Effect.__members__:
         return Effect(said)
@@ -74,7 +74,7 @@ def _walk(stage: Stage, kind: str) -> WalkSpec:
 
 
 def retry_of(stage: Stage, pipeline: Pipeline) -> RetryPolicy:
-    """The stage's own number wins, 0 too; then its preset, the graph's number, the graph's preset."""
+    """The stage's own number wins, even 0; then its preset, the graph's number, the graph's preset."""
     for where in (stage, pipeline):
         count, preset = _retries(where), PRESETS.get(where.text("retry_policy"))
         if count is None and preset is None:
@@ -94,7 +94,7 @@ def _policy(attempts: int, delay: int, factor: float) -> RetryPolicy:
 
 
 def branches_of(node: Node, stage: Stage, region: Region, edges: tuple[str, ...]) -> Node:
-    """The node of a parallel stage. `edges`: those that its branches begin with."""
+    """The node of a parallel stage. `edges`: the edges with which its branches begin."""
     total = len(region.starts)
     if not total:
         return node
@@ -115,7 +115,7 @@ def branches_of(node: Node, stage: Stage, region: Region, edges: tuple[str, ...]
 
 
 def _quorum(stage: Stage, total: int) -> int:
-    """A share of the branches (`join_quorum=0.75`), or as many as it says; more than half where unsaid."""
+    """`join_quorum` is a share of the branches (`0.75`) or a number of them; without it, more than half."""
     said = stage.attrs.get("join_quorum")
     try:
         wanted = float(str(said)) if said is not None else 0.0
@@ -123,4 +123,5 @@ def _quorum(stage: Stage, total: int) -> int:
         wanted = 0.0
     if wanted > 1:
         return int(wanted)
+    # A share is rounded up: 0.75 of 5 branches are 4.
     return -int(-total * wanted // 1) if wanted > 0 else total // 2 + 1

@@ -1,7 +1,8 @@
-"""A pipeline as text again: one form for one meaning, which the strict grammar takes where the ids fit it.
+"""Renders a pipeline as DOT: one text for one meaning, which the strict grammar accepts if the ids fit it.
 
-What a stage has not of its own stands as defaults of an unnamed subgraph around it, and its derived classes
-as labels of such: so that reading the text gives back the same document, but for places and `declared`.
+Attributes that a stage does not set itself are written as defaults of an unnamed subgraph around it, and its
+derived classes as labels of such subgraphs. Parsing the text therefore gives the same document, except for
+places and `declared`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _Around = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 
 
 def render(pipeline: Pipeline) -> str:
-    """Canonical DOT. Rendering what was read from it gives it again."""
+    """Canonical DOT: parsing it and rendering the result gives the same text."""
     parts = [
         _lines_of(_block("graph", pipeline.attrs, _INDENT) if pipeline.attrs else ""),
         _stages(pipeline.stages.values()),
@@ -43,14 +44,14 @@ def _stages(stages: Iterable[Stage]) -> list[str]:
 
 
 def _around(stage: Stage) -> _Around:
-    """The subgraphs that a stage stands in, and what it takes from the innermost."""
+    """The subgraphs that a stage is in, and the attributes that it inherits from the innermost."""
     own = _own(stage)
     taken = {key: value for key, value in stage.attrs.items() if key not in own}
     return stage.derived, tuple(_written(taken))
 
 
 def _own(stage: Stage) -> Collection[str]:
-    """What stands at the stage itself: all of it where a transform gave more than defaults may be."""
+    """Keys that are written at the stage itself: all, if more than `MOST_DEFAULTS` would be defaults."""
     given = sum(key not in stage.explicit for key in stage.attrs)
     return stage.explicit if given <= MOST_DEFAULTS else stage.attrs
 
@@ -92,7 +93,7 @@ def _joined(head: str, written: Iterable[tuple[str, str]], indent: str) -> str:
 
 
 def _written(attrs: Mapping[str, Value]) -> list[tuple[str, str]]:
-    """In the order of their names: the order in which a text gives attributes means nothing."""
+    """Sorted by name, because the order of attributes in a text has no meaning."""
     return sorted((key if KEY.fullmatch(key) else _quoted(key), value_text(attrs[key])) for key in attrs)
 
 
@@ -102,7 +103,7 @@ def _id(name: str) -> str:
 
 
 def value_text(value: Value) -> str:
-    """As it is written in DOT: a bare word only where Graphviz takes it too."""
+    """The value as DOT: a bare word only if Graphviz accepts it too."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""What rules look at, and how they point: every diagnostic has a place."""
+"""What rules read, and how they report problems: every diagnostic has a place."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from holdfast.model.pipeline_conditions import ParsedCondition, read_clauses
 
 BEGINNING = SourceLocation(1, 1)
 LONGEST = 600
-"""Characters of a message: values in it may be of any length."""
+"""Maximum number of characters of a message, because values in it may have any length."""
 
 
 class RuleContext:
-    """A pipeline with what several rules want to know of it, worked out once."""
+    """A pipeline with the lookups that several rules need, each computed once."""
 
     def __init__(
         self, pipeline: Pipeline, *, known: Collection[str] = BUILT_IN, strict: bool = False
@@ -43,7 +43,7 @@ class RuleContext:
 
     @cached_property
     def uses(self) -> dict[str, list[Pipeline | Stage | Link]]:
-        """Who has an attribute: rules look at those, and not at everything."""
+        """Where each attribute is used, so that a rule does not look at everything."""
         found: dict[str, list[Pipeline | Stage | Link]] = defaultdict(list)
         for what in (self.pipeline, *self.pipeline.stages.values(), *self.pipeline.links):
             for key in what.attrs:
@@ -55,7 +55,7 @@ class RuleContext:
 
     @cached_property
     def conditions(self) -> dict[str, list[Link]]:
-        """The edges by what they ask."""
+        """The edges by their condition."""
         found: dict[str, list[Link]] = {}
         for what in self.uses.get("condition", ()):
             if isinstance(what, Link) and what.condition:
@@ -70,7 +70,7 @@ class RuleContext:
         return shaped + [stage for stage in named if not shaped or "shape" not in stage.explicit]
 
     def reading(self, condition: str) -> ParsedCondition:
-        """Read once for all rules, however many conditions there are."""
+        """The parsed condition, kept for all rules."""
         found = self._readings.get(condition)
         if found is None:
             found = self._readings[condition] = read_clauses(condition)
@@ -92,7 +92,7 @@ class RuleContext:
         key: str = "",
         fix: str = "",
     ) -> Diagnostic:
-        """About the whole, a stage or an edge; where the attribute `key` was written, if it was."""
+        """A diagnostic about the pipeline, a stage or an edge, at its attribute `key` if that is written."""
         return Diagnostic(
             rule=rule,
             severity=severity,
@@ -109,7 +109,7 @@ Check: TypeAlias = Callable[[RuleContext], Iterable[Diagnostic]]
 
 
 def _place(what: Pipeline | Stage | Link, key: str) -> SourceLocation:
-    """What was never written, such as a stage that a transform made, stands at the beginning."""
+    """What is not in the text, such as a stage that a transform added, is placed at the beginning."""
     own = BEGINNING if isinstance(what, Pipeline) else what.place
     found = what.places.get(key, own)
     return next((place for place in (found, own) if place.line), BEGINNING)

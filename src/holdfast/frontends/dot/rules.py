@@ -140,12 +140,12 @@ def type_known(view: RuleContext) -> Iterator[Diagnostic]:
             message = (
                 f"no handler is known for type {stage.type}: {stage.id} is run as {view.kinds[stage.id]}"
             )
-            fix = f"one of {', '.join(sorted(view.known))}, or register a handler"
+            fix = f"use one of {', '.join(sorted(view.known))}, or register a handler"
             yield view.at("type_known", WARNING, stage, message, key="type", fix=fix)
 
 
 def fidelity_valid(view: RuleContext) -> Iterator[Diagnostic]:
-    fix = f"one of {', '.join(FIDELITIES)}"
+    fix = f"use one of {', '.join(FIDELITIES)}"
     for key in ("default_fidelity", "fidelity"):
         for what in view.uses.get(key, ()):
             mode = what.text(key)

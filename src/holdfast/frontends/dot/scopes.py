@@ -1,4 +1,4 @@
-"""What a text has said so far: the subgraphs that are open, and the stages with what each takes from them."""
+"""The parser's state: the open subgraphs, and the stages with the attributes that they inherit."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from holdfast.frontends.dot.document import SourceLocation, SourceLocations, Sta
 from holdfast.frontends.dot.values import Value, as_text
 
 MOST_DEFAULTS: Final = 100
-"""Attributes that one stage may have of `node [...]`, or one link of `edge [...]`."""
+"""Maximum number of attributes that a stage may inherit from `node [...]`, or a link from `edge [...]`."""
 DEEPEST: Final = 100
-"""Subgraphs inside subgraphs, and classes that a stage may have of them."""
+"""Maximum depth of subgraphs, and maximum number of classes that a stage may get from them."""
 
 _APART: Final = re.compile(r"[,\s]+")
 _NO_CLASS: Final = re.compile(r"[^a-z0-9-]+")
 
 
 class Block(msgspec.Struct, frozen=True, gc=False):
-    """Attributes as they were written, and where in the text. What several share is never changed."""
+    """Attributes as written, with their offsets in the text. A block that several share is never changed."""
 
     attrs: dict[str, Value] = {}
     places: dict[str, int] = {}
 
     def under(self, other: Block) -> Block:
-        """Both; the other wins."""
+        """Both blocks; the other one wins."""
         if not other.attrs:
             return self
         if not self.attrs:
@@ -35,7 +35,7 @@ class Block(msgspec.Struct, frozen=True, gc=False):
         return Block({**self.attrs, **other.attrs}, {**self.places, **other.places})
 
     def over(self, base: Block) -> Block:
-        """Both; this one wins, and is changed for it where there is anything in it."""
+        """Both blocks; this one wins. It is changed in place unless it is empty."""
         if not self.attrs:
             return base
         for key, value in base.attrs.items():
@@ -68,14 +68,14 @@ class SubgraphScope:
     def __init__(self, parent: SubgraphScope | None, start: int, chain: Chain | None = None) -> None:
         self.parent = parent
         self.start = start
-        """Where its brace stands."""
+        """The offset of its brace."""
         self.chain = chain
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.nodes: Block = NOTHING if parent is None else parent.nodes
         self.edges: Block = NOTHING if parent is None else parent.edges
         self.own_nodes = NOTHING
         self.alone = [self]
-        """Shared by the stages that stand in this scope only."""
+        """Shared by the stages that are in this scope only."""
         self.label = ""
         self.members: list[str] = []
         self._classes: tuple[str, ...] | None = None
@@ -88,7 +88,8 @@ class SubgraphScope:
         self.edges = self.edges.under(block)
 
     def classes(self) -> tuple[str, ...]:
-        """Of the labels of this subgraph and those around it, outermost first. Asked for when all is read."""
+        """From the labels of this subgraph and those around it, outermost first. Call it after parsing: a
+        label may follow the stages."""
         if self._classes is None:
             outer = () if self.parent is None else self.parent.classes()
             derived = class_of(self.label)
@@ -97,10 +98,11 @@ class SubgraphScope:
 
 
 class StageDraft(msgspec.Struct, gc=False):
-    """A stage while the text is read.
+    """A stage while the text is parsed.
 
-    It takes the defaults in force at its first statement; one that only edges name, those at the first edge.
-    Named again in a subgraph, it joins that and takes from its own defaults what it has not.
+    It inherits the defaults at its first statement; if only edges name it, those at the first edge. If it is
+    declared again in a subgraph, it joins that subgraph and inherits what it lacks from the subgraph's own
+    defaults.
     """
 
     place: SourceLocation
@@ -151,7 +153,7 @@ class StageDraft(msgspec.Struct, gc=False):
 
 
 class SharedAttributes:
-    """What many stages have alike is made once."""
+    """Values that many stages have in common are made once."""
 
     def __init__(self, lines: Sequence[int]) -> None:
         self.lines = lines

@@ -1,10 +1,10 @@
-"""The model stylesheet: which model, provider and effort a stage gets where it does not say so itself.
+"""The model stylesheet: the model, provider and effort of stages that do not set these themselves.
 
     * { llm_model: claude-sonnet-4-5; llm_provider: anthropic }
     .code { llm_model: claude-opus-4-6 }
     #review { reasoning_effort: high }
 
-A rule for an id beats one for a class, that one for a shape, that `*`; of equals the later wins.
+A rule for an id wins over one for a class, then a shape, then `*`; of equals the later wins.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ATTRIBUTE: Final = "model_stylesheet"
 PROPERTIES: Final = ("llm_model", "llm_provider", "reasoning_effort")
 LONGEST: Final = 1_000_000
 ALIASES: Final = {"model": "llm_model", "provider": "llm_provider"}
-"""What some files write for two of them."""
+"""Other names of two properties, which some files use."""
 
 _TOKEN: Final = re.compile(
     r"""(?P<gap>\s+|/\*.*?\*/)
@@ -56,7 +56,7 @@ class Stylesheet(NamedTuple):
 
 
 class StylesheetTransform:
-    """Gives every stage what the sheet says about it, and takes nothing away that the stage says itself."""
+    """Sets the properties that the stylesheet has for a stage, except those that the stage sets itself."""
 
     def apply(self, pipeline: Pipeline) -> Pipeline:
         text = pipeline.text(ATTRIBUTE)
@@ -78,7 +78,7 @@ def _styled(stage: Stage, given: Mapping[str, str], place: SourceLocation) -> St
 
 
 class _Index:
-    """Rules by what they select, so that a stage asks only for its own."""
+    """Rules by selector, so that only the rules of a stage are looked up."""
 
     def __init__(self, rules: Iterable[StyleRule]) -> None:
         self._merged: dict[str, dict[str, str]] = {}
@@ -95,7 +95,7 @@ class _Index:
         return found
 
     def _level(self, selectors: list[str]) -> Mapping[str, str]:
-        """Of several classes the rule that stands later wins, property by property."""
+        """If a stage has several classes, the later rule wins, property by property."""
         won: dict[str, tuple[int, str]] = {}
         for selector in selectors:
             for key, value in self._merged[selector].items():
@@ -105,11 +105,10 @@ class _Index:
 
 
 def parse_stylesheet(text: str) -> Stylesheet:
-    """What can be read, and every fault with its offset in the text."""
+    """The rules that can be read, and every fault with its offset in the text."""
     if len(text) > LONGEST:
-        return Stylesheet(
-            (), (StylesheetProblem(f"the stylesheet has {len(text):,} characters; at most {LONGEST:,}", 0),)
-        )
+        message = f"the stylesheet has {len(text):,} characters; the maximum is {LONGEST:,}"
+        return Stylesheet((), (StylesheetProblem(message, 0),))
     return _Parser(text).sheet()
 
 
@@ -161,7 +160,7 @@ class _Parser:
             self._wrong("a rule starts with *, a shape, .class or #id", selector)
             return None
         if self._next.text != "{":
-            self._wrong(f"after {selector.text} belongs {{", self._next)
+            self._wrong(f"expected {{ after {selector.text}", self._next)
             return None
         self._take()
         return self._body(selector.text)
@@ -174,7 +173,7 @@ class _Parser:
             if self._next.text == ";":
                 self._take()
             elif self._next.text != "}":
-                self._wrong("; is missing between declarations", self._next)
+                self._wrong("expected ; between declarations", self._next)
                 return None
         self._take()
         if not found:
@@ -189,21 +188,21 @@ class _Parser:
         if key != name.text:
             self._aliases.append(StylesheetProblem(f"{name.text} is read as {key}", name.offset))
         if name.kind != "word" or key not in PROPERTIES:
-            self._wrong(f"a property is {', '.join(PROPERTIES)}", name)
+            self._wrong(f"a property must be one of {', '.join(PROPERTIES)}", name)
             return False
         if self._next.text != ":":
-            self._wrong(f"after {name.text} belongs :", self._next)
+            self._wrong(f"expected : after {name.text}", self._next)
             return False
         self._take()
         value = self._value()
         if value:
             found[key] = value
         else:
-            self._wrong(f"{name.text} needs a value", self._next)
+            self._wrong(f"expected a value for {name.text}", self._next)
         return bool(value)
 
     def _value(self) -> str:
-        """A text in quotes, or a word; models are named with colons too, such as `llama3:70b`."""
+        """A text in quotes, or a word. Names of models may have colons, such as `llama3:70b`."""
         if self._next.kind == "text":
             return _UNESCAPE.sub(r"\1", self._take().text[1:-1])
         parts: list[str] = []

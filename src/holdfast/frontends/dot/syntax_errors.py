@@ -1,4 +1,4 @@
-"""What is wrong with a text, gathered while it is read, and where in it."""
+"""Collects the errors and warnings of a text while it is parsed."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Faults:
             raise TooManyError
 
     def forget(self) -> None:
-        """What was found so far says nothing: the text is something else."""
+        """Discard what was found so far, because the text is not a pipeline."""
         self.found.clear()
         self._broken.clear()
 
     def lenient(self, message: str, at: int | SourceLocation, *, fix: str) -> None:
-        """What the grammar does not allow and cannot be misunderstood."""
+        """Report a deviation from the grammar whose meaning is clear: an error only if `strict`."""
         place = self.place(at) if isinstance(at, int) else at
         if (message, place.line) in self._reported:
             return
@@ -81,7 +81,7 @@ class Faults:
 
 
 def syntax_error_for(found: Sequence[Diagnostic]) -> PipelineSyntaxError:
-    """Lists the errors among what was found."""
+    """Lists the errors among the diagnostics."""
     errors = [str(one) for one in found if one.severity is DiagnosticSeverity.error]
     more = ["Only the first errors are listed."] if len(errors) >= MOST_ERRORS else []
     return PipelineSyntaxError("\n".join(errors + more), diagnostics=tuple(found))

@@ -1,4 +1,4 @@
-"""A place in a list of tokens: how reading fails there, and where it goes on."""
+"""A position in a list of tokens: how errors are reported there, and where parsing continues."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TokenReader:
 
     @property
     def is_cut(self) -> bool:
-        """Something has no end and the text ends in it: what else is open there is no fault."""
+        """The text ends inside something that is not closed; what else is open there is not reported."""
         return self._is_open or self._tokens.is_cut
 
     def cut(self) -> None:
@@ -51,7 +51,7 @@ class TokenReader:
         raise SkipError
 
     def recover(self) -> None:
-        """To what may be the next statement. Braces are never passed, so that subgraphs stay matched."""
+        """Skip to the next possible statement. Braces are never skipped, so that subgraphs stay matched."""
         line = self.faults.line(self.starts[self.at])
         while self.kinds[self.at] not in ("{", "}", END):
             self.refill()

@@ -1,4 +1,4 @@
-"""From a text to a pipeline that can run: read, transformed, then checked."""
+"""Prepares a pipeline to run: parses its text, includes files, applies transforms, and validates it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHILD: Final = "stack.child_dotfile"
 class PrepareResult(msgspec.Struct, frozen=True):
     pipeline: Pipeline
     diagnostics: tuple[Diagnostic, ...]
-    """What reading, including, transforming and checking have to say."""
+    """Diagnostics of parsing, including, transforming and validating."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -53,8 +53,8 @@ def prepare(
     extra_rules: Sequence[LintRule] = (),
     known_types: Collection[str] = BUILT_IN,
 ) -> PrepareResult:
-    """`transforms` run after the built-in ones, in their order. What the pipeline names is read through
-    `files`; without them only a pipeline with a path of its own may name any. Raises PipelineSyntaxError."""
+    """`transforms` run after the built-in ones, in their order. Files that the pipeline names are read with
+    `files`; without it, only a pipeline with a path may name files. Raises PipelineSyntaxError."""
     parsed = parse(source, path=path, strict=strict)
     inclusion = Inclusion(files or access_of(path), strict=strict)
     pipeline = inclusion.whole(parsed.pipeline)
@@ -88,7 +88,7 @@ def _transformed(pipeline: Pipeline, transform: AnyTransform, found: list[Diagno
 
 
 def _missing_children(pipeline: Pipeline, files: FileAccess | None) -> list[Diagnostic]:
-    """A child that is not there is found before its manager looks for it."""
+    """Report a missing child pipeline now, not when its manager starts it."""
     if files is None:
         return []
     view = RuleContext(pipeline)

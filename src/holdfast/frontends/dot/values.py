@@ -1,4 +1,4 @@
-"""What an attribute's value is, and how it is read as the type that its key asks for."""
+"""Values of attributes, and how they are read as the type that a key requires."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def as_text(value: Value) -> str:
 
 
 def as_microseconds(value: Value) -> int | None:
-    """A duration, quoted or bare; a bare number is seconds. None where it is neither."""
+    """A duration, quoted or bare; a bare number is seconds. None for anything else."""
     if isinstance(value, Duration):
         return value.microseconds
     if isinstance(value, bool):
@@ -55,7 +55,7 @@ def as_microseconds(value: Value) -> int | None:
 
 
 def as_integer(value: Value) -> int | None:
-    """`3` and `"3"` alike; None for what is no whole number."""
+    """`3` and `"3"` are the same; None for a value that is not a whole number."""
     if isinstance(value, (bool, Duration)):
         return None
     if isinstance(value, float):
@@ -66,7 +66,7 @@ def as_integer(value: Value) -> int | None:
 
 
 def as_flag(value: Value) -> bool | None:
-    """`true` and `"true"` alike; None for what is no boolean."""
+    """`true` and `"true"` are the same; None for a value that is not a boolean."""
     if isinstance(value, bool):
         return value
     return {"true": True, "false": False}.get(str(value).strip().lower())

@@ -21,7 +21,7 @@ Condition = str | Callable[..., Any]
 
 class Edges(Collector):
     def start(self, *nodes: str) -> None:
-        """Where the flow begins. Never called, every node without an incoming edge is a start."""
+        """Declare the first nodes. Without a call, every node without an incoming edge is a start."""
         self.revision += 1
         self.first = (self.first or []) + [node_id(node) for node in nodes]
 
@@ -37,10 +37,10 @@ class Edges(Collector):
         weight: int = 0,
         guard: Guard | None = None,
     ) -> None:
-        """Lead from one node to the next.
+        """Connect one node to the next.
 
         `when`: an expression over the state, or a function of it. `otherwise`: taken when no conditional
-        edge of `source` is. `guard`: checks that the state has to pass on the way.
+        edge of `source` is taken. `guard`: checks that the state has to pass first.
         """
         if source == START:
             if when is not None or otherwise:
@@ -66,7 +66,8 @@ class Edges(Collector):
         on_limit: str = "fail",
         id: str | None = None,
     ) -> None:
-        """Lead back to an earlier node, at most `max` times; then fail, or `continue` past the loop."""
+        """Connect back to an earlier node, at most `max` times; then the run fails, or with
+        `on_limit="continue"` continues after the loop."""
         edge = self._edge(source, target, when, otherwise=False, id=id)
         self._connect(edge, when, loop=max, on_limit=on_limit)
 
@@ -107,14 +108,14 @@ class Edges(Collector):
         self.routers.setdefault(source, []).append(router)
 
     def router(self, source: str, fn: Callable[..., Any], targets: Iterable[str]) -> None:
-        """`fn` names what follows: a node of `targets`, several in a list, or None for nothing."""
+        """`fn` returns what follows: a node of `targets`, a list of several, or None for nothing."""
         choices: dict[Any, tuple[str, ...]] = {None: ()}
         for target in targets:
             choices[node_id(target)] = (self._chosen(source, target),)
         self._route(node_id(source), fn, choices, boolean=False)
 
     def branch(self, source: str, fn: Callable[..., Any], arms: Mapping[Any, str]) -> None:
-        """Exactly the arm of the key that `fn` returns; a key without an arm fails the run."""
+        """Take exactly the arm whose key `fn` returns; a key without an arm fails the run."""
         edges = {
             target: self._chosen(source, target) for target in dict.fromkeys(map(node_id, arms.values()))
         }
@@ -132,6 +133,6 @@ class Edges(Collector):
         return edge.id
 
     def chain(self, *nodes: str) -> None:
-        """One after the other."""
+        """Connect the nodes one after the other."""
         for source, target in pairwise(nodes):
             self.edge(source, target)

@@ -1,6 +1,6 @@
 """How nodes are declared: decorators for functions, calls for holds and timers."""
 
-# The options of a node are named as users think of them: id, type.
+# Options of a node have the names that users know, even if these hide built-ins: id, type.
 # ruff: noqa: A002
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class Nodes(Collector):
     def script(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function a node of sub-steps (`ctx.step`) and questions (`ctx.ask`).
 
-        The code around them runs again after a crash, so it is `read` (the default) or `pure`; what
-        touches the outside stands in a sub-step with a class of its own.
+        The code around them runs again after a crash, so it is `read` (the default) or `pure`; an outside
+        effect belongs in a sub-step with its own class.
         """
         return self._decorate(fn, options, script=True)
 
@@ -162,7 +162,8 @@ class Nodes(Collector):
     ) -> None:
         unknown = sorted(options.keys() - _OPTIONS)
         if unknown:
-            self.wrong("option", f"unknown options {', '.join(unknown)}", node=node.id)
+            fix = "correct the spelling, or remove them"
+            self.wrong("option", f"unknown options {', '.join(unknown)}", node=node.id, fix=fix)
         self.revision += 1
         self.nodes.append(node)
         if options.get("guard") is not None:
@@ -202,17 +203,17 @@ class Nodes(Collector):
         modifies: Mapping[str, str] | None = None,
         **more: Unpack[HoldOptions],
     ) -> NodeHandle[..., Any]:
-        """A node at which a person decides. The decision is put into the state's field `bind`.
+        """A node at which a person decides. The decision is stored in the state's field `bind`.
 
         `sections` is the form to fill in, or `form` the type (Pydantic, msgspec, dataclass) or JSON Schema of
-        what is to be filled in; the values are put into the field `into`. `modifies`: what the approver may
-        change (`arguments`, `output`, `instructions`), and the field that it is in; it is sent as
+        its data; the data are stored in the field `into`. `modifies`: what the approver may change
+        (`arguments`, `output`, `instructions`), and the field that has it; the change is sent as
         `modifications` in the data of the answer.
 
-        `timeout` and `on_timeout` (cancel, default_option, fail, escalate:WHO, branch:NODE) say what happens
+        `timeout` and `on_timeout` (cancel, default_option, fail, escalate:WHO, branch:NODE) set what happens
         without an answer in time; `ladder=[("4h", "role:lead"), ...]` escalates it step by step. `reminder`,
-        `approval` (how many people it takes), `tags` and the rest are `TermsGiven`; what remains are the
-        options of any node."""
+        `approval` (how many people must approve), `tags` and others are described in `HoldTermsOptions`; all
+        further options are those of any node."""
         terms: dict[str, Any] = {name: value for name, value in more.items() if name in NAMES}
         policies: dict[str, Any] = {name: value for name, value in more.items() if name not in NAMES}
         asked = hold_spec(
@@ -233,7 +234,7 @@ class Nodes(Collector):
     def timer(
         self, id: str, duration: Duration | None = None, *, until: str | None = None, **policies: Any
     ) -> NodeHandle[..., Any]:
-        """Wait for a fixed time, or until what an expression gives: seconds or an instant."""
+        """Wait for a fixed time, or until the result of an expression: seconds or an instant."""
         length = DeclarationReader(self.found.append, node=id).duration(duration, "duration", zero=True)
         if length is None and duration is not None:
             length = 0  # reported already

@@ -35,14 +35,14 @@ class FunctionSource:
 def code_fingerprint(fn: Callable[..., Any], version: str | None = None) -> str:
     """The declared version, else a hash of the source without comments, docstrings, decorators and layout.
 
-    Without source (a lambda, the console) the compiled code stands in.
+    Without source (a lambda, the console) the compiled code is hashed instead.
     """
     if version is not None:
         return f"v:{version}"
     inner = innermost(fn)
     result = getattr(inner, "code_text", None)
     if isinstance(result, str):
-        # Made by us of what a user wrote: what counts is what it was made of.
+        # Holdfast made this function from a user's text: the text identifies it, not our code.
         return "t1-" + _digest(result)
     source = source_of(inner)
     if source is not None:
@@ -75,7 +75,7 @@ def _digest(text: str) -> str:
 
 
 def innermost(fn: Callable[..., Any]) -> Any:
-    """Under partials, wrappers and bound methods: where the code is."""
+    """The function inside partials, wrappers and bound methods, which has the code."""
     while True:
         if isinstance(fn, partial):
             fn = fn.func
@@ -134,6 +134,7 @@ def _code_text(code: CodeType) -> str:
 
 def _constant(value: Any) -> str:
     if isinstance(value, frozenset):
+        # Its order differs between processes, and the fingerprint must not.
         return f"frozenset({sorted(map(repr, value))})"  # type: ignore[arg-type]
     return repr(value)
 

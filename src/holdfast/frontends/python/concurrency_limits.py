@@ -1,4 +1,4 @@
-"""Limits of a flow: what can be said of them before there is a run."""
+"""Checks the limits of a flow when it is compiled, before there is a run."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def _key_problems(template: Template, schema: StateSchema, secrets: Paths) -> li
         shown = ".".join(path)
         if not schema.open and name[0] not in (*schema.declared, *_OWN):
             fix = f"name one of {', '.join((*schema.declared, *_OWN))}"
-            found.append(_wrong(f"the key of its limits names {shown!r}, which the input has not", fix))
+            found.append(_wrong(f"the key of its limits names {shown!r}, which the input does not have", fix))
         if any(_meets(name, secret) for secret in secrets):
-            fix = "divide by something that everybody may read: names of limits are kept as plain text"
+            fix = "use a field that is not secret: names of limits are stored as plain text"
             found.append(_wrong(f"the key of its limits names {shown!r}, which is secret", fix))
     return found
 
@@ -59,7 +59,7 @@ def _from_state(path: Path) -> Path:
 
 
 def _meets(path: Path, secret: Path) -> bool:
-    """Whether one of them leads to, or past, where the other one does."""
+    """Whether one of the paths is the beginning of the other, or both are the same."""
     pairs = zip(path, secret, strict=False)
     return all(a == b or b == ANY for a, b in pairs)
 

@@ -1,4 +1,4 @@
-"""What a flow collects while it is written down."""
+"""What a flow collects while it is declared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.types.status import Effect
 
 
 class DeclaredMigration(msgspec.Struct, frozen=True, kw_only=True):
-    """A migration as it was written down: from a flow, or from what its version is called."""
+    """A migration as declared: from a flow, or from the label or fingerprint of its version."""
 
     source: Collector | str
     migration: Migration
@@ -97,24 +97,26 @@ class Collector(DeclaredParts):
             "retry_target": retry_target and node_id(retry_target),
             "fallback_retry_target": fallback_retry_target and node_id(fallback_retry_target),
         }
-        # No part of the graph: keeping more or less of the past makes no other version.
+        # Not part of the graph: a change of retention makes no new version.
         self.retention = retention
-        # Nor is this: operators change limits without a new version.
+        # Not part of the graph either: operators change limits without a new version.
         self.limits = limits
-        # Beside those that the state's type declares: paths such as "card" and "cards.*.number".
+        # In addition to those that the state's type declares: paths such as "card" and "cards.*.number".
         self.secrets = tuple(secrets)
         self.types = tuple(types)
         self.reducers = {name: as_mark(given) for name, given in (reducers or {}).items()}
         self.revision = 0
-        # The body of a map, made of a function: what it returns is the item's result.
+        # The body of a map over a function: what the function returns is the item's result.
         self.is_item = False
 
     def _label(self, version: Any) -> str:
-        """What people call this version: `refund@2` means it, so it is a word."""
+        """The label of this version. `refund@2` refers to it, so it must be one word."""
         label = "" if version is None else str(version)
         if version is not None and (not label or any(c.isspace() or c in "@:/" for c in label)):
             self.wrong(
-                "version", f"the version {label!r} is not a word", fix="write version='2' or '2026-11'"
+                "version",
+                f"the version {label!r} is not one word without @, : and /",
+                fix="write version='2' or '2026-11'",
             )
             return ""
         return label

@@ -1,4 +1,4 @@
-"""What a function wants to be given, and whether it is a coroutine."""
+"""Which parameters a function takes, and whether it is a coroutine."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def is_coroutine(fn: Callable[..., Any]) -> bool:
 def takes_of(fn: Callable[..., Any], first: str = "state") -> tuple[str, ...]:
     """In order of its parameters: `first` and/or "ctx". Raises SignatureProblem.
 
-    A context is known by its name `ctx` or its annotation `Context`; the one other parameter is the
-    state (or, in the body of a map, the item).
+    The context is the parameter with the name `ctx` or the annotation `Context`; the other parameter is
+    the state (or, in the body of a map, the item).
     """
     try:
         parameters = inspect.signature(fn).parameters.values()
@@ -40,7 +40,7 @@ def takes_of(fn: Callable[..., Any], first: str = "state") -> tuple[str, ...]:
                 takes.append(what)
             elif needed:
                 raise SignatureProblem(
-                    f"its parameter {parameter.name!r} has no meaning: a node takes ({first}), "
+                    f"its parameter {parameter.name!r} is not supported: a node takes ({first}), "
                     f"({first}, ctx), (ctx) or nothing"
                 )
             else:
@@ -59,7 +59,7 @@ def is_context(parameter: inspect.Parameter) -> bool:
 
 
 def context_name(fn: Callable[..., Any]) -> str | None:
-    """What the function calls its context."""
+    """The name of the function's context parameter."""
     try:
         parameters = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Checks around a node or on an edge, as a person writes them."""
+"""Guards: checks around a node or on an edge, as an author declares them."""
 
 # ruff: noqa: A002  (`input` is what users call it)
 
@@ -29,9 +29,9 @@ _UNNAMED: Final = "the guardrail was violated"
 
 
 class Guard:
-    """Checks of the state: before a node (`input`), behind it (`output`), or, named alone, on an edge.
+    """Checks of the state: before a node (`input`), after it (`output`), or, as `Guard(check)`, on an edge.
 
-    A check passes with None or True and objects with a `Violation`, as that of a guardrail node does.
+    A check returns None or True to pass and a `Violation` to reject, like that of a guardrail node.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Guard:
 
 
 class GuardPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A guard that was read: each tuple holds the code of guardrail nodes that stand in a row."""
+    """A parsed guard: each tuple has the code of guardrail nodes that follow one another."""
 
     before: tuple[NodeHandler, ...] = ()
     after: tuple[NodeHandler, ...] = ()
@@ -63,7 +63,7 @@ class GuardPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def guard_node(flow: Collector, node: str, guard: Any) -> None:
-    """Keep the guard of a node, or say what is wrong with it."""
+    """Add the guard of a node, and report what is wrong with it."""
     if not _is_guard(guard, flow, node):
         return
     if guard.checks:
@@ -109,8 +109,8 @@ def _row(flow: Collector, node: str, guard: Guard, given: tuple[Check, ...]) -> 
     functions = [_function(flow, node, check) for check in given]
     checks = [_check(flow, node, fn) for fn in functions if fn is not None]
     if guard.on_violation == "sanitize":
-        # Each in a node of its own: the second has to see what the first put in place, or it would put
-        # back, in the same field, what the first took out.
+        # One node for each check: the second must see what the first replaced, or its own replacement of
+        # the same field would restore what the first removed.
         return tuple(_together([check], guard.on_violation) for check in checks)
     if any(c.is_async for c in checks) and any("ctx" in c.takes and not c.is_async for c in checks):
         flow.wrong("guard", "its guard mixes async checks with plain ones that take the context", node=node,
@@ -119,7 +119,7 @@ def _row(flow: Collector, node: str, guard: Guard, given: tuple[Check, ...]) -> 
 
 
 def _function(flow: Collector, node: str, check: Any) -> Check | None:
-    """A function, or that of a guardrail node."""
+    """The function itself, or the function of a guardrail node."""
     fn = cast("NodeHandle[..., Any]", check).fn if isinstance(check, NodeHandle) else check
     if not callable(fn):
         flow.wrong("guard", f"the check {check!r} is not a function", node=node)
@@ -134,7 +134,7 @@ def _check(flow: Collector, node: str, fn: Check) -> NodeHandler:
 
 
 def _together(checks: list[NodeHandler], on_violation: str) -> NodeHandler:
-    """One handler that runs the checks in order. A warning lists all objections, else the first counts."""
+    """One handler that runs the checks in order. With `warn` it reports all violations, else the first."""
     ask_all = on_violation == "warn"
 
     def ask(state: Any, ctx: Any = None) -> Any:
@@ -179,7 +179,7 @@ def _verdict(found: list[Any], on_violation: str) -> Any:
     if len(found) > 1:
         return Violation("; ".join(_reason(one) for one in found))
     if on_violation == "sanitize" and not getattr(found[0], "replace", None):
-        # Going on would let pass exactly what was objected to.
+        # Continuing would let the rejected value pass.
         raise GuardrailError(f"{_reason(found[0])}; the check gives no replacement")
     return found[0]
 

@@ -1,7 +1,7 @@
-"""Guards become guardrail nodes: before a node, behind it, on an edge. The engine knows nothing of guards.
+"""Turns guards into guardrail nodes before a node, after it or on an edge. The engine does not know guards.
 
-Whatever leads to a node lands on the node before it, and the ways on from a node leave from the one behind
-it. Ways that a failure or a timeout takes leave from the node itself: it made nothing to check.
+Edges to a guarded node lead to the guardrail before it, and its outgoing edges leave from the guardrail after
+it. Edges for a failure or a timeout leave from the node itself: there is no result to check.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.model.graph import Edge, GuardSpec, JoinPolicy, Node, NodeKind
 from holdfast.model.program import NodeHandler, Router
 
 _OF_THE_NODE: Final = frozenset({"outcome", "output"})
-"""What a condition can read of the node that it leaves from, and of no other."""
+"""Names that a condition reads from the source of its edge, and from no other node."""
 
 
 class Parts(msgspec.Struct, kw_only=True):
@@ -50,7 +50,7 @@ def parts_of(flow: Collector) -> Parts:
 def _no_walk() -> GraphProblem:
     return GraphProblem(
         rule="guard-walk",
-        message="a walk follows outcomes, labels and suggested nodes, which a guard would come between",
+        message="a walk cannot have guards: they would hide the outcome, label and suggested nodes of a node",
         fix="declare the check as a node with @flow.guardrail",
     )
 
@@ -65,7 +65,7 @@ class _Guarding:
             name: self._row(f"{name}__guard_input", g, g.before) for name, g in flow.guards.items()
         }
         self.after = {name: self._row(f"{name}__guard_output", g, g.after) for name, g in flow.guards.items()}
-        # Of an edge without a source, only that is reported.
+        # For an edge without a source only the missing source is reported, not its guard.
         sound = {edge.id for edge in flow.edges if edge.source in self.taken}
         plans = {name: plan for name, plan in flow.edge_guards.items() if name in sound}
         self.between = {name: self._row(f"{name}__guard", g, g.between) for name, g in plans.items()}
@@ -92,7 +92,7 @@ class _Guarding:
 
     def parts(self) -> Parts:
         first = self.flow.first
-        # Before the nodes, which take the rows away.
+        # Before the nodes: `_node` removes the rows that the edges need.
         edges = [part for edge in self.flow.edges for part in self._edge(edge)] + self._links()
         nodes = [part for node in self.flow.nodes for part in self._node(node)]
         return Parts(
@@ -108,17 +108,18 @@ class _Guarding:
         return self.entry.get(name, name)
 
     def _node(self, node: Node) -> Iterable[Node]:
-        """With its rows around it. Of two nodes with one id, which validation refuses, the first has them."""
+        """The node with its guardrails around it. Of two nodes with one id, an error, the first gets them."""
         before, after = self.before.pop(node.id, []), self.after.pop(node.id, [])
         if before:
-            # Branches meet where the edges land.
+            # Edges now lead to the first guardrail, so branches join there.
             before = [replace(before[0], join=node.join), *before[1:]]
             node = replace(node, join=JoinPolicy())
-        # Branches merge in the order of nodes: what a check of an edge puts in place counts as its source's.
+        # Branches merge in the order of nodes: the guardrails of an edge come directly after its source, so
+        # that what they replace merges as if the source had written it.
         return (*before, node, *after, *self.leaving.pop(node.id, []))
 
     def _landing(self, node: Node) -> Node:
-        """The ways that a node's own policies name lead to the checks of where they go."""
+        """The node with the targets that its policies name replaced by the guardrails before them."""
         route, _, target = node.on_failure.partition(":")
         if target in self.entry:
             node = replace(node, on_failure=f"{route}:{self.entry[target]}")
@@ -157,13 +158,13 @@ class _Guarding:
         try:
             names = compile_expr(edge.when).names
         except ExprSyntaxError:
-            return  # validation says so
+            return  # validation reports it
         self.problems += [
             GraphProblem(
                 rule="guard-condition",
-                message=f"it reads {name!r} of {edge.source!r}, but leaves from the guard behind it",
+                message=f"it reads {name!r} of {edge.source!r}, but leaves from the guard after it",
                 edge=edge.id,
-                fix="let the node put it into a field of the state, and read that",
+                fix="let the node store the value in a field of the state, and read that field",
             )
             for name in sorted(_OF_THE_NODE.intersection(path[0] for path in names))
         ]
@@ -172,7 +173,7 @@ class _Guarding:
 def _clash(name: str) -> GraphProblem:
     return GraphProblem(
         rule="guard-id",
-        message="a guard needs this id for its checks, and it is taken",
+        message="a guard needs this id for its checks, but a node already has it",
         node=name,
-        fix="give that node, or the guarded one, another id=",
+        fix="give that node or the guarded node another id=",
     )

@@ -1,4 +1,4 @@
-"""What a declaration gives back: the node's id that can also be called as the plain function."""
+"""What a declaration returns: the node's id, which can also be called like the plain function."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ R = TypeVar("R")
 
 
 class NodeHandle(str, Generic[P, R]):  # noqa: SLOT000  (it carries the function's name and doc)
-    """The node's id, so that it goes wherever an id goes (edges, routers, `route:`).
+    """The node's id, which can be used wherever an id is expected (edges, routers, `route:`).
 
-    A node made of a function stays callable as that function: a test can call it without a run.
+    The handle of a function can be called like the function: a test can call it without a run.
     """
 
     fn: Callable[P, R] | None
@@ -42,5 +42,5 @@ class NodeHandle(str, Generic[P, R]):  # noqa: SLOT000  (it carries the function
 
 
 def node_id(given: Any) -> str:
-    """A plain text of a handle or an id."""
+    """The plain text of a handle or an id; of a function, its name."""
     return str.__str__(given) if isinstance(given, str) else str(getattr(given, "__name__", given))

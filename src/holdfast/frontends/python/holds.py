@@ -1,4 +1,4 @@
-"""A hold as it is declared."""
+"""Reads the declaration of a hold."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def hold_spec(
     agreed = read_terms(terms, _action(on_timeout), read.wrong)
     normal = _options(read, options)
     if found is not None and found.options is not None and normal is not None:
-        read.wrong("hold-form", "it has options and a decision section", "leave one of them out")
+        read.wrong("hold-form", "it has options and a decision section", "remove one of them")
     return HoldSpec(
         type=_text(read, "type", type) or "approval",
         prompt=_text(read, "prompt", prompt),
@@ -78,7 +78,7 @@ def _modifies(read: DeclarationReader, given: Mapping[str, str] | None) -> dict[
 
 
 def _timeout(read: DeclarationReader, given: Duration | None) -> dict[str, Any]:
-    """One that is known only when the question is asked is kept as it is written."""
+    """A timeout that is known only when the question is asked is stored as written."""
     if not isinstance(given, str) or not ("{{" in given or is_business(given)):
         return {"timeout": read.duration(given, "timeout")}
     if "{{" not in given:
@@ -94,7 +94,7 @@ def _form(read: DeclarationReader, given: FormOptions, modifies: Mapping[str, st
     sections = given.sections
     if given.form is not None:
         if sections is not None:
-            read.wrong("hold-form", "it has form= and sections=", "leave one of them out")
+            read.wrong("hold-form", "it has form= and sections=", "remove one of them")
         schema = _schema(read, given.form)
         try:
             sections = sections_of(schema or {})
@@ -113,7 +113,7 @@ def _form(read: DeclarationReader, given: FormOptions, modifies: Mapping[str, st
 
 
 def _with_changes(sections: Sequence[Any], modifies: Mapping[str, str]) -> list[Any]:
-    """A form takes what it asks for, and nothing else."""
+    """Adds the field for changes: a form accepts only fields that it asks for."""
     fields = [cast("Mapping[str, Any]", each).get("field") for each in sections if isinstance(each, Mapping)]
     return [*sections] if FIELD in fields else [*sections, section(modifies)]
 
@@ -159,7 +159,7 @@ def _action(given: str | Mapping[str, str] | None) -> str | None:
 
 
 def _schema(read: DeclarationReader, given: Any) -> dict[str, Any] | None:
-    """A JSON Schema, or a type that one can be made of."""
+    """A JSON Schema, given as such or as a type."""
     if given is None or isinstance(given, dict):
         return given  # type: ignore[return-value]
     try:

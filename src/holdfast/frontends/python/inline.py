@@ -1,4 +1,4 @@
-"""The schema of a type with its parts in place: types refer to each other, answers are checked without."""
+"""Inlines the references in the schema of a type, because answers are checked without references."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PREFIX: Final = "#/$defs/"
 
 
 def inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """Raises ValueError for a type that contains itself: written in place it would never end."""
+    """Raises ValueError for a type that contains itself: inlined, its schema would never end."""
     parts = schema.get("$defs", {})
     return _part({name: value for name, value in schema.items() if name != "$defs"}, parts, ())
 
@@ -26,5 +26,5 @@ def _part(value: Any, parts: dict[str, Any], inside: tuple[str, ...]) -> Any:
     if name in inside:
         raise ValueError(f"{name} contains itself")
     del found["$ref"]
-    # What stands beside a reference (a description) is said of this place and so wins.
+    # A keyword beside a reference, such as a description, is about this place, so it wins.
     return {**_part(parts[name], parts, (*inside, name)), **found}

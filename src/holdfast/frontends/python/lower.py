@@ -1,4 +1,4 @@
-"""From what a builder collected to a graph with its code."""
+"""Lowers what a builder collected to a graph with its code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LoweredFlow(msgspec.Struct, frozen=True, kw_only=True):
     children: dict[str, LoweredFlow]
 
     def program(self) -> Program:
-        """Only of a flow without errors."""
+        """Call it only for a flow without errors."""
         program = Program(
             Graph(self.spec),
             version=graph_fingerprint(self.spec),
@@ -48,7 +48,7 @@ class LoweredFlow(msgspec.Struct, frozen=True, kw_only=True):
         return program
 
     def _migrations(self) -> tuple[Migration, ...]:
-        """With those of the flows that they start from, so that old versions lead here step by step."""
+        """Including those of the flows that they start from, so that old versions migrate step by step."""
         found: list[Migration] = []
         for declared in self.builder.migrations:
             if isinstance(declared.source, str):
@@ -145,7 +145,7 @@ def _secrets(builder: Collector) -> tuple[str, ...]:
 
 
 def _implied_edges(builder: Collector, nodes: list[Node]) -> list[Edge]:
-    """Ways that a node's policy names: failure routes, reroutes of guardrails, branches of timeouts."""
+    """Edges that a node's policies imply: failure routes, reroutes of guardrails, branches of timeouts."""
     edges: list[Edge] = []
     for node in nodes:
         if node.on_failure.startswith("route:"):
@@ -189,7 +189,7 @@ def _handler_problems(builder: Collector) -> list[GraphProblem]:
 
 
 def _migration_problems(builder: Collector, spec: GraphSpec) -> list[GraphProblem]:
-    """Renamed to a node that is not there: said when the flow is compiled, not when a run is moved."""
+    """A rename to a missing node is reported when the flow is compiled, not when a run is migrated."""
     known = {node.id for node in spec.nodes}
     final = [d.migration for d in builder.migrations if not d.migration.target]
     return [

@@ -1,4 +1,4 @@
-"""How a flow says what becomes of runs of its older versions."""
+"""How a flow declares the migration of runs of its older versions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Migrations(Collector):
         state: Restate | Mapping[str, Any] | None = None,
         drop: Iterable[str] = (),
     ) -> None:
-        """What becomes of a run of the version `from_` (a flow, a label or a fingerprint) in this one.
+        """Declare how a run of the version `from_` (a flow, a label or a fingerprint) migrates to this one.
 
         `rename`: old node -> new node. `state`: a function from the old state to the new, or a mapping of
-        field -> default, `renamed("old")` or a function of the old state. `drop`: fields to forget.
-        `to`: what the version in between is called, for one step of a chain whose code is gone.
+        field -> default, `renamed("old")` or a function of the old state. `drop`: fields to remove.
+        `to`: the label of the version in between, for one step of a chain whose code no longer exists.
 
-        Nothing happens by itself: `holdfast flows migrate` moves runs.
+        Declaring it migrates no run: `holdfast flows migrate` does.
         """
         self.revision += 1
         names = {node_id(old): node_id(new) for old, new in (rename or {}).items()}

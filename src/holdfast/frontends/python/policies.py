@@ -1,5 +1,5 @@
-"""Policies as a person writes them. They are read when the flow is compiled, so that a slip is reported
-together with all others and not raised at the first."""
+"""Policies as an author writes them. They are read when the flow is compiled, so that a mistake is reported
+together with all others and does not raise at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Duration: TypeAlias = str | int | float | timedelta
 
 _MICROSECOND = timedelta(microseconds=1)
 CLASS = "class:"
-"""In a policy's `retry_on`: an error class, which the handler knows, and not a text to look for."""
+"""Prefix in a policy's `retry_on`: the name of an error class, which the handler has, not a text to find."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ def all_of(*, timeout: Duration | None = None) -> Join:
 
 
 def any_of(*, timeout: Duration | None = None, cancel_losers: bool = False) -> Join:
-    """Go on with the first branch that arrives."""
+    """Continue with the first branch that arrives."""
     return Join("any", timeout=timeout, cancel_losers=cancel_losers)
 
 
 def quorum(count: int, timeout: Duration | None = None, cancel_losers: bool = False) -> Join:
-    """Go on when `count` branches have arrived."""
+    """Continue when `count` branches have arrived."""
     return Join("quorum", count, timeout, cancel_losers)
 
 
@@ -59,7 +59,7 @@ _E = TypeVar("_E", bound=StrEnum)
 
 
 class DeclarationReader:
-    """Reads what one node or edge declares, and keeps what is wrong with it."""
+    """Reads what one node or edge declares, and reports what is wrong with it."""
 
     def __init__(self, report: Callable[[GraphProblem], None], *, node: str | None = None) -> None:
         self._report = report

@@ -1,3 +1,3 @@
-"""The rules of validation, a file for each kind. `holdfast.model.validate` asks them all."""
+"""The rules of validation, a file for each kind. `holdfast.model.validate` runs them all."""
 
 from __future__ import annotations

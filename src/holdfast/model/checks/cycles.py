@@ -16,7 +16,7 @@ def check_cycles(view: ValidationView) -> None:
 
 
 def _undeclared(view: ValidationView) -> None:
-    """One report for each knot of undeclared cycles, naming one of them."""
+    """One report for each group of connected undeclared cycles, which names one of them."""
     steps = _steps(view, view.forward)
     for knot in strongly_connected(steps):
         if len(knot) == 1 and knot[0] not in steps[knot[0]]:
@@ -116,7 +116,7 @@ def strongly_connected(steps: Steps) -> list[list[str]]:
 
 
 def _visit(here: str, other: str, index: dict[str, int], low: dict[str, int], on_path: set[str]) -> bool:
-    """Whether `other` is new; one that is known and open pulls `here` down."""
+    """Whether `other` is new; one that is on the current path lowers the low link of `here`."""
     if other not in index:
         return True
     if other in on_path:
@@ -133,7 +133,7 @@ def _pop_component(root: str, path: list[str], on_path: set[str]) -> list[str]:
 
 
 def _cycle_in(knot: list[str], steps: Steps) -> list[str]:
-    """Some cycle inside the knot, from its first node."""
+    """A cycle inside the component, found from its first node."""
     inside = set(knot)
     here = knot[0]
     order: dict[str, int] = {}

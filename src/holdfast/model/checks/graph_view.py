@@ -15,7 +15,7 @@ _SPECIAL: Final = PARTITIONS | {"state", "outcome", "output", "preferred_label",
 
 
 class ValidationView:
-    """Reports problems and answers questions about the graph. Ids may be wrong or doubled."""
+    """Reports problems and answers questions about the graph. Ids may be invalid or not unique."""
 
     def __init__(self, spec: GraphSpec, writes: Mapping[str, frozenset[str]]) -> None:
         self.spec = spec

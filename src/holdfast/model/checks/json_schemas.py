@@ -1,7 +1,7 @@
-"""Whether a JSON Schema for an answer makes sense: found when the question is written, not by who answers.
+"""Checks the JSON Schema of an answer when the question is declared, before a person has to answer it.
 
-The part of JSON Schema that people's answers need. A keyword that would not be checked is a fault: an author
-who wrote it relies on it.
+It accepts the part of JSON Schema that answers of people need. A keyword that would not be checked is a
+fault, because the author who wrote it relies on it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.model.checks.regex_safety import pattern_problem
 
 TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 MAX_DEPTH: Final = 32
-# They say something to people and editors, and nothing about what is valid.
+# Annotations for people and editors; they do not affect which answers are valid.
 _NOTES: Final = frozenset(
     {
         "title", "description", "default", "examples", "format", "$schema", "$id", "$comment", "$defs",
@@ -35,7 +35,7 @@ _Check = Callable[[Any, str, int], Faults]
 
 
 def schema_faults(schema: Any) -> list[str]:
-    """Every fault of a schema with its place (`schema.properties.age.type: ...`); none: it can be used."""
+    """Every fault of a schema with its place (`schema.properties.age.type: ...`); empty if it is valid."""
     try:
         msgspec.json.encode(schema)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

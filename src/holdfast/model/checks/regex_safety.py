@@ -1,8 +1,8 @@
-"""Regular expressions of other people, matched with a time limit.
+"""Regular expressions that authors of questions write, matched with a time limit.
 
-An expression such as `(a+)+$` can take exponentially long on a text that almost fits. So a match is given up
+An expression such as `(a+)+$` can take exponentially long on a text that almost matches. A match is stopped
 after `TIME_LIMIT`, by the library `regex` (the standard library has no such limit). When a question is
-written, its pattern is tried on a few texts of the greatest length, so that its author finds out.
+declared, its pattern is tried on a few texts of the maximum length, so that its author sees the problem.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROBE_UNITS: Final = ("a", "A", "1", " ", "-", ".", "_", "ab", "a-", "1.", "x "
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Why texts cannot be held against it; none: they can."""
+    """Why the pattern cannot be used; None if it can."""
     if len(pattern) > MAX_PATTERN:
         return f"has {len(pattern)} characters; a pattern has at most {MAX_PATTERN}"
     return _problem(pattern)
@@ -50,7 +50,7 @@ def _problem(pattern: str) -> str | None:
 
 
 def _probes(pattern: str) -> Iterator[str]:
-    """Texts that almost fit what repeats letters of the pattern, or what stands for them."""
+    """Texts that almost match: repeated letters of the pattern, and of what its classes may stand for."""
     own = dict.fromkeys(letter for letter in pattern if letter.isalnum())
     for unit in dict.fromkeys([*own, "".join(own), *_PROBE_UNITS]):
         if unit:
@@ -58,8 +58,8 @@ def _probes(pattern: str) -> Iterator[str]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether it is found in the text. Raises TimeoutError where that takes too long. Only of a pattern that
-    has no problem."""
+    """Whether the pattern is found in the text. Raises TimeoutError if that takes too long. Call it only with
+    a pattern for which `pattern_problem` is None."""
     return _compiled(pattern).search(text, timeout=TIME_LIMIT) is not None
 
 

@@ -52,6 +52,7 @@ def count_events(kind: int, body: Any, *, listed: bool) -> int:
     if kind == Kind.step:
         moves = body.moves
         if len(moves) == 1 and moves[0][0] == "G":
+            # The common step, counted without a loop: its own event and the two of the move.
             return 3 + extra
         return 1 + count_moves(moves) + extra
     if kind == Kind.snapshot:

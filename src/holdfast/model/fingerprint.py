@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.model.graph import GraphSpec
 
+# Sorted keys, because equal graphs must give equal bytes.
 _encoder = msgspec.json.Encoder(order="sorted")
 
 

@@ -247,6 +247,9 @@ def abandon(graph: Graph, pos: Position, scope: Scope, node: int, _b: int, _fram
         pos.timers.pop(pos.holds.pop(hold).token, None)
 
 
+# Two pairs of moves change the position in the same way and differ only in their events (`model.events`): "U"
+# abandons a node whose effect may have happened, "A" any other; "V" drops a branch that its join no longer
+# needs, "W" a child that failed.
 MOVES = {
     "U": abandon,
     "G": go,

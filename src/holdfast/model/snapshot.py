@@ -20,6 +20,7 @@ from holdfast.model.values import DELETED
 
 _DELETED = ("holdfast", "deleted")
 _SEGMENT = "holdfast:segment"
+# Only longer lists are left in the journal (D-27).
 SEGMENT_ITEMS = 64
 
 How = tuple[bool, bool]
@@ -36,6 +37,7 @@ def dump_position(pos: Position, *, whole: bool = True, by_ref: bool = False) ->
     """
     plain = _plain(pos, (whole, by_ref))
     plain["execs"] = list(plain["execs"].values())
+    # A cancellation stays in the inbox until the run has ended (D-32), so it is read again after loading.
     for key in ("cancelling", "cancel_rows"):
         plain.pop(key)
     return plain

@@ -19,7 +19,8 @@ from holdfast.model.annotations import Check, field_types, is_pydantic
 from holdfast.types.value import FrozenDict
 
 _ABSENT = object()
-# Attributes of lazily built dataclass instances: the fields left out, and the function that loads them.
+# By the `id` of a lazily built dataclass instance: the fields left out, and the function that loads them. Not
+# stored in the instance, because `changed` would report such an attribute as set by the handler.
 _LOADERS: dict[int, tuple[frozenset[str], Callable[[str], Any]]] = {}
 
 

@@ -71,7 +71,7 @@ def checkpoint_id(run: RunId, seq: int) -> CheckpointId:
 
 def run_prefix(checkpoint: str) -> str:
     """The part that the run's id begins with."""
-    return checkpoint[:18]
+    return checkpoint[:18]  # 8 bytes: 16 hexadecimal digits and two dashes
 
 
 def checkpoint_seq(checkpoint: str, run: RunId) -> int | None:

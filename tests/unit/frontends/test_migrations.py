@@ -32,7 +32,7 @@ def test_a_label_is_part_of_the_version_and_nothing_changes_without_one() -> Non
 @pytest.mark.parametrize("label", ["", "a b", "x@y", "a:b", "a/b"])
 @pytest.mark.covers("TOOL-VER-01")
 def test_a_label_that_is_no_word_is_refused(label: str) -> None:
-    with pytest.raises(FlowInvalidError, match="is not one word"):
+    with pytest.raises(FlowInvalidError, match="must be one word"):
         flow_of(version=label).program()
 
 

@@ -19,9 +19,9 @@ PRESETS: Final = {
     "linear": (3, 500_000, 1.0),
     "patient": (3, 2_000_000, 3.0),
 }
-"""For each `retry_policy`: attempts, the first wait in microseconds, and the factor by which it grows."""
-_SPREAD: Final = 0.5
-_MAX_PARALLEL: Final = 4
+"""For each `retry_policy`: attempts, the first wait in microseconds, and its factor of growth (AT-109)."""
+_SPREAD: Final = 0.5  # the specification's jitter, 0.5 to 1.5 times the wait (AT-108)
+_MAX_PARALLEL: Final = 4  # the specification's default (AT-186)
 # These can run again after a crash: their outside effects are in sub-steps, which have their own classes.
 _EFFECTS: Final = {
     "start": Effect.pure,

@@ -13,7 +13,7 @@ class SkipError(Exception):
     """The statement here is skipped; its error has been reported."""
 
 
-WINDOW = 4096
+WINDOW = 4096  # tokens that are read at once
 AHEAD = 32
 
 

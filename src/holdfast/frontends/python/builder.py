@@ -55,7 +55,8 @@ class FlowBuilder(Nodes, Edges, Migrations):
         """
         child = body if isinstance(body, FlowBuilder) else self._item_flow(id, body, effect, item)
         if isinstance(body, FlowBuilder) and (item or effect):
-            self.wrong("option", "a map over a flow takes no options for its items", node=id)
+            fix = "set the options at the nodes of that flow"
+            self.wrong("option", "a map over a flow takes no options for its items", node=id, fix=fix)
         spec = MapSpec(
             over=over, body=child.name, into=into, concurrency=concurrency, on_item_failure=on_item_failure
         )

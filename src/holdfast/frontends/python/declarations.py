@@ -115,7 +115,7 @@ class Collector(DeclaredParts):
         if version is not None and (not label or any(c.isspace() or c in "@:/" for c in label)):
             self.wrong(
                 "version",
-                f"the version {label!r} is not one word without @, : and /",
+                f"the version {label!r} must be one word, without @, : or /",
                 fix="write version='2' or '2026-11'",
             )
             return ""

@@ -91,12 +91,14 @@ def _options(view: ValidationView, node: Node, hold: HoldSpec) -> None:
         )
     for name, count in Counter(option.id for option in hold.options).items():
         if not name.strip():
-            view.error("hold-options", "an option has an empty id", node=node.id)
+            view.error("hold-options", "an option has an empty id", node=node.id, fix="give it an id")
         elif count > 1:
-            view.error("hold-options", f"{count} options have the id {name!r}", node=node.id)
+            problem = f"{count} options have the id {name!r}"
+            view.error("hold-options", problem, node=node.id, fix="give each another id")
     flagged = [option.id for option in hold.options if option.default is True]
     if len(flagged) > 1:
-        view.error("hold-options", f"{', '.join(flagged)} are all marked as the default", node=node.id)
+        problem = f"{', '.join(flagged)} are all marked as the default"
+        view.error("hold-options", problem, node=node.id, fix="mark only one of them")
     odd = [option.id for option in hold.options if not _sound_flags(option)]
     if odd:
         fix = "write default=True"
@@ -116,7 +118,10 @@ def _timeout(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     elif action == "branch":
         if target not in view.nodes:
             view.error(
-                "timeout-branch", f"on_timeout leads to {target!r}, which does not exist", node=node.id
+                "timeout-branch",
+                f"on_timeout leads to {target!r}, which does not exist",
+                node=node.id,
+                fix="name a node of this flow",
             )
     elif action not in ("cancel", "default", "default_option", "fail", "expired") or target:
         view.error(

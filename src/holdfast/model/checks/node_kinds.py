@@ -112,7 +112,12 @@ def _subflow(view: ValidationView, node: Node, spec: SubflowSpec) -> None:
 
 def _inputs(view: ValidationView, node: Node, inputs: dict[str, str], fields: dict[str, Any]) -> None:
     for name in sorted(inputs.keys() - fields.keys()):
-        view.error("subflow-input", f"the sub-flow's state has no field {name!r}", node=node.id)
+        view.error(
+            "subflow-input",
+            f"the sub-flow's state has no field {name!r}",
+            node=node.id,
+            fix=f"use one of {', '.join(fields)}, or remove it from inputs=",
+        )
     missing = [name for name, about in fields.items() if about.get("required") and name not in inputs]
     for name in missing:
         view.error(
@@ -134,7 +139,12 @@ def _guard(view: ValidationView, node: Node, guard: GuardSpec) -> None:
                 fix="give reroute=node",
             )
         elif guard.reroute not in view.nodes:
-            view.error("reroute", f"it reroutes to {guard.reroute!r}, which does not exist", node=node.id)
+            view.error(
+                "reroute",
+                f"it reroutes to {guard.reroute!r}, which does not exist",
+                node=node.id,
+                fix="name a node of this flow",
+            )
     elif guard.reroute is not None:
         view.warn(
             "reroute", f"on_violation is {guard.on_violation!r}, so reroute is never used", node=node.id

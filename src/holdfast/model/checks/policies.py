@@ -97,7 +97,12 @@ def _on_failure(view: ValidationView, node: Node) -> None:
         return
     target = node.on_failure[len(_ROUTE) :]
     if target not in view.nodes:
-        view.error("failure-route", f"its failure route {target!r} does not exist", node=node.id)
+        view.error(
+            "failure-route",
+            f"its failure route {target!r} does not exist",
+            node=node.id,
+            fix="name a node of this flow",
+        )
 
 
 def _join(view: ValidationView, node: Node) -> None:
@@ -113,9 +118,8 @@ def _join(view: ValidationView, node: Node) -> None:
             fix=f"use a quorum between 1 and {arms}" if arms else "add edges to it",
         )
     elif arms < 2:
-        view.warn(
-            "join-single", f"join {policy.kind} has no effect: only {arms} edge leads to it", node=node.id
-        )
+        leads = "only one edge leads" if arms else "no edge leads"
+        view.warn("join-single", f"join {policy.kind} has no effect: {leads} to it", node=node.id)
 
 
 def _key(view: ValidationView, node: Node) -> None:

@@ -40,7 +40,8 @@ def _endpoints(view: ValidationView) -> None:
                 "edge-source", f"there is no node {edge.source!r}", edge=edge.id, fix=_near(view, edge.source)
             )
         if edge.target == START:
-            view.error("edge-target", "an edge cannot lead to the start", edge=edge.id)
+            fix = "let it lead to the first node"
+            view.error("edge-target", "an edge cannot lead to the start", edge=edge.id, fix=fix)
         elif edge.target != END and edge.target not in view.nodes:
             view.error(
                 "edge-target", f"there is no node {edge.target!r}", edge=edge.id, fix=_near(view, edge.target)
@@ -105,7 +106,12 @@ def _jumps(view: ValidationView) -> list[str]:
             targets += [node.walk.retry_target, node.walk.fallback_retry_target]
             for target in (node.walk.retry_target, node.walk.fallback_retry_target):
                 if target is not None and target not in view.nodes:
-                    view.error("retry-target", f"its retry target {target!r} does not exist", node=node.id)
+                    view.error(
+                        "retry-target",
+                        f"its retry target {target!r} does not exist",
+                        node=node.id,
+                        fix=_near(view, target),
+                    )
     return [target for target in targets if target is not None]
 
 

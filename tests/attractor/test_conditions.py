@@ -194,7 +194,7 @@ def test_an_operator_that_conditions_do_not_know_is_named_with_its_column(
         ('context.x="a" b', "unexpected text after the literal: b", 14),
         ("preferred_label='Fix'", "quotes", 17),
         ("con$text=1", "is not a key", 1),
-        ("outcome=" + "x" * 20_000, "at most", 10_001),
+        ("outcome=" + "x" * 20_000, "the maximum is", 10_001),
     ],
 )
 def test_what_is_missing_is_said_with_its_column(text: str, says: str, column: int) -> None:

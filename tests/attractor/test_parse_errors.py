@@ -41,7 +41,7 @@ pytestmark = pytest.mark.covers("ATTRACTOR-LANG-02")
         ("digraph G { a [x='one two', y=1] }", (1, 18), ["double quotes"]),
         ("digraph G { a [x=\u201cone two\u201d] }", (1, 18), ["double quotes"]),
         ("digraph G { a [x=#fff] }", (1, 18), ["double quotes"]),
-        ('digraph G { a [x="1" + 2] }', (1, 24), ["behind +"]),
+        ('digraph G { a [x="1" + 2] }', (1, 24), ["after +"]),
         ('digraph G { "" -> a }', (1, 13), ["id is empty"]),
         ('digraph G { "../up" -> a }', (1, 13), ["cannot be an id", "folder"]),
         (f"digraph G {{ {'x' * 201} }}", (1, 13), ["201", "200"]),

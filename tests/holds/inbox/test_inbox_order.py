@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 from textual import events
@@ -73,3 +74,36 @@ async def test_letters_for_a_hold_that_was_reassigned_are_no_keys_for_the_next_o
         await seen.press("enter", "m")
 
         assert (await seen.row(second)).claimed_by == "user:dana@acme"
+
+
+async def test_a_key_that_was_pressed_before_a_refresh_showed_another_hold_is_not_for_that_one(
+    hf: Holdfast, screen: OpenScreen
+) -> None:
+    first, second = await ask(hf, 1), await ask(hf, 2)
+    seen = await screen(hf)
+    await seen.session.holds.snooze(DANA, first, timedelta(hours=1))
+
+    seen.app.call_later(seen.app.refresh_holds)
+    seen.app.post_message(key_event("m"))
+    await seen.painted()
+
+    assert seen.state.current is not None
+    assert seen.state.current.id == second
+    assert "Another hold is shown now." in seen.text
+    assert (await seen.row(second)).claimed_by is None
+    await seen.press("m")
+    assert (await seen.row(second)).claimed_by == "user:dana@acme"
+
+
+async def test_keys_after_a_move_of_ones_own_mean_the_hold_that_was_moved_to(
+    hf: Holdfast, screen: OpenScreen
+) -> None:
+    await ask(hf, 1)
+    second = await ask(hf, 2)
+    seen = await screen(hf)
+
+    for key in ("j", "m"):
+        seen.app.post_message(key_event(key))
+    await seen.painted()
+
+    assert (await seen.row(second)).claimed_by == "user:dana@acme"

@@ -38,6 +38,8 @@ CALM: Final = 0.25
 """Seconds between two looks at a store in which much happens."""
 TICK: Final = 1.0
 _DECIDING: Final = frozenset({"enter", *DIGITS})
+_ACTING: Final = frozenset("xJKcbyrmswe")
+"""Keys that concern the current hold without deciding it."""
 _END_A_PROMPT: Final = ("enter", "escape")
 _FILLS: Final = ("field", "why", "answer")
 _PROMPTS: Final = {
@@ -75,6 +77,7 @@ class InboxApp(App[None]):
         self._visible: str | None = None
         # Of the hold that the keys mean: a decision that was pressed before was meant for another one.
         self._visible_since = math.inf
+        self._moved_by_others = False
         self._prompt_ends = False
         self._input_waiting: list[events.Key | events.Paste] = []
         self._footer_of: tuple[object, ...] = ()
@@ -130,8 +133,7 @@ class InboxApp(App[None]):
         return self.screen_stack[0].query_one(InboxView)
 
     def _note_visible(self) -> None:
-        row = self.state.current
-        current = "" if row is None else row.id
+        current = self.state.current_id
         if current != self._visible:
             self._visible, self._visible_since = current, math.inf
             self.call_after_refresh(self._is_visible_now, current)
@@ -193,6 +195,8 @@ class InboxApp(App[None]):
         before = self.state = _replace(self.state, now=self._session.now)
         if self._is_key(event):
             await super().on_event(event)
+        if self.state.current_id != before.current_id:
+            self._moved_by_others = False
         if self.state is not before:
             self.show()
 
@@ -222,7 +226,9 @@ class InboxApp(App[None]):
             keys = ", ".join(f"{key} {name}" for key, name in VIEWS.items())
             self.state = with_message(_replace(state, choosing_view=False), f"After g: {keys}")
             return False
-        if event.key in _DECIDING and event.time < self._visible_since:
+        # After a move of one's own, keys that decide nothing mean the hold that was moved to.
+        meant = _DECIDING | _ACTING if self._moved_by_others else _DECIDING
+        if event.key in meant and event.time < self._visible_since:
             self._disarm()
             self.state = with_message(self.state, MOVED, alert=True)
             return False
@@ -382,6 +388,7 @@ class InboxApp(App[None]):
         """What others did. A store that does not answer is tried again."""
         self._queued = False
         self._read_prompt()
+        before = self.state.current_id
         try:
             fresh = await self._actions.reader.refresh(_replace(self.state, now=self._session.now))
             fresh = await self._actions.reader.count(fresh)
@@ -391,4 +398,5 @@ class InboxApp(App[None]):
         else:
             self.state = with_message(fresh, "") if self._behind else fresh
             self._behind = False
+        self._moved_by_others = self._moved_by_others or self.state.current_id != before
         self.show()

@@ -90,6 +90,11 @@ class InboxState(msgspec.Struct, frozen=True, kw_only=True):
         return self.rows[self.at] if self.at < len(self.rows) else None
 
     @property
+    def current_id(self) -> str:
+        row = self.current
+        return "" if row is None else row.id
+
+    @property
     def options(self) -> tuple[Option, ...]:
         row = self.current
         return () if row is None else tuple(row.options or ())

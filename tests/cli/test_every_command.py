@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,8 +18,14 @@ NOT_FOR_MACHINES = {"completion", "mcp"}
 SHELL = ("|", ">", "<", "&&")
 
 
+@cache
+def whole() -> Any:
+    """Each command is built once for all tests: it takes as long as the rest of a test."""
+    return typer.main.get_command(app)
+
+
 def commands(group: Any = None, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
-    group = group or typer.main.get_command(app)
+    group = group or whole()
     found: list[tuple[tuple[str, ...], Any]] = []
     for name, command in group.commands.items():
         here = (*path, name)
@@ -60,7 +67,7 @@ def _parse(words: list[str]) -> None:
     """Raises a usage error where a command, an option or a value is not known; runs nothing."""
     from holdfast.cli.main import _spelled_out  # pyright: ignore[reportPrivateUsage]
 
-    group: Any = typer.main.get_command(app)
+    group = whole()
     rest = _spelled_out(words)
     while hasattr(group, "commands") and rest and rest[0] in group.commands:
         group, rest = group.commands[rest[0]], rest[1:]

@@ -32,18 +32,23 @@ def fan(width: int, join: Any = "all") -> Flow:
 
 async def calls(flow: Flow, hf: Holdfast, given: dict[str, Any]) -> int:
     """How many Python calls a run takes: unlike its time, the same on a busy machine."""
+    return (await counted(flow, hf, given))[0]
+
+
+async def counted(flow: Flow, hf: Holdfast, given: dict[str, Any]) -> tuple[int, Any]:
+    """The calls of a run, and its last state."""
     count = 0
 
-    def counted(_frame: object, event: str, _arg: object) -> None:
+    def on_event(_frame: object, event: str, _arg: object) -> None:
         nonlocal count
         count += event == "call"
 
-    sys.setprofile(counted)
+    sys.setprofile(on_event)
     try:
-        (await flow.run(given, on=hf)).expect()
+        result = await flow.run(given, on=hf)
     finally:
         sys.setprofile(None)
-    return count
+    return count, result.expect().state
 
 
 def loop_among(nodes: int) -> Flow:
@@ -91,7 +96,9 @@ async def test_step_takes_as_many_calls_when_its_graph_has_ten_thousand_nodes(hf
 async def test_steps_do_not_take_ever_more_calls_when_ten_thousand_nodes_run(hf: Holdfast) -> None:
     """Snapshots grow with the nodes that ran and come ever more rarely: about 1.4 times as many calls."""
     (await line(5).run({"n": 0}, on=hf)).expect()
-    ten, more, many = [await calls(line(nodes), hf, {"n": 0}) for nodes in (10, 110, 10_000)]
+    ten, more = [await calls(line(nodes), hf, {"n": 0}) for nodes in (10, 110)]
+    many, state = await counted(line(10_000), hf, {"n": 0})
+    assert state["n"] == 10_000
     early, average = (more - ten) / 100, (many - ten) / 9_990
     assert early > 10
     assert average <= 1.7 * early
@@ -102,24 +109,9 @@ async def test_steps_do_not_take_ever_more_calls_when_ten_thousand_nodes_run(hf:
 async def test_thousand_branches_cost_ten_times_hundred_when_they_join(hf: Holdfast, join: Any) -> None:
     narrow, wide = fan(100, join if join != quorum(900) else quorum(90)), fan(1000, join)
     small = await calls(narrow, hf, {"log": []})
-    assert await calls(wide, hf, {"log": []}) < 13 * small
-
-
-async def test_thousand_branches_all_arrive_when_they_join(hf: Holdfast) -> None:
-    result = await fan(1000).run({"log": []}, on=hf)
-    assert len(result.expect().state["log"]) == 1000
-
-
-async def test_ten_thousand_nodes_run_when_they_are_in_one_line(hf: Holdfast) -> None:
-    flow = Flow("line", effect="pure")
-
-    async def work(s: Any) -> dict[str, Any]:
-        return {"n": s["n"] + 1}
-
-    names = [flow.node(id=f"n{i}")(work) for i in range(10_000)]
-    flow.chain(*names)
-    result = await flow.run({"n": 0}, on=hf)
-    assert result.expect().state["n"] == 10_000
+    many, state = await counted(wide, hf, {"log": []})
+    assert many < 13 * small
+    assert len(state["log"]) == 1000 or join != "all"
 
 
 async def test_skip_runs_through_ten_thousand_nodes_when_their_first_edge_is_dead(hf: Holdfast) -> None:

@@ -2,6 +2,8 @@
 PYTHON ?= python3
 # More arguments for pytest or the benchmark, for example: make test ARGS="-k hold tests/unit"
 ARGS ?=
+# Test processes: one more than the two cores of CI, because many tests wait for other processes.
+WORKERS ?= 3
 
 SHELL := /bin/sh
 PY := .venv/bin/python
@@ -21,13 +23,13 @@ demo: setup-runtime  ## a flow is killed, resumes, asks you and finishes; then a
 	@$(PY) -m holdfast.demo
 
 test: setup-dev  ## all tests but the soak, with the minutes of each folder
-	@$(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 check: setup-dev  ## format, lint, types, imports and names; changes nothing
 	@$(PY) tools/check.py
 
 soak: setup-dev  ## hundreds of crashes at random moments, and long property tests
-	@$(PY) -m pytest -n 2 --dist loadgroup -m soak --timeout 3600 --hypothesis-profile soak $(ARGS)
+	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m soak --timeout 3600 --hypothesis-profile soak $(ARGS)
 
 bench: setup-dev  ## the core's benchmark, as ratios to a floor measured in the same run
 	@$(PY) -m bench $(ARGS)

@@ -102,7 +102,7 @@ def on_resume_requested(decision: Decision, message: ResumeRequested) -> None:
     failed_node = pos.failed_node
     # No node failed but the graph itself (a stall, a limit): a resume cannot change that, so the run fails
     # again with the same reason.
-    unmendable = pos.failing if not any(e.phase == "failed" for e in broken) else None
+    unrecoverable = pos.failing if not any(e.phase == "failed" for e in broken) else None
     for execution in broken:
         node = node_of(decision.graph, pos, execution)
         body = AttemptBody("resumed")
@@ -122,9 +122,9 @@ def on_resume_requested(decision: Decision, message: ResumeRequested) -> None:
             decision.starts.append(execution)
         else:
             settle.enter(decision, execution)
-    if unmendable is not None:
+    if unrecoverable is not None:
         consume(decision, inbox)
-        end.fail_run(decision, CannotContinueError(unmendable.code, unmendable.message, failed_node))
+        end.fail_run(decision, CannotContinueError(unrecoverable.code, unrecoverable.message, failed_node))
         return
     on_run_recovered(decision, RunRecovered(late=message.late))
 

@@ -55,7 +55,7 @@ class DeadRun(msgspec.Struct, frozen=True):
     @property
     def suspects(self) -> list[tuple[str, int]]:
         """Nodes by how often they were running, the most frequent first."""
-        return Counter(node for autopsy in self.deaths for node in autopsy.nodes).most_common()
+        return Counter(node for report in self.deaths for node in report.nodes).most_common()
 
 
 async def list_dead(service: RunAccess, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:

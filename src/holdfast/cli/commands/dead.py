@@ -124,14 +124,14 @@ async def show_dead(run: str, *, store: str | None, json: bool) -> Exit:
         print_line("No worker of this run has died.")
         return Exit.ok
     heads = ("term", "worker", "lease until", "found at", "record", "running")
-    print_table(heads, [_death_cells(autopsy) for autopsy in found.deaths])
+    print_table(heads, [_death_cells(report) for report in found.deaths])
     _advise(found, store)
     return Exit.ok
 
 
-def _death_cells(autopsy: DeathReport) -> tuple[str, ...]:
-    death = autopsy.death
-    nodes = ", ".join(autopsy.nodes) or (f"not known: {autopsy.unknown}" if autopsy.unknown else "no node")
+def _death_cells(report: DeathReport) -> tuple[str, ...]:
+    death = report.death
+    nodes = ", ".join(report.nodes) or (f"not known: {report.unknown}" if report.unknown else "no node")
     times = clock_time(death.lease_until), clock_time(death.at)
     return str(death.term), death.worker, *times, str(death.head), nodes
 
@@ -190,15 +190,15 @@ def _as_json(found: DeadRun) -> dict[str, Any]:
         "given_up_at": iso(row.ended_at) if row.dead and row.ended_at else None,
         "deaths": [
             {
-                "term": autopsy.death.term,
-                "worker": autopsy.death.worker,
-                "at": iso(autopsy.death.at),
-                "lease_until": iso(autopsy.death.lease_until),
-                "head": autopsy.death.head,
-                "status": autopsy.death.status,
-                "nodes": list(autopsy.nodes),
-                "unknown": autopsy.unknown or None,
+                "term": report.death.term,
+                "worker": report.death.worker,
+                "at": iso(report.death.at),
+                "lease_until": iso(report.death.lease_until),
+                "head": report.death.head,
+                "status": report.death.status,
+                "nodes": list(report.nodes),
+                "unknown": report.unknown or None,
             }
-            for autopsy in found.deaths
+            for report in found.deaths
         ],
     }

@@ -87,7 +87,7 @@ def is_signed(headers: dict[str, str], body: bytes, secrets: Sequence[bytes], no
     headers are in lower case. The receiver must reject repeated ids itself."""
     stamp = headers.get("webhook-timestamp", "")
     # The length first: int() raises for very long texts, and the header is the sender's choice.
-    if not stamp.isdecimal() or len(stamp) > 15 or abs(now - int(stamp)) > TOLERANCE:
+    if not (stamp.isascii() and stamp.isdecimal()) or len(stamp) > 15 or abs(now - int(stamp)) > TOLERANCE:
         return False
     expected = signed(headers.get("webhook-id", ""), int(stamp), body, secrets)["webhook-signature"].split()
     given = headers.get("webhook-signature", "").split()

@@ -151,6 +151,3 @@ def _require_plain(reader: RunReader, source: RunRow) -> None:
             hint="Import the module that defines it, or name its file.",
             flow=source.flow,
         )
-
-
-# ---------------------------------------------------------------------- the new run's first records

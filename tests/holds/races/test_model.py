@@ -203,7 +203,7 @@ class Holds(RuleBasedStateMachine):
 async def _listed(world: World, who: str, view: str) -> Any:
     """The list is what may be seen of that view, asked row by row; the count is its length."""
     ctx, actor = world.holds.ctx, PEOPLE[who]
-    if view == "unrouted" and "holds:manage" not in actor.rights:
+    if view == "unassigned" and "holds:manage" not in actor.rights:
         return None
     found = await world.holds.list(actor, view=view, limit=100)
     assert await world.holds.count(actor, view=view) == len(found.rows)

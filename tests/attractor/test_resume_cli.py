@@ -69,7 +69,7 @@ def test_a_changed_file_is_refused_until_it_is_forced(failed: Cli) -> None:
 @pytest.mark.covers("ATTRACTOR-CLI-02")
 def test_what_makes_no_sense_together_is_refused(failed: Cli) -> None:
     assert failed("run").code == 2
-    assert "a resumed run keeps its own input" in failed("run", "--resume", "D", "--input", "{}").err
+    assert "a resumed run keeps its input" in failed("run", "--resume", "D", "--input", "{}").err
     assert "cannot be read" in failed("run", "--resume", "nowhere").err
     assert "lane: this store has the run" in failed("run", "--resume", "D", "--lane", "night").err
     new = ("run", "--resume", "D", "--simulate", "--store", "sqlite:other.db")

@@ -100,4 +100,4 @@ async def test_holdfast_worker_without_flows_runs_pipelines(
     address = f"sqlite:{tmp_path / 'h.db'}"
     done = await run_worker([], None, 2, until_idle=True, store=address, json=False, terms=WorkerOptions())
     assert (done, (await (await one.service()).get(run)).status) == (Exit.ok, "completed")
-    assert "carries every pipeline" in capsys.readouterr().err
+    assert "serves every pipeline" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def test_a_schedule_of_a_flow_that_the_store_knows_needs_no_file(cli: Cli, refun
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("--cron", "0 25 * * *"), "'25' is no hour"),
+        (("--cron", "0 25 * * *"), "'25' is not a valid hour"),
         (("--cron", "0 2 * * *", "--zone", "Berlin"), "'Berlin' is not a time zone"),
         (("--every", "10ms"), "too short"),
         (("--every", "1h", "--start", "2027-02-01", "--end", "2027-01-01"), "is before the start"),

@@ -83,11 +83,11 @@ def test_tampered_byte_anywhere_is_refused_and_nothing_is_changed(cli: Cli, refu
             cli("import", str(file), *THERE),
             2,
             "r.hfrun: the exported run is damaged",
-            "nothing was imported",
+            "Nothing was imported",
         )
     for end in (len(whole) // 2, len(whole) - 1):
         file.write_bytes(whole[:end])
-        complains(cli("import", str(file), *THERE), 2, "damaged", "nothing was imported")
+        complains(cli("import", str(file), *THERE), 2, "damaged", "Nothing was imported")
     assert not Path("there.db").exists()
 
 

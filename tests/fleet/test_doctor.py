@@ -39,7 +39,7 @@ async def test_weak_setting_is_reported_by_doctor_and_by_the_worker(
     async with Holdfast(address) as hf, Worker(flow, on=hf):
         await asyncio.sleep(0.1)
     warned = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert [said for said in warned if "synchronous_commit is off" in said and "is lost" in said]
+    assert [said for said in warned if "synchronous_commit is off" in said and "loses" in said]
     finding = (await asyncio.to_thread(doctor, address))["durability"]
     assert finding["state"] == "warn"
     assert any("synchronous_commit is off" in line for line in finding["about"])

@@ -65,7 +65,7 @@ async def test_doctor_tells_of_silent_workers_wrong_clocks_and_versions_nobody_s
         found = await findings(address)
         assert {found[name]["state"] for name in ("workers", "clocks", "carried", "code")} == {"warn"}
         assert found["releases"]["state"] == "ok"
-        assert found["workers"]["said"].startswith("1 worker is alive, 1 fell silent")
+        assert found["workers"]["said"].startswith("1 worker is alive, 1 died without shutting down")
         assert found["workers"]["about"][0].startswith("lost: pid 9 on afar")
         assert found["clocks"]["about"] == ["wrong on afar: 3.0 s behind"]
         assert found["carried"]["about"][0].startswith("1 of jobs ")

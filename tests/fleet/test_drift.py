@@ -118,10 +118,14 @@ GRAVE = [
     ("ALTER TABLE @turns ALTER turn TYPE numeric", "turns.turn is 'numeric not null', not 'big", "ALTER"),
     ("ALTER TABLE @runs ALTER error SET NOT NULL", "runs.error is 'text not null'", "ALTER COLUMN error"),
     ("ALTER TABLE @runs ALTER horizon SET DEFAULT 1", "runs.horizon is 'bigint not null def", "ALTER"),
-    ("ALTER TABLE @runs ADD CHECK (priority < 5)", "runs.runs_priority_check is not Holdf", "drop it"),
+    (
+        "ALTER TABLE @runs ADD CHECK (priority < 5)",
+        "runs.runs_priority_check was not created by Holdf",
+        "drop it",
+    ),
     ("DROP TABLE @late_reports", "table late_reports is missing", "backup"),
     ("DROP SEQUENCE @turn_numbers", "sequence turn_numbers is missing", "backup"),
-    (f"CREATE OR REPLACE {NOW}", "function now is another", "CREATE OR REPLACE FUNCTION"),
+    (f"CREATE OR REPLACE {NOW}", "function now was changed", "CREATE OR REPLACE FUNCTION"),
 ]
 
 

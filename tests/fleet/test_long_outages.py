@@ -68,7 +68,7 @@ async def test_nobody_is_asked_when_the_store_was_away_for_longer_than_the_run_w
         await judge(hf, run, ledger)
         assert (await service.get(run)).recoveries == 0
     stopped = [each for each in caplog.records if each.levelname == "ERROR"]
-    assert ["stops here" in each.getMessage() for each in stopped] == [True]
+    assert [" stops: " in each.getMessage() for each in stopped] == [True]
 
 
 @pytest.mark.covers("FLEET-DEGR-01", "D-33", "FLEET-WORK-06")

@@ -81,7 +81,7 @@ async def test_user_who_may_not_create_is_reported(address: str) -> None:
         parts = urlsplit(address)
         host = parts.netloc.rpartition("@")[2]
         other = urlunsplit((parts.scheme, f"{role}:p@{host}", parts.path, parts.query, ""))
-        await refused(other, StoreUnavailableError, "may not", "CREATE")
+        await refused(other, StoreUnavailableError, "not allowed", "CREATE")
     finally:
         postgres.execute(f"DROP ROLE {role}")
     assert postgres.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{schema_of(address)}'") == []

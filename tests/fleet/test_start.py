@@ -59,7 +59,7 @@ def test_worker_says_that_its_store_is_away_and_waits_for_it(cluster: Cluster, t
     worker = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ})
     try:
         assert worker.stderr is not None
-        assert f"at http://127.0.0.1:{port}" in worker.stderr.readline()
+        assert f": http://127.0.0.1:{port}" in worker.stderr.readline()
         first = worker.stderr.readline()
         assert _asked(port, "/healthz") == (200, {"alive": True})
         code, said = _asked(port, "/readyz")

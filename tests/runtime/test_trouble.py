@@ -394,7 +394,7 @@ async def test_a_run_is_restored_in_order_when_it_is_loaded(
 
     service = await hf.service()
     noting(service.runtime, "program_for", "version")
-    noting(service.runtime.codec_for(flow.program()), "open", "integrity")
+    noting(service.runtime.codec_for(flow.program()), "decode", "integrity")
     noting(run_inbox.DriverInbox, "take", "mail")
     noting(HandlerCall, "run", "run")
     result = await flow.resume(waiting.run_id, on=hf)

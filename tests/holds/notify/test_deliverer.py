@@ -127,7 +127,7 @@ async def test_deliverer_sends_nothing_twice_when_a_message_is_delivered_again(s
     async with scene(diary, store=store) as it:
         row = await it.ask()
         (message,) = await it.store.claim_outbox(limit=1, lease=60 * MICROS)
-        await it.deliverer._told(message)
+        await it.deliverer._deliver_one(message)
         it.clock.advance(seconds=61)
         assert (await it.deliverer.deliver()).done == 1
         assert (await it.row(row)).notification_sent

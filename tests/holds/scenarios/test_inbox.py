@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 
 from holdfast import Holdfast
 from holdfast.testing.clock import FakeClock
 from holdfast.types.terms import operator
-from tests.holds.inbox.inboxes import FORM, ask, screen
+from tests.holds.inbox.inboxes import FORM, ask, screens
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("HOLD-HAND-01")]
 
@@ -26,20 +27,21 @@ async def hf(anyio_backend: str, clock: FakeClock) -> AsyncIterator[Holdfast]:
 
 
 async def test_a_caller_who_is_cut_off_while_typing_decides_nothing_by_what_they_go_on_to_type(
-    hf: Holdfast, clock: FakeClock
+    hf: Holdfast,
 ) -> None:
-    first = await ask(hf, sections=FORM)
-    second = await ask(hf)
-    seen = await screen(hf, clock)
-    await seen.press("enter", "1", "enter", "12")
-    body = {"decision": "reject", "response_data": {"why": "no"}}
-    await (await hf.holds()).resolve(operator("user:sam@acme"), first, body)
-    await seen.others()
-    assert "Enter goes on" in " ".join(seen.lines())
+    async with AsyncExitStack() as stack:
+        first = await ask(hf, sections=FORM)
+        second = await ask(hf)
+        seen = await screens(stack)(hf)
+        await seen.press("enter", "1", "enter", "12")
+        body = {"decision": "reject", "response_data": {"why": "no"}}
+        await (await hf.holds()).resolve(operator("user:sam@acme"), first, body)
+        await seen.others()
+        assert "Enter continues" in " ".join(seen.lines())
 
-    await seen.press("u", "j", "1", "1", "enter")
-    assert seen.state.prompt is None
-    row = await (await hf.holds()).get(operator(), second)
-    assert (row.placed, str(row.status)) == (None, "pending")
-    await seen.press("u")
-    assert not seen.state.open
+        await seen.press("u", "j", "1", "1", "enter")
+        assert seen.state.prompt is None
+        row = await (await hf.holds()).get(operator(), second)
+        assert (row.placed, str(row.status)) == (None, "pending")
+        await seen.press("u")
+        assert not seen.state.open

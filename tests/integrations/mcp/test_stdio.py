@@ -175,7 +175,7 @@ def test_token_that_is_none_is_not_shown_to_the_agent(
     monkeypatch.setenv("HOLDFAST_TOKEN", "hush\nhush")
     assert run(["mcp", "--url", "http://127.0.0.1:9"]) == Exit.bad_input
     said = capsys.readouterr()
-    assert "characters that no token has" in said.err
+    assert "the token has invalid characters" in said.err
     assert "hush" not in said.err + said.out
 
 
@@ -243,7 +243,7 @@ def test_command_ends_on_a_signal_while_it_waits_for_the_agent(tmp_path: Path) -
     [
         (["--url", "http://127.0.0.1:9"], "HOLDFAST_TOKEN"),
         (["--as", "nobody"], "'nobody' is not a subject"),
-        (["--url", "http://127.0.0.1:9", "--tenant", "acme"], "the server's"),
+        (["--url", "http://127.0.0.1:9", "--tenant", "acme"], "cannot be combined"),
     ],
 )
 def test_command_that_cannot_begin_says_why(

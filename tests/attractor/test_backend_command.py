@@ -184,7 +184,11 @@ def test_a_command_that_means_nothing_is_refused(template: str, text: str) -> No
         CommandBackend(template)
 
 
-async def test_an_agent_that_is_not_there_fails_the_stage(hf: Holdfast, tmp_path: Path) -> None:
+async def test_an_agent_that_is_not_there_fails_the_stage(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A folder of PATH that this user may not read would make it 126, "permission denied".
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
     result = await run(hf, line("a;", "a"), tmp_path, backend=CommandBackend("no-such-agent-4711"))
     assert result.status == "fail"
     assert "exit code 127" in result.outcome.failure_reason

@@ -17,7 +17,7 @@ from holdfast.model.record_bodies import Usage
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.node_timeout import call_in_time
 from holdfast.runs.context.threads import ThreadContext
-from holdfast.runs.driver import handler_result
+from holdfast.runs.driver import handler_result, retryable_errors
 from holdfast.runs.driver.context_calls import ContextCalls, Suspended
 from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.session import RunSession
@@ -89,7 +89,7 @@ class HandlerCall:
             return None
         except asyncio.CancelledError as error:
             _raise_if_stopped()
-            return handler_result.failure(node, handler, execution, error, _since(started))
+            return retryable_errors.failure(node, handler, execution, error, _since(started))
         except Exception as error:
             # A handler may use Holdfast itself and get these errors from another run. They end the driver
             # only if this run's own queue failed.
@@ -99,7 +99,7 @@ class HandlerCall:
                 await ctx.wait_for_substeps()
                 if ctx.doubt is not None:
                     return _doubt(execution, ctx)
-            return handler_result.failure(node, handler, execution, error, _since(started))
+            return retryable_errors.failure(node, handler, execution, error, _since(started))
         finally:
             if ctx is not None:
                 ctx.close("its attempt has ended")
@@ -239,7 +239,7 @@ class HandlerCall:
         except InputError as error:
             program = session.program_of(execution)
             node = program.graph.nodes[execution.node]
-            failed = handler_result.failure(
+            failed = retryable_errors.failure(
                 node, program.handlers.get(node.id), execution, error, message.duration
             )
             failed.probe = "unknown" if message.probe is not None else None

@@ -12,28 +12,21 @@ from holdfast.errors import (
     GuardrailError,
     HoldfastError,
     InputError,
-    NodeTimeoutError,
-    NotDone,
-    ReplayMismatchError,
     RoutingError,
-    ScriptError,
     StateError,
 )
 from holdfast.model.branch_deltas import Delta
 from holdfast.model.frames import FrameTree
-from holdfast.model.graph import Node, NodeKind
+from holdfast.model.graph import Node
 from holdfast.model.growing_lists import Segment
-from holdfast.model.position import Exec
 from holdfast.model.program import NodeHandler, Program, Router
 from holdfast.model.record_bodies import HALTED, RETRY_ASKED, ErrorInfo
 from holdfast.types.outcome import FAIL, RETRY, Outcome
 from holdfast.types.record import Op
-from holdfast.types.status import REPEATABLE
 from holdfast.types.text import clean_text, require_text
 from holdfast.types.value import FrozenDict, freeze
 
 MAX_DETAIL = 4000
-CLASS = "class:"  # in a policy's `retry_on`: an error class, which the handler knows
 
 
 def build_state(program: Program, tree: FrameTree, scratch: dict[str, Any]) -> Any:
@@ -186,41 +179,6 @@ def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
     # By the same code as the real settle: a router must see exactly what the next node will see.
     trial.settle(0, Delta(-1, 0, 0, 0, [op for op in ops if op[0] == "scratch"]))
     return trial.values["scratch"]
-
-
-def failure(
-    node: Node, handler: NodeHandler | None, execution: Exec, error: BaseException, duration: int
-) -> HandlerFinished:
-    """How a raised error is judged: whether it may be retried, and whether it is known that nothing happened
-    (D-15)."""
-    declared = _declared(node, handler, error)
-    repeatable = node.effect in REPEATABLE or bool(node.idempotency_key) or node.kind is NodeKind.guardrail
-    any_error = not node.retry.retry_on and not (handler and handler.retry_on)
-    # These are raised where no outcome is in doubt: the handler says so itself (NotDone), or one of our
-    # checks failed, which another attempt would not change.
-    certain = isinstance(error, (NotDone, RoutingError, GuardrailError, ScriptError, ReplayMismatchError))
-    return HandlerFinished(
-        scope=execution.scope,
-        node=execution.node,
-        visit=execution.visit,
-        outcome="fail",
-        error=describe(error),
-        retryable=declared or isinstance(error, NotDone) or (repeatable and any_error and not certain),
-        # Any other error of an effect proves nothing: a request may time out after the other side acted on
-        # it.
-        unknown=not (repeatable or declared or certain),
-        duration=duration,
-    )
-
-
-def _declared(node: Node, handler: NodeHandler | None, error: BaseException) -> bool:
-    if handler is not None and handler.retry_on:
-        if isinstance(error, handler.retry_on):
-            return True
-        if isinstance(error, NodeTimeoutError) and TimeoutError in handler.retry_on:
-            return True
-    text = f"{type(error).__name__}: {clean_text(error)}".lower()
-    return any(wanted.lower() in text for wanted in node.retry.retry_on if not wanted.startswith(CLASS))
 
 
 def describe(error: BaseException) -> ErrorInfo:

@@ -16,7 +16,7 @@ To add a dialect, write a folder with:
   `trim_feed`,
   `list_holds`, `count_holds`, `claim_outbox`, blobs, `examine`, `durability`;
 - `migrate` and `schema/`: numbered migrations; `errors`: the driver's errors as Holdfast's; `copy` and
-  `write_barrier`: moving a store to another database.
+  `move_barrier`: moving a store to another database.
 
 Then name it in `store/open` and in the list of stores of `tests/conformance`.
 

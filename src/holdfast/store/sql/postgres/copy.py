@@ -30,7 +30,7 @@ from holdfast.store.copy import (
     require_state,
     select,
 )
-from holdfast.store.sql.postgres import write_barrier
+from holdfast.store.sql.postgres import move_barrier
 from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.connect import PostgresConnection, to_column
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, RETRYABLE_ERRORS, translated
@@ -89,7 +89,7 @@ class CopyConnection:
                 # This transaction holds all locks: if its process stops here, the server ends it before the
                 # whole fleet waits.
                 await conn.run(idle_timeout_statement(self._settings))
-                await write_barrier.lock(conn)
+                await move_barrier.lock(conn)
                 return await work(conn)
 
         async def trying(conn: PostgresConnection) -> T:
@@ -171,7 +171,7 @@ class PostgresMoveEndpoint:
         return f"{await self._line.one(_IDENTITY)} {self._settings.schema}"
 
     async def mark(self) -> MoveMark | None:
-        return await self._line.read(write_barrier.read_mark)
+        return await self._line.read(move_barrier.read_mark)
 
     async def shapes(self) -> dict[str, TableShape]:
         await self._know_types()
@@ -213,28 +213,28 @@ class PostgresMoveEndpoint:
         return [WorkerLeases(*found) for found in await self._line.read(lambda conn: conn.rows(_HELD))]
 
     async def stop_claims(self, mark: MoveMark) -> None:
-        await self._line.alone(lambda conn: write_barrier.stop_claims(conn, mark))
+        await self._line.alone(lambda conn: move_barrier.stop_claims(conn, mark))
 
     async def block_writes(self, *, fence: bool) -> None:
         async def sealed(conn: PostgresConnection) -> None:
-            require_state(await write_barrier.read_mark(conn), "closing", "sealed")
-            await write_barrier.unguard(conn)
+            require_state(await move_barrier.read_mark(conn), "closing", "sealed")
+            await move_barrier.unguard(conn)
             if fence:
-                await write_barrier.fence(conn)
-            await write_barrier.set_state(conn, "sealed")
-            await write_barrier.guard(conn)
+                await move_barrier.fence(conn)
+            await move_barrier.set_state(conn, "sealed")
+            await move_barrier.guard(conn)
 
         await self._line.alone(sealed)
 
     async def settle(self) -> None:
         async def settled(conn: PostgresConnection) -> None:
-            require_state(await write_barrier.read_mark(conn), "sealed", "moved")
-            await write_barrier.set_state(conn, "moved")
+            require_state(await move_barrier.read_mark(conn), "sealed", "moved")
+            await move_barrier.set_state(conn, "moved")
 
         await self._line.alone(settled)
 
     async def cancel_move(self) -> None:
-        await self._line.alone(write_barrier.forget)
+        await self._line.alone(move_barrier.forget)
 
     async def counters(self) -> dict[str, int]:
         async def counted(conn: PostgresConnection) -> dict[str, int]:
@@ -254,9 +254,9 @@ class PostgresMoveEndpoint:
 
     async def begin(self, mark: MoveMark) -> None:
         async def begun(conn: PostgresConnection) -> None:
-            require_state(await write_barrier.read_mark(conn), None)
-            await write_barrier.write_mark(conn, mark)
-            await write_barrier.guard(conn)
+            require_state(await move_barrier.read_mark(conn), None)
+            await move_barrier.write_mark(conn, mark)
+            await move_barrier.guard(conn)
 
         await self._line.alone(begun)
 
@@ -271,7 +271,7 @@ class PostgresMoveEndpoint:
         self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress
     ) -> bool:
         async def putting(conn: PostgresConnection) -> bool:
-            require_state(await write_barrier.read_mark(conn), "filling")
+            require_state(await move_barrier.read_mark(conn), "filling")
             new = "INSERT INTO @moved_tables (name, rows, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"
             await conn.run(new, shape.table)
             after = None if now.after is None else msgspec.msgpack.encode(now.after)
@@ -289,16 +289,16 @@ class PostgresMoveEndpoint:
     async def open_for_work(self, counters: Counters) -> None:
         async def opened(conn: PostgresConnection) -> None:
             # Only once: workers may have used numbers of the target since.
-            require_state(await write_barrier.read_mark(conn), "filling")
+            require_state(await move_barrier.read_mark(conn), "filling")
             for table, name in (await _sequences(conn)).items():
                 last = counters.get(table, 0)
                 await conn.rows(_SET.format(sequence=name), last, last)
-            await write_barrier.forget(conn)
+            await move_barrier.forget(conn)
 
         await self._line.alone(opened)
 
     async def clear(self) -> None:
-        await self._line.alone(write_barrier.clear)
+        await self._line.alone(move_barrier.clear)
 
     # Rows.
 

@@ -94,7 +94,7 @@ def written_catalogue(things: Things) -> str:
 
 
 _WORD = re.compile(r"\w+")
-# What keeps writers away from a store that is being moved (`write_barrier`): dropping it would open the store
+# What keeps writers away from a store that is being moved (`move_barrier`): dropping it would open the store
 # again.
 _OF_A_MOVE = re.compile(r"\bmoved(_\w+)?\b")
 # What guards a store that was moved, or is being filled; `doctor` reports that separately.

@@ -32,7 +32,7 @@ from holdfast.store.copy import (
     require_state,
     select,
 )
-from holdfast.store.sql.sqlite import write_barrier
+from holdfast.store.sql.sqlite import move_barrier
 from holdfast.store.sql.sqlite.connect import Connection, Cursor, SqliteSettings, connect, row, rows
 from holdfast.store.sql.sqlite.errors import translated
 from holdfast.store.sql.sqlite.migrate import prepare
@@ -76,7 +76,7 @@ class SqliteMoveEndpoint:
         return f"sqlite:{await asyncio.to_thread(os.path.realpath, self._path)}"
 
     async def mark(self) -> MoveMark | None:
-        return await self._read(write_barrier.read_mark)
+        return await self._read(move_barrier.read_mark)
 
     async def shapes(self) -> dict[str, TableShape]:
         return await self._read(_shapes)
@@ -116,29 +116,29 @@ class SqliteMoveEndpoint:
         return [WorkerLeases(*found) for found in await self._read(lambda cur: rows(cur, _HELD, (_now(),)))]
 
     async def stop_claims(self, mark: MoveMark) -> None:
-        await self._write(lambda cur: write_barrier.stop_claims(cur, mark))
+        await self._write(lambda cur: move_barrier.stop_claims(cur, mark))
 
     async def block_writes(self, *, fence: bool) -> None:
         def sealed(cur: Cursor) -> None:
-            mark = write_barrier.read_mark(cur)
+            mark = move_barrier.read_mark(cur)
             require_state(mark, "closing", "sealed")
-            write_barrier.unguard(cur)
+            move_barrier.unguard(cur)
             if fence:
-                write_barrier.fence(cur, _now())
-            write_barrier.set_state(cur, "sealed")
-            write_barrier.guard(cur, "sealed", mark.peer if mark is not None else "")
+                move_barrier.fence(cur, _now())
+            move_barrier.set_state(cur, "sealed")
+            move_barrier.guard(cur, "sealed", mark.peer if mark is not None else "")
 
         await self._write(sealed)
 
     async def settle(self) -> None:
         def settled(cur: Cursor) -> None:
-            require_state(write_barrier.read_mark(cur), "sealed", "moved")
-            write_barrier.set_state(cur, "moved")
+            require_state(move_barrier.read_mark(cur), "sealed", "moved")
+            move_barrier.set_state(cur, "moved")
 
         await self._write(settled)
 
     async def cancel_move(self) -> None:
-        await self._write(write_barrier.forget)
+        await self._write(move_barrier.forget)
 
     async def counters(self) -> dict[str, int]:
         return await self._read(_counters)
@@ -150,9 +150,9 @@ class SqliteMoveEndpoint:
 
     async def begin(self, mark: MoveMark) -> None:
         def begun(cur: Cursor) -> None:
-            require_state(write_barrier.read_mark(cur), None)
-            write_barrier.write_mark(cur, mark)
-            write_barrier.guard(cur, "filling", mark.peer)
+            require_state(move_barrier.read_mark(cur), None)
+            move_barrier.write_mark(cur, mark)
+            move_barrier.guard(cur, "filling", mark.peer)
 
         await self._write(begun)
 
@@ -167,7 +167,7 @@ class SqliteMoveEndpoint:
         names, places = ", ".join(shape.columns), ", ".join("?" * len(shape.columns))
 
         def putting(cur: Cursor) -> bool:
-            require_state(write_barrier.read_mark(cur), "filling")
+            require_state(move_barrier.read_mark(cur), "filling")
             cur.execute(
                 "INSERT INTO moved_tables (name, rows, done) VALUES (?, 0, 0) ON CONFLICT DO NOTHING",
                 (shape.table,),
@@ -186,8 +186,8 @@ class SqliteMoveEndpoint:
     async def open_for_work(self, counters: Counters) -> None:
         def opened(cur: Cursor) -> None:
             # Only once: workers may have used numbers of the target since.
-            require_state(write_barrier.read_mark(cur), "filling")
-            write_barrier.forget(cur)
+            require_state(move_barrier.read_mark(cur), "filling")
+            move_barrier.forget(cur)
             # Only runs have a counter here: the key of a deleted run is never used again.
             cur.execute("DELETE FROM sqlite_sequence WHERE name = 'runs'")
             cur.execute(
@@ -198,7 +198,7 @@ class SqliteMoveEndpoint:
 
     async def clear(self) -> None:
         files = await self._read(lambda cur: rows(cur, "SELECT digest FROM blobs WHERE place = 'file'"))
-        await self._write(write_barrier.clear)
+        await self._write(move_barrier.clear)
         for (digest,) in files:
             await self._blobs.delete(digest)
 
@@ -252,7 +252,7 @@ def _now() -> int:
 
 
 def _shapes(cur: Cursor) -> dict[str, TableShape]:
-    return {table: _shape(cur, table) for table in write_barrier.tables(cur) if table not in NOT_COPIED}
+    return {table: _shape(cur, table) for table in move_barrier.tables(cur) if table not in NOT_COPIED}
 
 
 def _shape(cur: Cursor, table: str) -> TableShape:

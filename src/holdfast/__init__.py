@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from holdfast.agents.anthropic import Anthropic
     from holdfast.agents.ask_person import ask_person
     from holdfast.agents.budget import Budget
-    from holdfast.agents.http import Retries
     from holdfast.agents.messages import Message
     from holdfast.agents.model import Model
+    from holdfast.agents.model_http import Retries
     from holdfast.agents.model_judge import ModelJudge
     from holdfast.agents.openai import OpenAI
     from holdfast.agents.prices import Prices
@@ -140,7 +140,7 @@ _HOMES = {
     "holdfast.agents.agent": ("Agent",),
     "holdfast.agents.anthropic": ("Anthropic",),
     "holdfast.agents.budget": ("Budget",),
-    "holdfast.agents.http": ("Retries",),
+    "holdfast.agents.model_http": ("Retries",),
     "holdfast.agents.messages": ("Message",),
     "holdfast.agents.model": ("Model",),
     "holdfast.agents.openai": ("OpenAI",),

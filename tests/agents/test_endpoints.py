@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast import ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError, OpenAI
-from holdfast.agents.http import Retries, retry_after, without_key
 from holdfast.agents.messages import Message, ModelRequest, TokenUsage, ToolCall, ToolSpec
+from holdfast.agents.model_http import Retries, retry_after, without_key
 from tests.agents.conftest import KEY, PRICES, Naps, a_model
 from tests.agents.provider import Answer, Hangs, Provider, Refusal, Silence
 

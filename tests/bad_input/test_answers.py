@@ -14,7 +14,7 @@ from holdfast.errors import (
     InputError,
     ValueTooLargeError,
 )
-from holdfast.holds.actions import answers
+from holdfast.holds.actions import submission
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.bad_input.messages import Odd, assert_refused
 from tests.cli.conftest import Cli, given
@@ -82,7 +82,7 @@ async def test_hold_stays_open_when_an_answer_does_not_fit(hf: Holdfast, what: s
 async def test_hold_stays_open_when_an_answer_is_too_large(
     hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "MAX_DATA", 1000)
+    monkeypatch.setattr(submission, "MAX_DATA", 1000)
     waiting = await asked(approval(), hf)
     service = await hf.service()
     with pytest.raises(ValueTooLargeError) as caught:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from holdfast import Flow, Holdfast, RunSettings
-from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.open import Links
 from holdfast.holds.links.tokens import LinkGrant
 from holdfast.store.protocols import Store

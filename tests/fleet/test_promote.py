@@ -14,7 +14,7 @@ from holdfast import Holdfast, Worker
 from holdfast.api.projector import Projector
 from holdfast.checkpoint.keys import StaticKeys
 from holdfast.errors import StoreMovedError
-from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.open import Links
 from holdfast.runs.transfer.promote import promote
 from holdfast.store.copy import RULES

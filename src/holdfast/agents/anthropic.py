@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.agents.http import Endpoint, Key, Retries, Sleep
 from holdfast.agents.messages import Message, ModelReply, ModelRequest, TokenUsage, ToolCall
 from holdfast.agents.model import StreamCallback
+from holdfast.agents.model_http import Endpoint, Key, Retries, Sleep
 from holdfast.agents.prices import Prices
 from holdfast.agents.streams import EventFields
 

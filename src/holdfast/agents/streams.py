@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from holdfast.agents.http import StreamCutError
+from holdfast.agents.model_http import StreamCutError
 from holdfast.errors import ModelReplyError
 from holdfast.types.text import clean_text
 

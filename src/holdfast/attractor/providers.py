@@ -26,8 +26,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from holdfast.agents.anthropic import Anthropic
-from holdfast.agents.http import Retries, Sleep
 from holdfast.agents.model import Model
+from holdfast.agents.model_http import Retries, Sleep
 from holdfast.agents.openai import OpenAI
 from holdfast.agents.prices import Prices
 from holdfast.errors import SettingsError

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.checkpoint.diff import Change, ChangeList, show
+from holdfast.checkpoint.value_diff import Change, ChangeList, show
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.checkpoint.diff import Change
+from holdfast.checkpoint.value_diff import Change
 
 STATES: Final = {"skipped": "failed", "unknown": "unknown", "fail": "failed"}
 """The state of a visit by its outcome; any other: done. A skipped node has failed, and the run continued."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
-from holdfast.holds.actions.answers import Submission, read_draft
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.submission import Submission, read_draft
 from holdfast.types.clock import instant
 from holdfast.types.hold import Note
 from holdfast.types.terms import Actor

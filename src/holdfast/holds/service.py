@@ -14,10 +14,10 @@ import msgspec
 
 from holdfast.errors import AnswerInvalidError
 from holdfast.holds.actions import resolve
-from holdfast.holds.actions.answers import Submission, read_body
 from holdfast.holds.actions.change import load_visible, record_refusal
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult
+from holdfast.holds.actions.submission import Submission, read_body
 from holdfast.holds.comment_methods import CommentMethods, When
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.terms import Actor

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.diff import Change, show, show_text
+from holdfast.checkpoint.value_diff import Change, show, show_text
 from holdfast.checkpoint.visit import Alteration, AttemptDetail, CallDetail, QuestionDetail, Visit, error_text
 from holdfast.reports.postmortem import Postmortem
 from holdfast.runs.history.decision_text import ended_text

@@ -17,7 +17,7 @@ from holdfast.errors import (
     NotFoundError,
     ValueTooLargeError,
 )
-from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.types.clock import MICROS
 from holdfast.types.status import HoldStatus

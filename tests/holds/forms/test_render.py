@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Context, Flow, FlowInvalidError, Holdfast
 from holdfast.errors import FormInvalidError, InputError, ValueTooLargeError
-from holdfast.holds.actions.answers import MAX_DATA, MAX_DEPTH
+from holdfast.holds.actions.submission import MAX_DATA, MAX_DEPTH
 from holdfast.model.hold_text import MAX_SHOWN
 from holdfast.types.status import RunStatus
 from tests.holds.actions.scene import DANA, Scene, data

@@ -17,9 +17,9 @@ from holdfast.errors import (
     LinkInvalidError,
     SettingsError,
 )
-from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links import tokens
 from holdfast.holds.links.open import Links
 from holdfast.holds.links.tokens import (

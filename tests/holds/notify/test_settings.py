@@ -9,8 +9,8 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import EgressError, SettingsError
-from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.open import Links
 from holdfast.holds.notify.channel import ChannelScope
 from holdfast.holds.notify.channels import Channels

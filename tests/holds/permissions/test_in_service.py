@@ -20,7 +20,7 @@ from holdfast.errors import (
     InputError,
     NotAssignedError,
 )
-from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.permissions.check import PermissionVerdict
 from holdfast.holds.service import HoldService
 from holdfast.testing.clock import FakeClock

@@ -13,9 +13,9 @@ from holdfast.errors import (
     HoldDecidedError,
     HoldReassignedError,
 )
-from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.resolve import ResolveResult
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.open import Links
 from holdfast.holds.links.tokens import LinkGrant, LinkKey, mint

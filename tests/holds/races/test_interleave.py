@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from holdfast.errors import ConflictError, ForbiddenError, InputError, NotFoundError
-from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.open import Links
 from holdfast.holds.links.tokens import LinkGrant, mint

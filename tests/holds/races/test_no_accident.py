@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import ConflictError, HoldfastError, InputError
-from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.open import Links
 from holdfast.holds.links.tokens import LinkGrant
 from holdfast.holds.notify.channels import Channels

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import HoldNotFoundError, LinkInvalidError, NotAssignedError
-from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.directory.admin import Registrar
 from holdfast.holds.directory.base import Person
 from holdfast.holds.directory.stored import TableDirectory

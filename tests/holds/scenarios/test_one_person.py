@@ -14,7 +14,7 @@ from holdfast.errors import (
     LinkInvalidError,
     NotAssignedError,
 )
-from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.directory.absence import Away
 from holdfast.holds.directory.base import Memberships, Person
 from holdfast.holds.directory.stored import TableDirectory

@@ -13,10 +13,10 @@ import msgspec
 from holdfast.api.inbound.mail_message import MailMessage, decision_in, read_mail
 from holdfast.api.inbound.settings import MailSource
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError, StoreError
-from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.change import record_refusal
 from holdfast.holds.actions.conflicts import require_open
 from holdfast.holds.actions.resolve import ResolveConditions, resolve
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.reply_addresses import LENGTH, reference_in, require_reply
 from holdfast.holds.links.tokens import strength_of

@@ -24,8 +24,8 @@ from holdfast.errors import (
     NotAssignedError,
     StoreError,
 )
-from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.resolve import ResolveConditions, resolve
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.egress import Egress
 from holdfast.holds.notify.escape import for_slack, one_line
 from holdfast.holds.notify.http_post import post

@@ -20,7 +20,7 @@ from holdfast.api.pages.tool_arguments import argument_sections, argument_values
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall
 from holdfast.errors import FormInvalidError, HoldfastError
-from holdfast.holds.actions.answers import Submission
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.service import HoldService
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor

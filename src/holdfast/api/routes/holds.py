@@ -35,8 +35,8 @@ from holdfast.errors import (
     HoldNotFoundError,
     InputError,
 )
-from holdfast.holds.actions.answers import read_body
 from holdfast.holds.actions.resolve import ResolveResult
+from holdfast.holds.actions.submission import read_body
 from holdfast.holds.queries.metrics import HoldMetrics
 from holdfast.holds.queries.search import Query
 from holdfast.holds.service import HoldService

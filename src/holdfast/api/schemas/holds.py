@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Filters, Instant
-from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.bulk import BulkResult
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.forms.attached_files import AttachedFile
 from holdfast.holds.queries.history import Entry
 from holdfast.holds.queries.history_text import history_sentence

@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.agents.agent import Agent
-from holdfast.agents.http import require_library
 from holdfast.agents.model import Model
+from holdfast.agents.model_http import require_library
 from holdfast.agents.tools import Tool, as_tool
 from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest
 from holdfast.attractor.backends.tools import KITS, check_kits, shell_environment, wanted_kits

@@ -27,8 +27,8 @@ from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.status import label_for
 
 if TYPE_CHECKING:
-    from holdfast.checkpoint.diff import Change, ChangeList
     from holdfast.checkpoint.diff_result import Diff, Moment, NodeDiff, RunUsage, Sides
+    from holdfast.checkpoint.value_diff import Change, ChangeList
     from holdfast.drawing import Picture
 
 # From a stored name of a node to the one that people read.
@@ -203,7 +203,7 @@ def _change(change: Change, indent: str) -> None:
 
 
 def _sides(change: Change) -> str:
-    from holdfast.checkpoint.diff import show_text
+    from holdfast.checkpoint.value_diff import show_text
 
     if change.kind == "added":
         return show_text(change.after)
@@ -247,7 +247,7 @@ def _all(changes: Iterable[Change], indent: str) -> None:
 
 def _brief(changes: Iterable[Change]) -> list[Change]:
     """A whole call or question, with its result."""
-    from holdfast.checkpoint.diff import Change
+    from holdfast.checkpoint.value_diff import Change
 
     return [
         Change(path=c.path, kind=c.kind, before=_call_result(c.before), after=_call_result(c.after))

@@ -21,7 +21,7 @@ from holdfast.cli.inbox.form_fields import (
 )
 from holdfast.cli.inbox.state import Act, Filling, InboxState, Prompt, Step, with_message
 from holdfast.errors import FormInvalidError
-from holdfast.holds.actions.answers import Submission, needs_input
+from holdfast.holds.actions.submission import Submission, needs_input
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 

@@ -8,10 +8,10 @@ import msgspec
 
 from holdfast.errors import ForbiddenError, InputError, NotFoundError
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.actions.audit_entries import ASKED_BACK, QUESTION_DROPPED, REPLIED, entry, event, message
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.context import HoldContext, Permit
+from holdfast.holds.actions.submission import require_comment
 from holdfast.holds.permissions.assignees import parse_assignee, person_key, same_person
 from holdfast.holds.permissions.past import agent_of, asked_of
 from holdfast.holds.timing.reminders import next_reminder

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from holdfast.errors import AnswerInvalidError, HoldfastError, InputError, StoreError
-from holdfast.holds.actions.answers import Submission, needs_input
 from holdfast.holds.actions.change import change, load
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.resolve import ResolveConditions, consider, is_replay
+from holdfast.holds.actions.submission import Submission, needs_input
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.terms import Actor
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.close import cancelled
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.submission import require_comment
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor

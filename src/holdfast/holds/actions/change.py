@@ -21,10 +21,10 @@ from holdfast.errors import (
     LinkInvalidError,
 )
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import Submission, encoded, require_small
 from holdfast.holds.actions.audit_entries import entry
 from holdfast.holds.actions.close import placed_decision_change, placed_is_due
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.submission import Submission, encoded, require_small
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.holds.permissions.check import AGENT_CHANNELS
 from holdfast.types.audit import canonical

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.holds.actions.answers import Submission, require_comment
 from holdfast.holds.actions.audit_entries import COMMENTED, entry, event
 from holdfast.holds.actions.change import change, draft_note, draft_of, load, load_visible
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.submission import Submission, require_comment
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.ids import new_id

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.errors import DirectoryUnavailableError, NotAssignedError
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import require_comment
+from holdfast.holds.actions.submission import require_comment
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.actor import ActorMemberships, Capacity, capacity_named, memberships_for

@@ -6,10 +6,10 @@ from typing import Any
 
 from holdfast.errors import InputError
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import require_comment
 from holdfast.holds.actions.audit_entries import EXTENDED, REASSIGNED, entry, event, message
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.context import HoldContext, Permit
+from holdfast.holds.actions.submission import require_comment
 from holdfast.holds.permissions.assignees import UNROUTED
 from holdfast.holds.permissions.check import excluded_target
 from holdfast.holds.timing.reminders import next_reminder

@@ -9,10 +9,10 @@ import msgspec
 
 from holdfast.errors import InputError, KeyReusedError
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import Submission, check, encoded, fit_resolution, require_name
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.close import resolved
 from holdfast.holds.actions.context import HoldContext, Permit
+from holdfast.holds.actions.submission import Submission, check, encoded, fit_resolution, require_name
 from holdfast.holds.actions.vote import voted
 from holdfast.holds.permissions.actor import snapshot
 from holdfast.holds.permissions.assignees import same_person

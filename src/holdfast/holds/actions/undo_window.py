@@ -13,11 +13,11 @@ import msgspec
 
 from holdfast.errors import ConflictError, ForbiddenError, InputError
 from holdfast.holds.actions import conflicts
-from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.audit_entries import PLACED, TAKEN_BACK, entry, event
 from holdfast.holds.actions.change import change, draft_note
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult, consider, is_replay
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.permissions.assignees import same_person
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.hold import HoldChange, HoldRow

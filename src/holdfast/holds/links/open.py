@@ -6,12 +6,12 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError
-from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.audit_entries import entry, message
 from holdfast.holds.actions.change import change, record_refusal
 from holdfast.holds.actions.conflicts import require_open
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult, resolve
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.tokens import Claims, LinkGrant, claimed_tenant, mint, read, strength_of
 from holdfast.holds.timing.reminders import NOTICES

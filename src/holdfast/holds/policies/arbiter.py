@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import ConflictError, HoldfastError, StoreError
-from holdfast.holds.actions.answers import Submission
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.resolve import ResolveConditions, resolve
+from holdfast.holds.actions.submission import Submission
 from holdfast.holds.policies.apply import PolicyStep, is_for_people
 from holdfast.holds.policies.facts import as_asked, facts_of_row
 from holdfast.holds.policies.guardrails import Guardrails

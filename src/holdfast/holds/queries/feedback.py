@@ -8,7 +8,7 @@ from uuid import uuid4
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.holds.actions.answers import require_comment
+from holdfast.holds.actions.submission import require_comment
 from holdfast.holds.interactions.builders import ASPECTS, FEEDBACK_TYPES
 from holdfast.holds.interactions.question import require_known
 from holdfast.store.protocols import Store

@@ -13,7 +13,7 @@ from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub
 from holdfast.model.record_bodies import ChunkBody, IntentBody, SubstepBody
 from holdfast.runs.context.skills import RunSkills
-from holdfast.runs.driver import keys
+from holdfast.runs.driver import idempotency_keys
 from holdfast.runs.driver.late_evidence import LateEvidence
 from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.session import RunSession
@@ -61,13 +61,13 @@ class ContextCalls:
 
     # Keys and code.
     def idempotency_key(self, execution: Exec, node: Node) -> str:
-        return keys.idempotency_key(self.session.pos, execution, node)
+        return idempotency_keys.idempotency_key(self.session.pos, execution, node)
 
     def substep_key(self, execution: Exec, node: Node, ordinal: str) -> str:
-        return keys.substep_key(self.session.pos, execution, node, ordinal)
+        return idempotency_keys.substep_key(self.session.pos, execution, node, ordinal)
 
     def render(self, execution: Exec, text: str) -> str:
-        return keys.render(self.session.pos, execution, text)
+        return idempotency_keys.render(self.session.pos, execution, text)
 
     def code_of(self, execution: Exec) -> str:
         program = self.session.program_of(execution)

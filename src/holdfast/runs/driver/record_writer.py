@@ -14,7 +14,7 @@ from holdfast.model.position import SETTLED, Exec
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, IntentBody, SnapshotBody
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.driver import handler_result
-from holdfast.runs.driver.keys import idempotency_key
+from holdfast.runs.driver.idempotency_keys import idempotency_key
 from holdfast.runs.driver.session import RunSession
 from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import crashpoint, log

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.checkpoint.checkpoint import Checkpoint
-from holdfast.checkpoint.diff import MISSING, Change, changes, limit_changes
 from holdfast.checkpoint.diff_result import Diff, DivergencePoint, Moment, NodeDiff, RunUsage, Sides
+from holdfast.checkpoint.value_diff import MISSING, Change, changes, limit_changes
 from holdfast.checkpoint.visit import CallDetail, QuestionDetail, Visit
 from holdfast.runs.history.checkpoints import make_checkpoint
 from holdfast.runs.history.redact import hidden_changes

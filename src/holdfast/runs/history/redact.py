@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.checkpoint.diff import MISSING, Change
+from holdfast.checkpoint.value_diff import MISSING, Change
 from holdfast.model.secrets import Paths, hide_at, masked
 from holdfast.runs.history.story import Story
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.diff import MISSING, changes, limit_changes
 from holdfast.checkpoint.fold import error_of, output_of
+from holdfast.checkpoint.value_diff import MISSING, changes, limit_changes
 from holdfast.checkpoint.visit import STATES, Alteration, AttemptDetail, CallDetail, QuestionDetail, Visit
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.breakpoints import SUFFIX

@@ -26,8 +26,8 @@ from holdfast.errors import InputError
 from holdfast.types.status import HoldStatus
 
 if TYPE_CHECKING:
-    from holdfast.holds.actions.answers import Submission
     from holdfast.holds.actions.bulk import BulkItem, BulkResult
+    from holdfast.holds.actions.submission import Submission
     from holdfast.types.hold import HoldRow
 
 Decision = Annotated[str, typer.Argument(help="One of the hold's options, or free text if it has none")]

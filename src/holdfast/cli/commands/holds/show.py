@@ -28,7 +28,7 @@ from holdfast.types.human_time import clock_time
 from holdfast.types.status import HOLD_LABELS, HoldStatus
 
 if TYPE_CHECKING:
-    from holdfast.holds.actions.answers import Submission
+    from holdfast.holds.actions.submission import Submission
     from holdfast.holds.queries.history import Entry
     from holdfast.types.hold import HoldRow, Note
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checkpoint.diff import changes, is_same, limit_changes, show, show_text
+from holdfast.checkpoint.value_diff import changes, is_same, limit_changes, show, show_text
 
 pytestmark = pytest.mark.covers("TOOL-TIME-01")
 

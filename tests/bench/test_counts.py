@@ -47,7 +47,7 @@ def test_program_loads_little_when_it_only_has_a_flow() -> None:
     """Each of these costs every start milliseconds, and most programs need none of them."""
     heavy = (
         "backports.zstd", "compression.zstd", "difflib", "fractions", "secrets", "tomllib", "zoneinfo",
-        "holdfast.runs.history.compare", "holdfast.runs.branch.fork", "holdfast.runs.transfer.export",
+        "holdfast.runs.history.diff", "holdfast.runs.branch.fork", "holdfast.runs.transfer.export",
         "holdfast.runs.transfer.import_run", "holdfast.runs.history.checkpoints",
         "holdfast.runs.history.story_loader", "holdfast.runs.history.replay", "holdfast.runs.migrate.check",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The result of comparing two moments of runs, as data. Made by `runs.history.compare`."""
+"""The result of comparing two moments of runs, as data. Made by `runs.history.diff`."""
 
 from __future__ import annotations
 

@@ -237,9 +237,9 @@ class RunService:
     async def diff(self, a: str, b: str, *, whole: bool = False) -> Diff:
         """From moment `a` to moment `b`, each given as for `find`: what differs, and where they diverge.
         `whole`: with every change of the values, however many there are."""
-        from holdfast.runs.history import compare
+        from holdfast.runs.history import diff
 
-        return await compare.compare(self, a, b, limit=0 if whole else compare.LIMIT)
+        return await diff.compare(self, a, b, limit=0 if whole else diff.LIMIT)
 
     async def story(self, run: str, *, upto: int | None = None) -> Story:
         """What happened, visit by visit: attempts, sub-steps, questions, what changed in the state."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast import Flow, Holdfast
 from holdfast.errors import InputError
 from holdfast.holds.forms.file_types import agrees, media_type_for_name, sniff_media_type
-from holdfast.holds.forms.fill import fill
+from holdfast.holds.forms.validate_answer import validate_answer
 from holdfast.model.expr import mapping_resolver
 from holdfast.model.forms.compile import compile_form
 from holdfast.model.forms.field_kinds import KINDS
@@ -178,10 +178,10 @@ def test_what_was_filled_in_fits_when_it_is_filled_in_again(
         return
     form = render_form(compiled.form, mapping_resolver({}))
     decision = compiled.options[0].id if compiled.options else "submit"
-    first = fill(form, {}, decision, given_)
+    first = validate_answer(form, {}, decision, given_)
     if first.errors:
         return
-    second = fill(form, {}, decision, first.values)
+    second = validate_answer(form, {}, decision, first.values)
     assert (second.errors, second.values) == ((), first.values)
 
 

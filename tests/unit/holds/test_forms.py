@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.holds.forms.fill import MAX_DATA, FilledForm, fill
 from holdfast.holds.forms.money import amount_of
+from holdfast.holds.forms.validate_answer import MAX_DATA, FilledForm, validate_answer
 from holdfast.model.expr import mapping_resolver
 from holdfast.model.forms.compile import CompiledForm, compile_form
 from holdfast.model.forms.field_kinds import KINDS
@@ -37,7 +37,7 @@ def field(**parts: Any) -> dict[str, Any]:
 
 
 def answer(form: dict[str, Any], data: Any, decision: str = "approve", **context: Any) -> FilledForm:
-    return fill(form, context, decision, data)
+    return validate_answer(form, context, decision, data)
 
 
 def codes(filled: FilledForm) -> list[tuple[str, str]]:
@@ -390,7 +390,7 @@ def test_nothing_that_is_written_or_answered_breaks_a_form(sections: Any, state:
     if found.problems:
         return
     form = msgspec.json.decode(msgspec.json.encode(render_form(found.form, mapping_resolver({"a": state}))))
-    filled = fill(form, {}, "approve", msgspec.json.decode(msgspec.json.encode(data)))
+    filled = validate_answer(form, {}, "approve", msgspec.json.decode(msgspec.json.encode(data)))
     asked = {each["field"] for each in form["sections"] if each["type"] != "context"}
     assert filled.errors or filled.values.keys() <= asked
     schema_of(form)

@@ -54,7 +54,7 @@ def test_checkpoints_timelines_stories_comparisons_and_spans_are_made_of_visits(
     assert get_type_hints(Timeline)["visits"] is Visits
     assert get_type_hints(Story)["visits"] == list[Visit]
     assert get_type_hints(Postmortem)["chapters"] == list[Visit | Gap]
-    for name in ("runs/history/compare.py", "integrations/otel/facts.py"):
+    for name in ("runs/history/diff.py", "integrations/otel/facts.py"):
         tree = ast.parse((SOURCE / name).read_text("utf-8"))
         imports = [each for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
         assert "Visit" in {

@@ -15,8 +15,7 @@ import msgspec
 from starlette.datastructures import FormData
 
 from holdfast.api.pages.tool_arguments import argument_data, argument_sections
-from holdfast.holds.forms.answer import form_of
-from holdfast.holds.forms.fill import fill
+from holdfast.holds.forms.validate_answer import form_of, validate_answer
 from holdfast.model.forms import field_kinds
 from holdfast.model.forms.compile import primary
 from holdfast.model.template import as_text
@@ -216,7 +215,7 @@ def _only_asked(row: HoldRow, decision: str | None, values: dict[str, Any]) -> d
     """Without fields whose condition is not met by the other values."""
     form, context = form_of(row), msgspec.json.decode(row.context)
     for _ in range(len(values) + 1):
-        found = fill(form or {"sections": []}, context, decision, values)
+        found = validate_answer(form or {"sections": []}, context, decision, values)
         left = {each.field for each in found.errors if each.code in ("hidden", "readonly")} & values.keys()
         if not left:
             break

@@ -10,8 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.holds.forms.answer import form_of
-from holdfast.holds.forms.fill import FieldError, fill
+from holdfast.holds.forms.validate_answer import FieldError, form_of, validate_answer
 from holdfast.model.forms.compile import primary
 from holdfast.model.template import as_text
 from holdfast.types.hold import HoldRow
@@ -59,7 +58,9 @@ def _is_asked(row: HoldRow, decision: str, values: Mapping[str, Any], field: Fie
 
 def _errors(row: HoldRow, decision: str, values: Mapping[str, Any]) -> tuple[FieldError, ...]:
     form = form_of(row)
-    return () if form is None else fill(form, msgspec.json.decode(row.context), decision, dict(values)).errors
+    if form is None:
+        return ()
+    return validate_answer(form, msgspec.json.decode(row.context), decision, dict(values)).errors
 
 
 def field_problem(row: HoldRow, decision: str, values: Mapping[str, Any], name: str) -> str:

@@ -211,7 +211,7 @@ def fit_resolution(row: HoldRow, resolution: dict[str, Any]) -> dict[str, Any]:
         _require_object(resolution["response_data"])
         return resolution
     # Imported here because most programs only open holds, or have none with a form.
-    from holdfast.holds.forms.answer import filled_in, form_of
+    from holdfast.holds.forms.validate_answer import filled_in, form_of
 
     # As it would be read back: the caller's types have become JSON. No data is null.
     submission = msgspec.json.decode(encoded(resolution))

@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import KeyMissingError
-from holdfast.holds.forms.answer import form_of
 from holdfast.holds.forms.file_references import Reference, files_in
+from holdfast.holds.forms.validate_answer import form_of
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldChange, HoldFilter, HoldRow, Note

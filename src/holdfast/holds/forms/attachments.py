@@ -22,7 +22,6 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.audit_entries import entry
 from holdfast.holds.actions.change import change, load_visible
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.forms.answer import form_of, invalid
 from holdfast.holds.forms.attached_files import FILE, OPEN, AttachedFile, attached_files, may_have_files
 from holdfast.holds.forms.field_error import FieldValueError
 from holdfast.holds.forms.file_references import (
@@ -33,7 +32,7 @@ from holdfast.holds.forms.file_references import (
     file_reference_for,
     files_in,
 )
-from holdfast.holds.forms.fill import FieldError
+from holdfast.holds.forms.validate_answer import FieldError, form_of, invalid
 from holdfast.telemetry import log
 from holdfast.types.audit import canonical
 from holdfast.types.hold import HoldChange, HoldRow, Note

@@ -1,4 +1,4 @@
-"""Checks an answer against its form: returns typed values, or every problem by field."""
+"""Checks an answer against the form of its hold: returns typed values, or every problem by field."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from holdfast.errors import FormInvalidError
 from holdfast.holds.forms.field_error import FieldValueError
 from holdfast.holds.forms.fields import is_empty, read_value
 from holdfast.model.expr import compile_expr, mapping_resolver, truthy
 from holdfast.model.forms.compile import primary
 from holdfast.model.forms.field_kinds import MAX_DEPTH, TEXTS
+from holdfast.model.forms.json_schema import KEY
+from holdfast.types.hold import HoldRow
+from holdfast.types.text import clean_text
 
 MAX_DATA: Final = 256 * 1024
+MAX_SHOWN: Final = 10
 
 Section = Mapping[str, Any]
 
@@ -36,19 +41,56 @@ class FilledForm(msgspec.Struct, frozen=True):
     errors: tuple[FieldError, ...]
 
 
-def fill(form: Mapping[str, Any], context: Mapping[str, Any], decision: str | None, data: Any) -> FilledForm:
+def form_of(row: HoldRow) -> dict[str, Any] | None:
+    """The snapshot that was stored when the hold opened."""
+    schema: Any = None if row.schema is None else msgspec.json.decode(row.schema)
+    return schema.get(KEY) if isinstance(schema, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def filled_in(row: HoldRow, form: dict[str, Any], resolution: dict[str, Any]) -> dict[str, Any]:
+    """The resolution with typed values, what was changed, and the hash of what was shown.
+
+    Raises FormInvalidError with every field that does not fit."""
+    found = validate_answer(
+        form, msgspec.json.decode(row.context), resolution["decision"], resolution["response_data"]
+    )
+    if found.errors:
+        raise invalid(row, list(found.errors))
+    edited = [msgspec.to_builtins(each) for each in found.edited]
+    bound = {"edited_fields": edited, "request_hash": row.request_hash}
+    return {**resolution, "response_data": found.values, **bound}
+
+
+def invalid(row: HoldRow, errors: list[FieldError]) -> FormInvalidError:
+    """Lists every field that does not fit, as text and as facts."""
+    texts = [f"{each.field or 'data'}: {each.message}" for each in errors]
+    lines = "".join(f"\n  - {clean_text(text, 500)}" for text in texts[:MAX_SHOWN])
+    more = len(texts) - MAX_SHOWN
+    rest = f"\n  and {more} more" if more > 0 else ""
+    return FormInvalidError(
+        f"the form has errors:{lines}{rest}",
+        hint="Correct these fields. Nothing was stored; the hold is still open.",
+        hold=row.id,
+        problems=texts,
+        errors=[msgspec.to_builtins(each) for each in errors],
+    )
+
+
+def validate_answer(
+    form: Mapping[str, Any], context: Mapping[str, Any], decision: str | None, data: Any
+) -> FilledForm:
     """`data` is JSON. The first decision is the answer's own; other fields are in `data`."""
     given: Any = {} if data is None else data
     error = _oversize(given)
     if error is not None:
         return FilledForm({}, (), (error,))
-    work = _Filling(form, context, decision, cast("dict[str, Any]", given))
+    validator = _Validator(form, context, decision, cast("dict[str, Any]", given))
     for section in form["sections"]:
         if section["type"] != "context":
-            work.take(section)
+            validator.take(section)
     names = {each["field"] for each in form["sections"] if each["type"] != "context"}
-    work.take_rest(names, bool(form.get("allow_extra")))
-    return FilledForm(work.values, tuple(work.edited), tuple(work.errors))
+    validator.take_rest(names, bool(form.get("allow_extra")))
+    return FilledForm(validator.values, tuple(validator.edited), tuple(validator.errors))
 
 
 def _oversize(given: Any) -> FieldError | None:
@@ -74,7 +116,7 @@ def _deeper(value: Any, left: int) -> bool:
     return left == 0 or any(_deeper(each, left - 1) for each in inner)
 
 
-class _Filling:
+class _Validator:
     def __init__(
         self, form: Mapping[str, Any], context: Mapping[str, Any], decision: str | None, given: dict[str, Any]
     ) -> None:

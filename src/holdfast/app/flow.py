@@ -15,8 +15,8 @@ from holdfast.errors import RunExistsError, VersionMismatchError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.claim_in_turn import WaitCallback, claim_in_turn
+from holdfast.runs.concurrency_limits import QueuedRun, held_limits, set_held_limits
 from holdfast.runs.driver.handler_result import build_state
-from holdfast.runs.run_limits import QueuedRun, held_limits, set_held_limits
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.event import Event

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from holdfast.holds.policies.load import PolicySource
     from holdfast.holds.service import HoldService
     from holdfast.model.graph import GraphSpec
-    from holdfast.runs.concurrency_limits import LimitService
     from holdfast.runs.history.replay import Replay
+    from holdfast.runs.limit_service import LimitService
     from holdfast.runs.schedules.service import ScheduleService
     from holdfast.store.protocols import Store
 
@@ -80,7 +80,7 @@ class StoreServices:
 
     async def limits(self) -> LimitService:
         """Limits that apply in the store: list, set, clear."""
-        from holdfast.runs.concurrency_limits import LimitService
+        from holdfast.runs.limit_service import LimitService
 
         return LimitService(await self.open())
 

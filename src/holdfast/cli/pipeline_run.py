@@ -31,7 +31,7 @@ from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.program import Program
 from holdfast.model.shown_names import shown_name
-from holdfast.runs.run_limits import QueuedRun
+from holdfast.runs.concurrency_limits import QueuedRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.event import Event

@@ -1,132 +1,114 @@
-"""Limits as an operator sees and sets them: what applies, what runs, what waits."""
+"""The concurrency limits of a run: which limit a new run has, and why a run was not claimed."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 
 import msgspec
 
-from holdfast.errors import NotFoundError, SettingsError
+from holdfast.errors import LimitReachedError, StateError
+from holdfast.model.expr import MISSING, PARTITIONS, Path, walk
+from holdfast.model.program import Program
+from holdfast.model.template import TemplateRenderError, as_text, compile_template
 from holdfast.store.protocols import Store
-from holdfast.types.concurrency_limits import (
-    EACH_KEY,
-    LimitRow,
-    normalized_name,
-    parse_rate,
-    rate_text,
-    root_of,
+from holdfast.store.rows import RunRow
+from holdfast.types.concurrency_limits import LimitRow, flow_limit, key_limit, path_of, rate_text, root_of
+
+_held_limits: ContextVar[tuple[str, ...]] = ContextVar(
+    "limits that the runs around here count against", default=()
 )
 
-_NAME = re.compile(r"flow:[^/\s]+(?:/.*)?", re.DOTALL)
-_MOST = 1_000_000
+
+class QueuedRun(msgspec.Struct, frozen=True):
+    """A run that was just created, and that a limit does not admit yet."""
+
+    row: RunRow
 
 
-class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit that applies now. `fixed`: an operator set it; else the flow declares it."""
-
-    name: str
-    concurrency: int | None
-    rate: str | None
-    fixed: bool
-    running: int
-    waiting: int
+# ---------------------------------------------------------------------- the limit of a run
 
 
-class LimitService:
-    """Limits of a store: list, set, clear.
+def limits_for_new_run(
+    program: Program, values: Mapping[str, Any], own: Mapping[str, Any]
+) -> tuple[str, list[LimitRow]]:
+    """The limit of a new run, and those that its flow declares. `values`: its input; `own`: its names. Raises
+    StateError if the input lacks a value of the key."""
+    limits, flow = program.limits, program.graph.name
+    if limits is None:
+        return "", []
+    if limits.key is None:
+        return flow_limit(flow), limits.rows(flow)
 
-        limits = await hf.limits()
-        await limits.set("flow:refund", concurrency=5, rate="100/min")
-        await limits.clear("flow:refund")     # what the flow declares holds again
+    def resolve(path: Path) -> object:
+        first, *rest = path
+        if rest and first in (*PARTITIONS, "state") and first not in values:
+            first, *rest = rest
+        found = values.get(first, own.get(first, MISSING))
+        return MISSING if found is MISSING else walk(found, tuple(rest))
 
-    `flow:refund` is the limit of all runs of a flow, `flow:refund/*` that of each key, `flow:refund/acme`
-    that of one. A concurrency of 0 stops a flow: what runs continues, nothing new starts."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    async def list(self, prefix: str = "", *, keys: bool = False) -> list[Limit]:
-        """In order of name. `keys`: also keys that runs use now without a limit of their own."""
-        found = await self._store.limits(prefix=prefix, limit=_MOST)
-        return [
-            Limit(
-                name=limit.name,
-                concurrency=limit.concurrency,
-                rate=rate_text(limit.rate, limit.per) or None,
-                fixed=limit.fixed,
-                running=running,
-                waiting=waiting,
-            )
-            for limit, running, waiting in found
-            if keys or limit.updated_at
-        ]
-
-    async def set(self, name: str, *, concurrency: int | None = None, rate: str | None = None) -> Limit:
-        """Replaces what the flow declares. What is not given is not limited. Raises SettingsError."""
-        limit = _limit_row(name, concurrency, rate)
-        await self._require_keyed(name)
-        await self._store.put_limit(limit)
-        return await self._one(name)
-
-    async def change(
-        self, name: str, *, concurrency: int | str | None = None, rate: str | None = None
-    ) -> Limit:
-        """The same, but what is not given is not changed; "none" removes a limit."""
-        held = [one for one in await self.list(name, keys=True) if one.name == name]
-        now = held[0] if held else None
-        kept = concurrency if concurrency is not None else now.concurrency if now else None
-        pace = rate if rate is not None else now.rate if now else None
-        wanted = None if kept == "none" else kept
-        if isinstance(wanted, str):
-            wanted = _number(wanted)
-        return await self.set(name, concurrency=wanted, rate=None if pace == "none" else pace)
-
-    async def clear(self, name: str) -> Limit | None:
-        """What the flow declares applies again; None if it declares nothing. Raises NotFoundError."""
-        if not await self._store.drop_limit(name):
-            raise NotFoundError(
-                f"no limit {name!r} is set here.", hint="`holdfast limits list` shows those in force."
-            )
-        return next((one for one in await self.list(name) if one.name == name), None)
-
-    async def _one(self, name: str) -> Limit:
-        return next(one for one in await self.list(name) if one.name == name)
-
-    async def _require_keyed(self, name: str) -> None:
-        """Only a flow's declaration says which runs have a key."""
-        root = root_of(name)
-        if root == name:
-            return
-        names = {limit.name for limit, _, _ in await self._store.limits(prefix=root, limit=_MOST)}
-        if not any(other.startswith(f"{root}/") for other in names):
-            raise SettingsError(
-                f"{name!r} is the limit of a key, and no flow declares a key for {root!r}.",
-                hint='Declare it: Flow(..., limits=Limits(key="{{customer}}", per_key=5)).',
-            )
+    try:
+        key = as_text(compile_template(limits.key).render(resolve, strict=True).value)
+    except TemplateRenderError as error:
+        raise StateError(
+            f"the limits of flow {flow!r} are divided by {limits.key!r}, and the input has no "
+            f"{'.'.join(error.path)}.",
+            hint="Give the value, or declare it with a default.",
+            flow=flow,
+        ) from error
+    return key_limit(flow, key), limits.rows(flow)
 
 
-def _limit_row(name: str, concurrency: int | None, rate: str | None) -> LimitRow:
-    if not _NAME.fullmatch(name) or name.endswith("/"):
-        raise SettingsError(
-            f"{name!r} names no limit.",
-            hint=f"Write flow:NAME for a flow, flow:NAME/{EACH_KEY} for each key, flow:NAME/KEY for one.",
-        )
-    if normalized_name(name) != name:
-        raise SettingsError(
-            f"no run can have the limit {name!r}: its key is stored in another form.",
-            hint=f"Write {normalized_name(name)!r}; `holdfast limits list --keys` shows the stored names.",
-        )
-    if concurrency is not None and not 0 <= concurrency <= 1_000_000_000:
-        raise SettingsError(f"{concurrency} is not a number of runs.", hint="Give 0 or more.")
-    if concurrency is None and rate is None:
-        raise SettingsError(
-            f"nothing would limit {name!r}.", hint="Give a concurrency or a rate, or clear the limit."
-        )
-    count, per = (None, 0) if rate is None else parse_rate(rate)
-    return LimitRow(name=name, concurrency=concurrency, rate=count, per=per, fixed=True)
+def limits_for_fork(program: Program, source: RunRow) -> tuple[str, list[LimitRow]]:
+    """The same for a fork: the limit of its source."""
+    declared = [] if program.limits is None else program.limits.rows(source.flow)
+    return source.limit or (flow_limit(source.flow) if declared else ""), declared
 
 
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise SettingsError(f"{text!r} is not a number of runs.", hint='Give 0 or more, or "none".')
-    return int(text)
+# ---------------------------------------------------------------------- waiting for a limit
+
+
+@contextmanager
+def inside_limit(name: str) -> Generator[None]:
+    """The code inside runs in a run that counts against that limit."""
+    if not name:
+        yield
+        return
+    token = _held_limits.set((*_held_limits.get(), root_of(name)))
+    try:
+        yield
+    finally:
+        _held_limits.reset(token)
+
+
+def held_limits() -> tuple[str, ...]:
+    """For code that continues in another thread, which does not inherit the context variable."""
+    return _held_limits.get()
+
+
+def set_held_limits(places: tuple[str, ...]) -> None:
+    _held_limits.set(places)
+
+
+async def limit_reached_error(store: Store, row: RunRow) -> LimitReachedError:
+    """Why the run was not claimed."""
+    found = {
+        limit.name: (limit, inside) for limit, inside, _ in await store.limits(prefix=root_of(row.limit))
+    }
+    full, why = False, "other runs were first"
+    for name in path_of(row.limit):
+        limit, held = found.get(name, (LimitRow(name=name), 0))
+        if limit.concurrency is not None and held >= limit.concurrency:
+            full, why = True, f"{name} allows {limit.concurrency} at once, and {held} are running"
+        elif limit.rate is not None and not full:
+            why = f"{name} allows {rate_text(limit.rate, limit.per)} to start"
+    return LimitReachedError(
+        f"run {row.id} is queued: {why}.",
+        hint="It starts when the limit admits it; `holdfast limits list` shows what runs and what waits.",
+        run=row.id,
+        flow=row.flow,
+        gate=row.limit,
+        full=full,
+    )

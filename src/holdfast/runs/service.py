@@ -17,10 +17,10 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs import create, retention
 from holdfast.runs.access import RunCaches
+from holdfast.runs.concurrency_limits import QueuedRun
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.events import read_events
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
-from holdfast.runs.run_limits import QueuedRun
 from holdfast.store.rows import Claim, RunFilter, RunRow
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow

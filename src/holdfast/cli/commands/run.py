@@ -144,7 +144,7 @@ def _run_pipeline(
 async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
     from holdfast.app.loader import absolute, load_flow
     from holdfast.cli.advance import drive_and_print
-    from holdfast.runs.run_limits import QueuedRun
+    from holdfast.runs.concurrency_limits import QueuedRun
     from holdfast.store.rows import RunRow
 
     flow = load_flow(spec)

@@ -22,6 +22,7 @@ from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import GraphSpec
 from holdfast.model.position import Position
 from holdfast.model.program import Program
+from holdfast.runs.concurrency_limits import inside_limit, limit_reached_error
 from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.release import release_unserved
@@ -29,7 +30,6 @@ from holdfast.runs.driver.repair import load_or_repair
 from holdfast.runs.driver.services import RunServices, ServiceOptions
 from holdfast.runs.record_codec import log_records
 from holdfast.runs.recorder.recorder import RunQueue
-from holdfast.runs.run_limits import inside_limit, limit_reached_error
 from holdfast.store.protocols import Store
 from holdfast.store.refusals import require_live
 from holdfast.store.rows import Claim, ClaimRequest

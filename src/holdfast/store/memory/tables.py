@@ -24,7 +24,7 @@ from holdfast.types.status import ENDED, RunStatus, may_follow
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.store.admission import Admission, CountedStart
+    from holdfast.store.concurrency_limits import Admission, CountedStart
     from holdfast.store.rows import ClaimRequest, FlowRow, NewRun
     from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock

@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from holdfast.store.admission import limit_overview
+from holdfast.store.concurrency_limits import limit_overview
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.concurrency_limits import LimitRow, flow_limit, flow_of, root_of

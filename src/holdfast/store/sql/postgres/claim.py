@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.store.admission import Admission, ClaimResult
+from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.postgres import concurrency_limits

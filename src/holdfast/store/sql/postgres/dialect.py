@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.store.admission import Admission, CountedStart
+from holdfast.store.concurrency_limits import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
 from holdfast.store.sql.postgres import concurrency_limits, listen
 from holdfast.store.sql.postgres.connect import PostgresConnection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.admission import releases_lease
+from holdfast.store.concurrency_limits import releases_lease
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.holds import RunRef

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from weakref import WeakSet
 
 from holdfast.errors import StoreError
-from holdfast.store.admission import ClaimResult, wait_until_open
+from holdfast.store.concurrency_limits import ClaimResult, wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, raw_rows, reclaim, run_inbox, runs
 from holdfast.store.sql.connection import Conn, Query, Row, Work

@@ -8,7 +8,7 @@ from typing import cast
 
 import msgspec
 
-from holdfast.store.admission import Admission, ClaimResult
+from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.runs import COLUMNS, run_row

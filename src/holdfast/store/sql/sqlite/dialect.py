@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.store.admission import Admission, CountedStart
+from holdfast.store.concurrency_limits import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
 from holdfast.store.sql.sqlite import concurrency_limits
 from holdfast.store.sql.sqlite.connect import Cursor, Row, statement

@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import apsw
 
-from holdfast.store.admission import releases_lease, wait_until_open
 from holdfast.store.blob.local import LocalBlobs
+from holdfast.store.concurrency_limits import releases_lease, wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, journal, raw_rows, reclaim, runs
 from holdfast.store.sql.connection import Conn, Query, Work

@@ -1,5 +1,6 @@
-"""Which runs the limits admit now. A store fills an `Admission` with what it read under its lock, asks it
-while it chooses runs, and writes the starts that it counted. No store decides about limits by itself."""
+"""The rule of the concurrency limits: which runs they admit now. A store fills an `Admission` with what it
+read under its lock, asks it while it chooses runs, and writes the starts that it counted. No store decides
+about limits by itself."""
 
 from __future__ import annotations
 

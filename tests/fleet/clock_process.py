@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
-from holdfast.runs.schedules.plan import read
+from holdfast.runs.schedules.schedule import read
 from holdfast.store.protocols import Store
 from holdfast.types.schedule import ScheduleRow
 

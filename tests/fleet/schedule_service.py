@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.runs.schedules.plan import Schedule
+from holdfast.runs.schedules.schedule import Schedule
 from holdfast.runs.schedules.service import ScheduleService
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.testing.clock import FakeClock

@@ -21,7 +21,7 @@ from holdfast.api.schemas.schedules import (
 )
 from holdfast.errors import FlowNotFoundError, InputError, ScheduleNotFoundError
 from holdfast.model.program import Program
-from holdfast.runs.schedules.plan import Schedule
+from holdfast.runs.schedules.schedule import Schedule
 from holdfast.types.clock import iso
 from holdfast.types.ids import derived_id
 

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.api.schemas.common import Name, moment
 from holdfast.api.schemas.input_guard import require_outside
-from holdfast.runs.schedules.plan import Schedule
+from holdfast.runs.schedules.schedule import Schedule
 from holdfast.types.clock import MICROS
 
 Length = Annotated[str, msgspec.Meta(max_length=60, description="`15m`, `90s`, `1h30m`")]

@@ -31,7 +31,7 @@ from holdfast.types.clock import iso
 
 if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
-    from holdfast.runs.schedules.plan import Schedule
+    from holdfast.runs.schedules.schedule import Schedule
 
 group = typer.Typer(
     no_args_is_help=True,

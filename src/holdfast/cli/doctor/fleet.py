@@ -9,7 +9,7 @@ from typing import Final
 from holdfast.cli.doctor.finding import OK, WARN, Finding, few
 from holdfast.errors import StoreError
 from holdfast.model.fingerprint import CODED, dialect_of
-from holdfast.runs.schedules.plan import Schedule
+from holdfast.runs.schedules.schedule import Schedule
 from holdfast.runs.schedules.service import ScheduleService
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow

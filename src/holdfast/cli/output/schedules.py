@@ -12,7 +12,7 @@ from holdfast.types.duration import format_duration
 from holdfast.types.human_time import human_duration
 
 if TYPE_CHECKING:
-    from holdfast.runs.schedules.plan import Schedule, SchedulePlan
+    from holdfast.runs.schedules.schedule import Schedule, SchedulePlan
 
 
 def schedule_cells(each: Schedule, now: int, *, tenants: bool) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Final
 from cronsim import CronSim
 
 from holdfast.errors import InputError
-from holdfast.runs.schedules.plan import SchedulePlan
+from holdfast.runs.schedules.schedule import SchedulePlan
 from holdfast.types.clock import END_OF_TIME, MICROS, to_datetime, to_micros
 from holdfast.types.text import clean_text
 

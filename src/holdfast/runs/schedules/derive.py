@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import InputError
 from holdfast.runs.schedules.cron import fires_at
-from holdfast.runs.schedules.plan import Schedule, SchedulePlan, TriggerRequest
+from holdfast.runs.schedules.schedule import Schedule, SchedulePlan, TriggerRequest
 from holdfast.types.clock import iso
 from holdfast.types.ids import RunId, derived_id
 

@@ -13,7 +13,7 @@ from cronsim import CronSim, CronSimError
 from holdfast.errors import InputError
 from holdfast.runs.create import check_options
 from holdfast.runs.schedules.cron import instants, upcoming, zone_info
-from holdfast.runs.schedules.plan import MISSED, OVERLAP, SchedulePlan
+from holdfast.runs.schedules.schedule import MISSED, OVERLAP, SchedulePlan
 from holdfast.types.clock import MICROS, micros, to_datetime, to_micros
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.text import clean_text, require_text

@@ -17,8 +17,15 @@ from holdfast.errors import (
 from holdfast.model.program import Program
 from holdfast.runs.schedules.cron import fires_at, following, upcoming
 from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
-from holdfast.runs.schedules.plan import Schedule, SchedulePlan, ScheduleState, TriggerRequest, read, write
 from holdfast.runs.schedules.request import make_plan, require_name
+from holdfast.runs.schedules.schedule import (
+    Schedule,
+    SchedulePlan,
+    ScheduleState,
+    TriggerRequest,
+    read,
+    write,
+)
 from holdfast.telemetry import log
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_id
 from holdfast.types.text import require_text

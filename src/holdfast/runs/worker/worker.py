@@ -21,7 +21,7 @@ from holdfast.errors import (
 from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.release import ReleaseAfterOutage
 from holdfast.runs.retention import RetentionSweep
-from holdfast.runs.schedules.runner import Scheduler
+from holdfast.runs.schedules.scheduler import Scheduler
 from holdfast.runs.service import RunService
 from holdfast.runs.worker.drain import TICK, drain
 from holdfast.runs.worker.reaper import Reaper

@@ -25,7 +25,7 @@ from holdfast.errors import (
 from holdfast.model.program import Program
 from holdfast.runs.schedules.cron import fires_at, following, newest
 from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
-from holdfast.runs.schedules.plan import Schedule, TriggerRequest, read, write
+from holdfast.runs.schedules.schedule import Schedule, TriggerRequest, read, write
 from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, iso

@@ -167,7 +167,7 @@ async def test_every_missed_instant_is_caught_up_in_order_when_the_policy_is_all
 async def test_catching_up_is_bounded_and_that_is_reported(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.runs.schedules.scheduler.AT_MOST", 3)
+    monkeypatch.setattr("holdfast.runs.schedules.missed_instants.AT_MOST", 3)
     await office.put(every="10m", **ALL)
     assert await office.after(minutes=125) == ["09:40", "09:50", "10:00"]
     assert "those before 2026-03-02T09:40:00Z are skipped" in (await office.get()).standing.trouble

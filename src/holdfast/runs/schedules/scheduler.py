@@ -8,7 +8,6 @@ a schedule that is still due: the next worker repeats the steps, and finds the r
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -18,28 +17,25 @@ from holdfast.errors import (
     FlowNotFoundError,
     HoldfastError,
     KeyMissingError,
-    RunEndedError,
     SchemaTooNewError,
     StoreError,
 )
 from holdfast.model.program import Program
-from holdfast.runs.schedules.cron import fires_at, following, newest
+from holdfast.runs.schedules.cron import following
 from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
+from holdfast.runs.schedules.missed_instants import instants_to_start, is_missed, start_of
+from holdfast.runs.schedules.overlap import decide_overlap
 from holdfast.runs.schedules.schedule import Schedule, TriggerRequest, read, write
 from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.ids import RunId
 from holdfast.types.schedule import ScheduleRow, starter_of_schedule
-from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
 
 BATCH: Final = 100
-AT_MOST: Final = 1000  # instants that `missed all` catches up
-LOOK_AGAIN: Final = 2 * MICROS  # with `overlap wait`; less often the longer the previous run takes, up to
-SELDOM: Final = 60 * MICROS
 
 
 class Scheduler:
@@ -144,26 +140,18 @@ class ScheduleTurn:
         if firing is not None and not await self._begin(firing):
             return
         standing, now = self.schedule.standing, self.store.now()
-        if standing.paused or standing.due is None or self._fires_at(standing.due) > now:
+        if standing.paused or standing.due is None or start_of(self.schedule, standing.due) > now:
             return
         for instant in self._wanted(standing.due, now):
             if not await self._fire(instant):
                 return
 
-    def _fires_at(self, instant: int) -> int:
-        return fires_at(self.schedule.plan, self.schedule.tenant, self.schedule.name, instant)
-
     def _wanted(self, due: int, now: int) -> list[int]:
-        """Of the due instants, those that count: the newest, or all of them."""
-        plan = self.schedule.plan
-        count = AT_MOST + 1 if plan.missed == "all" else 2
-        found = [i for i in newest(plan, due, now, count) if self._fires_at(i) <= now] or [due]
-        if plan.missed != "all":
-            return found[-1:]
-        if len(found) > AT_MOST:
-            found = found[-AT_MOST:]
-            first = iso(found[0])
-            trouble = f"more than {AT_MOST:,} instants were missed; those before {first} are skipped"
+        found, too_many = instants_to_start(self.schedule, due, now)
+        if too_many:
+            trouble = (
+                f"more than {len(found):,} instants were missed; those before {iso(found[0])} are skipped"
+            )
             self._trouble(trouble, now)
             # So that it is reported once, even if the first of them has to wait.
             self.schedule = replace(self.schedule, standing=replace(self.schedule.standing, due=found[0]))
@@ -171,13 +159,15 @@ class ScheduleTurn:
 
     async def _fire(self, instant: int) -> bool:
         """False: another worker has the schedule now, or it has to wait."""
-        plan, now = self.schedule.plan, self.store.now()
-        if plan.missed == "skip" and now - self._fires_at(instant) > plan.grace:
+        if is_missed(self.schedule, instant, self.store.now()):
             log.info("schedule %s: %s was missed and is skipped", self.schedule.name, iso(instant))
             return await self._move_on(instant)
-        held = await self._overlap(instant)
-        if held is not None:
-            return held
+        overlap = await decide_overlap(self.service, self.schedule)
+        if overlap.action == "wait":
+            await self._put(replace(self.schedule, next_at=overlap.look_at))
+            return False
+        if overlap.action == "skip":
+            return await self._skip(instant, overlap.run)
         about = replace(self.schedule, standing=replace(self.schedule.standing, firing=instant))
         return await self._put(about) and await self._begin(instant)
 
@@ -192,24 +182,10 @@ class ScheduleTurn:
         )
         return await self._move_on(instant, run=run if begun else None)
 
-    async def _overlap(self, instant: int) -> bool | None:
-        """What to do if the previous run has not ended; None: start."""
-        plan, before = self.schedule.plan, self.schedule.last_run
-        row = None if plan.overlap == "allow" or before is None else await self.store.get_run(RunId(before))
-        if row is None or row.status in ENDED:
-            return None
-        name = self.schedule.name
-        if plan.overlap == "cancel":
-            reason = f"the next instant of schedule {name} has come"
-            with suppress(RunEndedError):  # automatically, meanwhile
-                await self.service.cancel(row.id, reason=reason, by=f"schedule:{name}")
-            return None
-        if plan.overlap == "wait":
-            now = self.store.now()
-            pause = min(max(LOOK_AGAIN, (now - row.created_at) // 20), SELDOM)
-            await self._put(replace(self.schedule, next_at=now + pause))
-            return False
-        log.info("schedule %s: %s is skipped, run %s has not ended", name, iso(instant), row.id)
+    async def _skip(self, instant: int, previous: RunId | None) -> bool:
+        log.info(
+            "schedule %s: %s is skipped, run %s has not ended", self.schedule.name, iso(instant), previous
+        )
         standing = self.schedule.standing
         self.schedule = replace(self.schedule, standing=replace(standing, passed=standing.passed + 1))
         return await self._move_on(instant)

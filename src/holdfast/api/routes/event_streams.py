@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
@@ -13,18 +13,23 @@ from holdfast.api.aliases import alias_in
 from holdfast.api.auth.rights import Right
 from holdfast.api.live.follower import StreamTimeouts, follow_holds, follow_run
 from holdfast.api.live.hub import hub_of
-from holdfast.api.live.sse_response import BEAT, HEADERS, MEDIA, RETRY, EventStream
-from holdfast.api.problems import HttpError
+from holdfast.api.live.sse import (
+    BEAT,
+    HEADERS,
+    MEDIA,
+    MOST,
+    RETRY,
+    EventStream,
+    chunks,
+    event_frame,
+    resume_position,
+)
 from holdfast.api.routing import ApiCall, Routes
-from holdfast.api.schemas.events import EncodedEvent, EventNames, sse
+from holdfast.api.schemas.events import EncodedEvent, EventNames
 from holdfast.errors import RunNotFoundError
 from holdfast.types.status import ENDED
 
 routes = Routes("streams")
-
-MOST: Final = 0x7FFF_FFFF
-CHUNK: Final = 64 << 10
-"""Bytes per write to a client that catches up."""
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=MOST, description="Only events with a higher number.")]
 
@@ -53,7 +58,7 @@ async def stream_run(call: ApiCall, run: str, query: FollowRun) -> Response:
     repeats nothing. The stream ends after the last event of an ended run; 204: there is and will be nothing
     after that number. `names=seed`: `checkpoint_created`, `checkpoint_resumed` and `approval` with the fields
     of the runtime proposal, as under `/runs/{run}/stream`."""
-    after = resume_position(call, max(query.after, query.after_sequence))
+    after = resume_position(call.request, max(query.after, query.after_sequence))
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     if row.status in ENDED and after >= row.event_seq:
@@ -73,7 +78,7 @@ async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
 
     The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
     there, without one it starts now. The numbers have gaps where you may not see a change."""
-    named = resume_position(call, -1)
+    named = resume_position(call.request, -1)
     after = named if named >= 0 else query.after
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA, headers=HEADERS)
@@ -89,7 +94,7 @@ async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
         yield RETRY + b"id: %d\n\n" % after
         async with aclosing(source):
             async for batch in source:
-                frames = (sse(each.seq, each.type, msgspec.json.encode(each)) for each in batch)
+                frames = (event_frame(each.seq, each.type, msgspec.json.encode(each)) for each in batch)
                 yield b"".join(frames) or BEAT
 
     return EventStream(framed())
@@ -101,36 +106,10 @@ async def _framed(source: AsyncGenerator[Sequence[EncodedEvent]], names: EventNa
         async for batch in source:
             if not batch:
                 yield BEAT
-            for chunk in chunks(each.frame(names) for each in batch):
+            for chunk in chunks(
+                event_frame(each.number, each.name(names), each.body(names)) for each in batch
+            ):
                 yield chunk
-
-
-def chunks(frames: Iterable[bytes]) -> Iterable[bytes]:
-    waiting: list[bytes] = []
-    size = 0
-    for frame in frames:
-        waiting.append(frame)
-        size += len(frame)
-        if size >= CHUNK:
-            yield b"".join(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield b"".join(waiting)
-
-
-def resume_position(call: ApiCall, given: int, most: int = MOST) -> int:
-    """Where to continue: the Last-Event-ID header, which is newer than the address."""
-    said = call.request.headers.get("last-event-id", "").strip()
-    if not said:
-        return given
-    if not said.isascii() or not said.isdigit() or int(said[:18]) > most:
-        raise HttpError(
-            422,
-            "Last-Event-ID is not an id of this stream.",
-            code="bad_last_event_id",
-            hint="Send the id of the last event that you received, or leave it out.",
-        )
-    return int(said)
 
 
 def stream_timeouts(call: ApiCall) -> StreamTimeouts:

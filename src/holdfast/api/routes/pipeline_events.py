@@ -12,12 +12,20 @@ from starlette.responses import Response
 from holdfast.api.auth.rights import Right
 from holdfast.api.live.follower import follow_run
 from holdfast.api.live.hub import hub_of
-from holdfast.api.live.sse_response import BEAT, HEADERS, MEDIA, RETRY, EventStream
+from holdfast.api.live.sse import (
+    BEAT,
+    HEADERS,
+    MEDIA,
+    RETRY,
+    EventStream,
+    chunks,
+    event_frame,
+    resume_position,
+)
 from holdfast.api.pipelines import find_pipeline
-from holdfast.api.routes.event_streams import chunks, resume_position, stream_timeouts
+from holdfast.api.routes.event_streams import stream_timeouts
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.common import moment
-from holdfast.api.schemas.events import sse
 from holdfast.attractor.event_mapper import EventMapper
 from holdfast.attractor.event_stream import stored_events
 from holdfast.attractor.events import PipelineEvent
@@ -48,7 +56,7 @@ async def stream_pipeline(call: ApiCall, run: str, query: FollowPipeline) -> Res
     A client that connects later gets every event from the first; one that reconnects with `Last-Event-ID`
     misses and repeats nothing. The stream ends after the last event of an ended run; 204: there is and will
     be nothing after that id."""
-    after = resume_position(call, query.after, LAST)
+    after = resume_position(call.request, query.after, LAST)
     service, row = await find_pipeline(call, run)
     if row.status in ENDED and not await stored_events(service, row.id, after=_place(after)):
         return Response(status_code=204)
@@ -83,4 +91,4 @@ async def _framed(call: ApiCall, service: RunService, row: RunRow, after: int) -
 def _frame(event: PipelineEvent) -> bytes:
     body = {**event.fields, "at": moment(event.at)}
     number = event.number * PARTS + min(event.part, PARTS - 1)
-    return sse(number, type(event).__name__, msgspec.json.encode(body))
+    return event_frame(number, type(event).__name__, msgspec.json.encode(body))

@@ -94,14 +94,6 @@ class EncodedEvent:
             self._seed = msgspec.json.encode(seed_data(msgspec.json.decode(self.own, type=EventWire)))
         return self._seed
 
-    def frame(self, names: EventNames) -> bytes:
-        return sse(self.number, self.name(names), self.body(names))
-
-
-def sse(number: int | str, name: str, body: bytes) -> bytes:
-    """One event of a text/event-stream. Encoded JSON contains no line break."""
-    return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(number).encode(), name.encode(), body)
-
 
 class HoldEventWire(msgspec.Struct, kw_only=True):
     """A change of a hold. `seq` is its number in the tenant's audit, and its id in the stream; numbers are

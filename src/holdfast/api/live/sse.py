@@ -1,0 +1,76 @@
+"""Server-sent events: the response that stays open, its frames, and where a client continues."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.types import Send
+
+from holdfast.api.problems import HttpError
+
+MEDIA: Final = "text/event-stream"
+RETRY: Final = b"retry: 1000\n\n"
+"""Milliseconds after which a browser reconnects."""
+BEAT: Final = b": still here\n\n"
+"""A comment: it keeps an idle connection open, and clients ignore it."""
+MOST: Final = 0x7FFF_FFFF
+"""The highest number of an event of a run."""
+CHUNK: Final = 64 << 10
+"""Bytes per write to a client that catches up."""
+HEADERS: Final = {
+    "Cache-Control": "no-store, no-transform",
+    # For nginx and similar proxies, which would buffer the stream.
+    "X-Accel-Buffering": "no",
+}
+
+
+class EventStream(StreamingResponse):
+    """Closes its source when it ends, in any way."""
+
+    def __init__(self, source: AsyncGenerator[bytes]) -> None:
+        super().__init__(source, media_type=MEDIA, headers=dict(HEADERS))
+        self._source = source
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        finally:
+            # A client that disconnects leaves the generator
+            # suspended; closing it leaves the hub's channel at once.
+            await self._source.aclose()
+
+
+def event_frame(number: int | str, name: str, body: bytes) -> bytes:
+    """One event of the stream. Encoded JSON contains no line break."""
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(number).encode(), name.encode(), body)
+
+
+def chunks(frames: Iterable[bytes]) -> Iterable[bytes]:
+    waiting: list[bytes] = []
+    size = 0
+    for frame in frames:
+        waiting.append(frame)
+        size += len(frame)
+        if size >= CHUNK:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+def resume_position(request: Request, after: int, most: int = MOST) -> int:
+    """Where to continue: the Last-Event-ID header, which is newer than the address; without it, `after`."""
+    given = request.headers.get("last-event-id", "").strip()
+    if not given:
+        return after
+    if not given.isascii() or not given.isdigit() or int(given[:18]) > most:
+        raise HttpError(
+            422,
+            "Last-Event-ID is not an id of this stream.",
+            code="bad_last_event_id",
+            hint="Send the id of the last event that you received, or leave it out.",
+        )
+    return int(given)

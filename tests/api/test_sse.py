@@ -68,6 +68,26 @@ async def test_a_caller_who_comes_back_with_any_number_gets_exactly_what_follows
         assert numbers(await source.rest()) == whole[-1:]
 
 
+@pytest.mark.covers("SAFE-READ-01")
+@pytest.mark.parametrize("keep", [1, 2])
+async def test_list_and_stream_of_a_pruned_run_say_what_is_gone_and_end(
+    server: Server, greeting: Flow, keep: int
+) -> None:
+    run = (await greeting.run({"name": "Ada"}, on=server.hf)).run_id
+    service = await server.hf.service()
+    assert await service.prune(run, keep=keep) > 0
+    last = (await service.get(run)).event_seq
+    async with follow(server.client, f"/v1/runs/{run}/stream") as source:
+        sent = await source.rest()
+    page = await server.json("GET", f"/v1/runs/{run}/events")
+    assert [each.data for each in sent] == page["items"]
+    assert (page["ended"], page["next"], page["last"]) == (True, None, last)
+    first = page["items"][0]
+    assert first["type"] == "events.pruned"
+    assert (first["data"]["first"], first["data"]["last"]) == (1, first["number"])
+    assert [each["number"] for each in page["items"][1:]] == list(range(first["number"] + 1, last + 1))
+
+
 @pytest.mark.covers("SERVER-LIVE-01")
 async def test_browser_is_reported_that_nothing_more_will_come(server: Server, greeting: Flow) -> None:
     async with Worker(greeting, on=server.hf, poll=0.05):

@@ -14,7 +14,7 @@ from holdfast.types.event import EVENTS
 from tools import docs, pages
 from tools.pages import commands, settings
 
-EVENT = re.compile(r"(run|node|edge|loop|walk|branch|join|timer|hold|checkpoint|record)\.[a-z_]+")
+EVENT = re.compile(r"(run|events|node|edge|loop|walk|branch|join|timer|hold|checkpoint|record)\.[a-z_]+")
 SOURCES = (
     "model/events.py", "runs/events.py", "runs/cancel.py", "runs/dead_letters.py",
     "holds/actions/audit_entries.py", "store/recovery.py", "store/lost_history.py",

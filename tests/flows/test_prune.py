@@ -9,6 +9,8 @@ from holdfast.errors import CheckpointNotFoundError, RunBusyError
 from holdfast.runs.history.checkpoint_store import CheckpointView
 from holdfast.runs.retention import CleanupResult
 from holdfast.testing.clock import FakeClock
+from holdfast.types.ids import RunId
+from holdfast.types.record import Kind
 from tests.flows.refunds import GIVEN, refund_flow
 
 pytestmark = pytest.mark.anyio
@@ -63,6 +65,31 @@ async def test_lists_are_whole_when_a_later_snapshot_named_pruned_records(
     assert (pruned.state, pruned.executions) == (whole.state, whole.executions)
     forked = await flow.fork(pruned.id, on=bare_hf)
     assert forked.expect().state["seen"] == list(range(40))
+
+
+@pytest.mark.covers("SAFE-READ-02", "D-27")
+@pytest.mark.parametrize("every", [1, 4, 200])
+@pytest.mark.parametrize("keep", [1, 2, 10])
+async def test_prune_keeps_as_many_checkpoints_as_asked_whatever_the_snapshots(
+    bare_hf: Holdfast, monkeypatch: pytest.MonkeyPatch, every: int, keep: int
+) -> None:
+    monkeypatch.setattr("holdfast.runs.driver.record_writer.SNAPSHOT_RECORDS", every)
+    monkeypatch.setattr("holdfast.model.snapshot.SEGMENT_ITEMS", 2)
+    flow = counting()
+    run = (await flow.run({"n": 0}, on=bare_hf)).expect().run_id
+    service = await bare_hf.service()
+    listed = await service.checkpoints(run, limit=0)
+    later = await service.store.read(RunId(run), first=listed[9].seq + 1, payloads=False)
+    assert any(record.kind == Kind.snapshot for record in later) is (every < 200)
+    whole = [(await service.checkpoint(m.id)).as_interface() for m in listed[:keep]]
+    for again in (keep + 1, keep):
+        # In two steps: the second time the snapshots that the first rewrote are pruned.
+        await service.prune(run, keep=again)
+        assert [m.id for m in await service.checkpoints(run, limit=0)] == [m.id for m in listed[:again]]
+    assert [(await service.checkpoint(m.id)).as_interface() for m in listed[:keep]] == whole
+    forked = (await flow.fork(listed[keep - 1].id, on=bare_hf)).expect()
+    assert forked.state["seen"] == list(range(40))
+    assert await service.prune(run, keep=keep) == 0
 
 
 @pytest.mark.covers("D-35", "R-55", "RF-6")

@@ -14,6 +14,9 @@ Events are ordered, stored facts about a run, in the past tense. `flow.stream`, 
 here. An event is published when its record is durable, never before. Most are derived from the journal's
 records; actions of people and programs on a run (an answer, a cancellation) are stored as separate events.
 
+Events of records that [retention](../how-to/retention.md) deleted are gone. In their place a reader gets
+one `events.pruned` for each range of numbers that is missing; its own number is the last one of the range.
+
 A reader must skip unknown types: new ones may be added.
 
 | type | when | data |

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.attractor.events import (
     CheckpointSaved,
+    EventsPruned,
     InterviewCompleted,
     InterviewStarted,
     InterviewTimeout,
@@ -86,13 +87,21 @@ class EventMapper:
 
     def completed(self, event: Event) -> Iterator[PipelineEvent]:
         yield CheckpointSaved(**_at(event), node_id=self._last)
-        took = _seconds(event.at - self._since)
+        took = self._took(event)
         yield PipelineCompleted(**_at(event), duration=took, artifact_count=len(self._artifacts))
 
     def failed(self, event: Event) -> Iterator[PipelineEvent]:
         yield CheckpointSaved(**_at(event), node_id=self._last)
         error = _message(event) or event.type.removeprefix("run.")
-        yield PipelineFailed(**_at(event), error=error, duration=_seconds(event.at - self._since))
+        yield PipelineFailed(**_at(event), error=error, duration=self._took(event))
+
+    def _took(self, event: Event) -> float:
+        """A pruned run has no event of its start; its end says how long it took."""
+        return _seconds(event.data.get("duration_us", 0) if not self._since else event.at - self._since)
+
+    def pruned(self, event: Event) -> Iterator[PipelineEvent]:
+        first, last = int(event.data["first"]), int(event.data["last"])
+        yield EventsPruned(**_at(event), first=first, last=last)
 
     # ------------------------------------------------------------------ stages
     def started(self, event: Event) -> Iterator[PipelineEvent]:
@@ -287,4 +296,5 @@ _MAPPERS: dict[str, Callable[[EventMapper, Event], Iterator[PipelineEvent]]] = {
     "hold.opened": EventMapper.asked,
     "hold.resolved": EventMapper.answered,
     "hold.expired": EventMapper.expired,
+    "events.pruned": EventMapper.pruned,
 }

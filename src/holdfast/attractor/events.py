@@ -145,3 +145,12 @@ class CheckpointSaved(PipelineEvent, kw_only=True, frozen=True):
 
     _text = "checkpoint saved after {node_id}"
     node_id: str
+
+
+class EventsPruned(PipelineEvent, kw_only=True, frozen=True):
+    """Not of the specification: the stored events `first` to `last` were deleted with old records, and with
+    them the events that they were the source of."""
+
+    _text = "events {first} to {last} were pruned"
+    first: int
+    last: int

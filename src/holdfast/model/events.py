@@ -37,6 +37,7 @@ LOST = {
     "type": "OutcomeUnknownError",
     "message": "it was running when its branch was abandoned",
 }
+_ENDS = frozenset({"completed", "failed", "cancelled"})
 _SILENT = frozenset({"before", "ignored", "children", "join_timer", "limit", "not_happened"})
 
 
@@ -107,7 +108,7 @@ def derive_events(graph: Graph, run: RunId, record: Record, body: Any) -> Iterat
     derive = _DERIVE.get(Kind(record.kind))
     if derive is not None:
         yield from derive(graph, run, record, body)
-    if record.listed and record.kind not in (Kind.intent, Kind.snapshot, Kind.chunk):
+    if record.listed and (record.kind not in (Kind.intent, Kind.snapshot, Kind.chunk) or _was_end(record)):
         status = _checkpoint_status(record)
         data = {
             "checkpoint_id": _id(run, record, body),
@@ -127,7 +128,7 @@ def _id(run: RunId, record: Record, body: Any) -> str:
 def _checkpoint_status(record: Record) -> str:
     if record.kind == Kind.asked:
         return "pending_input"
-    if record.kind == Kind.end:
+    if record.kind == Kind.end or _was_end(record):
         return {"completed": "completed", "failed": "failed"}.get(record.outcome, "active")
     return "failed" if record.outcome == "fail" else "active"
 
@@ -256,9 +257,17 @@ def _chunk(_graph: Graph, _run: RunId, record: Record, body: ChunkBody) -> Itera
 
 
 def _snapshot(_graph: Graph, _run: RunId, record: Record, body: SnapshotBody) -> Iterator[DerivedEvent]:
-    """Only the snapshot of a migration has an event: the two versions. The new state is in the record."""
+    """Only the snapshot of a migration has an event: the two versions. The new state is in the record. The
+    horizon of a pruned run shows the end if that is all that was kept; other events of it are gone."""
     if record.outcome == MIGRATED:
         yield ("run.migrated", "", "", {**body.position.get(MIGRATION, {}), "seq": record.seq})
+    elif _was_end(record):
+        yield (f"run.{record.outcome}", record.node, "", {"status": record.outcome, "seq": record.seq})
+
+
+def _was_end(record: Record) -> bool:
+    """The record of an end, of which pruning made a snapshot."""
+    return record.kind == Kind.snapshot and record.events > 0 and record.outcome in _ENDS
 
 
 def _end(_graph: Graph, _run: RunId, record: Record, body: EndBody) -> Iterator[DerivedEvent]:

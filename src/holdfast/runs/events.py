@@ -27,18 +27,58 @@ __all__ = ["RunReader", "bare_events", "read_events", "reader_of"]
 async def read_events(service: RunAccess, row: RunRow, *, after: int, limit: int) -> list[Event]:
     """Events with a number > `after`, in order, at most `limit`. The cursor may lie inside a record."""
     rows = await service.store.events(row.id, after=after, limit=limit)
-    if not rows:
+    if not rows and after >= row.event_seq:
         return []
     readers = await readers_of(service, row)
     found: list[Event] = []
+    # The last number that was looked at: a row may have no event left to show.
+    upto = after
     for stored in rows:
         found += (event for event in _events_for(readers, row, stored) if event.number > after)
+        upto = _last_number(stored)
         if len(found) >= limit:
             break
-    found = found[:limit]
+    if len(found) < limit and len(rows) < limit:
+        upto = max(upto, row.event_seq)
+    found = (await _with_pruned(service, row, found, after, upto))[:limit]
     await resume_events.complete(service, row, readers, found)
     secrets = readers.at(row.head).graph.secrets
     return await hide_secrets(service, row, found) if secrets else found
+
+
+def _last_number(stored: Record | EventRow) -> int:
+    return stored.number if isinstance(stored, EventRow) else stored.event_from + stored.events - 1
+
+
+PRUNED = "events.pruned"
+
+
+async def _with_pruned(
+    service: RunAccess, row: RunRow, found: list[Event], after: int, upto: int
+) -> list[Event]:
+    """Put an event into each gap of the numbers from `after` to `upto` that pruning left. Its number is the
+    last one that is gone, so that the cursor of a reader continues behind the gap."""
+    if upto - after == len(found):
+        return found
+    # The row may be older than the events: the run was pruned between the two reads.
+    now = await service.store.get_run(row.id)
+    if now is None or not now.horizon:
+        return found
+    whole: list[Event] = []
+    expected = after + 1
+    for event in found:
+        if event.number > expected:
+            whole.append(_pruned(now, expected, event.number - 1, event.at))
+        whole.append(event)
+        expected = event.number + 1
+    if upto >= expected:
+        whole.append(_pruned(now, expected, upto, now.ended_at or now.updated_at))
+    return whole
+
+
+def _pruned(row: RunRow, first: int, last: int, at: int) -> Event:
+    data = {"first": first, "last": last, "horizon": row.horizon}
+    return Event(run=row.id, number=last, at=at, type=PRUNED, data=data)
 
 
 async def hide_secrets(service: RunAccess, row: RunRow, found: list[Event]) -> list[Event]:

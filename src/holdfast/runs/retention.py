@@ -7,43 +7,25 @@ A sweep deletes ended runs as the retention of their flow says, and blobs that a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.checkpoint.fold import HISTORY
-from holdfast.checkpoint.read_opaque import OpaqueRegistry
-from holdfast.errors import CheckpointCorruptError, FlowNotFoundError, HoldfastError, RunBusyError, StoreError
-from holdfast.model.fingerprint import decode_graph
-from holdfast.model.graph import Graph
-from holdfast.model.record_bodies import SnapshotBody
-from holdfast.model.snapshot import dump_position
-from holdfast.runs.blobs import refs_in
+from holdfast.errors import HoldfastError, RunBusyError, StoreError
 from holdfast.runs.encryption.reencrypt import reencrypt
-from holdfast.runs.events import RunReader
-from holdfast.runs.record_codec import RecordCodec
+from holdfast.runs.prune import KEEP, horizon_for, prune, require_ended
 from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
-from holdfast.types.record import Kind, Record, Side
 from holdfast.types.retention import Retention
-from holdfast.types.status import ENDED, RunStatus, run_label
+from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
-    from holdfast.runs.history.checkpoints import FoldedRun
     from holdfast.store.rows import RunRow
 
 
-KEEP = 10
 BATCH = 500
-_WHY = {
-    RunStatus.pending: "it has not started",
-    RunStatus.running: "it is being advanced",
-    RunStatus.waiting: "it is sleeping",
-    RunStatus.pending_input: "it waits for an answer",
-    RunStatus.resumable: "it will be resumed",
-}
 
 
 class RetentionItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,104 +49,6 @@ class CleanupResult(msgspec.Struct):
     skipped: int = 0
     why: str = ""
     feed: int = 0  # rows of the feed
-
-
-# ---------------------------------------------------------------------- one run
-
-
-async def prune(service: RunAccess, run: str, *, keep: int = KEEP) -> int:
-    """Keep the last `keep` checkpoints of an ended run. Returns the number of deleted records.
-
-    The oldest kept checkpoint is rewritten as a self-contained snapshot, with the history that led to it, so
-    that only the records are lost. Needs no code of the flow. Raises RunBusyError for a run that has not
-    ended.
-    """
-    row = await service.get(run)
-    require_ended(row)
-    horizon = await _horizon(service, row, max(1, keep))
-    if horizon is None or horizon <= row.horizon:
-        return 0
-    reader = await _exact_reader(service, row)
-    from holdfast.holds.forms.attached_files import files_of
-    from holdfast.runs.history.checkpoints import fold_to
-
-    folded = await fold_to(service, row, horizon, reader)
-    replace = _snapshot(folded)
-    kept = await _named_after(service, row, horizon, reader)
-    # Files that people attached to answers are named by the holds, not by the records.
-    files = await files_of(service.store, row.id)
-    blobs = sorted(kept.union(replace.side.blobs if replace.side else (), files))
-    gone = await service.store.prune(row.id, horizon=horizon, replace=replace, ended=True, blobs=blobs)
-    # Another worker has pruned it, which is fine, or it was resumed meanwhile, which the caller has to know.
-    if not gone:
-        require_ended(await service.get(row.id))
-    return gone
-
-
-def require_ended(row: RunRow) -> None:
-    if row.status not in ENDED:
-        raise RunBusyError(
-            f"run {row.id} is {run_label(row.status)}: {_WHY.get(row.status, 'it has not ended')}. "
-            "A run is pruned only after it has ended.",
-            hint="Wait for its end, or cancel it first.",
-            run=row.id,
-        )
-
-
-async def _horizon(service: RunAccess, row: RunRow, keep: int) -> int | None:
-    listed = await service.store.checkpoint_records(row.id, limit=keep)
-    if len(listed) < keep:
-        return None
-    horizon = listed[-1].seq
-    records = await service.store.read(row.id, first=horizon + 1, payloads=False)
-    # A later snapshot may name records before the horizon (D-27): then the horizon is that snapshot.
-    return max((r.seq for r in records if r.kind == Kind.snapshot), default=horizon)
-
-
-async def _exact_reader(service: RunAccess, row: RunRow) -> RunReader:
-    """Values of types that are not loaded here are kept encoded, so that they can be written back."""
-    program = service.runtime.programs.get(row.version)
-    if program is not None and not row.migrated:
-        return RunReader(program.graph, service.runtime.codec_for(program), True)
-    stored = await service.store.flow(row.flow, row.version)
-    if stored is None:
-        raise FlowNotFoundError(
-            f"version {row.version} of flow {row.flow!r} is neither loaded here nor stored.",
-            flow=row.flow,
-            version=row.version,
-        )
-    types = program.all_types() if program is not None else ()
-    graph = Graph(decode_graph(stored.graph))
-    return RunReader(graph, RecordCodec(OpaqueRegistry(*types), graph.secrets), True)
-
-
-def _snapshot(folded: FoldedRun) -> Record:
-    """The record at the horizon: its columns unchanged, its payload the whole position."""
-    from holdfast.runs.history.checkpoints import lineage_of
-
-    old = folded.record
-    position: dict[str, Any] = {
-        **dump_position(folded.pos, whole=True, by_ref=True),
-        HISTORY: folded.history.dump(),
-        "lineage": lineage_of(folded.first),
-    }
-    record = msgspec.structs.replace(old, kind=int(Kind.snapshot), payload=b"", digest=b"", size=0)
-    folded.reader.codec.encode(record, SnapshotBody(position), old.term)
-    # Its event numbers were assigned long ago: a cursor must still be able to pass them.
-    record.events = old.events
-    record.side = Side(blobs=sorted({ref.digest for ref in refs_in(position)}))
-    return record
-
-
-async def _named_after(service: RunAccess, row: RunRow, horizon: int, reader: RunReader) -> set[bytes]:
-    """The blobs that the kept records refer to. If a record cannot be read, all blobs of the run are kept."""
-    records = await service.store.read(row.id, first=horizon + 1)
-    try:
-        bodies = [reader.codec.decode(record) for record in records]
-    except CheckpointCorruptError:
-        found = await service.store.history(row.id)
-        return set(found.blobs if found else ())
-    return {ref.digest for body in bodies for ref in refs_in(msgspec.structs.astuple(body))}
 
 
 # ---------------------------------------------------------------------- many runs
@@ -212,7 +96,7 @@ async def share_of(
     whole = _is_old(service, row, retention)
     if not whole and retention.keep is None:
         return None
-    horizon = row.head + 1 if whole else await _horizon(service, row, retention.keep or 1)
+    horizon = row.head + 1 if whole else await horizon_for(service, row, retention.keep or 1)
     if horizon is None or horizon <= row.horizon:
         return None
     records = await service.store.read(row.id, last=horizon - 1, payloads=False) if measured else []

@@ -21,6 +21,7 @@ from holdfast.runs.concurrency_limits import QueuedRun
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.events import read_events
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
+from holdfast.runs.prune import KEEP, prune
 from holdfast.store.rows import Claim, RunFilter, RunRow
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
@@ -319,12 +320,12 @@ class RunService:
         return await import_run.import_run(self, data, as_new_run=as_new_run, tenant=tenant)
 
     # ------------------------------------------------------------------ retention
-    async def prune(self, run: str, *, keep: int = retention.KEEP) -> int:
+    async def prune(self, run: str, *, keep: int = KEEP) -> int:
         """Keep the last checkpoints of an ended run. Returns the number of deleted records."""
-        return await retention.prune(self, run, keep=keep)
+        return await prune(self, run, keep=keep)
 
     async def clean(
-        self, *, keep: int = retention.KEEP, older_than: float | None = None, flow: str | None = None
+        self, *, keep: int = KEEP, older_than: float | None = None, flow: str | None = None
     ) -> retention.CleanupResult:
         """Retention by count and by age (seconds since the end) over ended runs."""
         return await retention.clean(self, keep=keep, older_than=older_than, flow=flow)

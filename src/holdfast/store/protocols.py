@@ -168,13 +168,14 @@ class Journal(Protocol):
         *,
         horizon: int,
         replace: Record | None,
+        later: Sequence[Record] = (),
         ended: bool = False,
         blobs: Sequence[bytes] | None = None,
     ) -> int:
         """Delete records before `horizon` (exclusive); `replace` rewrites the record at the horizon as a
-        self-contained snapshot. Returns the number of deleted records; with `ended`, deletes none of a run
-        that has not ended (any more). `blobs`: all that the run still refers to; its other references are
-        deleted."""
+        self-contained snapshot, `later` rewrites snapshots after it that named deleted records. Returns the
+        number of deleted records; with `ended`, deletes none of a run that has not ended (any more). `blobs`:
+        all that the run still refers to; its other references are deleted."""
         ...
 
 

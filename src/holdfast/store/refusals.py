@@ -1,11 +1,14 @@
-"""Errors for imported history, which can be read, listed and forked but not advanced (D-36), and for a reader
-of the feed that asks for trimmed rows.
+"""Errors for imported history, which can be read, listed and forked but not advanced (D-36), for a reader of
+the feed that asks for trimmed rows, and for a prune that would rewrite the wrong records.
 """
 
 from __future__ import annotations
 
-from holdfast.errors import FeedTrimmedError, RunReadOnlyError
+from collections.abc import Sequence
+
+from holdfast.errors import FeedTrimmedError, RunReadOnlyError, StoreError
 from holdfast.store.rows import RunRow
+from holdfast.types.record import Record
 
 
 def require_live(row: RunRow) -> None:
@@ -26,3 +29,12 @@ def feed_trimmed(after: int, floor: int) -> FeedTrimmedError:
         after=after,
         floor=floor,
     )
+
+
+def require_places(horizon: int, replace: Record | None, later: Sequence[Record]) -> None:
+    """Raises StoreError unless `replace` is the record at the horizon and `later` are records after it."""
+    if replace is not None and replace.seq != horizon:
+        raise StoreError(f"The record that replaces {horizon} has seq {replace.seq}.")
+    early = [record.seq for record in later if record.seq <= horizon]
+    if early:
+        raise StoreError(f"Record {early[0]} is not after the horizon {horizon}.")

@@ -139,6 +139,11 @@ EVENTS = {
     "checkpoint.created": EventKind(
         "a checkpoint was created", ("checkpoint_id", "status", "node_id", "seq", "loop_num", "total_nodes")
     ),
+    "events.pruned": EventKind(
+        "in the place of the events `first` to `last`, which were deleted with old records; the journal"
+        " begins at record `horizon`",
+        ("first", "last", "horizon"),
+    ),
     "record.unreadable": EventKind(
         "a record is damaged; what its columns still show", ("seq", "kind", "digest", "outcome")
     ),

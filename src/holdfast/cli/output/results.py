@@ -180,6 +180,8 @@ def _detail(data: dict[str, Any]) -> str:
     error: Any = data.get("error")
     if error:
         return f"{error['type']}: {error['message']}"
+    if "horizon" in data:
+        return f"events {data['first']} to {data['last']} were deleted with old records"
     for key in ("prompt", "decision", "data", "status"):
         if data.get(key):
             return str(data[key])

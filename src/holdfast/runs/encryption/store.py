@@ -252,14 +252,18 @@ class EncryptedStore:
         *,
         horizon: int,
         replace: Record | None,
+        later: Sequence[Record] = (),
         ended: bool = False,
         blobs: Sequence[bytes] | None = None,
     ) -> int:
         tenant = await self.tenant_of(run)
         encrypted = None if replace is None else await self._encrypted_record(replace, tenant, run)
+        rest = [await self._encrypted_record(record, tenant, run) for record in later]
         # At all addresses: what was written before there were keys keeps its place.
         kept = None if blobs is None else [p for digest in blobs for p in self.cipher.places(digest, tenant)]
-        return await self.inner.prune(run, horizon=horizon, replace=encrypted, ended=ended, blobs=kept)
+        return await self.inner.prune(
+            run, horizon=horizon, replace=encrypted, later=rest, ended=ended, blobs=kept
+        )
 
     # ------------------------------------------------------------------ the inbox and late reports
     async def send(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import CheckpointNotFoundError, ConflictError
-from holdfast.runs import retention
 from holdfast.runs.history import checkpoints
+from holdfast.runs.prune import prune
 from holdfast.store.rows import RunFilter
 from holdfast.types.status import ENDED
 
@@ -94,7 +94,7 @@ class CheckpointView:
                 f"checkpoint {checkpoint_id!r} is in the middle of a history.",
                 hint="Only the oldest records of an ended run can be deleted: use prune(run, keep=...).",
             )
-        await retention.prune(self._service, row.id, keep=len(newer))
+        await prune(self._service, row.id, keep=len(newer))
 
     async def fork(self, checkpoint_id: str, patch: Mapping[str, Any] | None = None) -> str:
         """The id of the new run. Raises CheckpointNotFoundError."""

@@ -7,10 +7,9 @@ from heapq import merge, nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from holdfast.errors import StoreError
 from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.memory.tables import MemoryTables, copy_record
-from holdfast.store.refusals import feed_trimmed
+from holdfast.store.refusals import feed_trimmed, require_places
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
 from holdfast.types.record import Kind, Record
@@ -115,11 +114,11 @@ class MemoryJournal(MemorySettle):
         *,
         horizon: int,
         replace: Record | None,
+        later: Sequence[Record] = (),
         ended: bool = False,
         blobs: Sequence[bytes] | None = None,
     ) -> int:
-        if replace is not None and replace.seq != horizon:
-            raise StoreError(f"The record that replaces {horizon} has seq {replace.seq}.", run=run)
+        require_places(horizon, replace, later)
         with self._lock:
             found = self._ids.get(run)
             if found is None or not found.horizon <= horizon <= found.head:
@@ -127,8 +126,8 @@ class MemoryJournal(MemorySettle):
             if ended and found.status not in ENDED:
                 return 0
             crashpoint("inside_prune")
-            if replace is not None:
-                self._replace(found, replace)
+            for record in (*later, *([replace] if replace is not None else ())):
+                self._replace(found, record)
             deleted = horizon - found.horizon
             del found.records[:deleted]
             if blobs is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.errors import BlobMissingError, StoreError
+from holdfast.errors import BlobMissingError
+from holdfast.store.refusals import require_places
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.side import missing_blob, refer
 from holdfast.telemetry import crashpoint
@@ -118,6 +119,7 @@ async def prune(
     run: RunId,
     horizon: int,
     replace: Record | None,
+    later: Sequence[Record],
     ended: bool,
     blobs: Sequence[bytes] | None,
 ) -> int:
@@ -127,8 +129,9 @@ async def prune(
     if found is None or not found[1] <= horizon <= found[2] or (ended and found[3] not in ENDED):
         return 0
     key = found[0]
-    if replace is not None:
-        await _rewrite(conn, key, horizon, replace)
+    require_places(horizon, replace, later)
+    for record in (*later, *([replace] if replace is not None else ())):
+        await _rewrite(conn, key, record)
     gone = (key << 32, (key << 32 | horizon) - 1)
     deleted = await conn.run("DELETE FROM @journal WHERE key BETWEEN ? AND ?", *gone)
     await conn.run("DELETE FROM @projections WHERE key BETWEEN ? AND ?", *gone)
@@ -140,18 +143,16 @@ async def prune(
     return deleted
 
 
-async def _rewrite(conn: Conn, key: int, horizon: int, r: Record) -> None:
+async def _rewrite(conn: Conn, key: int, r: Record) -> None:
     """The record keeps its place and its first event number; of its side only the blobs matter."""
-    if r.seq != horizon:
-        raise StoreError(f"The record that replaces {horizon} has seq {r.seq}.")
     if r.side is not None:
         missing = await missing_blob(conn, [r.side])
         if missing is not None:
             raise BlobMissingError(
-                f"The blob {missing.hex()} of the snapshot at {horizon} is not in the store."
+                f"The blob {missing.hex()} of the snapshot at {r.seq} is not in the store."
             )
         await refer(conn, key, r.side.blobs)
     await conn.run(
         _REPLACE, r.kind, r.at, r.term, r.node, r.visit, r.attempt, r.scope, r.effect, r.outcome, r.listed,
-        r.events, r.digest, r.payload, key << 32 | horizon,
+        r.events, r.digest, r.payload, key << 32 | r.seq,
     )  # fmt: skip

@@ -65,10 +65,19 @@ class SqlStore(SqlHolds, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
         *,
         horizon: int,
         replace: Record | None,
+        later: Sequence[Record] = (),
         ended: bool = False,
         blobs: Sequence[bytes] | None = None,
     ) -> int:
-        work = partial(journal.prune, run=run, horizon=horizon, replace=replace, ended=ended, blobs=blobs)
+        work = partial(
+            journal.prune,
+            run=run,
+            horizon=horizon,
+            replace=replace,
+            later=later,
+            ended=ended,
+            blobs=blobs,
+        )
         return await self._write(work)
 
     # The inbox.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.errors import BlobMissingError
+from holdfast.errors import BlobMissingError, StoreError
 from holdfast.types.record import Kind, Record, RunBatch, Side
 
 if TYPE_CHECKING:
@@ -107,6 +107,23 @@ class JournalSuite:
         assert await kit.store.last_snapshot(lease.run, 5) == 4
         assert await kit.store.last_snapshot(lease.run, 3) is None
         assert [record.seq for record in await kit.store.checkpoint_records(lease.run)][-1] == 4
+
+    @pytest.mark.covers("SAFE-READ-02")
+    async def test_later_snapshots_are_rewritten_with_the_prune(self, kit: StoreKit) -> None:
+        lease = await long_run(kit)
+        snapshot = kit.record(4, kind=Kind.snapshot, payload=b"all so far")
+        later = kit.record(6, kind=Kind.snapshot, payload=b"all until here")
+        before = {record.seq: record for record in await kit.store.read(lease.run)}
+        for wrong in (4, 3):
+            early = kit.record(wrong, kind=Kind.snapshot)
+            with pytest.raises(StoreError):
+                await kit.store.prune(lease.run, horizon=4, replace=snapshot, later=[early])
+        assert len(await kit.store.read(lease.run)) == 10
+        assert await kit.store.prune(lease.run, horizon=4, replace=snapshot, later=[later]) == 4
+        kept = {record.seq: record for record in await kit.store.read(lease.run)}
+        assert (kept[6].payload, kept[6].digest) == (b"all until here", later.digest)
+        assert kept[6].event_from == before[6].event_from
+        assert [kept[seq] for seq in (5, 7, 8, 9)] == [before[seq] for seq in (5, 7, 8, 9)]
 
     @pytest.mark.covers("CORE-STORE-11")
     async def test_pruning_again_deletes_nothing(self, kit: StoreKit) -> None:

@@ -10,9 +10,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import Response
 
 from holdfast.api.auth import csrf
+from holdfast.api.auth.cookies import Cookies
 from holdfast.api.auth.grants import SERVER
 from holdfast.api.auth.local_token import LocalToken
 from holdfast.api.auth.oidc.flow import Oidc
@@ -139,9 +139,6 @@ class Refusals:
         return True
 
 
-COOKIE: Final = "holdfast_session"
-
-
 class Authenticator:
     """Authenticates each request of a server. `local`: a token of this process only, for the person who
     started it. `most_form`: maximum bytes of a form that is sent with a session."""
@@ -158,6 +155,7 @@ class Authenticator:
         self.settings = settings or SignInSettings()
         self.local = local
         self.most_form = most_form
+        self.cookies = Cookies(self.settings.public_url)
         self.refusals = Refusals()
         self.actives = ActiveCheck(hf)
         self.oidc = None if self.settings.oidc is None else Oidc(self.settings.oidc)
@@ -195,7 +193,7 @@ class Authenticator:
                     401, "Only `Authorization: Bearer TOKEN` is supported.", code="unauthenticated"
                 )
             return await self.by_token(token.strip())
-        secret = connection.cookies.get(self.cookie(connection))
+        secret = self.cookies.get(connection)
         return None if not secret else await self.by_session(secret)
 
     async def by_token(self, text: str) -> Principal:
@@ -234,34 +232,6 @@ class Authenticator:
         """A session that was started with a token ends with it."""
         began_with = found.session.credential
         return not began_with or await (await self.tokens()).is_valid(began_with)
-
-    # ------------------------------------------------------------------ cookies
-    def is_https(self, connection: HTTPConnection) -> bool:
-        if self.settings.public_url:
-            return self.settings.public_url.startswith("https:")
-        return connection.url.scheme in ("https", "wss")
-
-    def cookie(self, connection: HTTPConnection, name: str = COOKIE) -> str:
-        """With https, a `__Host-` name, which no sibling host can set for us."""
-        return f"__Host-{name}" if self.is_https(connection) else name
-
-    def set_session_cookie(self, request: Request, response: Response, opened: OpenSession) -> Response:
-        seconds = (opened.session.expires_at - opened.session.began_at) // 1_000_000
-        self.set_cookie(request, response, COOKIE, opened.id, seconds)
-        return response
-
-    def set_cookie(self, request: Request, response: Response, name: str, value: str, seconds: int) -> None:
-        """No seconds: the cookie is deleted."""
-        response.set_cookie(
-            self.cookie(request, name),
-            value,
-            max_age=seconds,
-            path="/",
-            secure=self.is_https(request),
-            httponly=True,
-            # Not "strict": a link in a notification opens a page here, and must find the person signed in.
-            samesite="lax",
-        )
 
     # ------------------------------------------------------------------ where a request comes from
     def same_origin(self, connection: HTTPConnection, *, proven: bool = False) -> bool:

@@ -120,7 +120,7 @@ def _is_https(call: ApiCall) -> bool:
     """Whether browsers use https, which a proxy in front may hide."""
     authenticator: object = call.request.app.state.authenticator
     return (
-        authenticator.is_https(call.request)
+        authenticator.cookies.is_https(call.request)
         if isinstance(authenticator, Authenticator)
         else call.request.url.scheme == "https"
     )

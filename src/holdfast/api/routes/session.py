@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from holdfast.api.auth.authenticator import COOKIE, Authenticator
+from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.grants import CredentialGrant, require_within
 from holdfast.api.auth.rights import Access, Right
 from holdfast.api.auth.sessions import local_path
@@ -115,17 +115,18 @@ async def sign_in_response(
     authenticator = authenticator_of(call)
     sessions = await authenticator.sessions()
     # The old session ends: a browser that signs in as another person must not leave the first one open.
-    if before := call.request.cookies.get(authenticator.cookie(call.request)):
+    if before := authenticator.cookies.get(call.request):
         await sessions.end(before)
     opened = await sessions.begin(grant, how=how, credential=credential)
-    return authenticator.set_session_cookie(call.request, response, opened)
+    authenticator.cookies.set_session(call.request, response, opened)
+    return response
 
 
 async def sign_out_response(call: ApiCall, response: Response) -> Response:
     authenticator = authenticator_of(call)
-    if secret := call.request.cookies.get(authenticator.cookie(call.request)):
+    if secret := authenticator.cookies.get(call.request):
         await (await authenticator.sessions()).end(secret)
-    authenticator.set_cookie(call.request, response, COOKIE, "", 0)
+    authenticator.cookies.delete(call.request, response)
     return response
 
 

@@ -69,7 +69,7 @@ async def sign_out(call: ApiCall) -> Response:
 async def _provider_sign_out_url(call: ApiCall) -> str | None:
     """Only for a session that was started at the provider."""
     authenticator = authenticator_of(call)
-    secret = call.request.cookies.get(authenticator.cookie(call.request))
+    secret = authenticator.cookies.get(call.request)
     if authenticator.oidc is None or not secret:
         return None
     found = await (await authenticator.sessions()).find(secret)
@@ -88,7 +88,7 @@ async def sign_in_at_provider(call: ApiCall) -> Response:
         response = RedirectResponse(await oidc.address(journey, _callback(call)), 303)
     except HttpError as error:
         return await _sign_in_failed(call, error)
-    authenticator.set_cookie(call.request, response, STATE_COOKIE, journey.text(), 600)
+    authenticator.cookies.set(call.request, response, STATE_COOKIE, journey.text(), 600)
     return response
 
 
@@ -99,14 +99,14 @@ async def back_from_provider(call: ApiCall) -> Response:
     if call.request.method == "HEAD":
         return Response(None, 204)
     try:
-        journey = SignInState.read(call.request.cookies.get(authenticator.cookie(call.request, STATE_COOKIE)))
+        journey = SignInState.read(authenticator.cookies.get(call.request, STATE_COOKIE))
         grant = await oidc.finish(journey, dict(call.request.query_params), _callback(call))
     except HttpError as error:
         return await _sign_in_failed(call, error)
     response = await sign_in_response(
         call, grant, how="oidc", response=RedirectResponse(journey.onwards, 303)
     )
-    authenticator.set_cookie(call.request, response, STATE_COOKIE, "", 0)
+    authenticator.cookies.delete(call.request, response, STATE_COOKIE)
     return response
 
 

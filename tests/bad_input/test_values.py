@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast
-from holdfast.checkpoint import envelope
+from holdfast.checkpoint import envelope, size_limit
 from holdfast.errors import InputError, ValueNotStorableError, ValueTooLargeError
 from holdfast.runs import record_codec
-from holdfast.runs.context import emit
 from holdfast.types.status import RunStatus
 from tests.bad_input.messages import (
     Odd,
@@ -279,8 +278,8 @@ async def test_run_fails_in_words_that_can_be_stored_when_an_error_has_none(
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """The real limit is 256 MB; nothing else differs."""
     limit = 200_000
-    monkeypatch.setattr(record_codec, "MAX_SIZE", limit)
-    monkeypatch.setattr(emit, "MAX_EMITTED", limit)
+    monkeypatch.setattr(size_limit, "MAX_SIZE", limit)
+    monkeypatch.setattr(size_limit, "MAX_EMITTED", limit)
     for fn in (envelope.pack_envelope, envelope.encode_body, record_codec.spill):
         monkeypatch.setitem(fn.__kwdefaults__, "limit", limit)
     return limit

@@ -7,9 +7,10 @@ Reading: `decode_body` -> `unpack`, and `unspill` for what was a BlobRef.
 from __future__ import annotations
 
 from holdfast.checkpoint.codec import pack, unpack
-from holdfast.checkpoint.envelope import MAX_SIZE, decode_body, encode_body, record_digest
+from holdfast.checkpoint.envelope import decode_body, encode_body, record_digest
 from holdfast.checkpoint.registry import TypeRegistry
-from holdfast.checkpoint.spill import SPILL_OVER, Blob, spill, unspill
+from holdfast.checkpoint.size_limit import MAX_SIZE, SPILL_OVER
+from holdfast.checkpoint.spill import Blob, spill, unspill
 from holdfast.checkpoint.upcast import VERSION
 
 __all__ = [

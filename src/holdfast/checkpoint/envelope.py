@@ -17,15 +17,14 @@ import msgspec
 
 from holdfast.checkpoint.compress import compress, decompress
 from holdfast.checkpoint.error_path import locate
+from holdfast.checkpoint.size_limit import MAX_SIZE, require_value_size
 from holdfast.checkpoint.upcast import VERSION, upcast
 from holdfast.errors import (
     CheckpointCorruptError,
     SchemaTooNewError,
     ValueNotStorableError,
-    ValueTooLargeError,
 )
 
-MAX_SIZE: Final = 256 * 2**20
 DIGEST_SIZE: Final = 16
 _MARK: Final = 0b0100_0000
 _MARK_BITS: Final = 0b1100_0000
@@ -99,13 +98,7 @@ def decode_packed(data: bytes, *, limit: int = MAX_SIZE) -> Any:
 def pack_envelope(content: bytes, *, limit: int = MAX_SIZE) -> bytes:
     """Encoded bytes with their header, compressed where it pays."""
     size = len(content)
-    if size > limit:
-        raise ValueTooLargeError(
-            f"A value of {size:,} encoded bytes is over the limit of {limit:,}.",
-            hint="Store a file or an artifact and keep its reference in the state.",
-            size=size,
-            limit=limit,
-        )
+    require_value_size(size, limit)
     small = compress(content) if size > _SMALL else None
     return _PLAIN_HEADER + content if small is None else _ZSTD_HEADER + small
 

@@ -13,14 +13,14 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from holdfast.checkpoint.codec import unpack
-from holdfast.checkpoint.envelope import MAX_SIZE, decode_packed, encode_packed, pack_envelope
+from holdfast.checkpoint.envelope import decode_packed, encode_packed, pack_envelope
 from holdfast.checkpoint.registry import EMPTY, TypeRegistry
 from holdfast.checkpoint.scalars import pack_blob_ref
 from holdfast.checkpoint.shapes import kind_of
+from holdfast.checkpoint.size_limit import MAX_SIZE, SPILL_OVER
 from holdfast.errors import BlobMissingError
 from holdfast.types.value import BlobRef
 
-SPILL_OVER: Final = 64 * 1024
 _SHORT: Final = frozenset({int, float, bool, type(None)})
 # The longest head of a text, a byte string or an extension.
 _HEAD: Final = 6

@@ -17,8 +17,9 @@ from holdfast.checkpoint import (
     spill,
     unpack,
 )
-from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
+from holdfast.checkpoint.envelope import encode_packed
 from holdfast.checkpoint.shapes import kind_of
+from holdfast.checkpoint.size_limit import require_step_size
 from holdfast.errors import CheckpointCorruptError, SchemaTooNewError, ValueTooLargeError
 from holdfast.model.events import count_events
 from holdfast.model.record_bodies import (
@@ -89,13 +90,7 @@ class RecordCodec:
         self.plain = ops if plain else None
         if output is not None and not _surely_fits(output):
             size += self._prepare(output, where, may_leave=True)
-        if size > MAX_SIZE:
-            raise ValueTooLargeError(
-                f"A step adds {size:,} encoded bytes to lists, over the limit of {MAX_SIZE:,} for one step.",
-                hint="Add them in several steps, or store a file and keep its reference in the state.",
-                size=size,
-                limit=MAX_SIZE,
-            )
+        require_step_size(size)
 
     def _prepare(self, operand: Any, where: str, *, may_leave: bool) -> int:
         packed = pack(operand, self.registry, where)

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from holdfast.checkpoint import pack
-from holdfast.checkpoint.envelope import MAX_SIZE, encode_packed
-from holdfast.errors import ValueTooLargeError
+from holdfast.checkpoint.envelope import encode_packed
+from holdfast.checkpoint.size_limit import require_emitted_size
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.substeps import inside_step
 from holdfast.types.text import require_text
@@ -17,7 +17,6 @@ from holdfast.types.value import freeze
 # token would cost a write each.
 CHUNK_BYTES = 4096
 CHUNK_DELAY = 0.05
-MAX_EMITTED = MAX_SIZE // 2  # so that a batch of them fits into one record
 
 
 class Emitter:
@@ -40,13 +39,7 @@ class Emitter:
         session = self._attempt.session
         frozen = freeze(data, session.program.adopt, where)
         size = len(encode_packed(pack(frozen, session.codec.registry, where)))
-        if size > MAX_EMITTED:
-            raise ValueTooLargeError(
-                f"{where} has {size:,} encoded bytes, over the limit of {MAX_EMITTED:,}.",
-                hint="Emit it in pieces, or store it with ctx.artifact.",
-                size=size,
-                limit=MAX_EMITTED,
-            )
+        require_emitted_size(size, where)
         return frozen, kind, size
 
     def emit(self, frozen: Any, kind: str, size: int) -> None:

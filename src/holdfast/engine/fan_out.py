@@ -1,4 +1,5 @@
-"""Maps, parallel nodes and sub-flows: opens their children, and settles the node when all are done."""
+"""Maps and parallel nodes: opens their children, and settles the node when all are done. A sub-flow (see also
+`subflow`) is a fan-out with one child."""
 
 from __future__ import annotations
 
@@ -9,10 +10,8 @@ from holdfast.engine import join as parallel
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import HandlerFinished
+from holdfast.engine.subflow import subflow_outputs
 from holdfast.model.child_scopes import NotAListError, child_inputs
-from holdfast.model.expr import MISSING as EXPR_MISSING
-from holdfast.model.expr import walk as walk_path
-from holdfast.model.graph import Node
 from holdfast.model.position import Exec, Scope
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, StepBody
 from holdfast.types.record import Kind, Op
@@ -90,7 +89,7 @@ def complete_parent(decision: Decision, owner: Exec) -> None:
     if node.map is not None:
         ops = [("scratch", node.map.into, "set", FrozenList([_item_value(r) for r in results]))]
     elif node.subflow is not None:
-        ops = _subflow_ops(node, results[0])
+        ops = subflow_outputs(node, results[0])
     fitting = decision.fits.ops(decision, owner, ops) if decision.fits else ops
     if isinstance(fitting, ErrorInfo):
         failures.give_up(decision, owner, fitting)
@@ -113,16 +112,3 @@ def _item_value(result: Any) -> Any:
         return result
     output = result["output"]
     return output if output is not None else result["state"]
-
-
-def _subflow_ops(node: Node, result: Any) -> list[Op]:
-    assert node.subflow is not None
-    if node.subflow.outputs is None:
-        return [("artifacts", node.output_as or node.id, "set", result["artifacts"] or result["state"])]
-    ops: list[Op] = []
-    for field, path in node.subflow.outputs.items():
-        value = walk_path(result, tuple(path.split(".")))
-        if value is EXPR_MISSING:
-            value = walk_path(result["state"], tuple(path.split(".")))
-        ops.append(("scratch", field, "set", None if value is EXPR_MISSING else value))
-    return ops

@@ -8,11 +8,11 @@ from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import InputError, StateError
 from holdfast.model.child_scopes import as_input
 from holdfast.model.graph import NodeKind
-from holdfast.model.operations import check_ops
 from holdfast.model.position import Exec, Scope
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.reducer_marks import CUSTOM
+from holdfast.model.state_merge import check_ops
 from holdfast.model.values import MISSING
 from holdfast.types.record import Op
 from holdfast.types.text import clean_text

@@ -10,10 +10,10 @@ from typing import Any
 from holdfast.engine.messages import HandlerFinished, SubstepDoubted
 from holdfast.errors import HoldfastError, InputError, LeaseLostError, StoreError
 from holdfast.model.graph import Node
-from holdfast.model.operations import check_ops
 from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import NodeHandler, Program
 from holdfast.model.record_bodies import Usage
+from holdfast.model.state_merge import check_ops
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.node_timeout import call_in_time
 from holdfast.runs.context.threads import ThreadContext

@@ -1,4 +1,4 @@
-"""Applies a step's operations to the values of a frame (set, delete, reduce), and checks them beforehand."""
+"""Merges the writes of a step into the state of a frame (set, delete, reduce), and checks them beforehand."""
 
 from __future__ import annotations
 

@@ -248,12 +248,12 @@ def _die() -> None:
     os._exit(137)
 
 
-def _arm_from_environment() -> None:
+def arm_from_environment() -> None:
+    """A child process of a test has no test code that could arm it."""
     setting = os.environ.get("HOLDFAST_CRASH")
     if setting:
         name, _, nth = setting.partition(":")
         arm(name, nth=int(nth or 1))
 
 
-# At import: a child process of a test has no test code that could arm it.
-_arm_from_environment()
+arm_from_environment()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from uuid import uuid4
@@ -21,16 +19,17 @@ from tests.crash import flows, life
 from tests.crash.judge import ROOT, Facts, judge
 from tests.crash.stores import address_on
 from tests.crash.world import World
+from tests.services import prefork
 
 
 class Fleet:
-    def __init__(self, folder: Path, *, linger: float, store: str = "sqlite") -> None:
+    def __init__(self, folder: Path, *, linger: float, store: str = "sqlite", lease: float = 0.3) -> None:
         self.address, self.world = address_on(store, folder), World(folder / "world.jsonl")
         self._complaints = folder / "complaints.txt"
         self.runs: dict[str, str] = {}
         self.doubts = 0
-        self._linger = linger
-        self.workers: list[subprocess.Popen[str]] = []
+        self._linger, self._lease = linger, lease
+        self.workers: list[prefork.Child] = []
 
     async def create(self, service: RunService, names: list[str]) -> None:
         for name in names:
@@ -39,13 +38,16 @@ class Fleet:
             await service.create(flows.FLOWS[name].program(), flows.GIVEN[name], run_id=run)
 
     def start(self, count: int = 2) -> None:
-        environment = {**os.environ, "VICTIM_LINGER": str(self._linger)}
-        command = [sys.executable, "-m", "tests.crash.serve", self.address, self.world.file]
+        environment = {**os.environ, "VICTIM_LINGER": str(self._linger), "VICTIM_LEASE": str(self._lease)}
         # Complaints go to a file: nobody would empty a pipe while the workers serve.
         with self._complaints.open("a") as log:
             fresh = [
-                subprocess.Popen(
-                    command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT, env=environment
+                prefork.Child(
+                    "tests.crash.serve",
+                    [self.address, self.world.file],
+                    cwd=ROOT,
+                    env=environment,
+                    stderr=log,
                 )
                 for _ in range(count)
             ]
@@ -87,7 +89,7 @@ class Fleet:
                 gone = {row.id: row for row in await service.holds(hold.run, open_only=False)}[hold.id]
                 assert (gone.type, gone.status) == ("in_doubt", "cancelled")
 
-    async def put_to_sleep(self, worker: subprocess.Popen[str], service: RunService) -> None:
+    async def put_to_sleep(self, worker: prefork.Child, service: RunService) -> None:
         """In the middle of its runs: one that has none would lose nothing by it."""
         async with asyncio.timeout(20):
             while True:

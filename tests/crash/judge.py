@@ -20,6 +20,7 @@ from holdfast.store.memory import MemoryStore
 from tests.crash import flows, life
 from tests.crash.stores import address_on
 from tests.crash.world import World
+from tests.services import prefork
 
 Facts = list[list[Any]]
 
@@ -82,6 +83,9 @@ def _nothing_is_missing(facts: Facts, end: dict[str, Any]) -> None:
             assert end["holds"][said[0]] == said[1]
 
 
+Process = prefork.Child | subprocess.Popen[str]
+
+
 class Victim:
     """One run of a flow in a store of its own, lived by as many processes as it takes."""
 
@@ -92,21 +96,24 @@ class Victim:
         # What its processes are started by, if anything.
         self.before: list[str] = []
 
-    def start(self, *more: str, program: str = "victim", **environment: str) -> subprocess.Popen[str]:
+    def start(self, *more: str, program: str = "victim", **environment: str) -> Process:
         what = [self.address, self.world.file, self.name, self.run, *more]
+        env = {**os.environ, **environment}
+        if not self.before:
+            return prefork.Child(f"tests.crash.{program}", what, cwd=ROOT, env=env)
         return subprocess.Popen(
             [*self.before, sys.executable, "-m", f"tests.crash.{program}", *what],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
-            env={**os.environ, **environment},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env,
         )  # fmt: skip
 
-    def end(self, process: subprocess.Popen[str], within: float = 30) -> int:
+    def end(self, process: Process, within: float = 30) -> int:
         """Wait for it, and keep what it said."""
         out, err = process.communicate(timeout=within)
         # A long last word may be cut off by a kill.
         self.facts += [json.loads(line) for line in out.splitlines(keepends=True) if line.endswith("\n")]
-        assert process.returncode in (0, 137, -9), err
-        return process.returncode
+        code = process.returncode
+        assert code in (0, 137, -9), err
+        return code
 
     def live(self, **environment: str) -> int:
         return self.end(self.start(**environment))

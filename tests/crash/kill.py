@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 import select
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import msgspec
 
-from tests.crash.judge import Victim
+from tests.crash.judge import Process, Victim
 
 # Those that take long enough to be hit, and those whose effects could happen twice.
 FLOWS = (
@@ -53,7 +52,7 @@ def kill_until_done(
     return Toll(victim.name, codes.count(-signal.SIGKILL), victim.doubts, len(codes))
 
 
-def _kill_soon(process: subprocess.Popen[str], dice: random.Random) -> None:
+def _kill_soon(process: Process, dice: random.Random) -> None:
     """Some time after its first word: before, it only loads its code."""
     assert process.stdout is not None
     select.select([process.stdout], [], [], 20)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -25,7 +26,9 @@ from tests.crash import flows
 Say = Callable[..., None]
 
 # Leases are short, so that a run whose worker died is soon free; waits of over 0.1 s are parked.
-SETTINGS = RunSettings(lease_ttl=0.3, lease_margin=0.05, hot_timer=0.1, poll=0.05, patience=0.0)
+# Short, so that a dead process's run is free soon; VICTIM_LEASE is for those among whom nobody dies.
+LEASE = float(os.environ.get("VICTIM_LEASE", "0.3"))
+SETTINGS = RunSettings(lease_ttl=LEASE, lease_margin=0.05, hot_timer=0.1, poll=0.05, patience=0.0)
 
 
 async def live(hf: Holdfast, name: str, run: str, say: Say, pause: Callable[[float], Any]) -> None:

@@ -22,7 +22,7 @@ MIX = ["bare", "split", "map", "pure", "sub", "script", "retry", "timer", "hold"
 async def test_each_run_is_advanced_by_one_worker_when_two_processes_share_a_store(
     store: str, tmp_path: Path
 ) -> None:
-    fleet = Fleet(tmp_path, linger=0.01, store=store)
+    fleet = Fleet(tmp_path, linger=0.01, store=store, lease=10.0)
     async with fleet.hf() as hf:
         service = await hf.service()
         await fleet.create(service, MIX * 2)

@@ -19,6 +19,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from typing import Any
 import msgspec
 
 from holdfast import Holdfast, use
+from tests.services import prefork
 
 BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```[ ]*$|^<!-- run\n(?P<hidden>.*?)^-->",
@@ -37,6 +39,8 @@ BLOCK = re.compile(
 )
 UNSEEN = ("text", "mermaid", "svg", "html", "markdown", "javascript", "typescript", "")
 WAITS = 3
+# What only a shell understands.
+SHELL = re.compile(r"[|&;<>$`*?~#\n]")
 
 
 class Page:
@@ -125,6 +129,8 @@ class Page:
             "HOME": str(self.folder),
             "NO_COLOR": "1",
         }
+        if command.startswith("holdfast ") and not SHELL.search(command):
+            return prefork.run("holdfast", shlex.split(command)[1:], cwd=self.folder, env=env)
         return subprocess.run(
             ["/bin/sh", "-c", command], cwd=self.folder, env=env, capture_output=True, text=True, timeout=50,
             stdin=subprocess.DEVNULL,

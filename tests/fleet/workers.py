@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Flow
+from tests.services import prefork
 
 JOBS = """
 import asyncio, os, time
@@ -66,7 +65,7 @@ class Crew:
     def __init__(self, folder: Path, address: str) -> None:
         self.folder = folder
         self.address = address
-        self._all: list[subprocess.Popen[str]] = []
+        self._all: list[prefork.Child] = []
         (folder / "jobs.py").write_text(JOBS)
 
     def __enter__(self) -> Crew:
@@ -86,16 +85,16 @@ class Crew:
         spec.loader.exec_module(module)
         return getattr(module, name)
 
-    def spawn(self, *words: str) -> subprocess.Popen[str]:
+    def spawn(self, *words: str) -> prefork.Child:
         env = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-        command = [sys.executable, "-m", "holdfast", "worker", "jobs.py", "--store", self.address, *words]
+        command = ["worker", "jobs.py", "--store", self.address, *words]
         log = (self.folder / f"log-{len(self._all)}").open("w")
-        worker = subprocess.Popen(command, cwd=self.folder, env=env, text=True, stdout=log, stderr=log)
+        worker = prefork.Child("holdfast", command, cwd=self.folder, env=env, stdout=log, stderr=log)
         self._all.append(worker)
         log.close()
         return worker
 
-    async def start(self, *words: str) -> subprocess.Popen[str]:
+    async def start(self, *words: str) -> prefork.Child:
         """Until it says what it carries."""
         worker = self.spawn(*words)
 
@@ -106,7 +105,7 @@ class Crew:
         await until(began, f"{worker.args}")
         return worker
 
-    def said(self, worker: subprocess.Popen[str]) -> str:
+    def said(self, worker: prefork.Child) -> str:
         return (self.folder / f"log-{self._all.index(worker)}").read_text()
 
     def ledger(self, word: str) -> list[tuple[str, int]]:
@@ -114,7 +113,7 @@ class Crew:
         lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
         return [(job, int(pid)) for said, job, pid in lines if said == word]
 
-    def hold_up(self, worker: subprocess.Popen[str]) -> Path:
+    def hold_up(self, worker: prefork.Child) -> Path:
         """Its `think` takes until the file is gone."""
         file = self.folder / f"hold-{worker.pid}"
         file.touch()
@@ -131,15 +130,15 @@ async def until(met: Callable[[], bool | Awaitable[bool]], what: str = "", secon
         await asyncio.sleep(0.05)
 
 
-def stop(worker: subprocess.Popen[str]) -> None:
+def stop(worker: prefork.Child) -> None:
     worker.send_signal(signal.SIGSTOP)
 
 
-def go_on(worker: subprocess.Popen[str]) -> None:
+def go_on(worker: prefork.Child) -> None:
     worker.send_signal(signal.SIGCONT)
 
 
-async def ended(worker: subprocess.Popen[str], seconds: float = 20) -> int:
+async def ended(worker: prefork.Child, seconds: float = 20) -> int:
     return await asyncio.to_thread(worker.wait, seconds)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.holds.races.actions import DEEDS
+from tests.services import prefork
 
 ROOT = Path(__file__).parents[3]
 # How many points there are at the least: else the deed was not done.
@@ -20,8 +20,8 @@ POINTS = {"resolve": 5, "expire": 5, "escalate": 5, "deliver": 9, "remind": 14, 
 @pytest.mark.covers("RC-4", "RC-10", "RC-11", "RM-1", "CP-17", "NO-8", "HOLD-PROOF-01")
 @pytest.mark.parametrize("deed", DEEDS)
 def test_everything_happens_once_when_the_process_dies_at_any_point(deed: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.holds.races.killed_process", deed, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+    program = "tests.holds.races.killed_process"
+    done = prefork.run(program, [deed, tmp_path], cwd=ROOT, env=os.environ)
     assert done.returncode == 0, done.stderr[-2000:]
     peace, *deaths = [json.loads(line) for line in done.stdout.splitlines()]
     assert (peace["died"], peace["trouble"]) == (0, None), peace["trouble"]

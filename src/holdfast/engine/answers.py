@@ -1,4 +1,4 @@
-"""Applies an answer: to a hold node, a question inside a node, an unknown outcome, or changed code.
+"""Applies an answer: to a hold node, a question inside a node, or changed code (see `in_doubt` for effects).
 
 Also holds that ended without a decision, expired or cancelled: these never count as an approval.
 """
@@ -6,9 +6,9 @@ Also holds that ended without a decision, expired or cancelled: these never coun
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-from holdfast.engine import breakpoints, end, failures, holds, recover, retry, settle
+from holdfast.engine import breakpoints, end, failures, holds, in_doubt, recover, settle
 from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision, consume, consume_hold, node_of
 from holdfast.engine.messages import (
@@ -17,20 +17,17 @@ from holdfast.engine.messages import (
     HoldAnswered,
     HoldUnanswered,
     RunRecovered,
-    SubstepEvidence,
 )
 from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.model.apply import apply_record
 from holdfast.model.approver_edits import changes, merged
 from holdfast.model.graph import HoldSpec
-from holdfast.model.hold_rules import BRANCH, decision_of
+from holdfast.model.hold_rules import BRANCH, decision_of, mapping_of
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, OpenHold
-from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SubstepBody
-from holdfast.types.hold import HoldClosed, Option
-from holdfast.types.ids import HoldId
+from holdfast.model.record_bodies import AttemptBody, ErrorInfo
+from holdfast.types.hold import Option
 from holdfast.types.record import Kind, Op, Side
-from holdfast.types.status import HoldStatus
 from holdfast.types.value import FrozenDict
 from holdfast.types.yes_no import approves
 
@@ -62,9 +59,9 @@ def _apply_answer(decision: Decision, message: HoldAnswered) -> None:
     elif waiting.why == "node":
         decide(decision, execution, message.resolution, message.inbox)
     elif waiting.why == "ask":
-        record_answer(decision, execution, waiting, message.hold, message.resolution, message.inbox)
+        _continue_with(decision, execution, waiting, message.hold, message.resolution, message.inbox)
     else:
-        _doubt_resolved(decision, execution, waiting, message)
+        in_doubt.on_answered(decision, execution, waiting, message)
 
 
 def _as_agreed(waiting: OpenHold, message: HoldAnswered) -> None:
@@ -83,7 +80,7 @@ def decide(
         ("scratch", bind, "set", decision_of(resolution)),
         ("scratch", f"{bind}_result", "set", resolution),
     ]
-    data = _mapping(resolution.get("response_data"))
+    data = mapping_of(resolution.get("response_data"))
     if node.hold and node.hold.into and data:
         ops.append(("scratch", node.hold.into, "set", data))
     ops += _modified(decision, execution, node.hold, resolution, data)
@@ -126,7 +123,7 @@ def _without_decision(decision: Decision, execution: Exec, ops: list[Op]) -> lis
     return [op for op in ops if op[1] not in graph.spec.reducers]
 
 
-def record_answer(
+def _continue_with(
     decision: Decision,
     execution: Exec,
     waiting: OpenHold,
@@ -135,109 +132,9 @@ def record_answer(
     inbox: int,
     error: ErrorInfo | None = None,
 ) -> None:
-    """The answer to a question inside a node is recorded like any sub-step; the node continues from it."""
-    node = node_of(decision.graph, decision.pos, execution)
-    known = execution.subs.get(waiting.key)
-    name = known.name if known else execution.step_names.get(waiting.key, "")
-    body = SubstepBody(waiting.key, name, resolution, error, hold)
-    side = Side(inbox_done=[inbox] if inbox else [])
-    record = decision.draft(
-        Kind.substep, body, node=node.id, execution=execution, effect="human", listed=True, side=side
-    )
-    apply_record(decision.graph, decision.pos, record, body)
-    if waiting.why == "doubt_step" and failures.next_doubt(decision, execution, node):
-        return
+    """The node that asked continues from the recorded answer."""
+    holds.record_answer(decision, execution, waiting, hold, resolution, inbox, error)
     decision.starts.append(execution)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    """Older answers may not be mappings: they were accepted before forms were checked."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-
-
-def _happened(decision: Decision, execution: Exec, data: Mapping[str, Any], inbox: int) -> None:
-    """The node settles with the given update, checked against the same types as a handler's."""
-    update = _mapping(data.get("update"))
-    ops: list[Op] = [("scratch", key, "set", value) for key, value in update.items()]
-    fitting = decision.fits.ops(decision, execution, ops) if decision.fits else ops
-    if isinstance(fitting, ErrorInfo):
-        failures.give_up(decision, execution, fitting, inbox=inbox)
-        return
-    finished = HandlerFinished(
-        scope=execution.scope,
-        node=execution.node,
-        visit=execution.visit,
-        ops=fitting,
-        output=data.get("value"),
-        inbox=inbox,
-        notes=FrozenDict({"in_doubt": "happened"}),
-    )
-    settle.settle(decision, execution, finished)
-
-
-def _doubt_resolved(decision: Decision, execution: Exec, waiting: OpenHold, message: HoldAnswered) -> None:
-    said = message.resolution.get("decision")
-    data = _mapping(message.resolution.get("response_data"))
-    if said == "happened" and waiting.why == "doubt_step":
-        record_answer(decision, execution, waiting, message.hold, data.get("value"), message.inbox)
-    elif said == "happened":
-        _happened(decision, execution, data, message.inbox)
-    elif said == "not_happened" and waiting.why == "doubt_step":
-        _step_not_happened(decision, execution, waiting.key, message.inbox)
-    elif said == "not_happened":
-        retry.restart(decision, execution, "in_doubt", inbox=message.inbox)
-    else:
-        failures.give_up(
-            decision,
-            execution,
-            ErrorInfo(
-                "outcome_unknown", "OutcomeUnknownError", "a person decided that the outcome stays unknown"
-            ),
-            inbox=message.inbox,
-        )
-
-
-def _step_not_happened(decision: Decision, execution: Exec, key: str, inbox: int) -> None:
-    node = node_of(decision.graph, decision.pos, execution)
-    body = AttemptBody("not_happened", token=key)
-    side = Side(inbox_done=[inbox] if inbox else [])
-    record = decision.draft(
-        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
-    )
-    apply_record(decision.graph, decision.pos, record, body)
-    if not failures.next_doubt(decision, execution, node):
-        retry.restart(decision, execution, "in_doubt")
-
-
-def record_evidence(decision: Decision, execution: Exec, evidence: SubstepEvidence, inbox: int) -> None:
-    """Late evidence about a sub-step: its result is recorded, and a question about it is closed (D-17)."""
-    pos = decision.pos
-    node = node_of(decision.graph, pos, execution)
-    doubts = [h for h, w in pos.holds.items() if _doubts(w, execution, evidence.ordinal)]
-    side = Side(
-        inbox_done=[inbox] if inbox else [],
-        close_holds=[
-            HoldClosed(HoldId(h), HoldStatus.cancelled, "the worker reported the outcome") for h in doubts
-        ],
-    )
-    body = SubstepBody(evidence.ordinal, evidence.name, evidence.value, hold=doubts[0] if doubts else "")
-    record = decision.draft(
-        Kind.substep,
-        body,
-        node=node.id,
-        execution=execution,
-        effect=evidence.effect or node.effect,
-        listed=True,
-        side=side,
-    )
-    apply_record(decision.graph, pos, record, body)
-    if doubts and not failures.next_doubt(decision, execution, node):
-        decision.starts.append(execution)
-
-
-def _doubts(waiting: OpenHold, execution: Exec, key: str) -> bool:
-    here = (waiting.scope, waiting.node) == (execution.scope, execution.node)
-    return here and waiting.why == "doubt_step" and waiting.key == key
 
 
 def on_code_changed(decision: Decision, message: CodeChanged) -> None:
@@ -312,7 +209,7 @@ def _apply_unanswered(
         return
     error = _error(decision, execution, waiting, message)
     if waiting.why == "ask":
-        record_answer(decision, execution, waiting, message.hold, None, message.inbox, error)
+        _continue_with(decision, execution, waiting, message.hold, None, message.inbox, error)
     else:
         failures.give_up(decision, execution, error, inbox=message.inbox)
 

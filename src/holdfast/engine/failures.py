@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from holdfast.engine import end, failures, fan_out, holds, retry, settle
+from holdfast.engine import end, fan_out, holds, in_doubt, retry, settle
 from holdfast.engine.dataflow_mode import CannotContinueError, give_up_effects
 from holdfast.engine.decision import Decision, node_of, side_of
-from holdfast.engine.messages import HandlerFinished, SubstepDoubted
+from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_mode import takes_failure
 from holdfast.engine.walk_state import with_walk_fields
 from holdfast.model.apply import apply_record, forgive
 from holdfast.model.child_scopes import collects, result_of, wipe_scope
-from holdfast.model.graph import Graph, InDoubt, Node
+from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Scope, naps_of
 from holdfast.model.record_bodies import (
     HALTED,
@@ -32,7 +32,7 @@ def on_attempt_failed(decision: Decision, execution: Exec, message: HandlerFinis
     assert message.error is not None
     # With a key the other side recognises a repetition, so an attempt with an unknown outcome may be retried.
     if message.unknown and not node.idempotency_key:
-        in_doubt(decision, execution, node, message.error)
+        in_doubt.apply_policy(decision, execution, node, message.error)
     elif message.retryable and execution.failures + 1 < node.retry.attempts:
         retry.schedule_retry(decision, execution, node, message.error, message.inbox)
     elif message.error.code == RETRY_ASKED:
@@ -211,63 +211,3 @@ def wipe(
     body.moves.append((move, owner[0], owner[1], scope.index))
     around = decision.pos.scopes[owner[0]]
     wipe_scope(decision.pos.scope_graph(decision.graph, around), decision.pos, around, owner[1], scope.index)
-
-
-def in_doubt(decision: Decision, execution: Exec, node: Node, error: ErrorInfo | None) -> None:
-    policy = node.in_doubt or decision.graph.spec.in_doubt
-    if policy is InDoubt.retry:
-        retry.restart(decision, execution, "in_doubt")
-    elif policy is InDoubt.fail:
-        failures.give_up(decision, execution, error or _unknown(f"node {node.id!r}"))
-    elif policy is InDoubt.probe:
-        decision.probes.append(execution)
-    else:
-        holds.ask_doubt(decision, execution, error)
-
-
-def on_probe_finished(decision: Decision, execution: Exec, message: HandlerFinished) -> None:
-    """The node's probe has finished: the effect happened, did not happen, or is still unknown."""
-    if message.probe == "happened":
-        settle.settle(decision, execution, message)
-    # Safe to run again: the probe looked, which a timeout or an error never does.
-    elif message.probe == "not_happened":
-        retry.restart(decision, execution, "in_doubt")
-    else:
-        holds.ask_doubt(decision, execution, message.error)
-
-
-def on_substep_doubted(decision: Decision, message: SubstepDoubted) -> None:
-    """The same policy as for a node, for one sub-step of it."""
-    execution = decision.pos.execs.get((message.scope, message.node))
-    if execution is None or execution.visit != message.visit:
-        return
-    node = node_of(decision.graph, decision.pos, execution)
-    _step_in_doubt(decision, execution, node, message.substep, message.error)
-
-
-def _step_in_doubt(
-    decision: Decision, execution: Exec, node: Node, substep: str, error: ErrorInfo | None
-) -> None:
-    policy = node.in_doubt or decision.graph.spec.in_doubt
-    if policy is InDoubt.retry:
-        retry.restart(decision, execution, "in_doubt")
-    elif policy is InDoubt.fail:
-        name = execution.step_names.get(substep, substep)
-        failures.give_up(decision, execution, error or _unknown(f"step {name!r} of node {node.id!r}"))
-    else:
-        holds.ask_doubt(decision, execution, error, substep=substep)
-
-
-def _unknown(what: str) -> ErrorInfo:
-    return ErrorInfo(
-        "outcome_unknown", "OutcomeUnknownError", f"{what} started, and its outcome is not known"
-    )
-
-
-def next_doubt(decision: Decision, execution: Exec, node: Node) -> bool:
-    """Several sub-steps may have been running at once: their unknown outcomes are settled one after the
-    other."""
-    for substep in execution.step_intents:
-        _step_in_doubt(decision, execution, node, substep, None)
-        return True
-    return False

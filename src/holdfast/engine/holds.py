@@ -24,8 +24,8 @@ from holdfast.model.hold_rules import assignee_fault, expiry_of, request_hash
 from holdfast.model.hold_text import PlaceholderRenderer, UnshowableError
 from holdfast.model.paths import masking_resolver, resolver
 from holdfast.model.pinned_skills import with_pins
-from holdfast.model.position import Exec, Position
-from holdfast.model.record_bodies import AskedBody, ErrorInfo
+from holdfast.model.position import Exec, OpenHold, Position
+from holdfast.model.record_bodies import AskedBody, ErrorInfo, SubstepBody
 from holdfast.model.template import as_text, compile_template, json_bytes
 from holdfast.types.clock import micros
 from holdfast.types.duration import BusinessDuration, parse_length
@@ -244,20 +244,7 @@ def _text(text: str, resolve: Resolve, what: str) -> str:
         raise UnaskableError(f"its {what} {text!r}: {error}") from error
 
 
-DOUBT_OPTIONS = (
-    Option("happened", "It happened", "primary"),
-    Option("not_happened", "It did not happen: run it again", "secondary"),
-    Option("fail", "Fail the node", "danger"),
-)
-# What a person may enter for an effect that happened: the update of its node, or the value of its step.
-DOUBT_SCHEMA = {
-    "type": ["object", "null"],
-    "properties": {"update": {"type": ["object", "null"]}, "value": {}},
-    "additionalProperties": False,
-}
-# Questions about unknown outcomes and repeated questions have their own ordinals, apart from a node's
-# questions.
-DOUBT = 1_000_000
+# Repeated questions have their own ordinals, apart from a node's questions.
 AGAIN = 2_000_000
 
 
@@ -346,28 +333,25 @@ def ask_inside(
     )
 
 
-def ask_doubt(decision: Decision, execution: Exec, error: ErrorInfo | None, *, substep: str = "") -> None:
-    """Ask a person whether the effect happened; the intent's facts are shown with the question."""
-    pos = decision.pos
-    node = node_of(decision.graph, pos, execution)
-    step = execution.step_names.get(substep, substep)
-    what = f"step {step!r} of node {node.id!r}" if substep else f"node {node.id!r}"
-    said = f" It reported: {error.type}: {error.message}" if error is not None else ""
-    prompt = f"Did {what} take effect? It started, and its outcome is not known.{said}"
-    context = {
-        "node": node.id,
-        "step": step or None,
-        "effect": str(node.effect),
-        "visit": execution.visit,
-        "attempt": execution.attempt,
-        "intent": execution.step_intents.get(substep, -1) if substep else execution.intent,
-        "error": None if error is None else {"type": error.type, "message": error.message},
-    }
-    spec = HoldSpec(
-        type="in_doubt", prompt=prompt, options=DOUBT_OPTIONS, priority="high", schema=DOUBT_SCHEMA
+def record_answer(
+    decision: Decision,
+    execution: Exec,
+    waiting: OpenHold,
+    hold: str,
+    resolution: Any,
+    inbox: int,
+    error: ErrorInfo | None = None,
+) -> None:
+    """The answer to a question inside a node is recorded like any sub-step."""
+    node = node_of(decision.graph, decision.pos, execution)
+    known = execution.subs.get(waiting.key)
+    name = known.name if known else execution.step_names.get(waiting.key, "")
+    body = SubstepBody(waiting.key, name, resolution, error, hold)
+    side = Side(inbox_done=[inbox] if inbox else [])
+    record = decision.draft(
+        Kind.substep, body, node=node.id, execution=execution, effect="human", listed=True, side=side
     )
-    why = f"doubt_step:{substep}" if substep else "doubt:"
-    ask(decision, execution, node.id, spec, why=why, ordinal=DOUBT + pos.head, prompt=prompt, context=context)
+    apply_record(decision.graph, decision.pos, record, body)
 
 
 def close_holds(pos: Position, execution: Exec, side: Side, reason: str) -> None:

@@ -8,7 +8,18 @@ damaged record falls back to the last readable one.
 
 from __future__ import annotations
 
-from holdfast.engine import answers, breakpoints, end, failures, fan_out, holds, join, retry, settle, timers
+from holdfast.engine import (
+    breakpoints,
+    end,
+    failures,
+    fan_out,
+    holds,
+    in_doubt,
+    join,
+    retry,
+    settle,
+    timers,
+)
 from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import (
@@ -165,11 +176,11 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecove
     for intent in list(execution.step_intents.values()):
         result = message.late.get(intent)
         if isinstance(result, SubstepEvidence):
-            answers.record_evidence(decision, execution, result, 0)
+            in_doubt.record_evidence(decision, execution, result, 0)
     # There is an intent and no outcome: the effect may have happened, so it is never simply run again.
     if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
-        failures.in_doubt(decision, execution, node, None)
-    elif failures.next_doubt(decision, execution, node) or waits_inside(pos, execution):
+        in_doubt.apply_policy(decision, execution, node, None)
+    elif in_doubt.next_doubt(decision, execution, node) or waits_inside(pos, execution):
         return
     # A new attempt, with a record: readers of the live output see that what follows begins again.
     elif execution.emitted or execution.subs or execution.intent >= 0:
@@ -194,6 +205,6 @@ def on_evidence_arrived(decision: Decision, message: EvidenceArrived) -> None:
             isinstance(result, SubstepEvidence)
             and execution.step_intents.get(result.ordinal) == message.intent
         ):
-            answers.record_evidence(decision, execution, result, message.inbox)
+            in_doubt.record_evidence(decision, execution, result, message.inbox)
             return
     consume(decision, message.inbox)

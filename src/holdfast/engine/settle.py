@@ -1,6 +1,6 @@
 """A handler ended: its step is settled, its edges fire, what became ready starts.
 
-This module, breakpoints, failures, fan_out, holds, join, retry and timers import each
+This module, breakpoints, failures, fan_out, holds, in_doubt, join, retry and timers import each
 other: mutual recursion, on purpose. A step that settles may start a hold, a timer or a child scope, and each
 of these ends by settling a step.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine import breakpoints, end, failures, fan_out, holds, timers
+from holdfast.engine import breakpoints, end, failures, fan_out, holds, in_doubt, timers
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.edge_conditions import chosen_edges
@@ -34,7 +34,7 @@ def on_handler_finished(decision: Decision, message: HandlerFinished) -> None:
     if execution is None or execution.visit != message.visit or execution.phase == "failed":
         return
     if message.probe is not None:
-        failures.on_probe_finished(decision, execution, message)
+        in_doubt.on_probe_finished(decision, execution, message)
     elif message.error is None:
         settle(decision, execution, message)
     else:

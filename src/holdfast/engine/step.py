@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.engine import answers, breakpoints, end, failures, recover, settle, timers
+from holdfast.engine import answers, breakpoints, end, in_doubt, recover, settle, timers
 from holdfast.engine.decision import Decision, ValueChecker
 from holdfast.engine.messages import (
     BreakpointsSet,
@@ -48,7 +48,7 @@ _HANDLERS: dict[type[Message], Callable[[Decision, Any], None]] = {
     ResumeRequested: recover.on_resume_requested,
     RunRecovered: recover.on_run_recovered,
     HandlersStopped: end.on_handlers_stopped,
-    SubstepDoubted: failures.on_substep_doubted,
+    SubstepDoubted: in_doubt.on_substep_doubted,
     EvidenceArrived: recover.on_evidence_arrived,
     CodeChanged: answers.on_code_changed,
     BreakpointsSet: breakpoints.on_breakpoints_set,

@@ -51,6 +51,11 @@ def decision_of(resolution: Mapping[str, Any]) -> Any:
     return resolution.get("decision") if found is None else found
 
 
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """Older answers may not be mappings: they were accepted before forms were checked."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
 def decision_for_flow(resolution: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a resolution that a flow receives (RM-2). The right and channel by which a person decided,
     and their memberships, stay with the hold and never enter a run's state."""

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.checkpoint import Blob
 from holdfast.checkpoint.fold import HISTORY, History
-from holdfast.engine import breakpoints, holds
+from holdfast.engine import breakpoints, holds, in_doubt
 from holdfast.engine.decision import Decision, node_of
 from holdfast.model.child_scopes import PARENTS, NotAListError, child_inputs
 from holdfast.model.graph import Graph, NodeKind
@@ -194,7 +194,7 @@ def reopen(decision: Decision, history: History, waits: dict[str, OpenHold]) -> 
         elif wait.why == "break":
             breakpoints.pause(decision, execution)
         elif wait.why in ("doubt", "doubt_step"):
-            holds.ask_doubt(decision, execution, execution.error, substep=wait.key)
+            in_doubt.ask(decision, execution, execution.error, substep=wait.key)
 
 
 def _ask_again(decision: Decision, execution: Exec, asked: dict[str, Any]) -> None:

@@ -8,12 +8,13 @@ from holdfast.engine import holds, settle
 from holdfast.engine.decision import Decision, node_of
 from holdfast.model.apply import apply_record
 from holdfast.model.child_scopes import PARENTS
-from holdfast.model.graph import BackoffKind, Node, RetryPolicy
+from holdfast.model.graph import Node, RetryPolicy
 from holdfast.model.position import Exec
 from holdfast.model.record_bodies import (
     AttemptBody,
     ErrorInfo,
 )
+from holdfast.types.backoff import Backoff
 from holdfast.types.record import Kind, NewTimer, Side
 
 
@@ -22,18 +23,16 @@ def retry_delay(policy: RetryPolicy, failures: int, *identity: str | int) -> int
 
     Jitter is a hash of the retrying node, so that replaying a run gives the same times.
     """
-    grown = {
-        BackoffKind.fixed: policy.delay,
-        BackoffKind.linear: policy.delay * failures,
-        # The exponent is limited, because a node with very many attempts would otherwise overflow the float.
-        BackoffKind.exponential: int(policy.delay * (policy.factor or 2) ** min(failures - 1, 40)),
-    }[policy.backoff]
-    wait = grown if policy.cap is None else min(grown, policy.cap)
-    if policy.jitter:
-        wait = int(wait * (1 - policy.jitter * _share(*identity, failures)))
-    if policy.spread:
-        wait = int(wait * (1 + policy.spread * (2 * _share(*identity, failures) - 1)))
-    return wait
+    backoff = Backoff(
+        policy.delay,
+        policy.cap,
+        factor=policy.factor or 2.0,
+        jitter=policy.jitter,
+        spread=policy.spread or 0.0,
+        kind=policy.backoff,
+    )
+    wait = int(backoff.full_pause(failures))
+    return int(backoff.with_jitter(wait, _share(*identity, failures)))
 
 
 def _share(*identity: str | int) -> float:

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.errors import FlowInvalidError
 from holdfast.model.expr import Expr, compile_expr
 from holdfast.model.secrets import Paths, parsed
+from holdfast.types.backoff import BackoffKind
 from holdfast.types.hold import Option
 from holdfast.types.status import REPEATABLE, Effect
 from holdfast.types.terms import HoldTerms
@@ -42,12 +43,6 @@ class EdgeKind(StrEnum):
     chosen = "chosen"  # Python code of the source node chooses; its choice is recorded
     otherwise = "otherwise"  # fires when no other conditional edge of the source does
     failure = "failure"  # fires when the source fails
-
-
-class BackoffKind(StrEnum):
-    fixed = "fixed"
-    linear = "linear"
-    exponential = "exponential"
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
 from holdfast.model.diagnostics import GraphProblem
-from holdfast.model.graph import BackoffKind, JoinKind, JoinPolicy, RetryPolicy
+from holdfast.model.graph import JoinKind, JoinPolicy, RetryPolicy
+from holdfast.types.backoff import BackoffKind
 from holdfast.types.duration import DurationError, parse_duration
 
 Duration: TypeAlias = str | int | float | timedelta

@@ -25,6 +25,7 @@ from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.store import holds_ciphertext, with_encryption
+from holdfast.runs.memory import StoredMemory
 from holdfast.runs.service import RunService
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from holdfast.holds.service import HoldService
     from holdfast.model.graph import GraphSpec
     from holdfast.runs.history.replay import Replay
+    from holdfast.runs.likeness import Embed
     from holdfast.runs.limit_service import LimitService
     from holdfast.runs.schedules.service import ScheduleService
     from holdfast.store.protocols import Store
@@ -147,6 +149,8 @@ class Holdfast(StoreServices):
     """Where flows run: `Holdfast("sqlite:runs.db")`. Without an address: HOLDFAST_STORE, else a file in
     `.holdfast/` of the working folder.
 
+    `memory`: what `ctx.memory` reads and writes, if not the store. `embed`: what makes vectors of texts, for
+    semantic reads of the store's memory.
     `keys`: what is stored is encrypted under them; without, those of HOLDFAST_KEYS, if there are any.
 
     `directory` knows people, groups and roles: one of your own, the path of a file, or "store" for the one
@@ -169,6 +173,7 @@ class Holdfast(StoreServices):
         settings: RunSettings | None = None,
         objects: Objects | None = None,
         memory: Any = None,
+        embed: Embed | None = None,
         keys: KeyRing | None = None,
         directory: Directory | str | Path | None = None,
         policies: PolicySource | Iterable[PolicySource] | None = None,
@@ -186,6 +191,7 @@ class Holdfast(StoreServices):
         self._settings = settings
         self._objects = objects
         self._memory = memory
+        self._embed = embed
         self._keys = keys
         # Imported with the first instance: a program that only declares flows needs none of it.
         from holdfast.app.wiring import make_wiring
@@ -265,7 +271,8 @@ class Holdfast(StoreServices):
         """A service with its own runtime, for a worker: the caller closes that runtime."""
         store = await self.open()
         options = self._wiring.parts(store, self._clock)
-        options["objects"], options["clock"], options["memory"] = self._objects, self._clock, self._memory
+        options["objects"], options["clock"] = self._objects, self._clock
+        options["memory"] = self._memory if self._memory is not None else StoredMemory(store, self._embed)
         # A copy: a worker changes the settings of its runtime, and other runtimes must not follow.
         options["settings"] = msgspec.structs.replace(self._settings) if self._settings else None
         runtime = Runtime(store, **options)

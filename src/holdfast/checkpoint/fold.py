@@ -34,6 +34,9 @@ HISTORY = "history"
 MEMORY = "memory."
 """Prefix of sub-steps that read or write memory."""
 
+PENDING = "pending"
+"""Of a write to memory: the label of the node that it is pending in."""
+
 
 class History(msgspec.Struct, kw_only=True):
     """Nodes inside maps and sub-flows are named with their scope: `send.1[0]/pay`."""
@@ -156,6 +159,7 @@ def _step(graph: Graph, history: History, record: Record, body: StepBody) -> Non
     if body.notes is not None and "guardrail" in body.notes:
         history.guardrails[label] = {**body.notes, "latency": body.duration}
     _left_behind(history, label)
+    _settle_memory(history, label)
     if not body.halts:
         history.retries.pop(label, None)
     for hold in [h for h, asked in history.asked.items() if asked["scope"] + asked["node"] == label]:
@@ -197,7 +201,7 @@ def _intent(_graph: Graph, history: History, record: Record, body: IntentBody) -
         history.keyed.setdefault(label, {})[body.name] = record.seq
 
 
-def _substep(_graph: Graph, history: History, record: Record, body: SubstepBody) -> None:
+def _substep(graph: Graph, history: History, record: Record, body: SubstepBody) -> None:
     label = record.scope + record.node
     _started(history, label)
     history.keyed.get(label, {}).pop(body.ordinal, None)
@@ -205,7 +209,7 @@ def _substep(_graph: Graph, history: History, record: Record, body: SubstepBody)
         history.asked.pop(body.hold, None)
     _spend(history, label, body.usage)
     if body.name.startswith(MEMORY):
-        _memory(history, body)
+        _memory(history, body, label if _is_journaled(graph, record) else "")
 
 
 def _spend(history: History, label: str, usage: Usage | None) -> None:
@@ -214,11 +218,29 @@ def _spend(history: History, label: str, usage: Usage | None) -> None:
         history.spent[label] = [tokens + usage.tokens, cost + usage.cost]
 
 
-def _memory(history: History, body: SubstepBody) -> None:
+def _memory(history: History, body: SubstepBody, pending_in: str) -> None:
     into = history.reads if body.name == "memory.read" else history.writes
     value: Any = body.value
     traces: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]  # type: ignore[arg-type]
-    into += [dict(trace) for trace in traces if isinstance(trace, dict)]  # type: ignore[misc]
+    found: list[dict[str, Any]] = [dict(trace) for trace in traces if isinstance(trace, dict)]  # type: ignore[misc]
+    if into is history.writes and pending_in:
+        found = [{**trace, PENDING: pending_in} for trace in found]
+    into += found
+
+
+def _is_journaled(graph: Graph, record: Record) -> bool:
+    """Whether what the node writes to memory is pending until it has settled."""
+    inner = graph_at(graph, record.scope)
+    index = inner.index.get(record.node)
+    own = None if index is None else inner.nodes[index].memory
+    return (own or inner.spec.memory) == "journaled"
+
+
+def _settle_memory(history: History, label: str) -> None:
+    """Written with the step, or dropped with it."""
+    for trace in history.writes:
+        if trace.get(PENDING) == label:
+            del trace[PENDING]
 
 
 def _asked(_graph: Graph, history: History, record: Record, body: AskedBody) -> None:
@@ -240,6 +262,9 @@ def _snapshot(_graph: Graph, history: History, record: Record, body: SnapshotBod
     history.pending = {edge: names.get(label, label) for edge, label in history.pending.items()}
     history.keyed = {names.get(label, label): keys for label, keys in history.keyed.items()}
     history.retries = {names.get(label, label): count for label, count in history.retries.items()}
+    for trace in history.writes:
+        if PENDING in trace:
+            trace[PENDING] = names.get(trace[PENDING], trace[PENDING])
     for asked in history.asked.values():
         label: str = asked["scope"] + asked["node"]
         scope, slash, asked["node"] = names.get(label, label).rpartition("/")
@@ -248,6 +273,8 @@ def _snapshot(_graph: Graph, history: History, record: Record, body: SnapshotBod
 
 def _end(_graph: Graph, history: History, _record: Record, _body: Any) -> None:
     history.asked.clear()
+    for trace in history.writes:
+        trace.pop(PENDING, None)
 
 
 def _started(history: History, label: str) -> None:
@@ -273,6 +300,7 @@ def _moves(graph: Graph, history: History, moves: list[Move], record: Record) ->
 def _lost(history: History, node: Node, scope: str, visit: int, record: Record) -> None:
     """An effect that was running when its branch was abandoned: its outcome is unknown."""
     _left_behind(history, scope + node.id)
+    _settle_memory(history, scope + node.id)
     history.executions.append(
         Visit(
             node=node.id,
@@ -315,6 +343,7 @@ def _dropped(history: History, graph: Graph, scope: str, edge: int, _b: int) -> 
 
 def _abandoned(history: History, graph: Graph, scope: str, node: int, _b: int) -> None:
     _left_behind(history, scope + graph.nodes[node].id)
+    _settle_memory(history, scope + graph.nodes[node].id)
 
 
 def _skipped(history: History, graph: Graph, scope: str, node: int, _b: int) -> None:

@@ -282,8 +282,18 @@ class Memories(Protocol):
         """Written once for each (tenant, id): putting it again changes nothing."""
         ...
 
-    async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
-        """Memories that contain every word of the query, case-insensitive; strongest first, then newest."""
+    async def find_memories(
+        self,
+        *,
+        tenant: str,
+        scope: str,
+        query: str,
+        limit: int,
+        types: Sequence[str] = (),
+        min_strength: float | None = None,
+    ) -> list[Memory]:
+        """Memories that contain every word of the query, case-insensitive; strongest first, then newest.
+        `types`: only of these types; `min_strength`: only as strong as this."""
         ...
 
 

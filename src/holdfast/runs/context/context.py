@@ -381,6 +381,9 @@ class Context:
     def remember_later(self, memory: Memory) -> None:
         self.memories.append(memory)
 
+    def own_writes(self) -> list[Memory]:
+        return [*self._calls.uncommitted_memories(), *self.memories]
+
     def memory_scope(self, scope: str) -> str:
         if scope == "run":
             return f"run:{self.run_id}"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from holdfast.engine import holds, timers
-from holdfast.engine.decision import lists_checkpoint
+from holdfast.engine.decision import Decision, lists_checkpoint
 from holdfast.engine.messages import HandlerFinished, Message, SubstepEvidence
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub
@@ -51,6 +51,9 @@ class ContextCalls:
         self.skills = RunSkills()
         # Writes to a memory outside the store, by (scope, node, visit).
         self.remember_later: dict[tuple[str, int, int], list[Memory]] = {}
+        # Writes to the store's memory, with the record that they are committed with.
+        self.journaled = False
+        self._uncommitted: list[tuple[int, Memory]] = []
 
     async def load_skills(self) -> None:
         """Before the first handler is called, so that every handler sees the same skills."""
@@ -190,8 +193,21 @@ class ContextCalls:
     def remember_at_settle(self, finished: HandlerFinished, memories: list[Memory]) -> None:
         if isinstance(self.session.services.memory, StoredMemory):
             finished.memories = memories
+            self.journaled = True
         else:
             self.remember_later[(finished.scope, finished.node, finished.visit)] = memories
+
+    def note_memories(self, decision: Decision) -> None:
+        """Of the steps that were just settled: other nodes read them before they are committed."""
+        self._uncommitted = [
+            *((seq, memory) for seq, memory in self._uncommitted if seq > self.session.queue.committed),
+            *((r.seq, memory) for r, _ in decision.records if r.side for memory in r.side.memories),
+        ]
+        self.journaled = False
+
+    def uncommitted_memories(self) -> list[Memory]:
+        committed = self.session.queue.committed
+        return [memory for seq, memory in self._uncommitted if seq > committed]
 
     async def remember(self, messages: list[Message]) -> None:
         """Writes to a memory outside the store: applied after the settle has committed."""

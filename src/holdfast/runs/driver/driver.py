@@ -111,6 +111,8 @@ class Driver:
             self._check_messages(messages)
             decision = step(graph, pos, messages, clock.now(), self._values)
             must_commit = writer.write(decision)
+            if self.calls.journaled:
+                self.calls.note_memories(decision)
             for execution in decision.probes:
                 self.handlers.spawn(execution, probe=True)
             if must_commit:

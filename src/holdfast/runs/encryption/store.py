@@ -378,9 +378,20 @@ class EncryptedStore:
         )
 
     # ------------------------------------------------------------------ memories and projections
-    async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
+    async def find_memories(
+        self,
+        *,
+        tenant: str,
+        scope: str,
+        query: str,
+        limit: int,
+        types: Sequence[str] = (),
+        min_strength: float | None = None,
+    ) -> list[Memory]:
         """The words can be read only here: the store gives all memories of the scope, in its order."""
-        found = await self.inner.find_memories(tenant=tenant, scope=scope, query="", limit=_ALL)
+        found = await self.inner.find_memories(
+            tenant=tenant, scope=scope, query="", limit=_ALL, types=types, min_strength=min_strength
+        )
         readable = (self.cipher.decrypt(memory) for memory in found)
         wanted = words(query)
         matching = [m for m in readable if all(word in m.content.casefold() for word in wanted)]

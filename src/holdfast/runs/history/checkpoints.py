@@ -20,7 +20,7 @@ from holdfast.checkpoint.checkpoint import (
     PendingInput,
     checkpoint_status,
 )
-from holdfast.checkpoint.fold import History, begin, fold
+from holdfast.checkpoint.fold import PENDING, History, begin, fold
 from holdfast.checkpoint.visit import Visit
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError, RunNotFoundError
 from holdfast.model.graph import Graph
@@ -388,7 +388,7 @@ def _memory(history: History) -> dict[str, Any] | None:
         return None
     return {
         "reads": _only(history.reads, "traceId", "content", "strength"),
-        "pendingWrites": _only(history.writes, "type", "content", "scope"),
+        "pendingWrites": _only([w for w in history.writes if PENDING in w], "type", "content", "scope"),
     }
 
 

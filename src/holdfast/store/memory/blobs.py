@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.store.memory.tables import MemoryBlob, MemoryTables
 from holdfast.store.rows import StoreFacts
-from holdfast.types.memory import Memory, words
+from holdfast.types.memory import Memory, MemoryFilter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,14 +98,21 @@ class MemoryNodeMemories(MemoryTables):
         with self._lock:
             self._remember(memory)
 
-    async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
-        wanted = words(query)
+    async def find_memories(
+        self,
+        *,
+        tenant: str,
+        scope: str,
+        query: str,
+        limit: int,
+        types: Sequence[str] = (),
+        min_strength: float | None = None,
+    ) -> list[Memory]:
+        wanted = MemoryFilter(
+            tenant=tenant, scope=scope, query=query, types=tuple(types), min_strength=min_strength
+        )
         with self._lock:
-            found = [
-                m
-                for m in reversed(self._memories.values())
-                if m.tenant == tenant and m.scope == scope and all(w in m.content.casefold() for w in wanted)
-            ]
+            found = [m for m in reversed(self._memories.values()) if wanted.admits(m)]
         return sorted(found, key=_weakest_last)[:limit]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from holdfast.store.sql.connection import Conn
 from holdfast.types.memory import Memory, words
 
@@ -18,8 +21,23 @@ async def put(conn: Conn, m: Memory) -> None:
     await conn.run(_PUT, *values)
 
 
-async def find(conn: Conn, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
+async def find(
+    conn: Conn,
+    tenant: str,
+    scope: str,
+    query: str,
+    limit: int,
+    types: Sequence[str],
+    min_strength: float | None,
+) -> list[Memory]:
     wanted = words(query)
-    sql = _FIND + " AND strpos(folded, ?) > 0" * len(wanted) + _ORDER
-    found = await conn.rows(sql, tenant, scope, *wanted, limit)
-    return [Memory(**dict(zip(_NAMES, values, strict=True))) for values in found]
+    sql = _FIND + " AND strpos(folded, ?) > 0" * len(wanted)
+    values: list[Any] = [tenant, scope, *wanted]
+    if types:
+        sql += f" AND type IN ({', '.join('?' * len(types))})"
+        values += types
+    if min_strength is not None:
+        sql += " AND strength >= ?"
+        values.append(float(min_strength))
+    found = await conn.rows(sql + _ORDER, *values, limit)
+    return [Memory(**dict(zip(_NAMES, row, strict=True))) for row in found]

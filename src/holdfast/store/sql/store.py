@@ -143,8 +143,27 @@ class SqlStore(SqlHolds, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
     async def put_memory(self, memory: Memory) -> None:
         await self._write(lambda conn, _: memories.put(conn, memory), single=True)
 
-    async def find_memories(self, *, tenant: str, scope: str, query: str, limit: int) -> list[Memory]:
-        return await self._read(partial(memories.find, tenant=tenant, scope=scope, query=query, limit=limit))
+    async def find_memories(
+        self,
+        *,
+        tenant: str,
+        scope: str,
+        query: str,
+        limit: int,
+        types: Sequence[str] = (),
+        min_strength: float | None = None,
+    ) -> list[Memory]:
+        return await self._read(
+            partial(
+                memories.find,
+                tenant=tenant,
+                scope=scope,
+                query=query,
+                limit=limit,
+                types=types,
+                min_strength=min_strength,
+            )
+        )
 
     async def condemn_blobs(self, *, older_than: int, limit: int) -> list[bytes]:
         return await self._write(partial(blobs.condemn, older_than=older_than, limit=limit))

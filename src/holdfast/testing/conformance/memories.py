@@ -19,9 +19,9 @@ def memory(name: str, content: str, **more: Any) -> Memory:
 
 
 async def found(
-    kit: StoreKit, query: str = "", *, tenant: str = "t", scope: str = "global", limit: int = 9
+    kit: StoreKit, query: str = "", *, tenant: str = "t", scope: str = "global", limit: int = 9, **more: Any
 ) -> list[str]:
-    traces = await kit.store.find_memories(tenant=tenant, scope=scope, query=query, limit=limit)
+    traces = await kit.store.find_memories(tenant=tenant, scope=scope, query=query, limit=limit, **more)
     return [trace.id for trace in traces]
 
 
@@ -52,6 +52,17 @@ class MemorySuite:
             await kit.store.put_memory(memory(name, "x", strength=strength))
         assert await found(kit) == ["b", "c", "a"]
         assert await found(kit, limit=2) == ["b", "c"]
+
+    @pytest.mark.covers("SAFE-READ-07")
+    async def test_memories_are_found_by_their_types_and_strength(self, kit: StoreKit) -> None:
+        for name, kind, strength in (("a", "semantic", 0.5), ("b", "episodic", 0.9), ("c", "semantic", 0.1)):
+            await kit.store.put_memory(memory(name, f"about {name}", type=kind, strength=strength))
+        assert await found(kit, types=["semantic"]) == ["a", "c"]
+        assert await found(kit, types=["semantic", "episodic"]) == ["b", "a", "c"]
+        assert await found(kit, types=["relational"]) == []
+        assert await found(kit, min_strength=0.5) == ["b", "a"]
+        assert await found(kit, min_strength=0.91) == []
+        assert await found(kit, "about", types=["semantic"], min_strength=0.2, limit=1) == ["a"]
 
     async def test_tenants_and_scopes_are_kept_apart(self, kit: StoreKit) -> None:
         await kit.store.put_memory(memory("a", "x"))

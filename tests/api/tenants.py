@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from holdfast import Holdfast
 from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.tokens import ApiTokens
 from tests.fleet.workers import Crew, ended
+from tests.services import prefork
 
 MORE = """
 pays = Flow("pays", effect="pure")
@@ -47,7 +46,7 @@ async def talk(s, ctx):
 class Serving:
     """A server process, and a browser that talks to it."""
 
-    def __init__(self, process: subprocess.Popen[str], shown: dict[str, Any], token: str) -> None:
+    def __init__(self, process: prefork.Child, shown: dict[str, Any], token: str) -> None:
         self.process = process
         self.address: str = shown["address"]
         headers = {"Authorization": f"Bearer {token}"}
@@ -76,7 +75,7 @@ class Town(Crew):
         with (folder / "jobs.py").open("a") as file:
             file.write(MORE)
         self.tokens: dict[str, str] = {}
-        self.servers: list[subprocess.Popen[str]] = []
+        self.servers: list[prefork.Child] = []
         self._clients: list[httpx2.AsyncClient] = []
 
     async def __aenter__(self) -> Town:
@@ -101,14 +100,11 @@ class Town(Crew):
         self._clients.append(found.client)
         return found
 
-    def _spawn_server(self, *words: str) -> subprocess.Popen[str]:
+    def _spawn_server(self, *words: str) -> prefork.Child:
         env = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-        command = [sys.executable, "-m", "holdfast", "serve", "jobs.py", "--store", self.address]
+        command = ["serve", "jobs.py", "--store", self.address, "--no-worker", "--port", "0", "--json"]
         with (self.folder / f"server-{len(self._all)}.log").open("w") as log:
-            process = subprocess.Popen(
-                [*command, "--no-worker", "--port", "0", "--json", *words],
-                cwd=self.folder, env=env, text=True, stdout=subprocess.PIPE, stderr=log,
-            )  # fmt: skip
+            process = prefork.Child("holdfast", [*command, *words], cwd=self.folder, env=env, stderr=log)
         self._all.append(process)
         self.servers.append(process)
         return process

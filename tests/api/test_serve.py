@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +19,7 @@ import httpx2
 import pytest
 
 from tests.proxy import ProxyProcess
-from tests.services import postgres
+from tests.services import postgres, prefork
 from tests.unit.store.sqlite_files import plain
 
 PATIENCE = 40.0
@@ -54,13 +52,11 @@ class Serve:
         self.folder = folder
         flow = folder / "flows.py"
         flow.write_text(FLOW)
-        command = [sys.executable, "-m", "holdfast", "serve", str(flow), "--port", "0", "--json", *args]
+        command = ["serve", flow, "--port", "0", "--json", *args]
         environment = {**os.environ, "HOLDFAST_STORE": store or f"sqlite:{folder / 's.db'}"}
         self.errors = folder / f"errors-{time.monotonic_ns()}.txt"
         with self.errors.open("w") as errors:
-            self.child = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-            )
+            self.child = prefork.Child("holdfast", command, cwd=Path.cwd(), env=environment, stderr=errors)
         self.told: dict[str, Any] = {}
 
     def ready(self) -> Serve:

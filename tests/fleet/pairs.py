@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import HoldDecidedError, HoldfastError
 from holdfast.runs.service import RunService
 from holdfast.types.ids import HoldId, RunId
-from tests.services import absent
+from tests.services import absent, prefork
 from tests.services.pgcluster import Cluster, binaries
 
 T = TypeVar("T")
@@ -89,9 +88,9 @@ def lines(ledger: Path) -> list[str]:
 
 
 @contextmanager
-def workers(address: str, ledger: Path, count: int) -> Iterator[list[subprocess.Popen[str]]]:
-    command = [sys.executable, "-m", "tests.fleet.pairs", address, str(ledger)]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) for _ in range(count)]
+def workers(address: str, ledger: Path, count: int) -> Iterator[list[prefork.Child]]:
+    given = [address, ledger]
+    started = [prefork.Child("tests.fleet.pairs", given, cwd=ROOT, env=os.environ) for _ in range(count)]
     try:
         for worker in started:
             assert worker.stdout is not None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 from itertools import cycle
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter
 from holdfast.types.clock import MICROS
 from tests.fleet.clock_process import SETTINGS, ticks
+from tests.services import prefork
 
 ROOT = Path(__file__).parents[2]
 NAME = "every-second"
@@ -33,9 +32,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return request.getfixturevalue("address")
 
 
-def start(address: str, point: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.fleet.clock_process", address, point]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ})
+def start(address: str, point: str) -> prefork.Child:
+    return prefork.Child("tests.fleet.clock_process", [address, point], cwd=ROOT, env=os.environ)
 
 
 async def test_no_instant_is_started_twice_or_missed_when_workers_are_killed_while_firing(place: str) -> None:

@@ -39,7 +39,20 @@ LARGEST_KNOT = 11
 
 # ---- words
 
-METAPHORS = ("house", "desk", "office", "porter", "clerk", "witness", "vault", "parcel", "shelf")
+METAPHORS = (
+    "house",
+    "desk",
+    "office",
+    "porter",
+    "clerk",
+    "witness",
+    "vault",
+    "parcel",
+    "shelf",
+    "scribe",
+    "attendant",
+    "theatre",
+)
 # DOT's own shape, other products, and the files of an office suite.
 ORDINARY = re.compile(
     r"shape=\"?house|\"house\"|'house'|inv(?:ert)?house|HashiCorp Vault|_OFFICE|officedocument"

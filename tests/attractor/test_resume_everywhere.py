@@ -84,9 +84,9 @@ async def directories(hf: Holdfast, run: str, folder: Path) -> list[Path]:
     made: list[Path] = []
     for record in await service.store.read(row.id, payloads=False):
         if record.kind in (Kind.created, Kind.step) and not record.scope:
-            scribe = JournalFollower(service.store, service.runtime.blobs, reader.codec, reader.graph, row)
+            follower = JournalFollower(service.store, service.runtime.blobs, reader.codec, reader.graph, row)
             made.append(folder / str(record.seq))
-            write_files(made[-1], (await scribe.read_new(record.seq)).take())
+            write_files(made[-1], (await follower.read_new(record.seq)).take())
     return made
 
 

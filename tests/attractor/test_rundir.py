@@ -239,7 +239,7 @@ async def test_a_file_never_shows_what_is_not_committed(
 
     async def watched(self: DirectorySync) -> None:
         await write(self)
-        row = await self.scribe.store.get_run(self.scribe.row.id)
+        row = await self.follower.store.get_run(self.follower.row.id)
         assert row is not None
         heads.append((checkpoint(tmp_path)["seq"], row.head))
 

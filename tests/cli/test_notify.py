@@ -80,7 +80,7 @@ def test_what_was_given_up_is_listed_and_replayed(cli: Cli, hold: str, server: H
     complains(cli("notify", "replay", "999"), 2, "was not given up")
     assert cli("notify", "replay", str(dead["number"]), "--json").json == {
         "replayed": [dead["number"]],
-        "told": 1,
+        "delivered": 1,
     }
     assert cli("notify", "dead").out == "No undelivered messages.\n"
     assert len(server.seen) == 2

@@ -110,8 +110,8 @@ class JournalFollower:
 class DirectorySync:
     """The directory of one run, in this process."""
 
-    def __init__(self, scribe: JournalFollower) -> None:
-        self.scribe = scribe
+    def __init__(self, follower: JournalFollower) -> None:
+        self.follower = follower
         self._woken = asyncio.Event()
         self._reached = asyncio.Condition()
         self._lock = asyncio.Lock()
@@ -122,7 +122,7 @@ class DirectorySync:
     @property
     def ended(self) -> bool:
         """Whether the run has ended; only a failed one can be resumed."""
-        directory = self.scribe.directory
+        directory = self.follower.directory
         return directory is None or directory.pos.status != "running"
 
     def wake(self) -> None:
@@ -141,16 +141,16 @@ class DirectorySync:
             if self._broken:
                 return
             try:
-                directory = await self.scribe.read_new()
-                root, whole = self.scribe.root, self._fresh and not _follows(self.scribe.root, directory)
+                directory = await self.follower.read_new()
+                root, whole = self.follower.root, self._fresh and not _follows(self.follower.root, directory)
                 pages = directory.take(whole=whole)
                 await asyncio.get_running_loop().run_in_executor(_WRITERS, write_files, root, pages)
                 self._fresh = False
             except Exception as error:
                 self._broken = True
-                log.warning("the directory of run %s could not be updated: %s", self.scribe.row.id, error)
+                log.warning("the directory of run %s could not be updated: %s", self.follower.row.id, error)
         async with self._reached:
-            self._written = self.scribe.last_event
+            self._written = self.follower.last_event
             self._reached.notify_all()
 
     async def leave(self) -> None:
@@ -193,12 +193,12 @@ class DirectorySyncs:
     @contextlib.asynccontextmanager
     async def beside(self, runtime: Runtime, claim: Claim) -> AsyncGenerator[None]:
         run = claim.run.id
-        attendant = DirectorySync(self._scribe(runtime, claim))
-        self._live[run] = attendant
+        sync = DirectorySync(self._follower(runtime, claim))
+        self._live[run] = sync
         # Before the first stage runs: no stage may find its files from an earlier visit.
-        await attendant.write()
-        stop = runtime.listen(run, attendant.wake)
-        task = asyncio.create_task(attendant.follow())
+        await sync.write()
+        stop = runtime.listen(run, sync.wake)
+        task = asyncio.create_task(sync.follow())
         try:
             yield
         except BaseException:
@@ -206,23 +206,23 @@ class DirectorySyncs:
             self._kept.pop(run, None)
             raise
         else:
-            await attendant.write()
+            await sync.write()
         finally:
             stop()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            await attendant.leave()
-            if attendant.ended:
+            await sync.leave()
+            if sync.ended:
                 self._kept.pop(run, None)
                 # A dead worker's commands may still run; their stages need not be entered again.
-                if claim.lease.term > 1 and attendant.scribe.directory is not None:
-                    await asyncio.to_thread(kill_all, attendant.scribe.root)
-                    for child in attendant.scribe.children.values():
+                if claim.lease.term > 1 and sync.follower.directory is not None:
+                    await asyncio.to_thread(kill_all, sync.follower.root)
+                    for child in sync.follower.children.values():
                         await cancel_child(RunService(runtime), child)
-            if self._live.get(run) is attendant:
+            if self._live.get(run) is sync:
                 del self._live[run]
 
-    def _scribe(self, runtime: Runtime, claim: Claim) -> JournalFollower:
+    def _follower(self, runtime: Runtime, claim: Claim) -> JournalFollower:
         row = claim.run
         found = self._kept.get(row.id)
         # After a migration the graph is another one, and the files must be derived again from the start.

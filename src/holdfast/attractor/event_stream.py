@@ -37,13 +37,13 @@ async def pipeline_events(
 
 
 async def _written(run: str, number: int, driving: asyncio.Future[Any] | None) -> None:
-    attendant = DIRECTORY_SYNCS.of(run)
-    while attendant is None and driving is not None and not driving.done():
+    sync = DIRECTORY_SYNCS.of(run)
+    while sync is None and driving is not None and not driving.done():
         # The run exists before a driver does: the directory appears when one starts.
         await asyncio.sleep(0.001)
-        attendant = DIRECTORY_SYNCS.of(run)
-    if attendant is not None:
-        await attendant.reached(number)
+        sync = DIRECTORY_SYNCS.of(run)
+    if sync is not None:
+        await sync.reached(number)
 
 
 async def stored_events(service: RunService, run: str, *, after: str = "") -> list[PipelineEvent]:

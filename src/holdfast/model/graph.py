@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 START = "__START__"
 END = "__END__"
-SENTINELS = frozenset({START, END, "__CONDITIONAL__", "__DISCOVERY__"})
 
 
 class NodeKind(StrEnum):

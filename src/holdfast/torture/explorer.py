@@ -138,7 +138,7 @@ def torture(
     )
     copies = [_existing(name) for name in wanted.copy]
     folder = Path(tempfile.mkdtemp(prefix="holdfast-torture-"))
-    theatre = TrialRunner(
+    runner = TrialRunner(
         flow=flow,
         task=task,
         folder=folder,
@@ -146,7 +146,7 @@ def torture(
         files=wanted.effects,
     )
     try:
-        return _Exploration(theatre, wanted, progress or (lambda _done, _all: None)).report()
+        return _Exploration(runner, wanted, progress or (lambda _done, _all: None)).report()
     finally:
         if not wanted.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -172,8 +172,8 @@ def _existing(name: str) -> Path:
 
 
 class _Exploration:
-    def __init__(self, theatre: TrialRunner, wishes: ExplorerOptions, progress: Progress) -> None:
-        self._theatre = theatre
+    def __init__(self, runner: TrialRunner, wishes: ExplorerOptions, progress: Progress) -> None:
+        self._runner = runner
         self._wishes = wishes
         self._progress = progress
         self._now = SystemClock().monotonic
@@ -193,7 +193,7 @@ class _Exploration:
         verdicts.sort(key=lambda verdict: verdict.order)
         assert calm.ending is not None
         return Report(
-            flow=self._theatre.flow.name,
+            flow=self._runner.flow.name,
             status=calm.ending.status,
             error=calm.ending.error,
             waits=calm.ending.waits,
@@ -202,16 +202,16 @@ class _Exploration:
             unsteady=[d.text.replace(" instead of ", " and then ") for d in unsteady],
             suspects=_suspects(calm),
             seconds=round(self._now() - self._began, 2),
-            folder=str(self._theatre.folder) if self._wishes.keep else "",
+            folder=str(self._runner.folder) if self._wishes.keep else "",
         )
 
     def _undisturbed(self) -> tuple[TrialResult, TrialResult]:
         # In a child too: the parent must stay without open stores and threads, because it forks.
-        for _ in Pool[None](1, self._wishes.limit, self._now).run([self._theatre.prepare()]):
+        for _ in Pool[None](1, self._wishes.limit, self._now).run([self._runner.prepare()]):
             pass
         works = [
-            self._theatre.trial("calm", record=True),
-            self._theatre.trial("calm-again", later=True, record=True),
+            self._runner.trial("calm", record=True),
+            self._runner.trial("calm-again", later=True, record=True),
         ]
         found = sorted(self._pool().run(works), key=lambda seen: seen.folder.name)
         calm, again = found
@@ -252,7 +252,7 @@ class _Exploration:
             if self._now() - self._began > self._wishes.time:
                 return
             name = "-".join(f"{point.index:04}-{point.name}" for point in kills)
-            yield self._theatre.trial(name, kills, record=len(kills) < self._wishes.kills)
+            yield self._runner.trial(name, kills, record=len(kills) < self._wishes.kills)
 
     def _judged(self, calm: TrialResult, seen: TrialResult, steady: Baseline) -> PointVerdict:
         point, *again = seen.kills

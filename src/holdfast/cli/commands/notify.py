@@ -209,7 +209,7 @@ async def replay_dead(message: int | None, *, every: bool, store: str | None, js
     if message is not None and not done:
         raise NotFoundError(f"message {message} was not given up.", hint="`holdfast notify dead` lists them.")
     if json:
-        print_json({"replayed": done, "told": found.done})
+        print_json({"replayed": done, "delivered": found.done})
     else:
         print_line(f"{len(done)} will be retried; {found.done} delivered now.")
     return Exit.ok

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.model.checks.graph_view import ValidationView
-from holdfast.model.graph import END, SENTINELS, START, EdgeKind
+from holdfast.model.graph import END, START, EdgeKind
 
 
 def check_structure(view: ValidationView) -> None:
@@ -25,7 +25,7 @@ def _node_ids(view: ValidationView) -> None:
             view.error(
                 "duplicate-node", f"{count} nodes have this id", node=name, fix="give one of them another id="
             )
-        if name in SENTINELS:
+        if name in (START, END):
             view.error("sentinel-id", "the id is reserved", node=name, fix="choose another id")
         elif not name or "/" in name or not name.isprintable():
             view.error(

@@ -33,6 +33,9 @@ def smoothies(ledger: Path) -> Flow:
             # what others do in this process comes to its end, also on a slow machine.
             await asyncio.sleep(0.5)
             os.kill(os.getpid(), signal.SIGKILL)
+        if s.get("slow"):
+            # Longer than a poisoned run beside it lets its worker live.
+            await asyncio.sleep(0.9)
         return {"blended": True}
 
     flow.node(id="charge", effect="external", idempotency_key="{{order}}")(charge)

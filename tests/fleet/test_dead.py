@@ -90,25 +90,47 @@ async def test_run_that_kills_its_workers_is_given_up_and_goes_on_when_it_is_rep
         row = await service.get(poisoned.id)
         assert (row.status, row.dead) == (RunStatus.completed, False)
         # The deaths stay as history; the effect that was settled before the first was not repeated.
-        assert len(await service.store.deaths(row.id)) == BOUND + 1
+        assert len((await service.deaths(row.id)).counted) == BOUND + 1
         assert ledger.read_text().split().count("bad") == 1
         with pytest.raises(RunEndedError, match="not a dead letter"):
             await service.retry_dead(poisoned.id)
+
+
+@pytest.mark.covers("SAFE-FLEET-01")
+async def test_runs_beside_one_that_kills_its_worker_complete_and_only_that_one_is_given_up(
+    tmp_path: Path,
+) -> None:
+    ledger, place = tmp_path / "ledger.txt", f"sqlite:{tmp_path / 'runs.db'}"
+    program = smoothies(ledger).program()
+    async with Holdfast(place, settings=SETTINGS) as hf:
+        service = await hf.service()
+        slow = [(await service.create(program, {"order": f"o-{n}", "slow": True}))[0].id for n in range(3)]
+        poisoned, _ = await service.create(program, {"order": "bad", "poisoned": True})
+        with fleet(place, ledger, 1):
+            await until(lambda: ended(service, [poisoned.id, *slow]), 50)
+        assert [row.id for row in await service.dead()] == [poisoned.id]
+        assert {(await service.get(run)).status for run in slow} == {RunStatus.completed}
+        for run in slow:
+            assert [death.alone for death in await service.store.deaths(run)] == [False]
+        # The first death could not be told from those beside it; those that count were its own.
+        alone = [death.alone for death in await service.store.deaths(poisoned.id)]
+        assert alone == [False, *[True] * (BOUND + 1)]
 
 
 async def evidence_is_kept(service: RunService, poisoned: RunRow, died: int) -> None:
     (row,) = await service.dead()
     assert (row.id, row.status, row.recoveries) == (poisoned.id, RunStatus.failed, BOUND + 1)
     found = await service.deaths(row.id)
-    assert len(found.deaths) == BOUND + 1 <= died
-    assert len({autopsy.death.worker for autopsy in found.deaths}) == BOUND + 1
-    assert {autopsy.nodes for autopsy in found.deaths} == {("blend",)}
+    # On a slow machine another run may have been beside it at its first death, which then is not counted.
+    assert len(found.counted) == BOUND + 1 <= died
+    assert len({autopsy.death.worker for autopsy in found.counted}) == BOUND + 1
+    assert {autopsy.nodes for autopsy in found.counted} == {("blend",)}
     assert found.suspects == [("blend", BOUND + 1)]
     assert row.error is not None
-    assert all(autopsy.death.worker in row.error for autopsy in found.deaths)
+    assert all(autopsy.death.worker in row.error for autopsy in found.counted)
     lines = [event for event in await service.events(row.id) if event.type.startswith("run.")]
     kinds = [event.type for event in lines if event.type in ("run.recovered", "run.given_up")]
-    assert kinds == ["run.recovered"] * BOUND + ["run.given_up"]
+    assert kinds == ["run.recovered"] * (len(found.deaths) - 1) + ["run.given_up"]
     assert lines[-1].data["recoveries"] == BOUND + 1
 
 
@@ -162,7 +184,7 @@ async def test_run_that_kills_a_caller_who_loads_it_is_discarded_without_a_worke
 async def die(service: RunService, run: str) -> None:
     """Somebody takes it up, and is not heard of again."""
     await service.store.send(RunId(run), "note", b"")
-    assert await service.store.claim(ClaimRequest(worker="ghost", ttl=1000, run=RunId(run)))
+    assert await service.store.claim(ClaimRequest(worker=f"ghost-{run}", ttl=1000, run=RunId(run)))
     await asyncio.sleep(0.01)
     (row,) = await service.store.reclaim(limit=9, max_recoveries=0)
     assert row.dead

@@ -53,9 +53,14 @@ class DeadRun(msgspec.Struct, frozen=True):
     deaths: list[DeathReport]
 
     @property
+    def counted(self) -> list[DeathReport]:
+        """The deaths that the run alone can have caused; all of them if there is none yet."""
+        return [report for report in self.deaths if report.death.alone] or self.deaths
+
+    @property
     def suspects(self) -> list[tuple[str, int]]:
-        """Nodes by how often they were running, the most frequent first."""
-        return Counter(node for report in self.deaths for node in report.nodes).most_common()
+        """Nodes by how often they were running at the counted deaths, the most frequent first."""
+        return Counter(node for report in self.counted for node in report.nodes).most_common()
 
 
 async def list_dead(service: RunAccess, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:

@@ -14,6 +14,7 @@ from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death, FleetFigures, WorkerRow
 from holdfast.types.ids import RunId
+from holdfast.types.lease import Lease
 from holdfast.types.schedule import ScheduleRow
 
 
@@ -83,6 +84,16 @@ class Workers(Protocol):
 
     async def deaths(self, run: RunId) -> list[Death]:
         """Oldest first. `reclaim` writes one for each lease that expired while its run was being advanced."""
+        ...
+
+    async def next_suspect(self, want: ClaimRequest) -> int | None:
+        """Since when the first suspect without a limit that `want` serves has been ready; None: there is
+        none."""
+        ...
+
+    async def end_isolation(self, lease: Lease) -> bool:
+        """The run made progress: it is no suspect any more, and its worker may claim others. False if the
+        term is not current."""
         ...
 
     async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:

@@ -66,7 +66,8 @@ class Runs(Protocol):
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         """Claim runs that are ready (ready_at <= now, no live lease, not ended): term + 1, running. Order:
         priority (higher first), then fair between tenants (the one with the fewest running runs first, then
-        round-robin), then ready_at."""
+        round-robin), then ready_at. Suspects are claimed with `want.suspects` alone; a claim by id without
+        it takes a suspect as any other run, and ends that it is one."""
         ...
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
@@ -94,7 +95,9 @@ class Runs(Protocol):
 
     async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
         """Take expired leases away: term + 1, status resumable, claimable, recoveries + 1 (1 if the run made
-        progress since the last recovery), a row in `deaths` and the event `run.recovered`. A run over the
+        progress since the last recovery), a row in `deaths` and the event `run.recovered`; the run is a
+        suspect. Where other runs were on the same worker, a death of a run that was no suspect yet is not
+        counted. A run over the
         limit fails and is `dead`, with the evidence in `error` and the event `run.given_up`. From the second
         recovery in a row on it is claimable only after `backoff`, doubled each time (`store.recovery`). A
         pending run stays pending (nothing was done), and a run that only waited keeps its status and its

@@ -1,7 +1,8 @@
 """Recovery of runs whose worker stopped heartbeating: when they can be claimed again, and the evidence.
 
 A run may have killed its worker, and would kill the next one. So recoveries without progress in between are
-counted, each waits longer than the last, and over the limit the run is given up.
+counted, each waits longer than the last, and over the limit the run is given up. A death beside other runs
+counts for none of them: each of them is claimed alone until it makes progress (ADR 61).
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ def recovery_delay(recoveries: int, backoff: int) -> int:
     return 0 if recoveries < 2 else int(bounded.pause(recoveries - 1))
 
 
+def recoveries_after(before: int, *, progressed: bool, alone: bool) -> int:
+    """How many deaths in a row count against the run."""
+    return (0 if progressed else before) + alone
+
+
 def death_event(death: Death, recoveries: int, ready_at: int | None) -> EventRow:
     """For the run's stream of events. `ready_at` None: the run is given up."""
     data = {
@@ -38,6 +44,7 @@ def death_event(death: Death, recoveries: int, ready_at: int | None) -> EventRow
         "head": death.head,
         "recoveries": recoveries,
         "lease_until": death.lease_until,
+        "alone": death.alone,
     }
     if ready_at is None:
         return EventRow(0, death.at, "run.given_up", msgspec.json.encode(data))

@@ -96,6 +96,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     # The name of the limit that it counts for. Stored as `gate`: that is its column and its key in exports.
     limit: str = msgspec.field(default="", name="gate")
     dead: bool = False  # given up by the reaper: its workers stopped heartbeating too often (see `deaths`)
+    # Its worker died while it was under way, and it has made no progress since: it is claimed alone.
+    suspect: bool = False
 
 
 class RunHistory(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +131,10 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker can take. `versions` None: any; a version without a digest, such as `attractor`, also
-    matches all that begin with it and a hyphen. `run`: exactly this one, whatever its lane."""
+    matches all that begin with it and a hyphen. `run`: exactly this one, whatever its lane.
+
+    `suspects`: only runs whose worker died. The worker promises that no other run is under way on it, until
+    the run has left it or `end_isolation` was called."""
 
     worker: str
     ttl: int  # microseconds
@@ -137,6 +142,7 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     lanes: tuple[str, ...] | None = None
     versions: tuple[str, ...] | None = None
     run: RunId | None = None
+    suspects: bool = False
 
     def serves(self, version: str) -> bool:
         wanted = self.versions

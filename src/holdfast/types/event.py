@@ -47,11 +47,11 @@ EVENTS = {
     "run.resumed": EventKind("a worker resumed the run from its journal", ("seq",)),
     "run.recovered": EventKind(
         "the run's worker stopped heartbeating, and another worker may resume the run",
-        ("worker", "term", "head", "recoveries", "lease_until", "ready_at"),
+        ("worker", "term", "head", "recoveries", "lease_until", "alone", "ready_at"),
     ),
     "run.given_up": EventKind(
         "the run's workers died too often; the run is a dead letter until an operator retries it",
-        ("worker", "term", "head", "recoveries", "lease_until"),
+        ("worker", "term", "head", "recoveries", "lease_until", "alone"),
     ),
     "run.history_lost": EventKind(
         "the store lost records that it had acknowledged, and the run stopped",

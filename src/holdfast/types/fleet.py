@@ -44,6 +44,7 @@ class Death(msgspec.Struct, frozen=True, kw_only=True):
     lease_until: int
     head: int
     status: str
+    alone: bool = True  # no other run was under way on that worker; only such a death is counted
 
 
 class LaneFigures(msgspec.Struct, frozen=True, kw_only=True):

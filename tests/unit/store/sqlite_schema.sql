@@ -4,6 +4,8 @@ CREATE INDEX blob_refs_of_blob ON blob_refs (digest);
 
 CREATE INDEX blobs_by_age ON blobs (put_at);
 
+CREATE INDEX deaths_by_worker ON deaths (worker);
+
 CREATE INDEX gate_starts_over ON gate_starts (until);
 
 CREATE INDEX hold_links_of_hold ON hold_links (hold);
@@ -72,6 +74,8 @@ CREATE UNIQUE INDEX runs_once ON runs (tenant, flow, idempotency_key) WHERE idem
 
 CREATE INDEX runs_ready ON runs (priority, tenant, line, ready_at) WHERE worker IS NULL AND ready_at IS NOT NULL;
 
+CREATE INDEX runs_suspect ON runs (ready_at) WHERE suspect;
+
 CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
 
 CREATE INDEX timers_due ON timers (fire_at);
@@ -124,7 +128,7 @@ CREATE TABLE deaths (
     at INTEGER NOT NULL,
     lease_until INTEGER NOT NULL,
     head INTEGER NOT NULL,
-    status TEXT NOT NULL,
+    status TEXT NOT NULL, alone INTEGER NOT NULL DEFAULT 1 CHECK (alone IN (0, 1)),
     PRIMARY KEY (run_key, term)
 ) STRICT, WITHOUT ROWID;
 
@@ -401,7 +405,7 @@ CREATE TABLE runs (
     error TEXT, read_only INTEGER NOT NULL DEFAULT 0 CHECK (
     read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)), migrated INTEGER NOT NULL DEFAULT 0, started_by TEXT, deployment TEXT, gate TEXT NOT NULL DEFAULT '', line TEXT GENERATED ALWAYS AS (
     iif(gate = '', '', iif(status = 'pending', '+', '-') || substr(gate, 1, instr(gate || '/', '/') - 1))
-) VIRTUAL, dead INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)),
+) VIRTUAL, dead INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)), suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)),
     CHECK ((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
 

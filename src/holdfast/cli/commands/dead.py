@@ -123,7 +123,7 @@ async def show_dead(run: str, *, store: str | None, json: bool) -> Exit:
     if not found.deaths:
         print_line("No worker of this run has died.")
         return Exit.ok
-    heads = ("term", "worker", "lease until", "found at", "record", "running")
+    heads = ("term", "worker", "lease until", "found at", "record", "other runs", "running")
     print_table(heads, [_death_cells(report) for report in found.deaths])
     _advise(found, store)
     return Exit.ok
@@ -133,13 +133,18 @@ def _death_cells(report: DeathReport) -> tuple[str, ...]:
     death = report.death
     nodes = ", ".join(report.nodes) or (f"not known: {report.unknown}" if report.unknown else "no node")
     times = clock_time(death.lease_until), clock_time(death.at)
-    return str(death.term), death.worker, *times, str(death.head), nodes
+    return str(death.term), death.worker, *times, str(death.head), "" if death.alone else "yes", nodes
 
 
 def _advise(found: DeadRun, store: str | None) -> None:
     row = found.run
     print_line()
-    always = [node for node, count in found.suspects if count == len(found.deaths)]
+    if not all(report.death.alone for report in found.deaths):
+        print_line(
+            "A death beside other runs is not counted: the run was claimed alone after it, until it made "
+            "progress."
+        )
+    always = [node for node, count in found.suspects if count == len(found.counted)]
     if always:
         print_line(
             f"{', '.join(always)} was running at every death: check it first (memory, a native library, "
@@ -196,6 +201,7 @@ def _as_json(found: DeadRun) -> dict[str, Any]:
                 "lease_until": iso(report.death.lease_until),
                 "head": report.death.head,
                 "status": report.death.status,
+                "alone": report.death.alone,
                 "nodes": list(report.nodes),
                 "unknown": report.unknown or None,
             }

@@ -201,6 +201,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("limits", row.limit),
             ("resumed", str(len(line.visits.resumes) or "")),
             ("recoveries", str(row.recoveries or "")),
+            ("suspect", "its worker died; it runs alone until it makes progress" if row.suspect else ""),
             ("forked from", row.forked_from or ""),
             ("superseded by", row.superseded_by or ""),
             ("history from", f"record {row.horizon}; older records are pruned" if row.horizon else ""),

@@ -148,6 +148,7 @@ def stored_json(row: RunRow) -> dict[str, Any]:
             "lease_until": row.lease_until,
             "ready_at": row.ready_at,
             "recoveries": row.recoveries,
+            "suspect": row.suspect,
             "limit": row.limit,
             "horizon": row.horizon,
             "migrated": row.migrated,

@@ -101,6 +101,7 @@ PLAIN = frozenset({
     "audit_head", "audit_tenants", "finish_outbox", "replay_outbox", "drop_document",
     "put_limit", "limits", "drop_limit", "next_schedule", "drop_schedule",
     "put_worker", "workers", "drop_worker", "deaths", "fleet_figures",
+    "next_suspect", "end_isolation",
     "put_flow", "flow", "flows", "put_code", "code",
     "put_blob", "blob", "condemn_blobs", "drop_blobs",
     "projected_to", "projections", "blank_projections",

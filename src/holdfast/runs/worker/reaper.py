@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from holdfast.errors import StoreError
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
@@ -15,7 +17,8 @@ BATCH = 100
 class Reaper:
     """Runs whose worker stopped heartbeating become resumable; after `max_recoveries` in a row without
     progress they are dead: failed, with the evidence. From the second on each waits: `backoff` seconds,
-    doubled each time, so that a run that kills workers leaves them time for others."""
+    doubled each time, so that a run that kills workers leaves them time for others. Only the death of
+    a worker on which no other run was counts (`runs.worker.isolation`)."""
 
     def __init__(
         self,
@@ -25,12 +28,15 @@ class Reaper:
         every: float = 10.0,
         max_recoveries: int = 5,
         backoff: float = 0.0,
+        found: Callable[[], None] | None = None,
     ) -> None:
+        """`found` is called when runs were taken from a worker that died."""
         self.store = store
         self.clock = clock
         self.every = every
         self.max_recoveries = max_recoveries
         self.backoff = int(backoff * MICROS)
+        self._found = found
         self._away = False
 
     async def sweep(self) -> list[RunRow]:
@@ -44,6 +50,8 @@ class Reaper:
                 break
         for row in found:
             _log_reclaimed(row)
+        if self._found is not None and any(row.suspect for row in found):
+            self._found()
         return found
 
     async def serve(self) -> None:

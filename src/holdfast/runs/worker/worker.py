@@ -6,7 +6,7 @@ A worker says once, when it begins, what of its store weakens the promise that n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Final, Protocol
 
@@ -24,6 +24,7 @@ from holdfast.runs.retention import RetentionSweep
 from holdfast.runs.schedules.scheduler import Scheduler
 from holdfast.runs.service import RunService
 from holdfast.runs.worker.drain import TICK, drain
+from holdfast.runs.worker.isolation import WorkerIsolation
 from holdfast.runs.worker.reaper import Reaper
 from holdfast.runs.worker.registration import WorkerRegistration
 from holdfast.runs.worker.timer_sweep import TimerSweep
@@ -103,8 +104,14 @@ class RunWorker:
         lease = self.runtime.settings.lease_ttl
         # A run that kills its workers leaves each of them at least one lease for other runs.
         backoff = lease if recovery_backoff is None else recovery_backoff
+        self.isolation = WorkerIsolation(self)
         self.reaper = Reaper(
-            self.store, clock, every=lease / 3, max_recoveries=max_recoveries, backoff=backoff
+            self.store,
+            clock,
+            every=lease / 3,
+            max_recoveries=max_recoveries,
+            backoff=backoff,
+            found=self.isolation.look_soon,
         )
         self.timers = TimerSweep(self.store, clock, every=poll)
         self.scheduler = Scheduler(service, every=poll)
@@ -219,6 +226,15 @@ class RunWorker:
     def hot(self) -> int:
         return len(self._resting())
 
+    @property
+    def claimed(self) -> Collection[RunId]:
+        """All runs in memory."""
+        return self._runs.keys()
+
+    def wake(self) -> None:
+        """It may claim again."""
+        self._freed.set()
+
     async def __aenter__(self) -> RunWorker:
         await self.arrive()
         self._serving = asyncio.create_task(self.serve())
@@ -284,7 +300,7 @@ class RunWorker:
 
     async def _rest(self) -> None:
         """Until there may be something to claim: a slot became free, or the store changed."""
-        if self._free() > 0:
+        if self._free() > 0 and not self.isolation.holds_back:
             await self._interruptibly(self._change, self.poll)
         else:
             self._freed.clear()
@@ -326,7 +342,9 @@ class RunWorker:
             lanes=self.lanes,
             versions=versions,
         )
-        claims = await self.store.claim(want)
+        claims = await self.isolation.claim(want)
+        if claims is None:
+            claims = await self.store.claim(want)
         for claim in claims:
             self._runs[claim.run.id] = asyncio.create_task(self._drive(claim))
         return len(claims)
@@ -337,7 +355,14 @@ class RunWorker:
     def _make_room(self) -> None:
         """Memory is full of runs that wait for a person: the oldest are parked, so that others can start."""
         over = len(self._runs) - self.hot_limit
-        for driver in self._resting()[: max(over, 0)]:
+        self._park(self._resting()[: max(over, 0)])
+
+    def park_idle_runs(self) -> None:
+        """Those that only wait for a person."""
+        self._park(self._resting())
+
+    def _park(self, drivers: list[Driver]) -> None:
+        for driver in drivers:
             driver.evict()
 
     def _resting(self) -> list[Driver]:

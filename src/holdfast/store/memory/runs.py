@@ -12,7 +12,13 @@ from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
 from holdfast.store.memory.concurrency_limits import MemoryLimits
 from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.memory.tables import MemoryRun, MemoryTables
-from holdfast.store.recovery import PROGRESS, death_event, death_summary, recovery_delay
+from holdfast.store.recovery import (
+    PROGRESS,
+    death_event,
+    death_summary,
+    recoveries_after,
+    recovery_delay,
+)
 from holdfast.store.rows import Claim
 from holdfast.types.durability import Durability
 from holdfast.types.fleet import Death
@@ -152,6 +158,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         since = None if want.run is not None else run.ready_at
         run.term += 1
         run.status = RunStatus.running
+        run.suspect = run.suspect and want.suspects
         run.updated_at = now
         self._take(run, want.worker, now + want.ttl)
         return Claim(Lease(run.id, run.key, run.term, want.worker), run.row(), since)
@@ -266,13 +273,23 @@ class MemoryRecovery(MemoryRuns):
             lapsed = [run for run in self._leased.values() if not self._is_held(run, now)]
             lapsed.sort(key=_lapsed_at)
             for run in lapsed[:limit]:
-                self._recover(run, now, max_recoveries, backoff)
+                # A suspect was claimed alone.
+                alone = run.suspect or not self._was_beside(run)
+                self._recover(run, now, max_recoveries, backoff, alone=alone)
             rows = [run.row() for run in lapsed[:limit]]
         if rows:
             self._changes.notify()
         return rows
 
-    def _recover(self, run: MemoryRun, now: int, max_recoveries: int, backoff: int) -> None:
+    def _was_beside(self, run: MemoryRun) -> bool:
+        """Whether other runs are leased by the same worker, or were when it died."""
+        return any(
+            other is not run
+            and (other.worker == run.worker or any(death.worker == run.worker for death in other.deaths))
+            for other in self._keys.values()
+        )
+
+    def _recover(self, run: MemoryRun, now: int, max_recoveries: int, backoff: int, *, alone: bool) -> None:
         death = Death(
             term=run.term,
             worker=run.worker or "",
@@ -280,16 +297,18 @@ class MemoryRecovery(MemoryRuns):
             lease_until=run.lease_until or 0,
             head=run.head,
             status=run.status,
+            alone=alone,
         )
         run.term += 1
         self._release(run)
         if run.status in PARKED:
             self._wake(run, now)
             return
-        run.recoveries = 1 if _done_since(run) else run.recoveries + 1
+        run.recoveries = recoveries_after(run.recoveries, progressed=_done_since(run), alone=alone)
         run.deaths.append(death)
+        run.suspect = True
         if run.recoveries > max_recoveries:
-            run.error = death_summary(run.deaths[-run.recoveries :], max_recoveries)
+            run.error = death_summary(_alone(run)[-run.recoveries :], max_recoveries)
             run.dead = True
             self._set_status(run, RunStatus.failed, now)
             self._add_event(run, death_event(death, run.recoveries, None))
@@ -299,6 +318,29 @@ class MemoryRecovery(MemoryRuns):
         run.ready_at = now + recovery_delay(run.recoveries, backoff)
         self._queue.push(run)
         self._add_event(run, death_event(death, run.recoveries, run.ready_at))
+
+    async def next_suspect(self, want: ClaimRequest) -> int | None:
+        with self._lock:
+            now = self._now()
+            ready = (
+                run.ready_at
+                for run in self._keys.values()
+                if run.suspect
+                and run.worker is None
+                and not run.limit
+                and run.ready_at is not None
+                and run.ready_at <= now
+                and (want.lanes is None or run.new.lane in want.lanes)
+                and want.serves(run.new.version)
+            )
+            return min(ready, default=None)
+
+    async def end_isolation(self, lease: Lease) -> bool:
+        with self._lock:
+            run = self._owned(lease)
+            if run is not None:
+                run.suspect = False
+            return run is not None
 
     async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
         with self._lock:
@@ -310,6 +352,10 @@ class MemoryRecovery(MemoryRuns):
             run.limit = ""
             self._add_event(run, event)
             return self._claim(run, want, now)
+
+
+def _alone(run: MemoryRun) -> list[Death]:
+    return [death for death in run.deaths if death.alone]
 
 
 def _done_since(run: MemoryRun) -> bool:

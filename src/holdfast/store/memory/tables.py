@@ -167,6 +167,7 @@ class ReadyGroup(NamedTuple):
     version: str
     limit: str
     starts: bool  # they start for the first time
+    suspect: bool
 
 
 class ReadyQueue:
@@ -183,7 +184,9 @@ class ReadyQueue:
         if run.ready_at is not None:
             new = run.new
             starts = run.status is RunStatus.pending
-            group = ReadyGroup(new.priority, run.tenant, new.lane, new.version, run.limit, starts)
+            group = ReadyGroup(
+                new.priority, run.tenant, new.lane, new.version, run.limit, starts, run.suspect
+            )
             heappush(self._groups.setdefault(group, []), (run.ready_at, run.key))
 
     def taken(self, tenant: str) -> None:
@@ -200,7 +203,7 @@ class ReadyQueue:
         for group in list(self._groups):
             if want.lanes is not None and group.lane not in want.lanes:
                 continue
-            if not want.serves(group.version):
+            if not want.serves(group.version) or group.suspect is not want.suspects:
                 continue
             first = self._first(group)
             if first is None or first[0] > now:
@@ -229,6 +232,7 @@ class ReadyQueue:
                 and run.new.version == group.version
                 and run.limit == group.limit
                 and (run.status is RunStatus.pending) == group.starts
+                and run.suspect is group.suspect
             ):
                 return heap[0]
             heappop(heap)
@@ -264,6 +268,7 @@ class MemoryRun:
     read_only: bool = False
     migrated: int = 0
     dead: bool = False
+    suspect: bool = False
     limit: str = ""
     # Contiguous by seq: the record with seq s is records[s - records[0].seq].
     records: list[Record] = field(default_factory=list[Record])
@@ -317,6 +322,7 @@ class MemoryRun:
             deployment=new.deployment,
             limit=self.limit,
             dead=self.dead,
+            suspect=self.suspect,
         )
 
 

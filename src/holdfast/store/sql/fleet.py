@@ -7,12 +7,14 @@ from functools import partial
 import msgspec
 
 from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
+from holdfast.store.rows import ClaimRequest
 from holdfast.store.sql import due_holds, reclaim
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.concurrency_limits import root_of
 from holdfast.types.fleet import WORKER_ROW_RETENTION, Death, FleetFigures, LaneFigures, WorkerRow
 from holdfast.types.ids import RunId
+from holdfast.types.lease import Lease
 
 # A worker keeps its name until the time it announced; it may always replace its own row.
 _PUT = """
@@ -139,6 +141,12 @@ class SqlFleet(SqlAccess):
 
     async def deaths(self, run: RunId) -> list[Death]:
         return await self._read(partial(reclaim.deaths, run=run))
+
+    async def next_suspect(self, want: ClaimRequest) -> int | None:
+        return await self._read(partial(reclaim.next_suspect, now=self._server_time(), want=want))
+
+    async def end_isolation(self, lease: Lease) -> bool:
+        return await self._write(partial(reclaim.end_isolation, lease=lease), single=True, flushed=False)
 
     async def fleet_figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
         return await self._read(partial(figures, now=self._server_time(), ages=ages), slow=True)

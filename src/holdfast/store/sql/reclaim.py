@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
-from holdfast.store.recovery import PROGRESS, death_event, death_summary, recovery_delay
+import msgspec
+
+from holdfast.store.recovery import (
+    PROGRESS,
+    death_event,
+    death_summary,
+    recoveries_after,
+    recovery_delay,
+)
 from holdfast.store.rows import Claim, ClaimRequest, RunRow
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.run_inbox import LEAVE_QUEUE, REVIVE, add_events
 from holdfast.store.sql.runs import COLUMNS, run_row
 from holdfast.types.event import EventRow
-from holdfast.types.fleet import Death
+from holdfast.types.fleet import WORKER_ROW_RETENTION, Death
 from holdfast.types.ids import RunId
+from holdfast.types.lease import Lease
 from holdfast.types.status import PARKED
 
 _FIELDS = Death.__struct_fields__
@@ -19,16 +29,23 @@ _ANY = "SELECT 1 FROM @runs WHERE worker IS NOT NULL AND lease_until <= ? LIMIT 
 _DEATH = ", ".join(f"deaths.{name}" for name in _FIELDS)
 # Every worker has a reaper: what another one is reclaiming now is skipped.
 _LAPSED = """
-SELECT key, recoveries, term, worker, @now(?::bigint), lease_until, head, status FROM @runs
+SELECT key, recoveries, suspect, term, worker, @now(?::bigint), lease_until, head, status FROM @runs
 WHERE worker IS NOT NULL AND lease_until <= @now(?::bigint) ORDER BY lease_until LIMIT ?
 FOR UPDATE SKIP LOCKED"""
+# Leased by that worker when it died: still, or freed shortly before. Several workers may have had the same
+# name one after the other, so a run may seem to have been beside others: then it is claimed alone, and its
+# next death counts.
+_BESIDE = """
+SELECT 1 WHERE EXISTS (SELECT 1 FROM @runs[runs_leased] WHERE worker = ? AND key <> ?)
+OR EXISTS (SELECT 1 FROM @deaths WHERE worker = ? AND run_key <> ? AND at > ?)"""
 # An intent or a new attempt does not count as progress: a run that kills its workers writes those too.
 _DONE_SINCE = f"""
 SELECT 1 FROM @journal WHERE key > (
     SELECT run_key << 32 | head FROM @deaths WHERE run_key = ? ORDER BY term DESC LIMIT 1)
 AND key <= ?::bigint << 32 | 4294967295 AND kind IN ({", ".join(f"{kind:d}" for kind in PROGRESS)}) LIMIT 1"""
-INSERT_DEATH = f"INSERT INTO @deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_LAST = f"SELECT {_DEATH} FROM @deaths AS deaths WHERE run_key = ? ORDER BY term DESC LIMIT ?"
+_VALUES = ", ".join("?" * len(_FIELDS))
+INSERT_DEATH = f"INSERT INTO @deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, {_VALUES})"
+_LAST = f"SELECT {_DEATH} FROM @deaths AS deaths WHERE run_key = ? AND alone ORDER BY term DESC LIMIT ?"
 _OF_RUN = f"""
 SELECT {_DEATH} FROM @deaths AS deaths JOIN @runs AS runs ON runs.key = deaths.run_key
 WHERE runs.id = ? ORDER BY deaths.term"""
@@ -38,6 +55,7 @@ SELECT key FROM @runs WHERE id = ? AND dead AND NOT read_only AND superseded_by 
 # now on.
 _FREE = """
 UPDATE @runs SET term = term + 1, worker = NULL, lease_until = NULL, recoveries = ?, ready_at = ?::bigint,
+                 suspect = ?,
                  status = CASE WHEN status IN ('pending', 'waiting', 'pending_input') THEN status
                                ELSE 'resumable' END,
                  updated_at = ?::bigint
@@ -46,6 +64,12 @@ _GIVE_UP = """
 UPDATE @runs SET term = term + 1, recoveries = ?, worker = NULL, lease_until = NULL, ready_at = NULL,
                  status = 'failed', dead = true, error = ?, ended_at = ?::bigint, updated_at = ?::bigint
 WHERE key = ?"""
+# There are few of them: what serves them is decided here.
+_SUSPECTS = """
+SELECT ready_at, lane, version FROM @runs WHERE suspect AND worker IS NULL AND gate = '' AND NOT read_only
+AND ready_at <= @now(?::bigint) AND status NOT IN ('completed', 'failed', 'cancelled')
+ORDER BY ready_at LIMIT 1000"""
+_CLEAR = "UPDATE @runs SET suspect = false WHERE key = ? AND id = ? AND term = ? AND worker = ?"
 _FREED = f"SELECT {COLUMNS} FROM @runs WHERE key = ?"
 
 
@@ -55,12 +79,17 @@ async def any_lapsed(conn: Conn, now: int) -> bool:
 
 async def reclaim(conn: Conn, now: int | None, limit: int, max_recoveries: int, backoff: int) -> list[RunRow]:
     reclaimed: list[RunRow] = []
-    for nth, (key, recoveries, *rest) in enumerate(await conn.rows(_LAPSED, now, now, limit)):
-        death = Death(**dict(zip(_FIELDS, rest, strict=True)))
+    lapsed = await conn.rows(_LAPSED, now, now, limit)
+    leases = Counter(worker for _, _, _, _, worker, *_ in lapsed)
+    for nth, (key, recoveries, suspect, *rest) in enumerate(lapsed):
+        death = _death((*rest, True))
         # It only waited in memory: nothing that it did can have killed the worker, so no death is recorded.
         if death.status in PARKED:
-            await conn.run(_FREE, recoveries, death.at, death.at, key)
+            await conn.run(_FREE, recoveries, death.at, bool(suspect), death.at, key)
         else:
+            # A suspect was claimed alone.
+            beside = not suspect and (leases[death.worker] > 1 or await _was_beside(conn, key, death))
+            death = msgspec.structs.replace(death, alone=not beside)
             event = await _record_death(conn, key, recoveries, death, max_recoveries, backoff)
             await add_events(conn, key, [event], nth)
         freed = await conn.row(_FREED, key)
@@ -69,21 +98,37 @@ async def reclaim(conn: Conn, now: int | None, limit: int, max_recoveries: int, 
     return reclaimed
 
 
+async def _was_beside(conn: Conn, key: int, death: Death) -> bool:
+    since = death.at - WORKER_ROW_RETENTION
+    return await conn.row(_BESIDE, death.worker, key, death.worker, key, since) is not None
+
+
 async def _record_death(
     conn: Conn, key: int, recoveries: int, death: Death, bound: int, backoff: int
 ) -> EventRow:
     """Returns its event."""
     done = await conn.row(_DONE_SINCE, key, key) is not None
-    recoveries = 1 if done else recoveries + 1
+    recoveries = recoveries_after(recoveries, progressed=done, alone=death.alone)
     await conn.run(INSERT_DEATH, *values(key, death))
     if recoveries <= bound:
         ready_at = death.at + recovery_delay(recoveries, backoff)
-        await conn.run(_FREE, recoveries, ready_at, death.at, key)
+        await conn.run(_FREE, recoveries, ready_at, True, death.at, key)
         return death_event(death, recoveries, ready_at)
     # Its holds and timers stay: the journal still has them open, and an operator may resume the run.
     in_a_row = _deaths(await conn.rows(_LAST, key, recoveries))[::-1]
     await conn.run(_GIVE_UP, recoveries, death_summary(in_a_row, bound), death.at, death.at, key)
     return death_event(death, recoveries, None)
+
+
+async def next_suspect(conn: Conn, now: int | None, want: ClaimRequest) -> int | None:
+    for since, lane, version in await conn.rows(_SUSPECTS, now):
+        if (want.lanes is None or lane in want.lanes) and want.serves(version):
+            return since
+    return None
+
+
+async def end_isolation(conn: Conn, _now: int, lease: Lease) -> bool:
+    return await conn.run(_CLEAR, lease.key, lease.run, lease.term, lease.worker) == 1
 
 
 async def deaths(conn: Conn, run: RunId) -> list[Death]:
@@ -114,4 +159,10 @@ def values(key: int, death: Death) -> tuple[object, ...]:
 
 
 def _deaths(found: Sequence[Row]) -> list[Death]:
-    return [Death(**dict(zip(_FIELDS, kept, strict=True))) for kept in found]
+    return [_death(kept) for kept in found]
+
+
+def _death(kept: Row) -> Death:
+    fields = dict(zip(_FIELDS, kept, strict=True))
+    fields["alone"] = bool(fields["alone"])
+    return Death(**fields)

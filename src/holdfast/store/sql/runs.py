@@ -76,6 +76,7 @@ def run_row(values: Row) -> RunRow:
     fields["status"] = _STATUSES[fields["status"]]
     fields["read_only"] = bool(fields["read_only"])
     fields["dead"] = bool(fields["dead"])
+    fields["suspect"] = bool(fields["suspect"])
     return RunRow(**fields)
 
 

@@ -50,6 +50,7 @@ ALL = (
     "schedules",
     "settle",
     "sides",
+    "suspects",
     "timers",
     "transfer",
     "values",

@@ -41,7 +41,7 @@ class ReclaimSuite:
         assert (row.worker, row.lease_until) == (None, None)
         assert row.ready_at is not None
         assert row.ready_at <= kit.clock.now()
-        (taken,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL))
+        (taken,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, suspects=True))
         assert (taken.lease.run, taken.lease.term) == (lease.run, 3)
 
     @pytest.mark.covers("CORE-STORE-11", "D-33")
@@ -57,7 +57,8 @@ class ReclaimSuite:
 
     @pytest.mark.covers("R-35")
     async def test_run_is_recovered_once_when_reapers_race(self, kit: StoreKit) -> None:
-        runs = [(await kit.claimed()).run for _ in range(4)]
+        rows = [await kit.created() for _ in range(4)]
+        runs = [(await kit.claim(row.id, f"worker-{nth}")).lease.run for nth, row in enumerate(rows)]
         kit.clock.advance(seconds=61)
 
         async def contend(store: Store, _number: int) -> list[str]:
@@ -175,9 +176,9 @@ class ReclaimSuite:
             assert row.ready_at == kit.clock.now() + factor * TTL
             if factor:
                 kit.clock.advance(seconds=60 * factor - 1)
-                assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL)) == []
+                assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, suspects=True)) == []
                 kit.clock.advance(seconds=1)
-            (taken,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL))
+            (taken,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, suspects=True))
             assert taken.lease.run == lease.run
 
     @pytest.mark.covers("FLEET-WORK-11")

@@ -21,7 +21,7 @@ ROUNDS = 5
 # Selected as single values: with a join the planner could not know how many runs there are, and would read
 # all of them instead of the first in the index.
 _READY = """runs.worker IS NULL AND runs.ready_at <= (SELECT now FROM t)
-AND runs.status NOT IN ('completed', 'failed', 'cancelled')"""
+AND runs.status NOT IN ('completed', 'failed', 'cancelled') AND runs.suspect = (SELECT suspects FROM t)"""
 _SERVED = """((SELECT lanes FROM t) IS NULL OR runs.lane = ANY((SELECT lanes FROM t)::text[]))
 AND ((SELECT versions FROM t) IS NULL OR runs.version = ANY((SELECT versions FROM t)::text[])
      OR split_part(runs.version, '-', 1) = ANY((SELECT versions FROM t)::text[]))
@@ -34,7 +34,8 @@ _LINE = f"{_SIGN} || split_part(runs.gate, '/', 1))"
 # First find the priorities, tenants and queues, with one index lookup for each.
 _GROUPS = f"""
 WITH RECURSIVE t AS MATERIALIZED (
-    SELECT @now(?::bigint) AS now, ?::text[] AS lanes, ?::text[] AS versions, ?::bigint[] AS tried
+    SELECT @now(?::bigint) AS now, ?::text[] AS lanes, ?::text[] AS versions, ?::bigint[] AS tried,
+           ?::boolean AS suspects
 ), groups AS (
     (SELECT runs.urgency, runs.tenant FROM @runs AS runs WHERE {_FREE}
      ORDER BY runs.urgency, runs.tenant LIMIT 1)
@@ -79,7 +80,8 @@ FROM lines AS groups {_OF_TENANT} CROSS JOIN LATERAL (
 WHERE groups.line = ANY(?::text[])"""
 _TAKE = """
 UPDATE @runs AS runs SET term = runs.term + 1, worker = ?::text, lease_until = @now(?::bigint) + ?::bigint,
-                         status = 'running', ready_at = NULL, updated_at = @now(?::bigint)"""
+                         status = 'running', ready_at = NULL, suspect = runs.suspect AND ?::boolean,
+                         updated_at = @now(?::bigint)"""
 _TURN = """
 INSERT INTO @turns (tenant, turn)
 SELECT served.tenant, turn.number * 4096 + served.nth
@@ -92,7 +94,7 @@ _TAKE_SOME = f"""
 WITH free AS MATERIALIZED (
     SELECT runs.key FROM @runs AS runs WHERE runs.key = ANY(?::bigint[]) AND runs.worker IS NULL
     AND runs.ready_at <= @now(?::bigint) AND runs.status NOT IN ('completed', 'failed', 'cancelled')
-    AND (runs.gate = '' OR ?::boolean)
+    AND (runs.gate = '' OR ?::boolean) AND runs.suspect = ?::boolean
     ORDER BY runs.key FOR UPDATE SKIP LOCKED
 ), taken AS (
     {_TAKE} FROM free WHERE runs.key = free.key RETURNING runs.*
@@ -140,7 +142,8 @@ async def claim_named(
     """`passes`: also a run with a limit. A run whose lease expired already has its place."""
     versions = None if want.versions is None else list(want.versions)
     taken = await conn.rows(
-        _TAKE_NAMED, want.worker, now, want.ttl, now, want.run, now, passes, versions, versions, versions
+        _TAKE_NAMED, want.worker, now, want.ttl, want.suspects, now, want.run, now, passes,
+        versions, versions, versions,
     )  # fmt: skip
     return [_claim(values, want, {}) for values in taken]
 
@@ -179,7 +182,8 @@ async def take(
 ) -> list[Claim]:
     keys = choice.keys
     taken = await conn.rows(
-        _TAKE_SOME, keys, now, limited, want.worker, now, want.ttl, now, keys, keys
+        _TAKE_SOME, keys, now, limited, want.suspects, want.worker, now, want.ttl, want.suspects, now,
+        keys, keys,
     )  # fmt: skip
     return [_claim(values, want, choice.since) for values in taken]
 
@@ -200,9 +204,9 @@ async def candidates(
     lanes = None if want.lanes is None else list(want.lanes)
     versions = None if want.versions is None else list(want.versions)
     if past is None:
-        return await conn.rows(_AND_LINES, now, lanes, versions, tried, limit)
+        return await conn.rows(_AND_LINES, now, lanes, versions, tried, want.suspects, limit)
     return await conn.rows(
-        _AND_LINED, now, lanes, versions, tried, limit,
+        _AND_LINED, now, lanes, versions, tried, want.suspects, limit,
         past.shut, past.stopped, past.exempt, limit, past.open,
     )  # fmt: skip
 

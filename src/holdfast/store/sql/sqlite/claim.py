@@ -22,7 +22,8 @@ Filters = dict[str, object]
 # A bound, because the write lock is held meanwhile. The next claim finds what is left.
 _ROUNDS = 5
 
-_READY = "worker IS NULL AND ready_at <= :now AND status NOT IN ('completed', 'failed', 'cancelled')"
+_READY = """worker IS NULL AND ready_at <= :now AND status NOT IN ('completed', 'failed', 'cancelled')
+AND suspect = :suspects"""
 # By its whole name, or by what is before the first hyphen (`ClaimRequest.versions`).
 _CARRIED = """(:versions IS NULL OR version IN (SELECT value FROM json_each(:versions))
 OR substr(version, 1, instr(version, '-') - 1) IN (SELECT value FROM json_each(:versions)))"""
@@ -56,7 +57,7 @@ INSERT INTO turns (tenant, turn) VALUES (?, (SELECT coalesce(max(turn), 0) + 1 F
 ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn WHERE turns.turn < excluded.turn - 1"""
 _TAKE = """
 UPDATE runs SET term = term + 1, worker = :worker, lease_until = :until, status = 'running', ready_at = NULL,
-                updated_at = :now"""
+                suspect = suspect AND :suspects, updated_at = :now"""
 _TAKE_KEY = f"{_TAKE} WHERE key = :key RETURNING {COLUMNS}"
 _TAKE_NAMED = f"""{_TAKE}
 WHERE id = :run AND (worker IS NULL OR lease_until <= :now) AND NOT read_only
@@ -75,7 +76,7 @@ def any_ready(cur: Cursor, now: int, want: ClaimRequest) -> bool:
 
 def claim(cur: Cursor, now: int, want: ClaimRequest) -> ClaimResult:
     filters = _filters(now, want)
-    taking = {"now": now, "worker": want.worker, "until": now + want.ttl}
+    taking = {"now": now, "worker": want.worker, "until": now + want.ttl, "suspects": want.suspects}
     if want.run is not None:
         return _claim_named(cur, want, filters | taking)
     claims: list[Claim] = []
@@ -122,6 +123,7 @@ def _filters(now: int, want: ClaimRequest) -> Filters:
     return {
         "now": now,
         "run": want.run,
+        "suspects": want.suspects,
         "lanes": _json(want.lanes),
         "versions": _json(want.versions),
     }

@@ -1,0 +1,180 @@
+"""Runs whose worker died run alone until they make progress."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast import Flow, Holdfast, Worker
+from holdfast.runs.worker import isolation
+from holdfast.store.rows import ClaimRequest
+from holdfast.testing.clock import FakeClock
+from holdfast.types.ids import RunId
+from holdfast.types.status import RunStatus
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-FLEET-01")]
+SECOND = 1_000_000
+
+
+class Steps:
+    """A flow of two nodes; a test lets each of them end, and sees what is under way."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.under_way: set[str] = set()
+        self.together: list[set[str]] = []
+        self.doors: dict[str, asyncio.Event] = {}
+        self.flow = Flow("steps", effect="pure")
+        first, second = self.flow.node(id="first")(self._first), self.flow.node(id="second")(self._second)
+        self.flow.edge(first, second)
+
+    def door(self, name: str) -> asyncio.Event:
+        return self.doors.setdefault(name, asyncio.Event())
+
+    async def _first(self, s: dict) -> dict:
+        return await self._pass(s["name"] + ".first")
+
+    async def _second(self, s: dict) -> dict:
+        return await self._pass(s["name"] + ".second")
+
+    async def _pass(self, name: str) -> dict:
+        self.under_way.add(name)
+        self.together.append(set(self.under_way))
+        try:
+            await self.door(name).wait()
+        finally:
+            self.under_way.discard(name)
+        return {}
+
+    async def until(self, names: set[str]) -> None:
+        async with asyncio.timeout(10):
+            while self.under_way != names:
+                await self.tick()
+
+    async def tick(self) -> None:
+        """Less than a lease in all: nothing here takes so long."""
+        self.clock.advance(milliseconds=10)
+        await asyncio.sleep(0.005)
+
+
+async def put(hf: Holdfast, steps: Steps, *names: str) -> list[RunId]:
+    service = await hf.service()
+    return [(await service.create(steps.flow.program(), {"name": name}))[0].id for name in names]
+
+
+async def died(hf: Holdfast, clock: FakeClock, count: int) -> None:
+    """One worker claimed all that is ready, and is not heard of again."""
+    store = await hf.open()
+    assert len(await store.claim(ClaimRequest(worker="dead", ttl=SECOND, limit=count))) == count
+    clock.advance(seconds=2)
+
+
+async def status(hf: Holdfast, run: RunId) -> RunStatus:
+    return (await (await hf.service()).get(run)).status
+
+
+async def test_suspects_run_one_after_the_other_and_alone_until_each_made_progress() -> None:
+    steps = Steps(clock := FakeClock())
+    async with Holdfast("memory:", clock=clock) as hf:
+        await put(hf, steps, "a", "b", "c")
+        await died(hf, clock, 3)
+        await put(hf, steps, "new")
+        async with Worker(steps.flow, on=hf, poll=0.01, grace=0.0, concurrency=10):
+            await steps.until({"a.first"})
+            steps.door("a.first").set()
+            await steps.until({"a.second", "new.first"})
+            # The next suspect starts when nothing else is under way.
+            for name in ("a.second", "new.first", "new.second"):
+                steps.door(name).set()
+            await steps.until({"b.first"})
+            steps.door("b.first").set()
+            await steps.until({"b.second"})
+            steps.door("b.second").set()
+            await steps.until({"c.first"})
+    assert [names for names in steps.together if names & {"a.first", "b.first", "c.first"}] == [
+        {"a.first"},
+        {"b.first"},
+        {"c.first"},
+    ]
+
+
+async def test_worker_claims_others_beside_a_suspect_that_is_alone_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(isolation, "LEASES_ALONE", 0)
+    steps = Steps(clock := FakeClock())
+    async with Holdfast("memory:", clock=clock) as hf:
+        (run,) = await put(hf, steps, "slow")
+        await died(hf, clock, 1)
+        await put(hf, steps, "new")
+        async with Worker(steps.flow, on=hf, poll=0.01, grace=0.0):
+            await steps.until({"slow.first", "new.first"})
+            row = await (await hf.service()).get(run)
+            assert (row.suspect, row.recoveries) == (False, 1)
+
+
+async def test_busy_worker_makes_room_for_a_suspect_that_has_waited_for_long() -> None:
+    steps = Steps(clock := FakeClock())
+    async with (
+        Holdfast("memory:", clock=clock) as hf,
+        Worker(steps.flow, on=hf, poll=0.01, grace=0.0) as worker,
+    ):
+        worker._worker.isolation._patience = 0.0
+        await put(hf, steps, "busy")
+        await steps.until({"busy.first"})
+        (run,) = await put(hf, steps, "suspect")
+        store = await hf.open()
+        await store.claim(ClaimRequest(worker="dead", ttl=1, run=run))
+        clock.advance(seconds=1)
+        await worker._worker.reaper.sweep()
+        (late,) = await put(hf, steps, "late")
+        worker._worker.wake()
+        steps.door("busy.first").set()
+        await steps.until({"busy.second"})
+        assert await status(hf, late) is RunStatus.pending
+        steps.door("busy.second").set()
+        await steps.until({"suspect.first"})
+        assert await status(hf, late) is RunStatus.pending
+        steps.door("suspect.first").set()
+        await steps.until({"suspect.second", "late.first"})
+
+
+async def test_worker_claims_as_usual_while_a_suspect_has_not_waited_for_long() -> None:
+    steps = Steps(clock := FakeClock())
+    async with (
+        Holdfast("memory:", clock=clock) as hf,
+        Worker(steps.flow, on=hf, poll=0.01, grace=0.0) as worker,
+    ):
+        await put(hf, steps, "busy")
+        await steps.until({"busy.first"})
+        (run,) = await put(hf, steps, "suspect")
+        store = await hf.open()
+        await store.claim(ClaimRequest(worker="dead", ttl=1, run=run))
+        clock.advance(seconds=1)
+        await worker._worker.reaper.sweep()
+        await put(hf, steps, "late")
+        await steps.until({"busy.first", "late.first"})
+
+
+async def test_run_that_waits_for_a_person_in_memory_is_parked_for_a_suspect() -> None:
+    steps = Steps(clock := FakeClock())
+    asking = Flow("asking", effect="pure")
+    asking.hold("approve", prompt="Go on?", options=["yes", "no"])
+    async with (
+        Holdfast("memory:", clock=clock) as hf,
+        Worker(steps.flow, asking, on=hf, poll=0.01, grace=0.0, hot_hold=600.0) as worker,
+    ):
+        service = await hf.service()
+        row, _ = await service.create(asking.program(), {})
+        async with asyncio.timeout(10):
+            while worker._worker.hot != 1:
+                await steps.tick()
+        (run,) = await put(hf, steps, "suspect")
+        store = await hf.open()
+        await store.claim(ClaimRequest(worker="dead", ttl=1, run=run))
+        clock.advance(seconds=1)
+        await worker._worker.reaper.sweep()
+        await steps.until({"suspect.first"})
+        assert worker._worker.claimed == {run}
+        assert (await service.get(row.id)).worker is None

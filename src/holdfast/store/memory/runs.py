@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
+from holdfast.store.fence import is_owned
 from holdfast.store.hold_rules import RUN_DELETED_REASON
 from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
 from holdfast.store.memory.concurrency_limits import MemoryLimits
@@ -182,7 +183,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         run = self._keys.get(lease.key)
         if run is None or run.id != lease.run:
             return None
-        return run if run.term == lease.term and run.worker == lease.worker else None
+        return run if is_owned(lease, run.term, run.worker) else None
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         with self._lock:

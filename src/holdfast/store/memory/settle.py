@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.errors import BlobMissingError
 from holdfast.store import hold_rules
+from holdfast.store.fence import is_owned
 from holdfast.store.hold_rules import require_findable
 from holdfast.store.memory.tables import MemoryTables, check_transition, copy_record
 from holdfast.telemetry import crashpoint
@@ -141,13 +142,13 @@ class MemorySettle(MemoryRunHolds):
         if records and records[0].seq <= run.head:
             stored = _already_there(run, records)
             if stored is None:
-                refusal = Refusal.head_moved if _owns(run, lease) else Refusal.fenced
+                refusal = Refusal.head_moved if is_owned(lease, run.term, run.worker) else Refusal.fenced
                 return SettleAnswer(lease.run, refusal)
             answered = stored.event_from
             records = records[run.head + 1 - stored.seq :]
             if not records:
                 return SettleAnswer(lease.run, None, answered, self._parked(run, batch))
-        if run.term != lease.term or run.worker != lease.worker:
+        if not is_owned(lease, run.term, run.worker):
             return SettleAnswer(lease.run, Refusal.fenced)
         refusal = self._refusal(run, records)
         if refusal is not None:
@@ -160,7 +161,7 @@ class MemorySettle(MemoryRunHolds):
     def _park(self, lease: Lease, how: Park) -> bool:
         """Releases the run, unless a message arrived for it meanwhile (D-29)."""
         run = self._keys.get(lease.key)
-        if run is None or not _owns(run, lease) or run.inbox_seq != how.inbox_seen:
+        if run is None or not is_owned(lease, run.term, run.worker) or run.inbox_seq != how.inbox_seen:
             return False
         self._set_status(run, how.status, self._now())
         self._release(run)
@@ -199,7 +200,7 @@ class MemorySettle(MemoryRunHolds):
 
     def _check_batch(self, batch: RunBatch) -> None:
         run = self._keys.get(batch.lease.key)
-        if run is not None and _owns(run, batch.lease):
+        if run is not None and is_owned(batch.lease, run.term, run.worker):
             fresh = [record for record in batch.records if record.seq > run.head]
             self._refusal(run, fresh)
 
@@ -293,10 +294,6 @@ def _check_statuses(run: MemoryRun, sides: list[Side]) -> None:
         if side.status is not None:
             check_transition(run, status, side.status)
             status = side.status
-
-
-def _owns(run: MemoryRun, lease: Lease) -> bool:
-    return run.term == lease.term and run.worker == lease.worker
 
 
 def _already_there(run: MemoryRun, records: list[Record]) -> Record | None:

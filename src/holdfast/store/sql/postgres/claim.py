@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.store.concurrency_limits import Admission, ClaimResult
+from holdfast.store.fence import OWNED, OWNED_BY_GIVEN, lease_values
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.postgres import concurrency_limits
@@ -110,14 +111,14 @@ WITH taken AS (
 ), turned AS ({_TURN.replace("max(array_position(?::bigint[], taken.key))", "0")})
 SELECT {COLUMNS} FROM taken"""
 
-_EXTEND = """
+_EXTEND = f"""
 WITH held AS (
     UPDATE @runs AS runs SET lease_until = @now(?::bigint) + ?::bigint
     FROM unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[]) AS g (key, run, term, worker)
-    WHERE runs.key = g.key AND runs.id = g.run AND runs.term = g.term AND runs.worker = g.worker
+    WHERE {OWNED_BY_GIVEN}
     RETURNING runs.key, runs.id)
 SELECT @now(NULL), array(SELECT key FROM held), array(SELECT id FROM held)"""
-_REST = "UPDATE @runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
+_REST = f"UPDATE @runs SET status = ?, updated_at = ? WHERE {OWNED}"
 
 
 class AdmissionFilter(msgspec.Struct, frozen=True):
@@ -241,7 +242,7 @@ async def extend(
 
 
 async def set_idle(conn: PostgresConnection, now: int, lease: Lease, status: RunStatus) -> bool:
-    return await conn.run(_REST, status, now, lease.key, lease.run, lease.term, lease.worker) == 1
+    return await conn.run(_REST, status, now, *lease_values(lease)) == 1
 
 
 # ---------------------------------------------------------------------- runs that have limits

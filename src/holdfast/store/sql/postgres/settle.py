@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.store.fence import OWNED_BY_GIVEN
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.listen import channel
 from holdfast.telemetry import crashpoint
@@ -61,7 +62,7 @@ WITH given AS MATERIALIZED (
         ready_at = CASE WHEN g.park IS NOT NULL AND runs.inbox_seq = g.inbox_seen THEN g.ready_at
                         WHEN g.ended THEN NULL ELSE runs.ready_at END
     FROM given AS g
-    WHERE runs.key = g.key AND runs.id = g.run AND runs.term = g.term AND runs.worker = g.worker
+    WHERE {OWNED_BY_GIVEN}
     AND runs.head = g.first - 1
     RETURNING runs.key, runs.event_seq - g.events AS before, g.events, runs.feed_pos,
               g.park IS NOT NULL AND runs.worker IS NULL AS parked,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.concurrency_limits import releases_lease
+from holdfast.store.fence import OWNED, is_owned, lease_values
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.holds import RunRef
@@ -28,9 +29,9 @@ WITH moved AS (
     WHERE key = ? RETURNING key, feed_pos)
 INSERT INTO @feed (pos, run_key, first, last)
 SELECT feed_pos, key, ?::bigint, ?::bigint FROM moved WHERE ?::boolean"""
-_PARK = """
+_PARK = f"""
 UPDATE @runs SET status = ?, ready_at = ?, worker = NULL, lease_until = NULL, updated_at = ?
-WHERE key = ? AND id = ? AND term = ? AND worker = ? AND inbox_seq = ? RETURNING gate"""
+WHERE {OWNED} AND inbox_seq = ? RETURNING gate"""
 _EXISTING = "SELECT term, digest, event_from FROM @journal WHERE key BETWEEN ? AND ? ORDER BY key"
 
 
@@ -60,7 +61,7 @@ async def _settle_run(
     if standing is None:
         return SettleAnswer(lease.run, Refusal.fenced)
     _, _, term, head, event_seq, worker, status, tenant, _ = standing
-    owned = term == lease.term and worker == lease.worker
+    owned = is_owned(lease, term, worker)
     answered = event_seq + 1
     if records[0].seq <= head:
         # Checked before the lease: a worker that repeats a settle whose answer was lost gets the same answer,
@@ -90,8 +91,8 @@ async def _settle_run(
 
 async def park(conn: Conn, now: int, lease: Lease, how: Park) -> bool:
     """Releases the run, unless a message arrived for it meanwhile (D-29)."""
-    place = (lease.key, lease.run, lease.term, lease.worker, how.inbox_seen)
-    parked = await conn.row(_PARK, how.status, how.ready_at, now, *place)
+    fenced = (*lease_values(lease), how.inbox_seen)
+    parked = await conn.row(_PARK, how.status, how.ready_at, now, *fenced)
     if parked is not None and parked[0]:
         await conn.notify()
     return parked is not None

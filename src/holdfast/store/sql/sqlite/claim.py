@@ -9,6 +9,7 @@ from typing import cast
 import msgspec
 
 from holdfast.store.concurrency_limits import Admission, ClaimResult
+from holdfast.store.fence import OWNED, lease_values
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.runs import COLUMNS, run_row
@@ -65,8 +66,8 @@ AND status NOT IN ('completed', 'failed', 'cancelled') AND (gate = '' OR worker 
 AND {_CARRIED} RETURNING {COLUMNS}"""
 _WITH_LIMIT = "SELECT key, gate, status = 'pending' FROM runs WHERE id = ? AND gate <> '' AND worker IS NULL"
 
-_EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
-_REST = "UPDATE runs SET status = ?, updated_at = ? WHERE key = ? AND id = ? AND term = ? AND worker = ?"
+_EXTEND = f"UPDATE runs SET lease_until = ? WHERE {OWNED}"
+_REST = f"UPDATE runs SET status = ?, updated_at = ? WHERE {OWNED}"
 
 
 def any_ready(cur: Cursor, now: int, want: ClaimRequest) -> bool:
@@ -216,11 +217,11 @@ def extend(cur: Cursor, now: int, leases: Sequence[Lease], ttl: int) -> list[boo
     """Even after expiry, as long as no other worker claimed the run (D-33)."""
     extended: list[bool] = []
     for lease in leases:
-        cur.execute(_EXTEND, (now + ttl, lease.key, lease.run, lease.term, lease.worker))
+        cur.execute(_EXTEND, (now + ttl, *lease_values(lease)))
         extended.append(cur.connection.changes() == 1)
     return extended
 
 
 def set_idle(cur: Cursor, now: int, lease: Lease, status: RunStatus) -> bool:
-    cur.execute(_REST, (status, now, lease.key, lease.run, lease.term, lease.worker))
+    cur.execute(_REST, (status, now, *lease_values(lease)))
     return cur.connection.changes() == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.store.fence import OWNED, is_owned, lease_values
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import RunRef
@@ -17,9 +18,9 @@ from holdfast.types.record import Park, Record, Refusal, RunBatch, SettleAnswer,
 _STANDING = "SELECT term, head, event_seq, worker, status, tenant FROM runs WHERE key = ? AND id = ?"
 
 _ADVANCE = "UPDATE runs SET head = ?, event_seq = ?, updated_at = ? WHERE key = ?"
-_PARK = """
+_PARK = f"""
 UPDATE runs SET status = ?, ready_at = ?, worker = NULL, lease_until = NULL, updated_at = ?
-WHERE key = ? AND id = ? AND term = ? AND worker = ? AND inbox_seq = ?"""
+WHERE {OWNED} AND inbox_seq = ?"""
 _EXISTING = "SELECT term, digest, event_from FROM journal WHERE key BETWEEN ? AND ? ORDER BY key"
 
 
@@ -37,7 +38,7 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     if not found:
         return SettleAnswer(lease.run, Refusal.fenced)
     term, head, event_seq, worker, status, tenant = found[0]
-    owned = term == lease.term and worker == lease.worker
+    owned = is_owned(lease, term, worker)
     answered = event_seq + 1
     if records[0].seq <= head:
         # Checked before the lease: a worker that repeats a settle whose answer was lost gets the same answer,
@@ -78,7 +79,7 @@ def park(cur: Cursor, now: int, lease: Lease, how: Park) -> bool:
     """Releases the run, unless a message arrived for it meanwhile (D-29)."""
     cur.execute(
         _PARK,
-        (how.status, how.ready_at, now, lease.key, lease.run, lease.term, lease.worker, how.inbox_seen),
+        (how.status, how.ready_at, now, *lease_values(lease), how.inbox_seen),
     )
     return cur.connection.changes() == 1
 

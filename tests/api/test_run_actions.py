@@ -285,3 +285,18 @@ async def test_a_yes_is_not_taken_along_into_a_branch_by_a_caller_who_may_only_s
     stands = await ended(shop, again["id"])
     assert stands["status"] == "pending_input", "it is asked anew, about what was changed"
     await shop.json("POST", f"/v1/runs/{run['id']}/fork", 201, json={"patch": {"scratch": {"amount": 8}}})
+
+
+@pytest.mark.covers("SAFE-READ-04")
+async def test_resume_at_the_answered_question_gives_the_same_run_whoever_was_faster(shop: Server) -> None:
+    run = await asked(shop)
+    hold = run["metadata"]["checkpoint_id"]
+    await shop.json("POST", f"/v1/runs/{run['id']}/input", json={"content": "approve", "request_id": hold})
+    assert (await ended(shop, run["id"]))["status"] == "completed"
+    for path in (f"/v1/runs/{run['id']}/resume", f"/runs/{run['id']}/resume"):
+        again = await shop.json("POST", path, params={"checkpoint_id": hold}, json={})
+        assert again["id"] == run["id"]
+    listed = await shop.json("GET", "/v1/runs")
+    assert [each["id"] for each in listed["items"]] == [run["id"]]
+    forked = await shop.json("POST", f"/v1/runs/{run['id']}/fork", 201, json={"checkpoint_id": hold})
+    assert forked["id"] != run["id"]

@@ -65,6 +65,7 @@ PROGRAM = {
     "pace": "rate limit of one person's actions on holds; none: no limit",
     "objects": "where large values are stored; the default is a folder beside the database",
     "memory": "what `ctx.memory` reads and writes; the default is in the store",
+    "embed": "an async function that makes a vector of each text, for semantic reads of the store's memory",
 }
 
 

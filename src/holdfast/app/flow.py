@@ -17,6 +17,7 @@ from holdfast.model.program import Program
 from holdfast.runs.claim_in_turn import WaitCallback, claim_in_turn
 from holdfast.runs.concurrency_limits import QueuedRun, held_limits, set_held_limits
 from holdfast.runs.driver.handler_result import build_state
+from holdfast.runs.resume import resume_point
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
@@ -114,8 +115,9 @@ class Flow(AgentNodes):
     ) -> Result:
         """Resume a run of this flow: after an answer, a crash, or a failure that was fixed.
 
-        `run_id` may be a checkpoint's id. An older checkpoint, an input or a patch never changes the run's
-        history: it continues in a fork, whose id is in the result. `tenant`: only a run of theirs.
+        `run_id` may be a checkpoint's id: of the latest one, or of the question that was just answered. An
+        older one, an input or a patch never changes the run's history: it continues in a fork, whose id is in
+        the result. `tenant`: only a run of theirs.
         `breaks`: nodes that it stops before from now on too. `accept_loss`: also where the store lost part of
         its history, else that is a HistoryLostError.
         """
@@ -123,6 +125,8 @@ class Flow(AgentNodes):
         row, seq = await self._of_this_flow(service, run_id, checkpoint)
         if tenant is not None:
             await service.get(row.id, tenant=tenant)
+        if input is None and patch is None:
+            _, seq = await resume_point(service, run_id, checkpoint)
         if seq is not None or input is not None or patch is not None:
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
         elif row.status in (RunStatus.completed, RunStatus.cancelled):

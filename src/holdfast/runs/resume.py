@@ -12,11 +12,12 @@ from holdfast.runs.events import reader_of
 from holdfast.store.lost_history import require_whole
 from holdfast.store.refusals import require_live
 from holdfast.store.rows import RunRow
-from holdfast.types.status import RunStatus
+from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
 
+_ANSWERED = (HoldStatus.resolved, HoldStatus.expired)
 _PARKED = (RunStatus.failed, RunStatus.pending_input, RunStatus.waiting, RunStatus.resumable)
 
 
@@ -44,6 +45,31 @@ async def request_resume(
     return await service.get(run)
 
 
+async def resume_point(
+    service: RunAccess, ref: str, checkpoint: str | int | None = None
+) -> tuple[RunRow, int | None]:
+    """(run, None) if the run itself is to be resumed; else (run, seq): a fork of that record is.
+
+    Besides the latest checkpoint, that is the question that was just answered, however far the run has come
+    since: a worker may have taken up the answer before the caller asks for the resume. A question is older
+    once the run asked another one after its decision."""
+    from holdfast.runs.history import checkpoints
+
+    row, seq = await checkpoints.resolve_run(service, ref, checkpoint)
+    if seq is None or not await _is_just_answered(service, row, seq):
+        return row, seq
+    return row, None
+
+
+async def _is_just_answered(service: RunAccess, row: RunRow, seq: int) -> bool:
+    holds = await service.holds(row.id, open_only=False)
+    here = next((hold for hold in holds if hold.seq == seq), None)
+    if here is None or here.status not in _ANSWERED or here.resolved_at is None:
+        return False
+    decided_at = here.resolved_at
+    return not any(hold.seq > seq and hold.created_at >= decided_at for hold in holds)
+
+
 async def resume(
     service: RunAccess,
     row: RunRow,
@@ -57,15 +83,19 @@ async def resume(
 ) -> tuple[RunRow, bool]:
     """(the run that continues, whether it is a new one). Any worker that serves the flow claims it.
 
-    `mode`: `resume` resumes the run itself for its latest checkpoint without input, else a fork of it, so
-    that its history stays; `fork` and `rewind` always make a new run. A run that has completed or was
-    cancelled does not change. Raises CheckpointNotFoundError for a checkpoint of another run."""
+    `mode`: `resume` resumes the run itself for its latest checkpoint, or the question that was just answered,
+    without input; else a fork of it, so that its history stays; `fork` and `rewind` always make a new run. A
+    run that has completed or was cancelled does not change. Raises CheckpointNotFoundError for a checkpoint
+    of another run."""
     from holdfast.runs.branch.fork import branch
     from holdfast.runs.history import checkpoints
 
-    _, seq = await checkpoints.resolve_run(service, row.id, checkpoint)
-    if mode == "resume" and seq is None and given is None:
-        if row.status in _PARKED:
-            row = await service.request_resume(row.id, accept_loss=accept_loss)
-        return row, False
+    if mode == "resume" and given is None:
+        _, seq = await resume_point(service, row.id, checkpoint)
+        if seq is None:
+            if row.status in _PARKED:
+                row = await service.request_resume(row.id, accept_loss=accept_loss)
+            return row, False
+    else:
+        _, seq = await checkpoints.resolve_run(service, row.id, checkpoint)
     return await branch(service, row, seq, given=given, supersede=mode == "rewind", key=key, by=by)

@@ -299,9 +299,10 @@ export interface Operations {
   /**
    * Resume a run from its latest checkpoint or another.
    *
-   * The latest checkpoint and no `input_data`: the same run is resumed, 200. An older checkpoint, or an input:
-   * a fork of it, 201 with its `Location` and `forked_from`; the run itself is not changed. A finished run:
-   * 200, and nothing is executed.
+   * The latest checkpoint or the question that was just answered, and no `input_data`: the same run is
+   * resumed, 200, and the question is not asked again. An older checkpoint, or an input: a fork of it, 201
+   * with its `Location` and `forked_from`; the run itself is not changed. A finished run: 200, and nothing is
+   * executed.
    */
   resumeRun(run: string, body?: ResumeRun, query?: ResumeRunQuery, options?: Options): Promise<RunDetail>;
   /** Resume it, from its next start. */

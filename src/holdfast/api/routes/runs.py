@@ -51,7 +51,7 @@ from holdfast.errors import (
 from holdfast.runs.branch.fork import branch
 from holdfast.runs.idempotency import require_same
 from holdfast.runs.pending_holds import pending_page
-from holdfast.runs.resume import resume
+from holdfast.runs.resume import resume, resume_point
 from holdfast.runs.run_view import RunWire, run_wire
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter, RunRow
@@ -244,15 +244,17 @@ async def cancel_run(call: ApiCall, run: str, body: CancelRun) -> ApiReply[RunDe
 async def resume_run(call: ApiCall, run: str, query: ResumeQuery, body: ResumeRun) -> ApiReply[RunDetail]:
     """Resume a run from its latest checkpoint or another.
 
-    The latest checkpoint and no `input_data`: the same run is resumed, 200. An older checkpoint, or an input:
-    a fork of it, 201 with its `Location` and `forked_from`; the run itself is not changed. A finished run:
-    200, and nothing is executed."""
+    The latest checkpoint or the question that was just answered, and no `input_data`: the same run is
+    resumed, 200, and the question is not asked again. An older checkpoint, or an input: a fork of it, 201
+    with its `Location` and `forked_from`; the run itself is not changed. A finished run: 200, and nothing is
+    executed."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     call.require_match(etag_of(row))
     at, mode = body.checkpoint_id or query.checkpoint_id, query.mode or body.mode
-    seq = (await service.standing(row.id, at))[1]
-    if mode != "resume" or seq is not None or body.input_data is not None:
+    changed = mode != "resume" or body.input_data is not None
+    seq = (await (service.standing(row.id, at) if changed else resume_point(service, row.id, at)))[1]
+    if changed or seq is not None:
         await require_undecided(call.who, service, row, seq)
     row, new = await resume(
         service,

@@ -1416,9 +1416,10 @@ class Runs(Group):
     ) -> models.RunDetail:
         """Resume a run from its latest checkpoint or another.
 
-        The latest checkpoint and no `input_data`: the same run is resumed, 200. An older checkpoint, or
-        an input: a fork of it, 201 with its `Location` and `forked_from`; the run itself is not
-        changed. A finished run: 200, and nothing is executed."""
+        The latest checkpoint or the question that was just answered, and no `input_data`: the same run
+        is resumed, 200, and the question is not asked again. An older checkpoint, or an input: a fork
+        of it, 201 with its `Location` and `forked_from`; the run itself is not changed. A finished run:
+        200, and nothing is executed."""
         request = request_of(
             "POST",
             "/v1/runs/{run}/resume",

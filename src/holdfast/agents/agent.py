@@ -139,11 +139,11 @@ class Agent:
 
     def with_tools(self, handed_out: Sequence[SkillTool]) -> Agent:
         """This agent with the tools of its toolkit that skills provide, with the skills' descriptions."""
-        said = {each.name: each.description for each in handed_out}
-        given = [*self.tools, *(tool for tool in self.toolkit if tool.name in said)]
+        descriptions = {each.name: each.description for each in handed_out}
+        given = [*self.tools, *(tool for tool in self.toolkit if tool.name in descriptions)]
         made = copy(self)
-        made.tools = tuple(tool.with_description(said.get(tool.name, "")) for tool in given)
-        made.toolkit = tuple(tool for tool in self.toolkit if tool.name not in said)
+        made.tools = tuple(tool.with_description(descriptions.get(tool.name, "")) for tool in given)
+        made.toolkit = tuple(tool for tool in self.toolkit if tool.name not in descriptions)
         made.tool_specs = made._specs()
         made._by_name = {tool.name: tool for tool in made.tools}
         return made
@@ -181,8 +181,8 @@ class Agent:
     ) -> AgentTool:
         """This agent as a tool of another. Without its own budget it shares what the other has left."""
         called = name or self.name
-        said = description or f"Gives a task to {called}, which works on it and reports back."
-        return AgentTool(self, called, said, max_calls, approval_of(approval, None, called))
+        text = description or f"Gives a task to {called}, which works on it and reports back."
+        return AgentTool(self, called, text, max_calls, approval_of(approval, None, called))
 
     def code_text(self) -> str:
         """What its behaviour depends on. Without the model and the limits: those may change during a run."""

@@ -52,8 +52,8 @@ async def review_answer(at: AgentScope, agent: Agent, value: Any, turn: int) -> 
 def _review_result(reply: Reply, agent: Agent, value: Any) -> ReviewResult:
     changes = _changes(reply.data)
     if reply.decision != "approve":
-        said = [reply.comment, changes.get("instructions")]
-        why = " ".join(each for each in said if each)
+        notes = [reply.comment, changes.get("instructions")]
+        why = " ".join(each for each in notes if each)
         return ReviewResult(refused=f"A person did not accept this answer. {why}".rstrip())
     if "output" not in changes:
         return ReviewResult(value)

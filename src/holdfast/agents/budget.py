@@ -117,8 +117,8 @@ class BudgetMeter:
 
     def grant(self, data: Mapping[str, Any] | None) -> None:
         """Continue with the amount in the answer, else with the same amount again."""
-        said = {name: data[name] for name in ("tokens", "money", "seconds") if data and name in data}
-        more = Budget(**said) if said else self.budget
+        granted = {name: data[name] for name in ("tokens", "money", "seconds") if data and name in data}
+        more = Budget(**granted) if granted else self.budget
         for name in self.limits:
             extra = getattr(more, name)
             if extra is not None:

@@ -113,11 +113,11 @@ class Conversation:
             self.turn += 1
             self.unrecorded = {}
             message, finish = await self._ask_model()
-            said = await self._act(message, finish)
+            result = await self._act(message, finish)
             # After all tool calls of the turn, so that this checkpoint includes their results.
             await self.at.mark_turn(self.turn, self.unrecorded, listed=self.listed)
-            if said is not None and (said := await self._released(said)) is not None:
-                return said
+            if result is not None and (result := await self._released(result)) is not None:
+                return result
 
     # ------------------------------------------------------------------ the beginning
     async def _open(self, prompt: str, history: Sequence[Message]) -> None:
@@ -197,8 +197,8 @@ class Conversation:
     def _require_answer(self, reply: ModelReply) -> None:
         """A refusal is not an answer: it is recorded as an error, so that a resume asks again."""
         if reply.finish == "refused" and not reply.message.calls:
-            said = clean_text(reply.message.text, 500) or "it gave no reason"
-            raise ModelRefusedError(f"{self.agent.model.name!r} refused to answer: {said}.")
+            reason = clean_text(reply.message.text, 500) or "it gave no reason"
+            raise ModelRefusedError(f"{self.agent.model.name!r} refused to answer: {reason}.")
 
     def _require_usage(self, reply: ModelReply) -> None:
         """Without a usage report a budget would be exceeded silently."""
@@ -233,7 +233,7 @@ class Conversation:
             return self._repair(USE_FINAL)
         if not message.text.strip():
             return self._repair(EMPTY)
-        return self._said(message.text, stopped="length" if finish == "length" else "")
+        return self._result(message.text, stopped="length" if finish == "length" else "")
 
     def _final(self, message: Message, final: ToolCall) -> ConversationResult | None:
         value, problem = self.agent.read_answer(final.arguments)
@@ -250,7 +250,7 @@ class Conversation:
         if problem:
             self._count_repair(f"its answer does not fit: {problem}")
             return None
-        return self._said(value)
+        return self._result(value)
 
     def _repair(self, text: str) -> None:
         self._count_repair(text)
@@ -267,14 +267,14 @@ class Conversation:
                 agent=self.agent.name,
             )
 
-    async def _released(self, said: ConversationResult) -> ConversationResult | None:
+    async def _released(self, result: ConversationResult) -> ConversationResult | None:
         """The answer that a person approved, with their changes; if rejected, the model gets the reason and
         retries."""
-        found = await review_answer(self.at, self.agent, said.value, self.turn)
+        found = await review_answer(self.at, self.agent, result.value, self.turn)
         if found.refused:
             self.messages.append(Message("user", found.refused))
             return None
-        return msgspec.structs.replace(said, value=found.value)
+        return msgspec.structs.replace(result, value=found.value)
 
     # ------------------------------------------------------------------ tools
     async def _use(self, calls: Sequence[ToolCall]) -> None:
@@ -292,14 +292,14 @@ class Conversation:
         inner = at.below("agent", tool.name)
         talk = Conversation(tool.agent, inner, tool.agent.budget or plan.budget, listed=False)
         try:
-            said = await talk.run(tool.task(arguments))
+            result = await talk.run(tool.task(arguments))
         except (TurnLimitError, BudgetError, ModelReplyError) as error:
             # An outage is not recorded as a result: the whole node fails, and a resume tries again.
             if not talk.gave_up:
                 raise
             return ToolResult(f"Error: {error.message}", failed=True, spent=talk.purse.spent)
-        note = "(It was stopped before it was done.) " if said.stopped else ""
-        return ToolResult(note + result_text(said.value), spent=said.spent)
+        note = "(It was stopped before it was done.) " if result.stopped else ""
+        return ToolResult(note + result_text(result.value), spent=result.spent)
 
     # ------------------------------------------------------------------ limits
     def _stopped(self, reached: list[str]) -> ConversationResult:
@@ -311,11 +311,11 @@ class Conversation:
                 f"agent {self.agent.name!r} was stopped at {', '.join(reached)} and has no answer yet.",
                 hint="Give it a larger budget, and resume the run.",
             )
-        return self._said(self._last_text(), stopped="budget")
+        return self._result(self._last_text(), stopped="budget")
 
     def _turn_limit_result(self) -> ConversationResult:
         if self.agent.on_max_turns == "return" and self.agent.returns is None and not self.agent.approval:
-            return self._said(self._last_text(), stopped="turns")
+            return self._result(self._last_text(), stopped="turns")
         self.gave_up = True
         raise TurnLimitError(
             f"agent {self.agent.name!r} took {self.turn} turns and is not done.",
@@ -327,7 +327,7 @@ class Conversation:
         texts = (m.text for m in reversed(self.messages) if m.role == "assistant" and m.text.strip())
         return next(texts, "")
 
-    def _said(self, value: Any, stopped: str = "") -> ConversationResult:
+    def _result(self, value: Any, stopped: str = "") -> ConversationResult:
         over = self.purse.overrun()
         if over:
             self.at.ctx.log.warning("agent %s exceeded its budget: %s", self.agent.name, ", ".join(over))

@@ -167,9 +167,9 @@ class Endpoint:
         except errors.InvalidURL as error:
             raise ModelRefusedError(f"{url} is not a valid URL: {without_key(error, key)}.") from None
         except errors.RequestError as error:
-            said = without_key(error, key)
+            text = without_key(error, key)
             raise EndpointBusyError(
-                f"{type(error).__name__}: {said}" if said else type(error).__name__
+                f"{type(error).__name__}: {text}" if text else type(error).__name__
             ) from None
         except StreamCutError as cut:
             raise EndpointBusyError(without_key(cut, key)) from None
@@ -239,8 +239,8 @@ async def _events(response: httpx2.Response, url: str) -> AsyncGenerator[dict[st
 
 async def _refusal(response: httpx2.Response, url: str, key: str) -> Exception:
     body = (await response.aread()).decode(errors="replace")
-    said = without_key(_message(body), key)
-    why = f"HTTP {response.status_code}" + (f": {said}" if said else "")
+    text = without_key(_message(body), key)
+    why = f"HTTP {response.status_code}" + (f": {text}" if text else "")
     if response.status_code in TRANSIENT:
         return EndpointBusyError(why, retry_after(response.headers))
     hint = {
@@ -263,12 +263,12 @@ def _message(body: str) -> str:
 
 def without_key(text: object, key: str) -> str:
     """Removes the key from a text, also if the endpoint repeats it or it was cut."""
-    said = str(text)
+    shown = str(text)
     if not key:
-        return said
-    said = said.replace(key, "***")
+        return shown
+    shown = shown.replace(key, "***")
     # Endpoints may repeat a part of the key; a short key would match ordinary words.
-    return re.sub(re.escape(key[:LIKE_A_KEY]) + r"\S*", "***", said) if len(key) > LIKE_A_KEY else said
+    return re.sub(re.escape(key[:LIKE_A_KEY]) + r"\S*", "***", shown) if len(key) > LIKE_A_KEY else shown
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -276,11 +276,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     millis = headers.get("retry-after-ms", "")
     if _number(millis) is not None:
         return cast("float", _number(millis)) / 1000
-    said = headers.get("retry-after", "")
-    if not said or _number(said) is not None:
-        return _number(said)
+    header = headers.get("retry-after", "")
+    if not header or _number(header) is not None:
+        return _number(header)
     try:
-        until, since = parsedate_to_datetime(said), parsedate_to_datetime(headers.get("date", ""))
+        until, since = parsedate_to_datetime(header), parsedate_to_datetime(headers.get("date", ""))
     except ValueError:
         return None  # a date is useless without the endpoint's clock
     return max(0.0, (until - since).total_seconds())

@@ -51,11 +51,11 @@ class ModelJudge:
         if reply.finish in ("length", "refused"):
             raise ModelReplyError(f"{self.model.name!r} gave no verdict: {reply.finish}.")
         call = next((call for call in reply.message.calls if call.name == FINAL), None)
-        said = _object(reply.message.text if call is None else call.arguments)
+        fields = _object(reply.message.text if call is None else call.arguments)
         try:
-            if said.get("approved") not in (True, False):
+            if fields.get("approved") not in (True, False):
                 raise ValueError("approved is neither true nor false")
-            found = read_judgement(said)
+            found = read_judgement(fields)
         except ValueError as error:
             raise ModelReplyError(f"{self.model.name!r} gave no verdict: {error}.") from error
         return msgspec.structs.replace(found, decided_by="llm-judge")

@@ -84,16 +84,16 @@ def handler_of(agent: Agent, fields: AgentFields, *, prompt: Prompt, turns: Turn
     async def converse(state: Any, ctx: Context) -> Any:
         asked = ctx.render(prompt) if isinstance(prompt, str) else _text(prompt(state), agent)
         listed = turns if isinstance(turns, bool) else bool(turns(state))
-        said = await agent.run(
+        result = await agent.run(
             ctx,
             asked,
             history=_messages(_field(state, fields.history) or (), fields.history),
             uploads=_bytes(_field(state, fields.uploads) or {}, fields.uploads),
             listed=listed,
         )
-        if said.stopped:
-            ctx.emit({"agent": agent.name, "stopped": said.stopped}, "agent")
-        return _update(agent, said, fields)
+        if result.stopped:
+            ctx.emit({"agent": agent.name, "stopped": result.stopped}, "agent")
+        return _update(agent, result, fields)
 
     cast("Any", converse).code_text = agent.code_text()
     return converse
@@ -136,8 +136,8 @@ def _bytes(found: Any, field: str | None) -> dict[str, bytes]:
     return {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
 
 
-def _update(agent: Agent, said: ConversationResult, fields: AgentFields) -> Any:
-    value = _storable(agent, said.value, typed=fields.typed)
+def _update(agent: Agent, result: ConversationResult, fields: AgentFields) -> Any:
+    value = _storable(agent, result.value, typed=fields.typed)
     if not fields.are_written:
         return value
     update: dict[str, Any] = {}
@@ -145,10 +145,10 @@ def _update(agent: Agent, said: ConversationResult, fields: AgentFields) -> Any:
         update[fields.output] = value
     if fields.history is not None:
         update[fields.history] = [
-            message_to_plain(message) for message in said.messages if message.role != "system"
+            message_to_plain(message) for message in result.messages if message.role != "system"
         ]
     if fields.files is not None:
-        update[fields.files] = said.files
+        update[fields.files] = result.files
     return update
 
 

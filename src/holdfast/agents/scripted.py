@@ -55,17 +55,17 @@ class Scripted:
             emit("text", piece)
         return reply
 
-    def _reply(self, said: Any, turn: int, request: ModelRequest) -> ModelReply:
-        if callable(said) and not isinstance(said, type):
-            said = said(request)
-        if isinstance(said, Exception):
-            raise said
-        if isinstance(said, ModelReply):
-            return said
-        calls: list[ToolCall] = [said] if isinstance(said, ToolCall) else []
-        if isinstance(said, list):
-            calls = cast("list[ToolCall]", said)
-        text = said if isinstance(said, str) else ""
+    def _reply(self, scripted: Any, turn: int, request: ModelRequest) -> ModelReply:
+        if callable(scripted) and not isinstance(scripted, type):
+            scripted = scripted(request)
+        if isinstance(scripted, Exception):
+            raise scripted
+        if isinstance(scripted, ModelReply):
+            return scripted
+        calls: list[ToolCall] = [scripted] if isinstance(scripted, ToolCall) else []
+        if isinstance(scripted, list):
+            calls = cast("list[ToolCall]", scripted)
+        text = scripted if isinstance(scripted, str) else ""
         named = tuple(_named(each, turn, index) for index, each in enumerate(calls))
         message = Message("assistant", text, named)
         used = self.tokens or TokenUsage(_words(request), len(text.split()) + 3 * len(named))

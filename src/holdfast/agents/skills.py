@@ -22,10 +22,10 @@ def with_skills(agent: Agent, at: AgentScope) -> tuple[Agent, str]:
         return agent, ""
     tools = [tool for skill in skills for tool in skill.tools]
     _report_unknown(agent, tools, at)
-    said = [
+    texts = [
         f"# {skill.name}\n\n{skill.instructions.strip()}" for skill in skills if skill.instructions.strip()
     ]
-    return agent.with_tools(tools), "\n\n".join(said)
+    return agent.with_tools(tools), "\n\n".join(texts)
 
 
 def join_texts(*texts: str) -> str:
@@ -44,5 +44,5 @@ def _report_unknown(agent: Agent, tools: list[SkillTool], at: AgentScope) -> Non
     known = {tool.name for tool in (*agent.tools, *agent.toolkit)}
     missing = [tool.name for tool in tools if tool.name not in known]
     if missing:
-        said = "agent %s does not have tools that its skills provide: %s"
-        at.ctx.log.warning(said, agent.name, ", ".join(missing))
+        text = "agent %s does not have tools that its skills provide: %s"
+        at.ctx.log.warning(text, agent.name, ", ".join(missing))

@@ -61,8 +61,8 @@ class EventFields:
         """An error in the middle of a stream: the endpoint aborted this answer."""
         error = event.get("error")
         if error is not None:
-            said: Any = cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else error
-            raise StreamCutError(f"the endpoint aborted the answer: {clean_text(said or error, 300)}")
+            message: Any = cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else error
+            raise StreamCutError(f"the endpoint aborted the answer: {clean_text(message or error, 300)}")
 
     def ended(self, finish: str | None) -> str:
         """A stream without a final event was cut, even if the connection was closed properly."""

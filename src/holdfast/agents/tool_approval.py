@@ -21,10 +21,10 @@ SHOWN = 200
 
 
 class ToolApprovalResult(msgspec.Struct, frozen=True):
-    """`arguments`: JSON text of the approved arguments; None: refused. `said`: a message to the model."""
+    """`arguments`: JSON text of the approved arguments; None: refused. `note`: a message to the model."""
 
     arguments: str | None
-    said: str = ""
+    note: str = ""
 
 
 async def approve(at: AgentScope, tool: Tool, call: ToolCall, agent: str, turn: int) -> ToolApprovalResult:
@@ -74,21 +74,21 @@ def _verdict(reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any]
 def edited_arguments(arguments: Mapping[str, Any], data: Any) -> dict[str, Any]:
     """`arguments` in the answer replace those of the call; `modifications.arguments` (or `tool_args`) change
     some of them."""
-    said: dict[str, Any] = cast("Any", data) if isinstance(data, dict) else {}
-    if isinstance(said.get("arguments"), dict):
-        return dict(said["arguments"])
-    changes = _modifications(said)
+    fields: dict[str, Any] = cast("Any", data) if isinstance(data, dict) else {}
+    if isinstance(fields.get("arguments"), dict):
+        return dict(fields["arguments"])
+    changes = _modifications(fields)
     return {**arguments, **(changes.get("tool_args") or {}), **(changes.get("arguments") or {})}
 
 
 def instructions_in(data: Any) -> str:
     """A message to the model besides the result."""
-    said: dict[str, Any] = cast("Any", data) if isinstance(data, dict) else {}
-    return str(_modifications(said).get("instructions") or "")
+    fields: dict[str, Any] = cast("Any", data) if isinstance(data, dict) else {}
+    return str(_modifications(fields).get("instructions") or "")
 
 
-def _modifications(said: Mapping[str, Any]) -> dict[str, Any]:
-    found: Any = said.get("modifications")
+def _modifications(fields: Mapping[str, Any]) -> dict[str, Any]:
+    found: Any = fields.get("modifications")
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 

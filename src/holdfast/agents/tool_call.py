@@ -73,8 +73,8 @@ async def perform(
     if tool.approval is not None and tool.approval.is_needed(msgspec.json.decode(arguments)):
         verdict = await approve(at, tool, call, agent, turn)
         if verdict.arguments is None:
-            return ToolResult(verdict.said, failed=True)
-        arguments, note = verdict.arguments, verdict.said
+            return ToolResult(verdict.note, failed=True)
+        arguments, note = verdict.arguments, verdict.note
         # A person may have changed the arguments, and the record may be of an older version of the tool.
         problem = read_call(tool, msgspec.structs.replace(call, arguments=arguments))
         if problem:
@@ -173,10 +173,10 @@ def _given(tool: Tool, arguments: str) -> dict[str, Any]:
 
 
 def _error_text(error: BaseException) -> str:
-    said = clean_text(error, 2000)
+    text = clean_text(error, 2000)
     if isinstance(error, NotDone):
-        return f"Error: {said}"
-    return f"Error: {type(error).__name__}: {said}" if said else f"Error: {type(error).__name__}"
+        return f"Error: {text}"
+    return f"Error: {type(error).__name__}: {text}" if text else f"Error: {type(error).__name__}"
 
 
 def result_text(value: Any) -> str:

@@ -237,9 +237,9 @@ def _log_request(
 async def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        said = HttpError(405, f"{request.method} is not allowed for this path.", code="method_not_allowed")
+        refusal = HttpError(405, f"{request.method} is not allowed for this path.", code="method_not_allowed")
     else:
-        said = HttpError(
+        refusal = HttpError(
             error.status_code, "This path does not exist.", code="not_found", hint="See /openapi.json."
         )
     request_id = _request_id(request)
@@ -248,9 +248,9 @@ async def _not_found(request: Request, error: Exception) -> Response:
         # Without the path: each unknown path would be a new time series in the metrics.
         observed(request.method, "", error.status_code, 0.0)
     if error.status_code == 404 and wants_page(request.headers.get("accept", "").encode()):
-        return _with_common_headers(request, error_page(request, said, None, request_id), request_id)
+        return _with_common_headers(request, error_page(request, refusal, None, request_id), request_id)
     return _with_common_headers(
-        request, problems.problem_response(said, request_id, error.headers), request_id
+        request, problems.problem_response(refusal, request_id, error.headers), request_id
     )
 
 

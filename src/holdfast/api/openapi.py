@@ -54,8 +54,8 @@ def _link(routes: list[Route], paths: dict[str, Any]) -> None:
     for route in routes:
         if not route.makes:
             continue
-        said = paths[route.path][route.method.lower()]["responses"][str(route.status)]
-        said["links"] = {
+        response = paths[route.path][route.method.lower()]["responses"][str(route.status)]
+        response["links"] = {
             other.name: {"operationId": other.name, "parameters": {route.makes: "$response.body#/id"}}
             for other in routes
             if route.makes in other.params
@@ -67,28 +67,28 @@ def _is_json(each: Any) -> bool:
 
 
 def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": route.name,
         "tags": [route.tag],
         "summary": route.summary,
         "responses": _responses(route, schemas),
     }
     if route.about:
-        said["description"] = route.about
+        operation["description"] = route.about
     parameters = [*map(_in_path, route.params), *_in_query(route), *_in_header(route)]
     if parameters:
-        said["parameters"] = parameters
+        operation["parameters"] = parameters
     if route.body is bytes:
-        said["requestBody"] = {"required": True, "content": _files(route.media)}
+        operation["requestBody"] = {"required": True, "content": _files(route.media)}
     elif route.body is not None:
         content = {"application/json": {"schema": schemas[route.body]}}
-        said["requestBody"] = {"required": _is_required(route.body), "content": content}
+        operation["requestBody"] = {"required": _is_required(route.body), "content": content}
     if isinstance(route.needs, Right):
-        said["security"] = [{"token": []}, {"session": []}]
-        said["x-holdfast-right"] = str(route.needs)
+        operation["security"] = [{"token": []}, {"session": []}]
+        operation["x-holdfast-right"] = str(route.needs)
     elif route.needs is Access.signed_in:
-        said["security"] = [{"token": []}, {"session": []}]
-    return said
+        operation["security"] = [{"token": []}, {"session": []}]
+    return operation
 
 
 def _in_path(name: str) -> dict[str, Any]:

@@ -94,8 +94,8 @@ def problem_response(
 ) -> Response:
     problem, facts = problem_of(error, request_id)
     # The standard members last: a fact with the name of one must not replace it.
-    said = {**_plain(facts), **msgspec.to_builtins(problem)}
-    body = msgspec.json.encode(said)
+    document = {**_plain(facts), **msgspec.to_builtins(problem)}
+    body = msgspec.json.encode(document)
     given = dict(headers or {})
     if isinstance(wait := facts.get("retry_after"), (int, float)):
         given.setdefault("Retry-After", str(math.ceil(wait)))

@@ -341,20 +341,20 @@ def _too_large(most: int) -> HttpError:
 
 
 def _invalid_input(error: msgspec.ValidationError, what: str) -> HttpError:
-    said, _, place = str(error).partition(" - at `$")
+    problem, _, place = str(error).partition(" - at `$")
     field = place.rstrip("`").lstrip(".")
     return HttpError(
         422,
-        f"{what.capitalize()} does not fit: {said}{f' (at {field})' if field else ''}.",
+        f"{what.capitalize()} does not fit: {problem}{f' (at {field})' if field else ''}.",
         code="invalid_input",
-        errors=[{"field": field, "code": "invalid", "message": said}],
+        errors=[{"field": field, "code": "invalid", "message": problem}],
     )
 
 
-def write_response(request: Request, route: Route, said: Any) -> Response:
-    if isinstance(said, Response):
-        return said
-    reply = cast("ApiReply[Any]", said) if isinstance(said, ApiReply) else ApiReply[Any](body=said)
+def write_response(request: Request, route: Route, result: Any) -> Response:
+    if isinstance(result, Response):
+        return result
+    reply = cast("ApiReply[Any]", result) if isinstance(result, ApiReply) else ApiReply[Any](body=result)
     status = reply.status or route.status
     headers = dict(reply.headers)
     if reply.etag is not None:

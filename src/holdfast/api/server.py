@@ -36,13 +36,13 @@ class _HttpProtocol(HttpToolsProtocol):
     """Answers invalid HTTP, or headers that are too long, in our error format too."""
 
     def send_400_response(self, msg: str) -> None:
-        said = HttpError(
+        error = HttpError(
             400,
             "The request cannot be parsed.",
             code="bad_request",
             hint="Its first line and headers may have at most 64 KB.",
         )
-        answer = problems.problem_response(said, new_id())
+        answer = problems.problem_response(error, new_id())
         head = [b"HTTP/1.1 400 Bad Request\r\n", b"connection: close\r\n"]
         head += [b"%s: %s\r\n" % pair for pair in answer.raw_headers]
         self.transport.write(b"".join([*head, b"\r\n", bytes(answer.body)]))

@@ -105,7 +105,7 @@ class Refusals:
         # noisy client does not hide the refusals of the others.
         if not self._may_write(principal.credential if principal else address):
             return
-        said = {
+        facts = {
             "method": request.method,
             "path": path,
             "status": error.given_status,
@@ -118,7 +118,7 @@ class Refusals:
         }
         self._left_out = 0
         by, tenant = (principal.actor.id, principal.tenant) if principal else ("anonymous", SERVER)
-        shown = {name: value for name, value in said.items() if value}
+        shown = {name: value for name, value in facts.items() if value}
         entry = NewAudit(at=store.now(), actor=by, action="access_refused", data=canonical(shown))
         try:
             await store.append_audit(tenant, [entry])

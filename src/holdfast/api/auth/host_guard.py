@@ -30,13 +30,13 @@ class HostGuard:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": "Host name not allowed."})
             return
-        said = HttpError(
+        refusal = HttpError(
             421,
             "This server is not configured for that host name.",
             code="wrong_host",
             hint="Use the address that it was started with; the operator can add names with --hosts.",
         )
-        await problems.problem_response(said)(scope, receive, send)
+        await problems.problem_response(refusal)(scope, receive, send)
 
     def knows(self, header: str) -> bool:
         name = host_name(header)

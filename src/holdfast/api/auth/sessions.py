@@ -107,10 +107,10 @@ class Sessions:
 
     async def end_all(self, subject: str, tenant: str, *, by: str) -> int:
         """Every session of a person, at once and on every server."""
-        said = NewAudit(
+        audit = NewAudit(
             at=self.store.now(), actor=by, action="sessions_ended", data=canonical({"subject": subject})
         )
-        await self.store.append_audit(tenant, [said])
+        await self.store.append_audit(tenant, [audit])
         ended = 0
         for document in await self._all():
             grant = msgspec.json.decode(document.body, type=BrowserSession).grant
@@ -161,8 +161,8 @@ class Sessions:
         body = msgspec.json.encode(value)
         await self.store.put_document(Document(tenant=SERVER, kind=kind, name=name, body=body), expect=expect)
 
-    async def _audit(self, grant: CredentialGrant, action: str, **said: object) -> None:
-        entry = NewAudit(at=self.store.now(), actor=grant.subject, action=action, data=canonical(said))
+    async def _audit(self, grant: CredentialGrant, action: str, **facts: object) -> None:
+        entry = NewAudit(at=self.store.now(), actor=grant.subject, action=action, data=canonical(facts))
         await self.store.append_audit(grant.tenant, [entry])
 
 

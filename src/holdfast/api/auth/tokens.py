@@ -167,8 +167,8 @@ class ApiTokens:
         return found
 
     async def _audit(self, token: ApiToken, action: str, by: str, **more: object) -> None:
-        said = {"token": token.id, "subject": token.grant.subject, "note": token.note, **more}
-        entry = NewAudit(at=self.store.now(), actor=by, action=action, data=canonical(said))
+        facts = {"token": token.id, "subject": token.grant.subject, "note": token.note, **more}
+        entry = NewAudit(at=self.store.now(), actor=by, action=action, data=canonical(facts))
         await self.store.append_audit(token.grant.tenant, [entry])
 
 

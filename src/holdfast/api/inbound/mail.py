@@ -97,8 +97,8 @@ class MailReceiver:
         """The sender is known here, and gets the result."""
         try:
             _require_mailbox(row)
-            said = None if letter.text is None else decision_in(letter.text, row.options or ())
-            if said is None:
+            decision = None if letter.text is None else decision_in(letter.text, row.options or ())
+            if decision is None:
                 require_open(row)
                 words = ", ".join(option.id for option in row.options or ())
                 await self._answer(letter, row, UNCLEAR_WORDS.format(words=words))
@@ -107,7 +107,9 @@ class MailReceiver:
                 )
             # `require_reply` has compared the content shown with the
             # present one; the hash guards the time until the write.
-            answer = Submission(decision=said.decision, comment=said.comment, request_hash=row.request_hash)
+            answer = Submission(
+                decision=decision.decision, comment=decision.comment, request_hash=row.request_hash
+            )
             terms = ResolveConditions(link=f"reply:{token}", epoch=row.epoch)
             done = (await resolve(self.service.ctx, actor, row.id, answer, terms)).row
         except StoreError:

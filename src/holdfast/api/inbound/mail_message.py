@@ -107,8 +107,8 @@ def is_proven(results: Sequence[str], sender: str, authserv_id: str) -> bool:
     found: dict[str, list[tuple[str, str]]] = {}
     # Comments are removed first: they may contain semicolons and results that were never checked.
     for part in _REMARK.sub(" ", ours[0]).split(";")[1:]:
-        if said := _RESULT.fullmatch(part):
-            found.setdefault(said[1].lower(), []).append((said[2].lower(), said[3]))
+        if match := _RESULT.fullmatch(part):
+            found.setdefault(match[1].lower(), []).append((match[2].lower(), match[3]))
     dmarc = found.get("dmarc", [])
     domain = sender.rpartition("@")[2]
     named = _FROM_DOMAIN.search(dmarc[0][1]) if len(dmarc) == 1 else None

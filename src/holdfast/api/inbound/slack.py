@@ -129,10 +129,10 @@ class SlackReceiver:
             raise HttpError(422, "This button is not from Holdfast.", code="invalid_input") from None
         person = await self.person(payload.user.id)
         if person is None:
-            said = (
+            text = (
                 f"You are not known here as {one_line(payload.user.id, 40)}. Ask the operator of this server."
             )
-            self._post_later(payload, _ephemeral_reply(said))
+            self._post_later(payload, _ephemeral_reply(text))
             return
         # The tenant of the source and never of the payload; no
         # groups or rights, only what is assigned to the person.
@@ -150,9 +150,9 @@ class SlackReceiver:
 
     async def _resolve(self, actor: Actor, click: Click, key: str) -> HoldRow:
         """By the usual rules: whether this person may decide it, and whether the card is up to date."""
-        said = Submission(decision=click.decision, request_hash=click.request_hash)
+        submission = Submission(decision=click.decision, request_hash=click.request_hash)
         terms = ResolveConditions(idempotency_key=key, epoch=click.epoch)
-        return (await resolve(self.service.ctx, actor, click.hold, said, terms)).row
+        return (await resolve(self.service.ctx, actor, click.hold, submission, terms)).row
 
     async def _refused(self, actor: Actor, click: Click, error: HoldfastError) -> dict[str, Any]:
         """A final result replaces the card; anything else is shown only to the person who clicked."""
@@ -165,8 +165,8 @@ class SlackReceiver:
         return _ephemeral_reply(f"{error.message} {error.hint or 'Open it to decide.'}")
 
     def _outcome(self, row: HoldRow) -> dict[str, Any]:
-        said = outcome_of(row, self.service.ctx.now()) or "your vote is counted; more votes are needed"
-        text = for_slack(f"{one_line(title_of(row))}\n{said}")
+        outcome = outcome_of(row, self.service.ctx.now()) or "your vote is counted; more votes are needed"
+        text = for_slack(f"{one_line(title_of(row))}\n{outcome}")
         block = {"type": "section", "text": {"type": "plain_text", "text": text, "emoji": False}}
         return {"replace_original": True, "text": text, "blocks": [block]}
 
@@ -174,14 +174,14 @@ class SlackReceiver:
         found = self.way.people.get(chat)
         return found if found is not None else await ChatUsers(self.service.store).find(self.way, chat)
 
-    def _post_later(self, payload: SlackPayload, said: dict[str, Any]) -> None:
+    def _post_later(self, payload: SlackPayload, message: dict[str, Any]) -> None:
         """In the background: the decision is made, and Slack must be answered in time."""
         if payload.response_url:
-            task = asyncio.create_task(self._post(payload.response_url, said))
+            task = asyncio.create_task(self._post(payload.response_url, message))
             _tasks.add(task)
             task.add_done_callback(_tasks.discard)
 
-    async def _post(self, url: str, said: dict[str, Any]) -> None:
+    async def _post(self, url: str, message: dict[str, Any]) -> None:
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or 443
@@ -190,7 +190,7 @@ class SlackReceiver:
             if host != RESPONSE_HOST and not self.egress.allows(host, port):
                 log.warning("the response address of a click, %s, is not Slack's", one_line(host, 80))
                 return
-            body = msgspec.json.encode(said)
+            body = msgspec.json.encode(message)
             await post(url, body, {"Content-Type": "application/json"}, egress=self.egress)
         except (HoldfastError, OSError, TimeoutError, ValueError) as error:
             log.warning("the result of a click could not be posted to Slack: %s", error)

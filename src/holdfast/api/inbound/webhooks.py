@@ -93,16 +93,16 @@ class WebhookReceiver:
         return done
 
     async def _complete(self, message: str, event: WebhookEvent) -> WebhookTaken:
-        said = event.data
-        hold = said.correlation_id or said.checkpoint_id
+        answer = event.data
+        hold = answer.correlation_id or answer.checkpoint_id
         if hold is None or event.tenant not in (None, self.way.tenant):
             return WebhookTaken(outcome="ignored")
         names = ("decision", "resolution", "response_data", "comment", "request_hash")
-        body = {name: value for name in names if (value := getattr(said, name)) is not None}
+        body = {name: value for name in names if (value := getattr(answer, name)) is not None}
         try:
             # 255: the maximum length of an idempotency key; the sender chooses the length of its ids.
             done = await self.service.resolve(
-                self._actor(said), hold, body, idempotency_key=f"webhook:{message}"[:255]
+                self._actor(answer), hold, body, idempotency_key=f"webhook:{message}"[:255]
             )
         except HoldNotFoundError:
             # Unknown, or of another tenant: nothing is changed (QB-5, QB-7).
@@ -115,10 +115,10 @@ class WebhookReceiver:
         outcome = "resolved" if done.row.resolution is not None else "voted"
         return WebhookTaken(outcome=outcome, checkpoint_id=hold, status=str(done.row.status))
 
-    def _actor(self, said: WebhookAnswer) -> Actor:
+    def _actor(self, answer: WebhookAnswer) -> Actor:
         """The named person, if this sender may name one; else the sender."""
         # Any sender could otherwise decide in the name of a person whom it merely names.
-        named = said.completed_by if self.way.trusted else None
+        named = answer.completed_by if self.way.trusted else None
         if named is not None and not named.startswith("user:"):
             raise HttpError(422, "completed_by is not a person.", code="invalid_input", hint="user:dana@acme")
         return Actor(

@@ -54,10 +54,10 @@ def read_message(text: str) -> SocketMessage:
         raise HttpError(400, f"The message is not JSON: {error}.", code="not_json") from error
 
 
-def _run_of(said: SocketMessage) -> str:
-    if not said.run or "\0" in said.run:
-        raise HttpError(422, f"A message of type {said.type} must name a run.", code="invalid_input")
-    return said.run
+def _run_of(message: SocketMessage) -> str:
+    if not message.run or "\0" in message.run:
+        raise HttpError(422, f"A message of type {message.type} must name a run.", code="invalid_input")
+    return message.run
 
 
 class SocketSubscription(msgspec.Struct, frozen=True):
@@ -66,14 +66,14 @@ class SocketSubscription(msgspec.Struct, frozen=True):
     names: EventNames | None
 
     @classmethod
-    def of(cls, said: SocketMessage) -> SocketSubscription:
+    def of(cls, message: SocketMessage) -> SocketSubscription:
         """Raises HttpError."""
-        run, after = _run_of(said), said.after or 0
+        run, after = _run_of(message), message.after or 0
         if not 0 <= after <= MOST:
             raise HttpError(422, "`after` must be the number of an event.", code="invalid_input")
-        if said.names is not None and said.names not in tuple(EventNames):
+        if message.names is not None and message.names not in tuple(EventNames):
             raise HttpError(422, f"`names` must be one of {', '.join(EventNames)}.", code="invalid_input")
-        return cls(run, after, None if said.names is None else EventNames(said.names))
+        return cls(run, after, None if message.names is None else EventNames(message.names))
 
 
 class SocketCommand(msgspec.Struct, frozen=True):
@@ -82,16 +82,16 @@ class SocketCommand(msgspec.Struct, frozen=True):
     body: dict[str, Any]
 
     @classmethod
-    def of(cls, said: SocketMessage) -> SocketCommand:
+    def of(cls, message: SocketMessage) -> SocketCommand:
         bodies: dict[str, dict[str, Any]] = {
-            "answer": {"content": said.content, "checkpoint_id": said.hold},
-            "cancel": {"reason": said.reason},
+            "answer": {"content": message.content, "checkpoint_id": message.hold},
+            "cancel": {"reason": message.reason},
             "resume": {
-                "checkpoint_id": said.checkpoint_id, "input_data": said.input_data, "mode": said.mode
+                "checkpoint_id": message.checkpoint_id, "input_data": message.input_data, "mode": message.mode
             },
         }  # fmt: skip
-        body = {name: value for name, value in bodies[said.type].items() if value is not None}
-        return cls(ROUTES[said.type], _run_of(said), body)
+        body = {name: value for name, value in bodies[message.type].items() if value is not None}
+        return cls(ROUTES[message.type], _run_of(message), body)
 
     def body_for(self, route: Route) -> Any:
         """Raises HttpError."""

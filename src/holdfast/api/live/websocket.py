@@ -138,10 +138,10 @@ class Socket:
         """By the first message."""
         try:
             async with asyncio.timeout(FIRST):
-                said = read_message(await self._socket.receive_text())
-            if said.type != "auth" or not said.token:
+                message = read_message(await self._socket.receive_text())
+            if message.type != "auth" or not message.token:
                 raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
-            found = await self._authenticator.authenticate(_request(self._socket.scope, token=said.token))
+            found = await self._authenticator.authenticate(_request(self._socket.scope, token=message.token))
         except (HoldfastError, TimeoutError) as error:
             problem = error if isinstance(error, HoldfastError) else _auth_timeout()
             await self._note(problem, None)
@@ -180,43 +180,43 @@ class Socket:
     async def _receive(self, principal: Principal, text: str) -> None:
         try:
             self._pace.take("")
-            said = read_message(text)
+            message = read_message(text)
         except HoldfastError as error:
             await self._refuse(None, error)
             # Slows down only this socket: its client sends too fast.
             await asyncio.sleep(1 / PACE)
             return
-        await self._handle(principal, said)
+        await self._handle(principal, message)
 
-    async def _handle(self, principal: Principal, said: SocketMessage) -> None:
+    async def _handle(self, principal: Principal, message: SocketMessage) -> None:
         try:
-            match said.type:
+            match message.type:
                 case "ping":
                     result: Any = {}
                 case "subscribe":
-                    result = await self._subscribe(principal, said)
+                    result = await self._subscribe(principal, message)
                 case "unsubscribe":
-                    result = self._unsubscribe(said)
+                    result = self._unsubscribe(message)
                 case "auth":
                     raise HttpError(409, "This socket is already authenticated.", code="conflict")
                 case _:
-                    result = await self._call_route(principal, said)
+                    result = await self._call_route(principal, message)
         except HoldfastError as error:
             await self._note(error, principal)
-            await self._refuse(said.id, error)
+            await self._refuse(message.id, error)
         except Exception as error:
             problems.internal_error(error, request_id := new_id())
             failure = HttpError(
                 500, "The server failed.", code="internal", hint=f"Report the request id {request_id}."
             )
-            await self._refuse(said.id, failure)
+            await self._refuse(message.id, failure)
         else:
-            await self._send({"type": "ack", "id": said.id, "result": result})
+            await self._send({"type": "ack", "id": message.id, "result": result})
 
     # ------------------------------------------------------------------ following
-    async def _subscribe(self, principal: Principal, said: SocketMessage) -> Any:
+    async def _subscribe(self, principal: Principal, message: SocketMessage) -> Any:
         _require(principal, Right.runs_read)
-        follow = SocketSubscription.of(said)
+        follow = SocketSubscription.of(message)
         service = await self._hf.service()
         row = await service.get(follow.run, tenant=principal.tenant)
         # Streams of ended runs must not count against the limit.
@@ -234,11 +234,11 @@ class Socket:
         )
         return {"run": row.id, "status": str(row.status), "event_seq": row.event_seq}
 
-    def _unsubscribe(self, said: SocketMessage) -> Any:
-        task = self._following.pop(said.run or "", None)
+    def _unsubscribe(self, message: SocketMessage) -> Any:
+        task = self._following.pop(message.run or "", None)
         if task is not None:
             task.cancel()
-        return {"run": said.run, "was_followed": task is not None}
+        return {"run": message.run, "was_followed": task is not None}
 
     async def _forward_events(self, run: str, source: Any, after: int, names: EventNames) -> None:
         try:
@@ -265,14 +265,14 @@ class Socket:
         return after
 
     # ------------------------------------------------------------------ requests
-    async def _call_route(self, principal: Principal, said: SocketMessage) -> Any:
+    async def _call_route(self, principal: Principal, message: SocketMessage) -> Any:
         """Perform it by the HTTP route."""
-        asked = SocketCommand.of(said)
+        asked = SocketCommand.of(message)
         route = self._routes[asked.route]
         assert isinstance(route.needs, Right)
         # The handler is called directly, past the application's own check of the right.
         _require(principal, route.needs)
-        request = _request(self._socket.scope, key=said.key)
+        request = _request(self._socket.scope, key=message.key)
         call = ApiCall(request, principal, self._hf, route, new_id(), self._settings)
         given = {"query": route.query()} if route.query is not None else {}
         answer = await route.handler(call, run=asked.run, body=asked.body_for(route), **given)
@@ -290,8 +290,8 @@ class Socket:
         problem = msgspec.json.decode(problems.problem_response(error).body)
         await self._send({"type": "error", "id": to, **more, "problem": problem})
 
-    async def _send(self, said: Any) -> None:
-        await self._write(msgspec.json.encode(said))
+    async def _send(self, message: Any) -> None:
+        await self._write(msgspec.json.encode(message))
 
     async def _write(self, data: bytes) -> None:
         # Several followed runs write to the same socket; frames must not be interleaved.

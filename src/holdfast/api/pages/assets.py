@@ -95,8 +95,8 @@ async def client_manifest(call: ApiCall) -> Response:
         }
         for name, kept in files_of(FOLDER).items()
     }
-    said = msgspec.json.encode({"version": __version__, "digest": client_digest(), "files": files})
-    kept = AssetFile(said, "application/json", sha256(said).hexdigest()[:16])
+    content = msgspec.json.encode({"version": __version__, "digest": client_digest(), "files": files})
+    kept = AssetFile(content, "application/json", sha256(content).hexdigest()[:16])
     return asset_response(call, kept, **_REVALIDATED)
 
 

@@ -84,13 +84,13 @@ async def submission(
     files, wrong = await _files(service, actor, row, form)
     data = form_values(row, decision, form, files)
     draft = FormDraft(decision=decision, values=_by_field(row, data), comment=comment, wrong=wrong)
-    said = Submission(
+    answer = Submission(
         decision=decision,
         response_data=data if data != {} else None,
         comment=comment or None,
         request_hash=str(form.get("request_hash") or "") or None,
     )
-    return said, draft
+    return answer, draft
 
 
 async def _files(
@@ -133,12 +133,12 @@ def draft_with_errors(draft: FormDraft, error: HoldfastError) -> FormDraft:
     return msgspec.structs.replace(draft, wrong={**named, **draft.wrong})
 
 
-def draft_from(row: HoldRow, said: Submission | None) -> FormDraft:
+def draft_from(row: HoldRow, submission: Submission | None) -> FormDraft:
     """The person's saved draft."""
-    if said is None:
+    if submission is None:
         return FormDraft()
-    values = _by_field(row, said.response_data)
-    return FormDraft(decision=said.decision, values=values, comment=said.comment or "")
+    values = _by_field(row, submission.response_data)
+    return FormDraft(decision=submission.decision, values=values, comment=submission.comment or "")
 
 
 def _by_field(row: HoldRow, data: Any) -> dict[str, Any]:

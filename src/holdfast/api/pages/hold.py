@@ -66,13 +66,15 @@ async def decide_hold_page(call: ApiCall, hold: str) -> Response:
     act = str(form.get("act") or "decide")
     if act != "decide":
         return await _act(call, service, row, act, form)
-    said, draft = await submission(service, call.actor, row, form)
+    answer, draft = await submission(service, call.actor, row, form)
     try:
         if draft.wrong:
             raise AnswerInvalidError("a file was not accepted.")
-        if row.options and said.decision is None:
+        if row.options and answer.decision is None:
             raise AnswerInvalidError(CHOOSE)
-        await _decide(service, call.actor, row, msgspec.to_builtins(said), str(form.get("key") or "") or None)
+        await _decide(
+            service, call.actor, row, msgspec.to_builtins(answer), str(form.get("key") or "") or None
+        )
     except HoldfastError as error:
         fresh = await service.get(call.actor, hold)
         return await _show(call, service, fresh, draft_with_errors(draft, error), error)
@@ -175,8 +177,8 @@ def outcome_text(row: HoldRow, now: int) -> str:
         what = "The deadline passed without an answer" if expired else "Withdrawn"
         why = f": {row.closed_reason}" if row.closed_reason and not expired else ""
         return f"{what}{ago}{why}."
-    said = resolution_of(row)
-    chosen = said.get("effective_decision") or said.get("decision")
+    resolution = resolution_of(row)
+    chosen = resolution.get("effective_decision") or resolution.get("decision")
     label = next((each.label for each in row.options or () if each.id == chosen), chosen)
     return f"{person(by or 'Holdfast')} decided “{label}”{ago}."
 

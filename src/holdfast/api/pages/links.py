@@ -81,13 +81,13 @@ async def decide_link_page(call: ApiCall, hold: str) -> Response:
             hint="Open the link again.",
         )
     signed_in = _signed_in(call)
-    said, draft = await submission(service, signed_in or link_actor(claims), row, form)
+    answer, draft = await submission(service, signed_in or link_actor(claims), row, form)
     try:
         if draft.wrong:
             raise AnswerInvalidError("a file was not accepted.")
-        if row.options and said.decision is None:
+        if row.options and answer.decision is None:
             raise AnswerInvalidError(CHOOSE)
-        await links.decide(token, said, actor=signed_in)
+        await links.decide(token, answer, actor=signed_in)
     except HoldfastError as error:
         claims, row = await links.find(token)
         looked = OpenedLink(row=row, claims=claims, way="over" if row.status != "pending" else "decide")

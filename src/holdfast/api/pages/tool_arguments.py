@@ -29,21 +29,21 @@ def argument_sections(row: HoldRow) -> list[Mapping[str, Any]]:
 def _section(name: str, schema: Any, value: Any) -> Mapping[str, Any]:
     label = name.replace("_", " ")
     found = {"field": name, "label": label[:1].upper() + label[1:], "type": "input", "default": value}
-    said = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
-    choices: Any = said.get("enum")
-    if said.get("type") == "string" and isinstance(choices, list):
+    fields = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+    choices: Any = fields.get("enum")
+    if fields.get("type") == "string" and isinstance(choices, list):
         options = [{"id": str(each), "label": str(each)} for each in cast("list[Any]", choices)]
         return {**found, "kind": "select", "options": options}
-    if said.get("type") == "string" and isinstance(value, str | None):
+    if fields.get("type") == "string" and isinstance(value, str | None):
         long = "\n" in (value or "") or len(value or "") > _LONG
         return {**found, "kind": "textarea" if long else "text"}
-    return {**found, "kind": _KINDS.get(str(said.get("type")), "json")}
+    return {**found, "kind": _KINDS.get(str(fields.get("type")), "json")}
 
 
 def argument_data(row: HoldRow, typed: Mapping[str, Any]) -> dict[str, Any] | None:
     """The data of the answer: only arguments that were changed or added."""
     given = _given(row)
-    said = str(typed.get(INSTRUCTIONS) or "").strip()
+    instructions = str(typed.get(INSTRUCTIONS) or "").strip()
     edited = {name: value for name, value in given.items() if name not in typed}
     for name, value in typed.items():
         if name == INSTRUCTIONS or (value in (None, "") and given.get(name, "") in (None, "")):
@@ -52,15 +52,15 @@ def argument_data(row: HoldRow, typed: Mapping[str, Any]) -> dict[str, Any] | No
         elif value is not None:
             edited[name] = value
     data: dict[str, Any] = {} if edited == given else {"arguments": edited}
-    return {**data, **({"modifications": {"instructions": said}} if said else {})} or None
+    return {**data, **({"modifications": {"instructions": instructions}} if instructions else {})} or None
 
 
 def argument_values(data: Any) -> dict[str, Any]:
     """The values of an answer or a draft, by field."""
-    said = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-    changes: Any = said.get("modifications")
+    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    changes: Any = fields.get("modifications")
     more: Any = cast("dict[str, Any]", changes) if isinstance(changes, dict) else {}
-    given: Any = said.get("arguments")
+    given: Any = fields.get("arguments")
     values: dict[str, Any] = {}
     for part in (more.get("tool_args"), more.get("arguments"), given):
         values |= part or {}

@@ -185,8 +185,8 @@ async def get_draft(call: ApiCall, hold: str) -> DraftWire:
 @routes.put("/holds/{hold}/draft", needs=Right.holds_write, raises=CHANGING)
 async def save_draft(call: ApiCall, hold: str, body: DraftWire) -> None:
     """Save your draft; it is not checked."""
-    said = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not None}
-    await (await call.holds()).save_draft(call.actor, hold, said)
+    draft = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not None}
+    await (await call.holds()).save_draft(call.actor, hold, draft)
 
 
 @routes.delete("/holds/{hold}/draft", needs=Right.holds_write, raises=LOOKING)

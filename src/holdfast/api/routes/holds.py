@@ -183,11 +183,11 @@ async def undo_decision(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
 @routes.post("/holds/bulk", needs=Right.holds_write, raises=(InputError, AnswerInvalidError))
 async def decide_many(call: ApiCall, body: BulkAnswer) -> BulkWire:
     """Apply one decision to many holds, each separately. By default only a preview."""
-    said = {"decision": body.decision, **({"comment": body.comment} if body.comment is not None else {})}
-    read_body(said)
+    answer = {"decision": body.decision, **({"comment": body.comment} if body.comment is not None else {})}
+    read_body(answer)
     service = await call.holds()
     found = await service.bulk(
-        call.actor, body.holds, said, preview=body.preview, versions=body.versions or None
+        call.actor, body.holds, answer, preview=body.preview, versions=body.versions or None
     )
     return bulk_wire(found)
 
@@ -200,8 +200,8 @@ async def cancel_hold(call: ApiCall, hold: str, body: Reason) -> ApiReply[HoldWi
 
 async def cancel_row(call: ApiCall, hold: str, body: Reason) -> HoldRow:
     service = await call.holds()
-    said = {} if body.reason is None else {"reason": body.reason}
-    return await service.cancel(call.actor, hold, if_match=if_match(call), **said)
+    options = {} if body.reason is None else {"reason": body.reason}
+    return await service.cancel(call.actor, hold, if_match=if_match(call), **options)
 
 
 # ---------------------------------------------------------------------- assignee and deadline

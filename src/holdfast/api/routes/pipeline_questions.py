@@ -55,8 +55,8 @@ async def answer_question(call: ApiCall, run: str, hold: str, body: AnswerQuesti
     if body.value == AnswerValue.SKIPPED and gate is not None:
         return _answer_taken(await people.cancel(actor, asked.id, reason=body.comment or "skipped"), None)
     decision = _decision(asked, gate, Answer(value=body.value, text=body.text))
-    said = {"decision": decision, **({} if body.comment is None else {"comment": body.comment})}
-    done = await people.resolve(actor, asked.id, said, idempotency_key=call.key)
+    submission = {"decision": decision, **({} if body.comment is None else {"comment": body.comment})}
+    done = await people.resolve(actor, asked.id, submission, idempotency_key=call.key)
     return _answer_taken(done.row, decision)
 
 
@@ -88,21 +88,21 @@ async def _find_question(call: ApiCall, service: RunService, row: RunRow, hold: 
 
 def _decision(asked: HoldRow, gate: Gate | None, answer: Answer) -> str:
     """Raises AnswerInvalidError."""
-    said = answer.value or answer.text
-    decision = _option_for(asked, said) if gate is None else gate.decision(answer)
+    text = answer.value or answer.text
+    decision = _option_for(asked, text) if gate is None else gate.decision(answer)
     if decision is None:
         ids = [option.id for option in asked.options or ()]
         hint = f"Choose one of: {', '.join(ids)}." if ids else "Send `text`."
-        message = f"{clean_text(repr(said), 80)} is not one of the answers to {asked.prompt!r}."
+        message = f"{clean_text(repr(text), 80)} is not one of the answers to {asked.prompt!r}."
         raise AnswerInvalidError(message, hint=hint, options=ids)
     return decision
 
 
-def _option_for(asked: HoldRow, said: str) -> str | None:
+def _option_for(asked: HoldRow, text: str) -> str | None:
     """The answer to a question that is not a gate's: an option's id or label; without options any text."""
     if asked.options is None:
-        return said or None
-    meant = said.strip().casefold()
+        return text or None
+    meant = text.strip().casefold()
     names = {each.id: (each.id.casefold(), each.label.casefold()) for each in asked.options}
     fits = [name for name, known in names.items() if meant in known]
     return fits[0] if len(fits) == 1 else None

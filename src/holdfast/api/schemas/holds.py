@@ -151,8 +151,8 @@ class DraftWire(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     request_hash: str | None = None
 
 
-def draft_wire(said: Submission) -> DraftWire:
-    return DraftWire(**msgspec.structs.asdict(said))
+def draft_wire(submission: Submission) -> DraftWire:
+    return DraftWire(**msgspec.structs.asdict(submission))
 
 
 class NoteWire(msgspec.Struct, kw_only=True):
@@ -170,15 +170,15 @@ class NoteWire(msgspec.Struct, kw_only=True):
 
 def note_wire(note: Note, answered: Collection[str] = ()) -> NoteWire:
     """`answered`: the ids of questions that have a reply."""
-    said: Mapping[str, Any] = msgspec.json.decode(note.body)
+    data: Mapping[str, Any] = msgspec.json.decode(note.body)
     is_reply = note.kind == "reply"
     return NoteWire(
         id=f"{note.slot}:reply" if is_reply else note.slot,
         kind=note.kind,
         by=note.person,
         at=moment(note.at),
-        text=said.get("text", ""),
-        to=said.get("to"),
+        text=data.get("text", ""),
+        to=data.get("to"),
         question=note.slot if is_reply else None,
         open=note.slot not in answered if note.kind == "question" else None,
     )

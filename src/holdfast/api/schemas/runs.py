@@ -65,13 +65,13 @@ class InputTaken(msgspec.Struct, kw_only=True):
 
 
 def input_taken(hold: HoldRow) -> InputTaken:
-    said: Any = msgspec.json.decode(hold.resolution) if hold.resolution else {}
+    resolution: Any = msgspec.json.decode(hold.resolution) if hold.resolution else {}
     return InputTaken(
         run_id=hold.run,
         checkpoint_id=hold.id,
         request_id=hold.id,
         status=str(hold.status),
-        decision=said.get("decision"),
+        decision=resolution.get("decision"),
         resolved_by=hold.resolved_by,
         resolved_at=moment(hold.resolved_at),
     )

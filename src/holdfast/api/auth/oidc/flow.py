@@ -84,20 +84,20 @@ class Oidc:
             asked["post_logout_redirect_uri"] = back
         return f"{place}{'&' if '?' in place else '?'}{urlencode(asked)}"
 
-    async def finish(self, journey: SignInState, said: Mapping[str, str], callback: str) -> CredentialGrant:
+    async def finish(self, journey: SignInState, params: Mapping[str, str], callback: str) -> CredentialGrant:
         """Raises HttpError: 401 if any check fails, 502 if the provider is unavailable."""
         # Before the code is used: a code that another person's
         # browser obtained must not sign in this one (login CSRF).
-        if not hmac.compare_digest(said.get("state", "").encode(), journey.state.encode()):
+        if not hmac.compare_digest(params.get("state", "").encode(), journey.state.encode()):
             raise sign_in_error("it was not started in this browser")
         about = await self.provider.about()
-        result = said.get("iss")
+        result = params.get("iss")
         # Mix-up attack: an answer of another provider must not be accepted (RFC 9207).
         if result != about.issuer and (result or about.authorization_response_iss_parameter_supported):
             raise sign_in_error("another provider answered")
-        code = said.get("code")
+        code = params.get("code")
         if not code:
-            log.info("the provider refused a sign-in: %s", said.get("error", "")[:100])
+            log.info("the provider refused a sign-in: %s", params.get("error", "")[:100])
             raise sign_in_error("the provider refused it")
         token, opens = await self.provider.exchange_code(code, journey.verifier, callback)
         claims = await self.provider.claims(token, journey.nonce, opens)

@@ -300,3 +300,41 @@ async def test_resume_at_the_answered_question_gives_the_same_run_whoever_was_fa
     assert [each["id"] for each in listed["items"]] == [run["id"]]
     forked = await shop.json("POST", f"/v1/runs/{run['id']}/fork", 201, json={"checkpoint_id": hold})
     assert forked["id"] != run["id"]
+
+
+@pytest.mark.covers("SAFE-READ-05")
+async def test_ended_run_is_deleted_and_its_audit_stays(shop: Server) -> None:
+    run = await asked(shop)
+    busy = await shop.json("DELETE", f"/v1/runs/{run['id']}", 409)
+    assert (busy["code"], "cancel" in busy["hint"]) == ("run_busy", True)
+    hold = run["metadata"]["checkpoint_id"]
+    await shop.json("POST", f"/v1/runs/{run['id']}/input", json={"content": "reject"})
+    await ended(shop, run["id"])
+    forked = await shop.json("POST", f"/v1/runs/{run['id']}/fork", 201, json={"checkpoint_id": hold})
+    service = await shop.hf.service()
+    before = await service.store.audit("default", after=0, limit=1000)
+    old = {"If-Match": '"0.0.0.pending"'}
+    await shop.json("DELETE", f"/v1/runs/{run['id']}", 412, headers=old)
+    answer = await shop.client.delete(f"/v1/runs/{run['id']}")
+    assert (answer.status_code, answer.content) == (204, b"")
+    for path in ("", "/events", "/checkpoints", "/stream", "/result"):
+        await shop.json("GET", f"/v1/runs/{run['id']}{path}", 404)
+    await shop.json("GET", f"/v1/holds/{hold}", 404)
+    await shop.json("DELETE", f"/v1/runs/{run['id']}", 404)
+    after = await service.store.audit("default", after=0, limit=1000)
+    assert after[: len(before)] == before
+    (entry,) = [each for each in after if each.action == "run_deleted"]
+    assert (entry.run, entry.actor) == (run["id"], "user:local")
+    assert (await shop.json("GET", f"/v1/runs/{forked['id']}"))["forked_from"] is not None
+
+
+@pytest.mark.covers("SAFE-READ-05")
+async def test_run_is_deleted_only_by_an_administrator_of_its_tenant(shop: Server) -> None:
+    run = await asked(shop)
+    await shop.json("POST", f"/v1/runs/{run['id']}/cancel", json={"reason": "no"})
+    await ended(shop, run["id"])
+    operator = bearer(await token(shop, "user:olga", "operator"))
+    stranger = bearer(await token(shop, "user:ada", "admin", tenant="acme"))
+    await shop.json("DELETE", f"/v1/runs/{run['id']}", 403, headers=operator)
+    await shop.json("DELETE", f"/v1/runs/{run['id']}", 404, headers=stranger)
+    assert (await shop.json("GET", f"/v1/runs/{run['id']}"))["status"] == "cancelled"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.api.conftest import Server
+from tests.api.flows import refund
 
 pytestmark = pytest.mark.anyio
 
@@ -51,3 +52,26 @@ async def test_message_that_comes_twice_is_said_once(shop: Server) -> None:
     problem = await shop.json("POST", f"/v1/runs/{run['id']}/input", 422, json=other, headers=key)
     assert problem["code"] == "idempotency_key_reused"
     assert len((await shop.json("GET", "/v1/threads/t1/runs"))["items"]) == 1
+
+
+@pytest.mark.covers("SAFE-READ-05")
+async def test_threads_are_listed_page_by_page_and_by_tenant(shop: Server) -> None:
+    for thread in ("t1", "t2", "t1", "t3"):
+        await shop.json("POST", f"/v1/threads/{thread}/runs", 201, json={**START, "content": None})
+    service = await shop.hf.service()
+    await service.create(refund().program(), START["input"], thread="x", tenant="acme")
+    listed = await shop.json("GET", "/v1/threads")
+    assert [each["id"] for each in listed["items"]] == ["t3", "t1", "t2"]
+    first = listed["items"][1]
+    assert (first["runs"], first["open_runs"], first["pending_input_runs"]) == (2, 2, 2)
+    assert first["created_at"] < first["last_run_at"] <= first["updated_at"]
+    found, cursor = [], None
+    while True:
+        more = {} if cursor is None else {"cursor": cursor}
+        page = await shop.json("GET", "/v2/threads", params={"limit": 2, **more})
+        found += [each["id"] for each in page["items"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert found == ["t3", "t1", "t2"]
+    await shop.json("GET", "/v1/threads", 422, params={"cursor": "nonsense"})

@@ -1010,6 +1010,18 @@ class Status(Model, kw_only=True):
     flows: dict[str, str]
 
 
+class Thread(Model, kw_only=True):
+    """`open_runs`: those that have not ended; `pending_input_runs`: those that wait for a person."""
+
+    id: str
+    runs: int
+    open_runs: int
+    pending_input_runs: int
+    created_at: str
+    last_run_at: str
+    updated_at: str
+
+
 class Timeline(Model, kw_only=True):
     """Visits in the order of their start. `left_out`: number of older ones that are not shown. `damage`:
     why the run's journal cannot be read, if so."""

@@ -1,4 +1,4 @@
-"""Prune one ended run: its last checkpoints are kept, older records are deleted."""
+"""Prune one ended run: its last checkpoints are kept, older records are deleted. Or delete it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from holdfast.runs.blobs import refs_in
 from holdfast.runs.driver.load import load
 from holdfast.runs.events import RunReader
 from holdfast.runs.record_codec import RecordCodec
+from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.record import Kind, Record, Side
 from holdfast.types.status import ENDED, RunStatus, run_label
 
@@ -69,11 +70,26 @@ async def prune(service: RunAccess, run: str, *, keep: int = KEEP) -> int:
     return gone
 
 
-def require_ended(row: RunRow) -> None:
+async def delete(service: RunAccess, run: str, *, by: str) -> None:
+    """Delete an ended run, or imported history, with its journal, events, holds and blobs. The audit keeps
+    its entries, and gets one of the deletion. Raises RunBusyError for a run that has not ended."""
+    row = await service.get(run)
+    if not row.read_only:
+        require_ended(row, "deleted")
+    # Written first: the audit may name a deletion that failed, but none is missing from it.
+    data = canonical({"flow": row.flow, "status": str(row.status)})
+    entry = NewAudit(at=service.store.now(), actor=by, action="run_deleted", run=row.id, data=data)
+    await service.store.append_audit(row.tenant, [entry])
+    if not await service.store.delete_run(row.id, ended=not row.read_only):
+        # It was resumed meanwhile; or another caller has deleted it, and there is no such run.
+        require_ended(await service.get(row.id), "deleted")
+
+
+def require_ended(row: RunRow, what: str = "pruned") -> None:
     if row.status not in ENDED:
         raise RunBusyError(
             f"run {row.id} is {run_label(row.status)}: {_WHY.get(row.status, 'it has not ended')}. "
-            "A run is pruned only after it has ended.",
+            f"A run is {what} only after it has ended.",
             hint="Wait for its end, or cancel it first.",
             run=row.id,
         )

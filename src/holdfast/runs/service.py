@@ -21,8 +21,8 @@ from holdfast.runs.concurrency_limits import QueuedRun
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.events import read_events
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
-from holdfast.runs.prune import KEEP, prune
-from holdfast.store.rows import Claim, RunFilter, RunRow
+from holdfast.runs.prune import KEEP, delete, prune
+from holdfast.store.rows import Claim, RunFilter, RunRow, ThreadRow
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
@@ -323,6 +323,17 @@ class RunService:
     async def prune(self, run: str, *, keep: int = KEEP) -> int:
         """Keep the last checkpoints of an ended run. Returns the number of deleted records."""
         return await prune(self, run, keep=keep)
+
+    async def delete(self, run: str, *, by: str = "user:local") -> None:
+        """Delete an ended run for good, with everything that belongs to it; the audit keeps its entries.
+        Raises RunBusyError for a run that has not ended."""
+        await delete(self, run, by=by)
+
+    async def threads(
+        self, *, tenant: str, after: tuple[int, str] | None = None, limit: int = 50
+    ) -> list[ThreadRow]:
+        """Threads of a tenant, the one with the newest run first."""
+        return await self.store.list_threads(tenant, after=after, limit=limit)
 
     async def clean(
         self, *, keep: int = KEEP, older_than: float | None = None, flow: str | None = None

@@ -30,6 +30,7 @@ from holdfast.store.rows import (
     RunHistory,
     RunRow,
     StoreFacts,
+    ThreadRow,
 )
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.ciphertext import StoredRow
@@ -61,6 +62,12 @@ class Runs(Protocol):
 
     async def list_runs(self, where: RunFilter, *, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
         """Newest first; `after` is (created_at, key) of the last row seen."""
+        ...
+
+    async def list_threads(
+        self, tenant: str, *, after: tuple[int, str] | None, limit: int
+    ) -> list[ThreadRow]:
+        """The one with the newest run first; `after` is (last_run_at, id) of the last row seen."""
         ...
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:

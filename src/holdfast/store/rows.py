@@ -129,6 +129,18 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     dead: bool | None = None  # excludes imported runs: they cannot be retried or discarded here
 
 
+class ThreadRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that belong together, summed up."""
+
+    id: str
+    runs: int
+    open_runs: int  # that have not ended
+    pending_input_runs: int
+    created_at: int  # of the first run
+    last_run_at: int  # when the newest run was created
+    updated_at: int
+
+
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker can take. `versions` None: any; a version without a digest, such as `attractor`, also
     matches all that begin with it and a hyphen. `run`: exactly this one, whatever its lane.

@@ -64,6 +64,12 @@ export interface Operations {
   decideMany(body: BulkAnswer, options?: Options): Promise<BulkWire>;
   /** Delegate it to a person: holds for `delegated_user` are assigned to them. */
   delegateDeployment(name: string, body: DelegateDeployment, options?: Options): Promise<DeploymentWire>;
+  /**
+   * Delete an ended run for good, with its history, holds and artifacts. The audit keeps its entries.
+   *
+   * 409 for a run that has not ended: cancel it first. Forks of it stay.
+   */
+  deleteRun(run: string, options?: Options): Promise<void>;
   /** Compare this run, or a checkpoint `at` of it, with another: values, visits, cost. */
   diffRuns(run: string, query: DiffRunsQuery, options?: Options): Promise<Record<string, unknown>>;
   /**
@@ -225,6 +231,8 @@ export interface Operations {
   listSkills(query?: ListSkillsQuery, options?: Options): Promise<Page<SkillWire>>;
   /** The runs of a thread, newest first. */
   listThreadRuns(thread: string, query?: ListThreadRunsQuery, options?: Options): Promise<Page<RunWire>>;
+  /** The tenant's threads, the one with the newest run first. */
+  listThreads(query?: ListThreadsQuery, options?: Options): Promise<Page<ThreadWire>>;
   /** The tenant's tokens, newest first, without their text. */
   listTokens(options?: Options): Promise<Page<TokenWire>>;
   /** The holds of a view that you may see. */
@@ -405,6 +413,7 @@ export interface Each {
   listRuns(query?: ListRunsQuery, options?: Options): AsyncGenerator<RunWire, void, undefined>;
   listSchedules(query?: ListSchedulesQuery, options?: Options): AsyncGenerator<ScheduleWire, void, undefined>;
   listThreadRuns(thread: string, query?: ListThreadRunsQuery, options?: Options): AsyncGenerator<RunWire, void, undefined>;
+  listThreads(query?: ListThreadsQuery, options?: Options): AsyncGenerator<ThreadWire, void, undefined>;
   listView(view: string, query?: ListViewQuery, options?: Options): AsyncGenerator<HoldWire, void, undefined>;
 }
 
@@ -597,6 +606,12 @@ export interface ListSkillsQuery {
 
 export interface ListThreadRunsQuery {
   status?: RunStatus[];
+  /** Maximum number of items. */
+  limit?: number;
+  cursor?: string | null;
+}
+
+export interface ListThreadsQuery {
   /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
@@ -1912,6 +1927,17 @@ export interface ThreadRun {
   wait?: number;
   content?: string | Record<string, unknown> | null;
   request_id?: string | null;
+}
+
+/** `open_runs`: those that have not ended; `pending_input_runs`: those that wait for a person. */
+export interface ThreadWire {
+  id: string;
+  runs: number;
+  open_runs: number;
+  pending_input_runs: number;
+  created_at: string;
+  last_run_at: string;
+  updated_at: string;
 }
 
 /**

@@ -42,6 +42,7 @@ from holdfast.errors import (
     HoldNotFoundError,
     InputError,
     KeyReusedError,
+    RunBusyError,
     RunEndedError,
     RunNotFoundError,
     RunReadOnlyError,
@@ -198,6 +199,17 @@ async def get_run(call: ApiCall, run: str) -> ApiReply[RunDetail]:
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     return ApiReply(body=await run_detail(service, row), etag=etag_of(row))
+
+
+@routes.delete("/runs/{run}", needs=Right.admin, guarded=True, raises=(*_MISSING, RunBusyError))
+async def delete_run(call: ApiCall, run: str) -> None:
+    """Delete an ended run for good, with its history, holds and artifacts. The audit keeps its entries.
+
+    409 for a run that has not ended: cancel it first. Forks of it stay."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    call.require_match(etag_of(row))
+    await service.delete(row.id, by=call.actor.id)
 
 
 @routes.get("/runs/{run}/result", needs=Right.runs_read, raises=_MISSING)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Cursor, Limit, Page
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.routes.runs import page_of_runs, run_reply, send_input, start_from_request
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Name
@@ -23,7 +23,8 @@ from holdfast.errors import (
 from holdfast.runs.run_view import RunWire
 from holdfast.runs.service import RunService
 from holdfast.runs.text_answers import answered_under_key
-from holdfast.store.rows import RunFilter, RunRow
+from holdfast.store.rows import RunFilter, RunRow, ThreadRow
+from holdfast.types.clock import iso
 from holdfast.types.status import RunStatus
 
 routes = Routes("threads")
@@ -47,6 +48,48 @@ class ThreadRun(CreateRun, kw_only=True, forbid_unknown_fields=True):
 
 class ThreadQuery(msgspec.Struct, kw_only=True):
     auto_resume_pending: bool = True
+
+
+class ThreadWire(msgspec.Struct, kw_only=True):
+    """`open_runs`: those that have not ended; `pending_input_runs`: those that wait for a person."""
+
+    id: str
+    runs: int
+    open_runs: int
+    pending_input_runs: int
+    created_at: str
+    last_run_at: str
+    updated_at: str
+
+
+class ListThreads(msgspec.Struct, kw_only=True):
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+@routes.get("/threads", needs=Right.runs_read)
+async def list_threads(call: ApiCall, query: ListThreads) -> Page[ThreadWire]:
+    """The tenant's threads, the one with the newest run first."""
+    service = await call.runs()
+    place = decode_cursor(query.cursor, tuple[int, str])
+    found = await service.threads(tenant=call.tenant, after=place, limit=query.limit + 1)
+    shown = found[: query.limit]
+    return Page(
+        items=[_thread(row) for row in shown],
+        next=cursor_of(shown[-1].last_run_at, shown[-1].id) if len(found) > len(shown) else None,
+    )
+
+
+def _thread(row: ThreadRow) -> ThreadWire:
+    return ThreadWire(
+        id=row.id,
+        runs=row.runs,
+        open_runs=row.open_runs,
+        pending_input_runs=row.pending_input_runs,
+        created_at=iso(row.created_at),
+        last_run_at=iso(row.last_run_at),
+        updated_at=iso(row.updated_at),
+    )
 
 
 @routes.get("/threads/{thread}/runs", needs=Right.runs_read)

@@ -1303,6 +1303,14 @@ class AsyncRuns(AsyncGroup):
         )
         return await self._json(request, models.RunDetail)
 
+    async def delete(self, run: str, *, if_match: str | None = None) -> None:
+        """Delete an ended run for good, with its history, holds and artifacts. The audit keeps its
+        entries.
+
+        409 for a run that has not ended: cancel it first. Forks of it stay."""
+        request = request_of("DELETE", "/v1/runs/{run}", {"run": run}, if_match=if_match)
+        await self._none(request)
+
     async def diff(
         self, run: str, to: str, *, at: str | None = None, whole: bool | None = None
     ) -> dict[str, Any]:
@@ -1692,6 +1700,11 @@ class AsyncSkills(AsyncGroup):
 
 class AsyncThreads(AsyncGroup):
     """`client.threads`."""
+
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> AsyncPages[models.Thread]:
+        """The tenant's threads, the one with the newest run first."""
+        request = request_of("GET", "/v1/threads")
+        return self._pages(request, models.Thread, limit, cursor)
 
     def runs(
         self,

@@ -1290,6 +1290,14 @@ class Runs(Group):
         )
         return self._json(request, models.RunDetail)
 
+    def delete(self, run: str, *, if_match: str | None = None) -> None:
+        """Delete an ended run for good, with its history, holds and artifacts. The audit keeps its
+        entries.
+
+        409 for a run that has not ended: cancel it first. Forks of it stay."""
+        request = request_of("DELETE", "/v1/runs/{run}", {"run": run}, if_match=if_match)
+        self._none(request)
+
     def diff(self, run: str, to: str, *, at: str | None = None, whole: bool | None = None) -> dict[str, Any]:
         """Compare this run, or a checkpoint `at` of it, with another: values, visits, cost."""
         request = request_of(
@@ -1675,6 +1683,11 @@ class Skills(Group):
 
 class Threads(Group):
     """`client.threads`."""
+
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Pages[models.Thread]:
+        """The tenant's threads, the one with the newest run first."""
+        request = request_of("GET", "/v1/threads")
+        return self._pages(request, models.Thread, limit, cursor)
 
     def runs(
         self,

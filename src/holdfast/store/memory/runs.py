@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,7 +21,7 @@ from holdfast.store.recovery import (
     recoveries_after,
     recovery_delay,
 )
-from holdfast.store.rows import Claim
+from holdfast.store.rows import Claim, ThreadRow
 from holdfast.types.durability import Durability
 from holdfast.types.fleet import Death
 from holdfast.types.lease import Lease
@@ -118,6 +119,16 @@ class MemoryRuns(MemorySettle, MemoryLimits):
             found.sort(key=_age, reverse=True)
             older = (run for run in found if after is None or _age(run) < after)
             return [run.row() for run, _ in zip(older, range(limit), strict=False)]
+
+    async def list_threads(
+        self, tenant: str, *, after: tuple[int, str] | None, limit: int
+    ) -> list[ThreadRow]:
+        with self._lock:
+            rows = [run.row() for run in self._keys.values() if run.tenant == tenant]
+        named = sorted((row for row in rows if row.thread is not None), key=_thread)
+        found = [_thread_row(str(thread), list(group)) for thread, group in groupby(named, key=_thread)]
+        found.sort(key=_thread_age, reverse=True)
+        return [row for row in found if after is None or _thread_age(row) < tuple(after)][:limit]
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         self._changes.mark_checked()
@@ -247,6 +258,26 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         else:
             del self._outbox[row.id]
             self._outbox_keys.discard((row.tenant, row.key))
+
+
+def _thread(row: RunRow) -> str:
+    return row.thread or ""
+
+
+def _thread_age(row: ThreadRow) -> tuple[int, str]:
+    return row.last_run_at, row.id
+
+
+def _thread_row(thread: str, runs: list[RunRow]) -> ThreadRow:
+    return ThreadRow(
+        id=thread,
+        runs=len(runs),
+        open_runs=sum(run.status not in ENDED for run in runs),
+        pending_input_runs=sum(run.status is RunStatus.pending_input for run in runs),
+        created_at=min(run.created_at for run in runs),
+        last_run_at=max(run.created_at for run in runs),
+        updated_at=max(run.updated_at for run in runs),
+    )
 
 
 def _age(run: MemoryRun) -> tuple[int, int]:

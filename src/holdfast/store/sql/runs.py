@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
-from holdfast.store.rows import NewRun, RunFilter, RunRow
+from holdfast.store.rows import NewRun, RunFilter, RunRow, ThreadRow
 from holdfast.store.sql import concurrency_limits
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
@@ -183,6 +183,20 @@ async def find(conn: Conn, prefix: str) -> list[RunRow]:
 async def select(conn: Conn, where: RunFilter, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
     sql, args = listing(where, after)
     return [run_row(r) for r in await conn.rows(sql, *args, limit)]
+
+
+_THREADS = f"""
+SELECT thread, count(*), count(*) FILTER (WHERE status NOT IN ({", ".join(f"'{each}'" for each in ENDED)})),
+       count(*) FILTER (WHERE status = 'pending_input'), min(created_at), max(created_at), max(updated_at)
+FROM @runs WHERE tenant = ? AND thread IS NOT NULL GROUP BY thread"""
+_NEWEST_THREAD_FIRST = " ORDER BY max(created_at) DESC, thread DESC LIMIT ?"
+
+
+async def threads(conn: Conn, tenant: str, after: tuple[int, str] | None, limit: int) -> list[ThreadRow]:
+    further = " HAVING (max(created_at), thread) < (?, ?)" if after is not None else ""
+    found = await conn.rows(_THREADS + further + _NEWEST_THREAD_FIRST, tenant, *(after or ()), limit)
+    names = ThreadRow.__struct_fields__
+    return [ThreadRow(**dict(zip(names, values, strict=True))) for values in found]
 
 
 def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[object]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from holdfast.store.rows import FlowRow, RunFilter, RunHistory, RunRow
+from holdfast.store.rows import FlowRow, RunFilter, RunHistory, RunRow, ThreadRow
 from holdfast.store.sql import blobs, journal, memories, raw_rows, run_inbox, runs, transfer
 from holdfast.store.sql.concurrency_limits import SqlLimits
 from holdfast.store.sql.fleet import SqlFleet
@@ -32,6 +32,11 @@ class SqlStore(SqlHolds, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
 
     async def list_runs(self, where: RunFilter, *, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
         return await self._read(partial(runs.select, where=where, after=after, limit=limit))
+
+    async def list_threads(
+        self, tenant: str, *, after: tuple[int, str] | None, limit: int
+    ) -> list[ThreadRow]:
+        return await self._read(partial(runs.threads, tenant=tenant, after=after, limit=limit))
 
     # The journal.
 

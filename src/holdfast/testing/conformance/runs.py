@@ -168,6 +168,31 @@ class RunSuite:
         assert await _ids(kit.store, RunFilter(created_before=1500)) == [plain.id]
         assert await _ids(kit.store, RunFilter(tenant="acme", flow="refund")) == []
 
+    @pytest.mark.covers("SAFE-READ-05")
+    async def test_threads_are_listed_with_the_newest_run_first(self, kit: StoreKit) -> None:
+        for at, thread in ((1000, "a"), (2000, "b"), (3000, "a"), (3000, "c"), (4000, None)):
+            await kit.created(thread=thread, created_at=at)
+        await kit.created(thread="b", tenant="acme", created_at=9000)
+        lease = await kit.claimed(thread="b", created_at=1500)
+        await kit.written(lease, kit.record(1, side=Side(status=RunStatus.completed)))
+        found = await kit.store.list_threads("default", after=None, limit=9)
+        assert [(row.id, row.runs, row.open_runs, row.last_run_at) for row in found] == [
+            ("c", 1, 1, 3000), ("a", 2, 2, 3000), ("b", 2, 1, 2000),
+        ]  # fmt: skip
+        assert [(row.created_at, row.pending_input_runs) for row in found] == [
+            (3000, 0),
+            (1000, 0),
+            (1500, 0),
+        ]
+        assert [row.id for row in await kit.store.list_threads("acme", after=None, limit=9)] == ["b"]
+        assert await kit.store.list_threads("nobody", after=None, limit=9) == []
+        paged: list[str] = []
+        after: tuple[int, str] | None = None
+        while page := await kit.store.list_threads("default", after=after, limit=1):
+            paged += [row.id for row in page]
+            after = (page[-1].last_run_at, page[-1].id)
+        assert paged == ["c", "a", "b"]
+
     @pytest.mark.covers("RS-STORE-6", "RS-STORE-7", "CORE-STORE-11")
     async def test_deleted_run_is_gone_with_everything(self, kit: StoreKit) -> None:
         new = _full_run(kit)

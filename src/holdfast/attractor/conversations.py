@@ -80,11 +80,11 @@ def _for(message: Message, *, own: bool, tools: bool) -> Message:
 
 def keep_turn(visit: StageVisit, thread: str, turn: ConversationTurn) -> None:
     """Add a stage's messages to its thread, without system messages: each stage has its own."""
-    said = tuple(message for message in turn.messages if message.role != "system")
-    if not said:
+    messages = tuple(message for message in turn.messages if message.role != "system")
+    if not messages:
         return
     bound = visit.stage.integer("session_max_tokens", visit.pipeline.integer("session_max_tokens", BOUND))
-    added = msgspec.structs.replace(turn, messages=said)
+    added = msgspec.structs.replace(turn, messages=messages)
     turns = compacted([*turns_of(visit.context, thread), added], max(1, bound))
     visit.context.set(PREFIX + thread, [_plain(each) for each in turns])
 

@@ -42,8 +42,8 @@ def fidelity_of(visit: StageVisit) -> Fidelity:
 def mode_of(visit: StageVisit) -> str:
     """The edge, then the stage, then the graph, then `compact`. An unknown mode is ignored."""
     edge = visit.came_by.text("fidelity") if visit.came_by is not None else ""
-    said = (edge, visit.stage.text("fidelity"), visit.pipeline.text("default_fidelity"))
-    return next((mode for mode in said if mode in FIDELITIES), DEFAULT)
+    modes = (edge, visit.stage.text("fidelity"), visit.pipeline.text("default_fidelity"))
+    return next((mode for mode in modes if mode in FIDELITIES), DEFAULT)
 
 
 def thread_of(visit: StageVisit) -> str:
@@ -78,5 +78,5 @@ def note(visit: StageVisit, fidelity: Fidelity) -> None:
 def resume_mode(asked: str, graph: str = "") -> str:
     """What replaces `full` for one hop if a run resumes without its conversations: the caller's choice, else
     the graph's (`resume_fidelity`), else the specification's. Empty: it stays."""
-    said = asked or graph or HIGH
-    return "" if said in (KEEP, FULL) or said not in FIDELITIES else said
+    mode = asked or graph or HIGH
+    return "" if mode in (KEEP, FULL) or mode not in FIDELITIES else mode

@@ -203,8 +203,8 @@ def _answer(choice: GateChoice) -> Answer:
 
 
 def _type(stage: Stage) -> QuestionType:
-    said = next((stage.text(key) for key in TYPE_KEYS if stage.text(key)), "")
-    word = said.strip().lower().replace("-", "_").replace("/", "_")
+    value = next((stage.text(key) for key in TYPE_KEYS if stage.text(key)), "")
+    word = value.strip().lower().replace("-", "_").replace("/", "_")
     return next((each for each in QuestionType if each == word), QuestionType.MULTIPLE_CHOICE)
 
 
@@ -215,8 +215,8 @@ def _either(stage: Stage, pipeline: Pipeline, key: str) -> str:
 def _terms(stage: Attributes) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in (*_TEXTS, *_LISTS):
-        said = stage.text(f"human.{name}") or stage.text(name)
-        if said:
-            parts = [each.strip() for each in said.split(",") if each.strip()]
-            found[name] = said if name in _TEXTS else parts
+        value = stage.text(f"human.{name}") or stage.text(name)
+        if value:
+            parts = [each.strip() for each in value.split(",") if each.strip()]
+            found[name] = value if name in _TEXTS else parts
     return found

@@ -49,8 +49,8 @@ async def interview(
         await decide(service_here().people, gate, hold, interviewer, answer)
     except Exception as error:
         # A failing interviewer must not fail the pipeline: people can still answer.
-        said = "the interviewer %s failed (%s: %s): the question stays open"
-        log.warning(said, name_of(interviewer), type(error).__name__, error, extra={"run": visit.ctx.run_id})
+        text = "the interviewer %s failed (%s: %s): the question stays open"
+        log.warning(text, name_of(interviewer), type(error).__name__, error, extra={"run": visit.ctx.run_id})
         return msgspec.to_builtins(Answer())
     return msgspec.to_builtins(answer)
 
@@ -78,8 +78,8 @@ async def decide(
             return row.status is HoldStatus.cancelled
         decision = gate.decision(answer)
         if decision is None:
-            said = answer.value or answer.text
-            inform(interviewer, f"{said!r} is not one of the answers: the question stays open", gate.stage)
+            text = answer.value or answer.text
+            inform(interviewer, f"{text!r} is not one of the answers: the question stays open", gate.stage)
             return False
         await people.resolve(actor, hold.id, decision=decision)
     except HoldDecidedError:

@@ -104,8 +104,8 @@ class CallbackInterviewer(InterviewerBase):
     async def ask(self, question: Question) -> Answer:
         if inspect.iscoroutinefunction(self._callback):
             return await self._callback(question)
-        said = await asyncio.to_thread(self._callback, question)
-        return await said if inspect.isawaitable(said) else said
+        answer = await asyncio.to_thread(self._callback, question)
+        return await answer if inspect.isawaitable(answer) else answer
 
 
 class QueueInterviewer(InterviewerBase):
@@ -119,8 +119,8 @@ class QueueInterviewer(InterviewerBase):
     def ask(self, question: Question) -> Answer:
         if not self.answers:
             return Answer(value=AnswerValue.SKIPPED)
-        said = self.answers.popleft()
-        return said if isinstance(said, Answer) else Answer(value=said, text=said)
+        answer = self.answers.popleft()
+        return answer if isinstance(answer, Answer) else Answer(value=answer, text=answer)
 
 
 class RecordingInterviewer(InterviewerBase):
@@ -174,13 +174,13 @@ class ConsoleInterviewer(InterviewerBase):
             for option in question.options:
                 self._print(f"  [{option.key}] {option.label}")
         while True:
-            said = self._read(_PROMPTS[question.type], until, over)
-            if isinstance(said, AnswerValue):
-                return Answer(value=said)
-            found = parse_answer(question, said.strip())
+            line = self._read(_PROMPTS[question.type], until, over)
+            if isinstance(line, AnswerValue):
+                return Answer(value=line)
+            found = parse_answer(question, line.strip())
             if found is not None:
                 return found
-            self._print(f"{clean_text(repr(said.strip()), 80)} is not one of the answers.")
+            self._print(f"{clean_text(repr(line.strip()), 80)} is not one of the answers.")
 
     def _read(self, prompt: str, until: float | None, over: Event) -> str | AnswerValue:
         self._print(prompt, end="")
@@ -237,11 +237,11 @@ _PROMPTS = {
 _YES, _NO = frozenset({"y", "yes"}), frozenset({"n", "no"})
 
 
-def parse_answer(question: Question, said: str) -> Answer | None:
+def parse_answer(question: Question, text: str) -> Answer | None:
     """The typed text as an answer; None if it is not valid."""
     if question.type is QuestionType.FREEFORM:
-        return Answer(value=said, text=said) if said else None
-    word = said.casefold()
+        return Answer(value=text, text=text) if text else None
+    word = text.casefold()
     if question.type in (QuestionType.YES_NO, QuestionType.CONFIRMATION):
         if word in _YES:
             return Answer(value=AnswerValue.YES)
@@ -264,8 +264,8 @@ def inform(interviewer: Any, message: str, stage: str) -> None:
 async def ask_without_timeout(interviewer: Any, question: Question) -> Answer:
     if inspect.iscoroutinefunction(interviewer.ask):
         return await interviewer.ask(question)
-    said = await asyncio.to_thread(interviewer.ask, question)
-    return await said if inspect.isawaitable(said) else said
+    answer = await asyncio.to_thread(interviewer.ask, question)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 async def ask_with_timeout(interviewer: Any, question: Question) -> Answer:

@@ -136,8 +136,8 @@ def _counted(counts: StageCounts) -> str:
     if not counts.total:
         return "No stage has ended yet."
     most = Counter(counts.outcomes).most_common(6)
-    said = ", ".join(f"{count} {_clipped(outcome, 40)}" for outcome, count in most)
-    return f"Stages that have ended: {counts.total} ({said})."
+    text = ", ".join(f"{count} {_clipped(outcome, 40)}" for outcome, count in most)
+    return f"Stages that have ended: {counts.total} ({text})."
 
 
 def _notable(stages: Iterable[StageSummary]) -> list[str]:
@@ -153,8 +153,8 @@ def _branches(results: Any, depth: _Depth) -> list[str]:
         if isinstance(item, Mapping):
             branch = cast("Mapping[str, Any]", item)
             notes = _one_line(_of_branch(branch))
-            said = f": {_clipped(notes, depth.note)}" if notes else ""
-            found.append(f"- {branch.get('id', '')}: {branch.get('outcome', '')}{said}")
+            text = f": {_clipped(notes, depth.note)}" if notes else ""
+            found.append(f"- {branch.get('id', '')}: {branch.get('outcome', '')}{text}")
     return found
 
 

@@ -157,8 +157,8 @@ class Providers:
         choice = self.choice_for(stage, pipeline)
         spec = self._required(stage, choice)
         name = choice.model.removeprefix(f"{choice.provider}/")
-        said = stage.text("reasoning_effort") or pipeline.text("reasoning_effort")
-        options = {**spec.options, **_effort(spec, name, choice.effort, said=bool(said))}
+        value = stage.text("reasoning_effort") or pipeline.text("reasoning_effort")
+        options = {**spec.options, **_effort(spec, name, choice.effort, explicit=bool(value))}
         return self._made(name, spec, options)
 
     def choice_for(self, stage: Stage, pipeline: Pipeline) -> ModelChoice:
@@ -166,9 +166,9 @@ class Providers:
         choice = model_choice(stage, pipeline)
         settings = self.settings
         model = choice.model or settings.model
-        said = stage.text("llm_provider") or pipeline.text("llm_provider")
-        if said:
-            return msgspec.structs.replace(choice, model=model, provider=said.lower())
+        value = stage.text("llm_provider") or pipeline.text("llm_provider")
+        if value:
+            return msgspec.structs.replace(choice, model=model, provider=value.lower())
         by_name = provider_of(model)
         named, slash, _ = model.partition("/")
         if slash and named in settings.providers:
@@ -230,11 +230,11 @@ class Providers:
         return Prices(input=found.input, output=found.output, cached=found.cached, written=found.written)
 
 
-def _effort(spec: ProviderSpec, model: str, effort: str, *, said: bool) -> dict[str, Any]:
+def _effort(spec: ProviderSpec, model: str, effort: str, *, explicit: bool) -> dict[str, Any]:
     """In the provider's field. The default effort is sent only to models that certainly support it."""
     if not spec.effort:
         return {}
     if spec.protocol == "anthropic":
         # High is the model's default.
-        return {"output_config": {"effort": effort}} if said and effort != DEFAULT_EFFORT else {}
-    return {"reasoning_effort": effort} if said or model.startswith(_REASONING) else {}
+        return {"output_config": {"effort": effort}} if explicit and effort != DEFAULT_EFFORT else {}
+    return {"reasoning_effort": effort} if explicit or model.startswith(_REASONING) else {}

@@ -247,10 +247,10 @@ class RunDirectory:
 
     def _substep(self, record: Record, body: SubstepBody) -> None:
         """Prompt and answer of a model are part of the record of its answer."""
-        said: Any = body.value
-        if isinstance(said, Mapping) and self._handler(record) in ASKING:
+        value: Any = body.value
+        if isinstance(value, Mapping) and self._handler(record) in ASKING:
             for key, name in (("prompt", PROMPT), ("text", RESPONSE)):
-                text = cast("Mapping[str, Any]", said).get(key)
+                text = cast("Mapping[str, Any]", value).get(key)
                 if isinstance(text, str):
                     self._page(record, name, partial(str, text))
 

@@ -127,15 +127,15 @@ def _outcome(
     outcomes: Mapping[str, str],
     context: Mapping[str, Any],
 ) -> StageOutcome:
-    said: Any = fields.get("outcome")
+    outcome: Any = fields.get("outcome")
     try:
-        if isinstance(said, dict):
-            return outcome_of(cast("dict[str, Any]", said))
+        if isinstance(outcome, dict):
+            return outcome_of(cast("dict[str, Any]", outcome))
     except StatusFileError as fault:
         raise InputError(f"{folder / CHECKPOINT}: {fault}.", hint="Name an intact run directory.") from fault
     status = _status(folder, current) if current else None
-    if isinstance(said, str) and said:
-        return StageOutcome(status=_word(said))
+    if isinstance(outcome, str) and outcome:
+        return StageOutcome(status=_word(outcome))
     if status is not None:
         return status
     known = outcomes.get(current) or context.get("outcome") or _SUCCESS
@@ -157,8 +157,8 @@ def _word(value: Any) -> str:
 
 
 def _gates(fields: dict[str, Any]) -> dict[str, bool] | None:
-    said = fields.get("goal_gate_status")
-    return {k: bool(v) for k, v in cast("dict[str, Any]", said).items()} if isinstance(said, dict) else None
+    gates = fields.get("goal_gate_status")
+    return {k: bool(v) for k, v in cast("dict[str, Any]", gates).items()} if isinstance(gates, dict) else None
 
 
 def _text(folder: Path, fields: dict[str, Any], key: str) -> str:

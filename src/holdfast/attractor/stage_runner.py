@@ -183,18 +183,18 @@ async def _call(handler: AnyHandler, visit: StageVisit) -> StageOutcome:
     more = {"visit": visit} if wants_visit(handler) else {}
     args = (visit.stage, visit.context, visit.pipeline, visit.logs)
     if inspect.iscoroutinefunction(execute):
-        said = await execute(*args, **more)
+        result = await execute(*args, **more)
     else:
         # A synchronous handler would block the event loop, and with it every other run of this worker.
-        said = await asyncio.to_thread(execute, *args, **more)
-        said = await said if inspect.isawaitable(said) else said
-    return said if isinstance(said, StageOutcome) else _without_outcome(visit, said)
+        result = await asyncio.to_thread(execute, *args, **more)
+        result = await result if inspect.isawaitable(result) else result
+    return result if isinstance(result, StageOutcome) else _without_outcome(visit, result)
 
 
-def _without_outcome(visit: StageVisit, said: Any) -> StageOutcome:
+def _without_outcome(visit: StageVisit, result: Any) -> StageOutcome:
     """The outcome in its status file; without one `auto_status` makes it a success (AT-A14)."""
-    if said is not None:
-        return _fail(f"the handler returned a {type(said).__name__}, not an Outcome")
+    if result is not None:
+        return _fail(f"the handler returned a {type(result).__name__}, not an Outcome")
     try:
         written = read_status(visit.folder)
     except StatusFileError as fault:

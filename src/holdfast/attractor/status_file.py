@@ -63,8 +63,8 @@ def read_status(stage_dir: Path) -> StageOutcome | None:
 def outcome_of(fields: Mapping[str, Any]) -> StageOutcome:
     """Both versions of the specification: `preferred_label` and `preferred_next_label`, `outcome` or
     `status`. Raises StatusFileError."""
-    said = fields.get("outcome", fields.get("status"))
-    if not isinstance(said, str) or not said.strip():
+    status = fields.get("outcome", fields.get("status"))
+    if not isinstance(status, str) or not status.strip():
         raise StatusFileError(f"{NAME} has no outcome")
     label = fields.get("preferred_label") or fields.get("preferred_next_label") or ""
     suggested = fields.get("suggested_next_ids") or ()
@@ -77,7 +77,7 @@ def outcome_of(fields: Mapping[str, Any]) -> StageOutcome:
     ):
         raise StatusFileError(f"{NAME}: suggested_next_ids must be a list of node ids")
     return StageOutcome(
-        status=outcome_word(said.strip()),
+        status=outcome_word(status.strip()),
         preferred_label=label,
         suggested_next_ids=tuple(cast("list[str]", suggested)),
         context_updates=cast("dict[str, Any]", updates),

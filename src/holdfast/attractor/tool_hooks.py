@@ -67,27 +67,27 @@ class Hooks:
         """Any exit code except 0 refuses the call, and so does a hook that cannot be run."""
         if not self.pre:
             return
-        code, said = await self._run(self.pre, {"hook": "pre", "tool": name, "arguments": arguments})
+        code, output = await self._run(self.pre, {"hook": "pre", "tool": name, "arguments": arguments})
         if code != 0:
-            why = f"{PRE} ended with {_ending(code)}{': ' + said if said else ''}"
-            self._note({"hook": "pre", "tool": name, "code": code, "said": said, "skipped": True})
+            why = f"{PRE} ended with {_ending(code)}{': ' + output if output else ''}"
+            self._note({"hook": "pre", "tool": name, "code": code, "said": output, "skipped": True})
             raise ToolError(f"the call was not made: {why}")
 
     async def _run_post(self, name: str, arguments: Mapping[str, Any], result: str, *, failed: bool) -> None:
         if not self.post:
             return
         data = {"hook": "post", "tool": name, "arguments": arguments, "result": result, "failed": failed}
-        code, said = await self._run(self.post, data)
+        code, output = await self._run(self.post, data)
         # Only logged: the call is made and cannot be refused any more.
         if code != 0:
-            self._note({"hook": "post", "tool": name, "code": code, "said": said, "skipped": False})
+            self._note({"hook": "post", "tool": name, "code": code, "said": output, "skipped": False})
 
     def _note(self, entry: dict[str, Any]) -> None:
         """Log the hook: in the run's log and in the stage's folder."""
         what = "skipped by" if entry["skipped"] else "made; failed:"
-        said = f": {entry['said']}" if entry["said"] else ""
+        text = f": {entry['said']}" if entry["said"] else ""
         hook = PRE if entry["hook"] == "pre" else POST
-        self._visit.ctx.emit(f"{entry['tool']} {what} {hook} ({_ending(entry['code'])}){said}", "log")
+        self._visit.ctx.emit(f"{entry['tool']} {what} {hook} ({_ending(entry['code'])}){text}", "log")
         with suppress(OSError):
             self._visit.folder.mkdir(parents=True, exist_ok=True)
             with (self._visit.folder / FILE).open("ab") as file:

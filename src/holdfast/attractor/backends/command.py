@@ -66,8 +66,8 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _read(found: dict[str, Any]) -> AgentResult:
-    said: Any = found.get("usage")
-    usage: dict[str, Any] = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+    counts: Any = found.get("usage")
+    usage: dict[str, Any] = cast("dict[str, Any]", counts) if isinstance(counts, dict) else {}
     tokens = sum(int(_amount(usage.get(name))) for name in _COUNTED)
     cost = _amount(found.get("total_cost_usd"))
     return AgentResult(found["result"], found.get("is_error") is True, tokens, cost)
@@ -110,8 +110,8 @@ class CommandBackend:
         self._tool = ToolHandler()
 
     async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:
-        said = await self.converse(PromptRequest(visit=visit, prompt=prompt))
-        return said if isinstance(said, StageOutcome) else said.text
+        reply = await self.converse(PromptRequest(visit=visit, prompt=prompt))
+        return reply if isinstance(reply, StageOutcome) else reply.text
 
     async def converse(self, asking: PromptRequest) -> BackendReply | StageOutcome:
         visit = asking.visit
@@ -128,8 +128,8 @@ class CommandBackend:
         """An agent that keeps its sessions already has the conversation."""
         if "session" in self._named or not asking.turns:
             return asking.whole
-        said = "\n\n".join(f"[{each['role']}]\n{each['text']}" for each in session_messages(asking))
-        return f"The conversation so far:\n\n{said}\n\n[user]\n{asking.prompt}"
+        text = "\n\n".join(f"[{each['role']}]\n{each['text']}" for each in session_messages(asking))
+        return f"The conversation so far:\n\n{text}\n\n[user]\n{asking.prompt}"
 
     def _command(self, asking: PromptRequest, request: Path, whole: str) -> str:
         fields = self._fields(asking, request, whole)
@@ -211,5 +211,5 @@ def _reason(visit: StageVisit, ended: dict[str, Any]) -> str:
         return f"timeout: the agent took longer than {visit.stage.text('timeout')} and was stopped"
     if ended["why"]:
         return f"the agent ended without an exit code: {ended['why']}"
-    said = (str(ended["stderr"]).strip() or str(ended["stdout"]).strip()).splitlines()
-    return f"the agent ended with exit code {ended['code']}{': ' + said[-1][:_LAST] if said else ''}"
+    lines = (str(ended["stderr"]).strip() or str(ended["stdout"]).strip()).splitlines()
+    return f"the agent ended with exit code {ended['code']}{': ' + lines[-1][:_LAST] if lines else ''}"

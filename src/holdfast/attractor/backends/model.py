@@ -100,8 +100,8 @@ class ModelBackend:
         return max(1, visit.stage.integer("max_turns", of_graph))
 
     async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:
-        said = await self.converse(PromptRequest(visit=visit, prompt=prompt, equipped=False))
-        return said if isinstance(said, StageOutcome) else said.text
+        reply = await self.converse(PromptRequest(visit=visit, prompt=prompt, equipped=False))
+        return reply if isinstance(reply, StageOutcome) else reply.text
 
     async def converse(self, asking: PromptRequest) -> BackendReply | StageOutcome:
         visit = asking.visit
@@ -115,12 +115,12 @@ class ModelBackend:
             max_turns=self._turns(visit),
         )
         history = history_of(asking.turns, model=model.name, tools=bool(tools))
-        said = await agent.run(visit.ctx, asking.whole, history=history)
-        text = str(said.value)
-        if said.stopped:
-            visit.ctx.emit(f"the answer of {visit.stage.id} was cut at its limit ({said.stopped})", "log")
+        result = await agent.run(visit.ctx, asking.whole, history=history)
+        text = str(result.value)
+        if result.stopped:
+            visit.ctx.emit(f"the answer of {visit.stage.id} was cut at its limit ({result.stopped})", "log")
         status, fault = status_in(text)
-        new = [m for m in said.messages if m.role != "system"][len(history) :]
+        new = [m for m in result.messages if m.role != "system"][len(history) :]
         return BackendReply(text=text, messages=tuple(new), model=model.name, status=status, fault=fault)
 
     def _equipped(self, asking: PromptRequest) -> list[Tool]:

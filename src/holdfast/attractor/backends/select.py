@@ -96,8 +96,8 @@ def backend_named(spec: str, what: str = "--backend") -> AnyBackend:
 
 def ambient_backend() -> AnyBackend | None:
     """From the environment: HOLDFAST_BACKEND, else models, if a provider is configured."""
-    said = os.environ.get(VARIABLE, "")
-    if said:
-        return backend_named(said, VARIABLE)
+    value = os.environ.get(VARIABLE, "")
+    if value:
+        return backend_named(value, VARIABLE)
     providers = Providers()
     return ModelBackend(providers) if providers.any_usable else None

@@ -21,8 +21,8 @@ _PASSED: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TERM", "USER")
 
 
 def workdir_of(visit: StageVisit) -> Path:
-    said = visit.stage.text("cwd") or visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "")
-    return Path(said or ".").resolve()
+    value = visit.stage.text("cwd") or visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "")
+    return Path(value or ".").resolve()
 
 
 def shell_of(visit: StageVisit) -> list[Tool]:
@@ -111,8 +111,8 @@ def check_kits(names: tuple[str, ...]) -> None:
 def wanted_kits(visit: StageVisit, allowed: tuple[str, ...]) -> list[str]:
     """The allowed tools; a stage or the graph may ask for fewer (`tools="files"`, or `none`)."""
     key = "tools"
-    said = visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)
-    if not said:
+    value = visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)
+    if not value:
         return list(allowed)
-    wanted = {name.strip() for name in said.split(",")}
+    wanted = {name.strip() for name in value.split(",")}
     return [name for name in allowed if name in wanted]

@@ -57,16 +57,16 @@ class CodergenHandler:
         backend = self._backends.of(visit)
         asking = self._asking(visit, prompt, backend)
         if is_conversing(backend):
-            said = await _conversed(backend, asking)
+            reply = await _conversed(backend, asking)
         elif is_durable(backend):
-            said = await _answered(backend, asking)
+            reply = await _answered(backend, asking)
         else:
-            said = await visit.ctx.step("answer", _answer, backend, asking, effect="read")
-        visit.context.apply_updates(said.get("changes") or {})
-        _note_calls(visit, said)
-        if asking.thread and "text" in said:
-            keep_turn(visit, asking.thread, _turn(asking, said))
-        return _outcome(visit, said)
+            reply = await visit.ctx.step("answer", _answer, backend, asking, effect="read")
+        visit.context.apply_updates(reply.get("changes") or {})
+        _note_calls(visit, reply)
+        if asking.thread and "text" in reply:
+            keep_turn(visit, asking.thread, _turn(asking, reply))
+        return _outcome(visit, reply)
 
     def _asking(self, visit: StageVisit, prompt: str, backend: AnyBackend) -> PromptRequest:
         """With what the stage's fidelity carries over, from the context at this moment."""
@@ -92,24 +92,24 @@ async def _answer(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     _forget_status(visit)
     before = visit.context.changes()
     try:
-        said = answer_fields(await call_backend(backend, visit, asking.prompt, asking))
+        reply = answer_fields(await call_backend(backend, visit, asking.prompt, asking))
     except Exception as error:
         return _failure(error)
     changes = {k: v for k, v in visit.context.changes().items() if before.get(k, ...) != v}
-    return {"prompt": asking.prompt, **said, **_status(visit), "changes": changes}
+    return {"prompt": asking.prompt, **reply, **_status(visit), "changes": changes}
 
 
 async def _answered(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     visit = asking.visit
     await visit.ctx.step("begin", _forget_status, visit, effect="read", key="begin")
     try:
-        said = answer_fields(await as_durable(backend).answer(visit, asking.whole))
+        reply = answer_fields(await as_durable(backend).answer(visit, asking.whole))
     except Exception as error:
         raise_if_ours(error)
         return _failure(error)
     return {
-        **said,
-        **await visit.ctx.step("status", _with_exchange, asking, said, effect="read", key="status"),
+        **reply,
+        **await visit.ctx.step("status", _with_exchange, asking, reply, effect="read", key="status"),
     }
 
 
@@ -118,68 +118,68 @@ async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, An
     visit = asking.visit
     await visit.ctx.step("begin", _forget_status, visit, effect="read", key="begin")
     try:
-        said = await as_conversing(backend).converse(asking)
+        reply = await as_conversing(backend).converse(asking)
     except Exception as error:
         raise_if_ours(error)
         return _failure(error)
-    if isinstance(said, StageOutcome):
-        return answer_fields(said)
-    found = _reply_fields(said)
+    if isinstance(reply, StageOutcome):
+        return answer_fields(reply)
+    found = _reply_fields(reply)
     return {
         **found,
         **await visit.ctx.step("status", _with_exchange, asking, found, effect="read", key="status"),
     }
 
 
-def _with_exchange(asking: PromptRequest, said: Mapping[str, Any]) -> dict[str, Any]:
+def _with_exchange(asking: PromptRequest, reply: Mapping[str, Any]) -> dict[str, Any]:
     """Record prompt and answer: the run directory is written from that record."""
-    text = {"text": said["text"]} if "text" in said else {}
+    text = {"text": reply["text"]} if "text" in reply else {}
     return {"prompt": asking.prompt, **text, **_status(asking.visit)}
 
 
-def _reply_fields(said: BackendReply) -> dict[str, Any]:
-    found: dict[str, Any] = {"text": said.text, "model": said.model}
-    found["messages"] = [message_to_plain(message) for message in said.messages]
-    if said.fault:
-        found["fault"] = said.fault
-    if said.status is not None:
-        found["status"] = status_fields(outcome_of(said.status))
+def _reply_fields(reply: BackendReply) -> dict[str, Any]:
+    found: dict[str, Any] = {"text": reply.text, "model": reply.model}
+    found["messages"] = [message_to_plain(message) for message in reply.messages]
+    if reply.fault:
+        found["fault"] = reply.fault
+    if reply.status is not None:
+        found["status"] = status_fields(outcome_of(reply.status))
     return found
 
 
-def _note_calls(visit: StageVisit, said: Mapping[str, Any]) -> None:
+def _note_calls(visit: StageVisit, reply: Mapping[str, Any]) -> None:
     """For summaries: which tools the model called, and how often."""
-    counts = Counter(call["name"] for each in said.get("messages", ()) for call in each.get("calls", ()))
+    counts = Counter(call["name"] for each in reply.get("messages", ()) for call in each.get("calls", ()))
     if counts:
         calls = ", ".join(f"{name} x{count}" for name, count in counts.most_common())
         visit.context.set(CALLS, {"stage": visit.stage.id, "calls": calls})
 
 
-def _turn(asking: PromptRequest, said: Mapping[str, Any]) -> ConversationTurn:
-    messages = tuple(message_from_plain(plain) for plain in said.get("messages", ()))
+def _turn(asking: PromptRequest, reply: Mapping[str, Any]) -> ConversationTurn:
+    messages = tuple(message_from_plain(plain) for plain in reply.get("messages", ()))
     if not messages:
-        messages = (Message("user", asking.prompt), Message("assistant", str(said["text"])))
-    return ConversationTurn(asking.visit.stage.id, messages, str(said.get("model", "")))
+        messages = (Message("user", asking.prompt), Message("assistant", str(reply["text"])))
+    return ConversationTurn(asking.visit.stage.id, messages, str(reply.get("model", "")))
 
 
-def _outcome(visit: StageVisit, said: Mapping[str, Any]) -> StageOutcome:
+def _outcome(visit: StageVisit, reply: Mapping[str, Any]) -> StageOutcome:
     """The backend's outcome, else the status that the stage wrote, else success (AT-A15)."""
-    if "failed" in said:
+    if "failed" in reply:
         return StageOutcome(
             status=StageStatus.FAIL,
-            failure_reason=said["failed"],
-            terminal=said["class"] == TERMINAL,
-            context_updates={CLASS_KEY: said["class"]},
+            failure_reason=reply["failed"],
+            terminal=reply["class"] == TERMINAL,
+            context_updates={CLASS_KEY: reply["class"]},
         )
-    if "outcome" in said:
-        return outcome_of(said["outcome"])
-    text = str(said["text"])
+    if "outcome" in reply:
+        return outcome_of(reply["outcome"])
+    text = str(reply["text"])
     run_files.write(visit.folder / "response.md", text)
     noted = {"last_stage": visit.stage.id, "last_response": text[:SHOWN]}
-    if "fault" in said:
-        return _unusable(said["fault"], noted)
-    if "status" in said:
-        written = outcome_of(said["status"])
+    if "fault" in reply:
+        return _unusable(reply["fault"], noted)
+    if "status" in reply:
+        written = outcome_of(reply["status"])
         return replaced(written, context_updates={**noted, **written.context_updates})
     if is_fail_closed(visit.stage, visit.pipeline):
         return _unproven(noted)

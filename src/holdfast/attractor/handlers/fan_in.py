@@ -36,11 +36,11 @@ class FanInHandler:
         best, how = ranked(living)[0], ""
         if visit.stage.prompt:
             try:
-                said = await self._ask(visit, living)
+                ranking = await self._ask(visit, living)
             except Exception as error:
                 raise_if_ours(error)
                 return failure_of(error)
-            chosen = candidate_named_in(said, living)
+            chosen = candidate_named_in(ranking, living)
             best = chosen or best
             how = "" if chosen else " (the answer named no candidate: chosen by rank)"
         return StageOutcome(
@@ -52,15 +52,15 @@ class FanInHandler:
         folder = visit.folder
         prompt = ranking_prompt(prompt_of(visit.stage, visit.pipeline), living)
         run_files.write(folder / "prompt.md", prompt)
-        said = await ask_backend(self._backends.of(visit), visit, prompt, "rank")
+        reply = await ask_backend(self._backends.of(visit), visit, prompt, "rank")
 
         def kept() -> dict[str, str]:
             """Recorded like a model's answer, so that a restored directory has it too."""
-            return {"prompt": prompt, "text": said}
+            return {"prompt": prompt, "text": reply}
 
         await visit.ctx.step("answer", kept, effect="read")
-        run_files.write(folder / "response.md", said)
-        return said
+        run_files.write(folder / "response.md", reply)
+        return reply
 
 
 async def ask_backend(backend: AnyBackend, visit: StageVisit, prompt: str, name: str) -> str:
@@ -106,14 +106,14 @@ def ranking_prompt(asked: str, living: Sequence[Mapping[str, Any]]) -> str:
     return f"{asked}\n\nThe candidates:\n{listed}\n\nAnswer with the id of the best one: {ids}."
 
 
-def candidate_named_in(said: str, living: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def candidate_named_in(text: str, living: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The candidate that equals the answer, else the only or the last one that it names."""
     by_id = {each["id"]: each for each in living if each["id"]}
-    exact = by_id.get(said.strip().strip("`\"'."))
+    exact = by_id.get(text.strip().strip("`\"'."))
     if exact is not None or not by_id:
         return exact
     longest_first = sorted(by_id, key=len, reverse=True)
-    found = re.findall(r"(?<!\w)(?:" + "|".join(map(re.escape, longest_first)) + r")(?!\w)", said)
+    found = re.findall(r"(?<!\w)(?:" + "|".join(map(re.escape, longest_first)) + r")(?!\w)", text)
     return by_id[found[-1]] if found else None
 
 

@@ -47,8 +47,8 @@ class HumanHandler:
         except HoldExpiredError:
             return timeout_outcome(gate)
         except HoldCancelledError:
-            said = await asked
-            return timeout_outcome(gate) if said == AnswerValue.TIMEOUT else _skipped_outcome()
+            answer = await asked
+            return timeout_outcome(gate) if answer == AnswerValue.TIMEOUT else _skipped_outcome()
         finally:
             await _end(asking, asked)
         return reply_outcome(gate, reply)

@@ -258,8 +258,8 @@ def _context_of(ended: dict[str, Any]) -> dict[str, Any]:
 
 
 def _exit_text(ended: dict[str, Any]) -> str:
-    said = str(ended["stderr"]).strip() or str(ended["stdout"]).strip()
-    last = said.splitlines()[-1][:NOTE] if said else ""
+    output = str(ended["stderr"]).strip() or str(ended["stdout"]).strip()
+    last = output.splitlines()[-1][:NOTE] if output else ""
     return f"exit code {ended['code']}{': ' + last if last else ''}"
 
 

@@ -96,7 +96,10 @@ async def test_link_is_made_for_one_person_and_void_when_revoked(hall: Hall) -> 
     ctx = (await hall.hf.holds()).ctx
     asked = await hall.send("dana", "POST", f"/v1/holds/{hold}/links", json={"to": "user:dana"})
     assert asked.status_code == 403
-    made = await hall.ask("ada", "POST", f"/v1/holds/{hold}/links", status=201, json={"to": "user:dana"})
+    # Nothing can send a link to another person here, and it is never returned.
+    other = await hall.send("ada", "POST", f"/v1/holds/{hold}/links", json={"to": "user:dana"})
+    assert (other.status_code, "token" in other.text) == (409, False)
+    made = await hall.ask("ada", "POST", f"/v1/holds/{hold}/links", status=201, json={"to": "user:ada@acme"})
     assert (made["way"], (await Links(ctx).look(made["token"])).row.id) == ("decide", hold)
     several = await hall.send("ada", "POST", f"/v1/holds/{hold}/links", json={"to": "group:all"})
     assert several.status_code == 422

@@ -613,12 +613,14 @@ class Limit(Model, kw_only=True):
 
 
 class Link(Model, kw_only=True):
-    """`token`: the part of the link after `#`; `path`: of the link, below the server's address. `way`:
-    what it allows: decide, login (sign in first) or view."""
+    """`way`: what the link allows: decide, login (sign in first) or view. `sent_to`: the addresses to
+    which it is sent. Only for a link of your own: `token`, the part of the link after `#`, and `path`,
+    below the server's address."""
 
-    token: str
-    path: str
     way: str
+    sent_to: list[str] = []
+    token: str | None = None
+    path: str | None = None
 
 
 class MailTaken(Model, kw_only=True):

@@ -6,6 +6,7 @@ from holdfast.holds.deployments.delegation import DelegatedUser, DeploymentDefau
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.address import AssigneeStep
+from holdfast.holds.permissions.starters import StarterStep
 from holdfast.holds.preparation import HoldPreparation, PreparationStep
 from holdfast.holds.timing.deadlines import Deadlines
 from holdfast.holds.timing.stored_calendars import Calendars
@@ -22,5 +23,6 @@ def default_preparation(
         policies=policies,
         delegated=DelegatedUser(deployments, directory),
         directory=AssigneeStep(directory),
+        starters=StarterStep(store),
         deadlines=Deadlines(Calendars(store)),
     )

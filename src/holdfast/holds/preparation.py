@@ -41,6 +41,7 @@ class HoldPreparation:
         policies: PreparationStep | None = None,
         delegated: PreparationStep | None = None,
         directory: PreparationStep | None = None,
+        starters: PreparationStep | None = None,
         deadlines: PreparationStep | None = None,
     ) -> None:
         steps = {
@@ -48,6 +49,7 @@ class HoldPreparation:
             "policies": policies,
             "delegated": delegated,
             "directory": directory,
+            "starters": starters,
             "deadlines": deadlines,
         }
         self._steps = {name: step for name, step in steps.items() if step is not None}
@@ -93,8 +95,8 @@ def _failing(hold: NewHold, failed: dict[str, str]) -> NewHold:
     said = [f"its {name} could not be determined: {clean_text(why, 500)}" for name, why in failed.items()]
     terms = msgspec.structs.replace(hold.terms, warnings=(*hold.terms.warnings, *said))
     hold = msgspec.structs.replace(hold, terms=terms)
-    # A failed deadline or default does not make the assignee wrong, so only these two unroute the hold.
-    lost = failed.get("directory") or failed.get("policies")
+    # A failed deadline or default does not make the assignee wrong, so only these unroute the hold.
+    lost = failed.get("directory") or failed.get("policies") or failed.get("starters")
     return hold if lost is None else unrouted(hold, lost)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Required, TypedDict, Unpack, cast
 from holdfast.engine.decision import Decision
 from holdfast.engine.start import begin
 from holdfast.errors import InputError
+from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.breakpoints import find_breaks, find_places
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.graph import Graph
@@ -127,11 +128,13 @@ async def prepare(
     breaks: Sequence[str] | None = None,
     checkpoints: str | Mapping[str, Any] | None = None,
     started_by: str | None = None,
+    started_via: Sequence[str] = (),
     deployment: str | None = None,
 ) -> tuple[NewRun, Position]:
     """Checked, begun and encoded, but not stored yet.
 
-    `started_by`: who started it, such as `user:dana@acme`; `deployment`: the deployment that it is a run of.
+    `started_by`: who started it, such as `user:dana@acme`; `started_via`: everybody in the chain of their
+    credential; `deployment`: the deployment that it is a run of.
     `breaks`: nodes to stop before, `child/node` inside a sub-flow. `checkpoints`: which records this run
     lists, instead of the flow's policy: "every", "explicit", "none", or a mapping with policy, when and
     exclude."""
@@ -168,6 +171,8 @@ async def prepare(
         priority=priority,
         **names,
     )
+    if started_via:
+        await RunStarters(service.store).put(tenant, new.id, started_via, started_by=started_by)
     await service.runtime.preparer.prepare_all(new.first, facts_of(new))
     return new, decision.pos
 

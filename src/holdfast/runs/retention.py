@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import HoldfastError, RunBusyError, StoreError
+from holdfast.holds.permissions.starters import RunStarters
 from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.runs.prune import KEEP, horizon_for, prune, require_ended
 from holdfast.store.rows import RunFilter
@@ -124,7 +125,11 @@ async def apply_item(
     """Carry out the plan; a run that was resumed meanwhile is skipped, and so is one that another worker
     handled."""
     if share.whole:
-        done.runs += await service.store.delete_run(share.run, ended=True)
+        row = await service.store.get_run(share.run)
+        deleted = await service.store.delete_run(share.run, ended=True)
+        done.runs += deleted
+        if deleted and row is not None:
+            await RunStarters(service.store).drop(row.tenant, row.id)
         return
     try:
         done.records += await prune(service, share.run, keep=retention.keep or KEEP)

@@ -25,6 +25,8 @@ class Delegation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     revoked: bool = False
     revoked_at: int | None = None
     revoked_by: str = ""
+    # Who set it through a server, with everybody in the chain of their credential.
+    made_by: tuple[str, ...] = ()
 
     def is_active(self, now: int) -> bool:
         started = self.since is None or self.since <= now

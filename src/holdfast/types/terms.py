@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -42,9 +43,31 @@ class Assignee(msgspec.Struct, frozen=True):
         return f"{self.type}:{self.value}" if self.value else self.type
 
 
+class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A credential between people and an action: who made it (`by`), and for whom (`to`). `kind`: token,
+    session, link, mail, slack, webhook, substitute, delegation or fork."""
+
+    kind: str
+    by: str
+    to: str
+
+
+PEOPLE = ("user:", "service:")
+OPERATOR = "system:operator"
+"""Who makes credentials on the machine that has the store."""
+
+
+def people_in(chain: Iterable[ChainLink]) -> tuple[str, ...]:
+    """Every person and service of the chain. A server, a sign-in provider or an operator with the store
+    itself (`system:operator`) is none: they could write any decision without a credential."""
+    names = (name for link in chain for name in (link.by, link.to))
+    return tuple(dict.fromkeys(name for name in names if name.startswith(PEOPLE)))
+
+
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
     """The user of an action, as their credential says. Their entries in the directory are added when their
-    rights are checked."""
+    rights are checked. `chain`: the credentials that led to this action; everybody in it counts as having
+    taken part."""
 
     id: str  # user:dana@acme, service:billing-agent, system:expiry, policy:small-refunds
     tenant: str = DEFAULT_TENANT
@@ -54,11 +77,17 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     channel: str = "api"  # inbox, api, cli, link, mail, slack, teams, queue, system
     auth_method: str = "local"
     on_behalf_of: str | None = None
+    chain: tuple[ChainLink, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.rights.isdisjoint(RIGHT_ALIASES):
             # Every check compares names, so an older name is replaced once, here.
             msgspec.structs.force_setattr(self, "rights", frozenset(map(right_name, self.rights)))
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """The actor, and everybody in the chain of their credential."""
+        return tuple(dict.fromkeys((self.id, *people_in(self.chain))))
 
     @property
     def is_service(self) -> bool:
@@ -124,6 +153,8 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     also_for: tuple[str, ...] = ()  # who else may vote or veto: it is in their lists too
     # Groups, roles and delegations of the run's starter when it was opened.
     starter_in: tuple[str, ...] | None = None
+    # Who started the run besides `started_by`: the chain of their credential; for a fork, all of its source.
+    starters: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
     warnings: tuple[
         str, ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -50,8 +51,21 @@ async def test_a_veto_ends_it_and_an_override_does(scene: Scene) -> None:
     assert (ended.row.status, said(ended.row)["outcome_by"]) == (HoldStatus.resolved, "veto")
     assert said(ended.row)["decision"] == "reject"
     other = await scene.asks(assignee="group:finance", approval=QUORUM)
-    over = await scene.holds.resolve(BOSS, other.id, "approve", reason="nobody is in")
+    over = await scene.holds.resolve(BOSS, other.id, "reject", reason="nobody is in")
     assert said(over.row)["authority"] == "override"
+
+
+@pytest.mark.covers("SAFE-CHAIN-02")
+@pytest.mark.parametrize("mode", [QUORUM, {"mode": "sequential", "of": ["group:finance", "role:cfo"]}])
+async def test_an_override_is_one_vote_and_not_that_of_the_others(scene: Scene, mode: dict[str, Any]) -> None:
+    row = await scene.asks(assignee="group:finance", approval=mode)
+    first = await scene.holds.resolve(BOSS, row.id, "approve", reason="nobody is in")
+    assert first.row.status is HoldStatus.pending
+    with pytest.raises(AlreadyVotedError):
+        await scene.holds.resolve(BOSS, row.id, "approve", reason="still nobody")
+    second = SAM if mode is QUORUM else CFO
+    ended = await scene.holds.resolve(second, row.id, "approve")
+    assert (ended.row.status, said(ended.row)["decision"]) == (HoldStatus.resolved, "approve")
 
 
 @pytest.mark.covers("RS-10")

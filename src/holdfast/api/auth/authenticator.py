@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from starlette.requests import HTTPConnection, Request
 
 from holdfast.api.auth import csrf
@@ -208,15 +209,17 @@ class Authenticator:
                 code="unauthenticated",
                 hint="Ask your administrator for a new one.",
             )
-        return token.grant.principal(method="token", credential=token.id, channel="api")
+        return token.known_grant.principal(method="token", credential=token.id, channel="api")
 
     async def by_session(self, secret: str) -> Principal | None:
         """None for an ended session: the caller is not signed in, and can sign in again."""
         found = await (await self.sessions()).find(secret)
         # None and no error: pages then lead to the sign-in instead of showing a failure.
-        if found is None or not await self._is_token_valid(found):
+        if found is None:
             return None
-        grant = found.session.grant
+        grant = await self._grant_of(found)
+        if grant is None:
+            return None
         if not await self.actives.may_sign_in(grant):
             return None
         return grant.principal(method="session", credential=found.name, channel="inbox", csrf=found.csrf)
@@ -228,10 +231,16 @@ class Authenticator:
         store = await self.hf.open()
         await self.refusals.note(store, request, path, principal, error, request_id)
 
-    async def _is_token_valid(self, found: OpenSession) -> bool:
-        """A session that was started with a token ends with it."""
-        began_with = found.session.credential
-        return not began_with or await (await self.tokens()).is_valid(began_with)
+    async def _grant_of(self, found: OpenSession) -> CredentialGrant | None:
+        """None: it was started with a token, and ends with it."""
+        grant, began_with = found.session.grant, found.session.credential
+        if not began_with:
+            return grant
+        token = await (await self.tokens()).valid(began_with)
+        if token is None or grant.chain is not None:
+            return None if token is None else grant
+        # A session of an earlier release: the token says who made it.
+        return msgspec.structs.replace(grant, chain=token.known_grant.chain)
 
     # ------------------------------------------------------------------ where a request comes from
     def same_origin(self, connection: HTTPConnection, *, proven: bool = False) -> bool:

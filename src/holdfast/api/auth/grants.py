@@ -11,7 +11,7 @@ from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import ROLES, Right, with_implied
 from holdfast.errors import ForbiddenError, InputError
 from holdfast.types.ids import DEFAULT_TENANT
-from holdfast.types.terms import Actor
+from holdfast.types.terms import Actor, ChainLink
 from holdfast.types.text import clean_text
 
 SERVER: Final = "_server"
@@ -21,7 +21,9 @@ _LONGEST: Final = 200
 
 
 class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`roles` are ours (`ROLES`), looked up at each use; `titles` are roles to which holds are assigned."""
+    """`roles` are ours (`ROLES`), looked up at each use; `titles` are roles to which holds are assigned.
+    `chain`: who made the credential and for whom, and the credential with which they did; None: made before
+    this was recorded."""
 
     subject: str  # user:dana@acme or service:billing-agent
     tenant: str = DEFAULT_TENANT
@@ -29,6 +31,7 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     rights: tuple[Right, ...] = ()
     groups: tuple[str, ...] = ()
     titles: tuple[str, ...] = ()
+    chain: tuple[ChainLink, ...] | None = None
 
     @property
     def all_rights(self) -> frozenset[Right]:
@@ -46,8 +49,16 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             roles=frozenset(self.titles),
             channel=channel,
             auth_method=method,
+            chain=self.chain or (),
         )
         return Principal(actor=actor, rights=rights, method=method, credential=credential, csrf=csrf)
+
+
+def made_for(
+    grant: CredentialGrant, kind: str, *, by: str, through: tuple[ChainLink, ...] = ()
+) -> CredentialGrant:
+    """The grant of a new credential. `through`: the chain of the credential with which it is made."""
+    return msgspec.structs.replace(grant, chain=(*through, ChainLink(kind=kind, by=by, to=grant.subject)))
 
 
 def validate_grant(grant: CredentialGrant) -> CredentialGrant:

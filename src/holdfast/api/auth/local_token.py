@@ -5,12 +5,13 @@ from __future__ import annotations
 import hmac
 import secrets
 
+import msgspec
 from starlette.requests import Request
 
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Right, with_implied
 from holdfast.api.problems import HttpError
-from holdfast.types.terms import operator
+from holdfast.types.terms import OPERATOR, ChainLink, operator
 
 
 class LocalToken:
@@ -18,8 +19,12 @@ class LocalToken:
 
     def __init__(self, token: str | None = None) -> None:
         self.token = token or f"hf_{secrets.token_urlsafe(24)}"
+        actor = operator(channel="api")
+        made = ChainLink(kind="token", by=OPERATOR, to=actor.id)
         self._principal = Principal(
-            actor=operator(channel="api"), rights=with_implied(frozenset({Right.admin})), method="local"
+            actor=msgspec.structs.replace(actor, chain=(made,)),
+            rights=with_implied(frozenset({Right.admin})),
+            method="local",
         )
 
     def by_token(self, given: str) -> Principal | None:

@@ -16,17 +16,22 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from holdfast.api.auth.grants import SERVER, CredentialGrant, validate_grant
+from holdfast.api.auth.grants import SERVER, CredentialGrant, made_for, validate_grant
 from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS, micros
 from holdfast.types.document import Document
+from holdfast.types.terms import OPERATOR
 
 SESSION: Final = "session"
 CODE: Final = "sign_in_code"
 CODE_LIFETIME: Final = 600 * MICROS
 SWEPT: Final = 200
 """Old sessions that are checked at each sign-in, so that they do not accumulate."""
+
+
+_MAKERS: Final = {"code": OPERATOR, "oidc": "system:oidc"}
+"""Who made a session of this kind; a session with a token is made by its holder."""
 
 
 class BrowserSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,6 +70,8 @@ class Sessions:
     async def begin(self, grant: CredentialGrant, *, how: str, credential: str = "") -> OpenSession:
         """Always with a new id, against session fixation: an id planted in the browser is useless."""
         validate_grant(grant)
+        maker = _MAKERS.get(how, grant.subject)
+        grant = made_for(grant, SESSION, by=maker, through=grant.chain or ())
         # Here and not by a timer: sessions accumulate only through sign-ins.
         await self._sweep()
         now, secret = self.store.now(), secrets.token_urlsafe(32)

@@ -16,12 +16,13 @@ from typing import Final
 
 import msgspec
 
-from holdfast.api.auth.grants import SERVER, CredentialGrant, validate_grant
+from holdfast.api.auth.grants import SERVER, CredentialGrant, made_for, validate_grant
 from holdfast.errors import DocumentChangedError, NotFoundError
 from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
+from holdfast.types.terms import OPERATOR
 from holdfast.types.text import clean_text
 
 KIND: Final = "token"
@@ -30,6 +31,8 @@ FRESH: Final = 5.0
 COARSE: Final = 300 * MICROS
 """Accuracy of a token's last use: it must not cost a write for each request."""
 
+LOCAL: Final = "user:local"
+"""In `made_by`: the command line."""
 _MOST_KNOWN: Final = 10_000
 _LETTERS: Final = string.ascii_letters + string.digits
 _FORM: Final = re.compile(r"hf_([a-z0-9]{12})_([A-Za-z0-9]{43})\Z")
@@ -46,6 +49,13 @@ class ApiToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: str = ""
     expires_at: int | None = None
     revoked_at: int | None = None
+
+    @property
+    def known_grant(self) -> CredentialGrant:
+        """The grant with its chain. Tokens of earlier releases have none: `made_by` says who made them."""
+        if self.grant.chain is not None:
+            return self.grant
+        return made_for(self.grant, KIND, by=OPERATOR if self.made_by == LOCAL else self.made_by)
 
     def is_valid(self, now: int) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
@@ -65,8 +75,11 @@ class ApiTokens:
     async def create(
         self, grant: CredentialGrant, *, by: str, expires_at: int | None = None, note: str = ""
     ) -> tuple[ApiToken, str]:
-        """The token, and its text, which is not stored. Raises InputError."""
+        """The token, and its text, which is not stored. A grant without a chain is made by the operator of
+        the store. Raises InputError."""
         validate_grant(grant)
+        if grant.chain is None:
+            grant = made_for(grant, KIND, by=OPERATOR)
         name = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(12))
         secret = "".join(secrets.choice(_LETTERS) for _ in range(43))
         made = ApiToken(
@@ -125,9 +138,10 @@ class ApiTokens:
         self._known.pop(name, None)
         return revoked
 
-    async def is_valid(self, name: str) -> bool:
+    async def valid(self, name: str) -> ApiToken | None:
+        """The token, if it is still valid."""
         found = await self.find(name)
-        return found is not None and found.is_valid(self.store.now())
+        return found if found is not None and found.is_valid(self.store.now()) else None
 
     async def has_valid(self) -> bool:
         now = self.store.now()
@@ -168,6 +182,8 @@ class ApiTokens:
 
     async def _audit(self, token: ApiToken, action: str, by: str, **more: object) -> None:
         facts = {"token": token.id, "subject": token.grant.subject, "note": token.note, **more}
+        if token.grant.chain:
+            facts["chain"] = msgspec.to_builtins(token.grant.chain)
         entry = NewAudit(at=self.store.now(), actor=by, action=action, data=canonical(facts))
         await self.store.append_audit(token.grant.tenant, [entry])
 

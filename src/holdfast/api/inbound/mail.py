@@ -18,6 +18,7 @@ from holdfast.holds.actions.conflicts import require_open
 from holdfast.holds.actions.resolve import ResolveConditions, resolve
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.keys import LinkKeys
+from holdfast.holds.links.open import SENDER
 from holdfast.holds.links.reply_addresses import LENGTH, reference_in, require_reply
 from holdfast.holds.links.tokens import strength_of
 from holdfast.holds.notify.channel import send_notice
@@ -27,7 +28,7 @@ from holdfast.holds.service import HoldService
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId, new_id
-from holdfast.types.terms import Actor, Assignee
+from holdfast.types.terms import Actor, Assignee, ChainLink
 
 
 class MailTaken(msgspec.Struct, kw_only=True):
@@ -122,8 +123,13 @@ class MailReceiver:
 
     def _actor(self, letter: MailMessage) -> Actor:
         """The owner of the mailbox, with only their rights; the usual rules decide what they may do."""
+        person = f"user:{letter.sender}"
         return Actor(
-            id=f"user:{letter.sender}", tenant=self.way.tenant, channel="mail", auth_method="mail_reply"
+            id=person,
+            tenant=self.way.tenant,
+            channel="mail",
+            auth_method="mail_reply",
+            chain=(ChainLink(kind="mail", by=SENDER, to=person),),
         )
 
     async def _answer(self, letter: MailMessage, row: HoldRow, words: str) -> None:

@@ -32,12 +32,13 @@ from holdfast.holds.notify.http_post import post
 from holdfast.holds.notify.slack import ACTION, Click
 from holdfast.holds.queries.summary import outcome_of, title_of
 from holdfast.holds.service import HoldService
-from holdfast.store.hold_protocols import Documents
+from holdfast.store.protocols import Store
 from holdfast.telemetry import log
+from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.document import Document
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
-from holdfast.types.terms import Actor
+from holdfast.types.terms import OPERATOR, Actor, ChainLink
 
 SKEW: Final = 300  # seconds
 PATIENCE: Final = 2.0
@@ -136,7 +137,13 @@ class SlackReceiver:
             return
         # The tenant of the source and never of the payload; no
         # groups or rights, only what is assigned to the person.
-        actor = Actor(id=person, tenant=self.way.tenant, channel="slack", auth_method="slack")
+        actor = Actor(
+            id=person.person,
+            tenant=self.way.tenant,
+            channel="slack",
+            auth_method="slack",
+            chain=tuple(ChainLink(kind="slack", by=name, to=person.person) for name in person.made_by),
+        )
         # The time of the click makes a request that arrives twice a replay.
         key = f"slack:{payload.user.id}:{action.action_ts}"[:200]
         try:
@@ -170,9 +177,11 @@ class SlackReceiver:
         block = {"type": "section", "text": {"type": "plain_text", "text": text, "emoji": False}}
         return {"replace_original": True, "text": text, "blocks": [block]}
 
-    async def person(self, chat: str) -> str | None:
+    async def person(self, chat: str) -> ChatUser | None:
         found = self.way.people.get(chat)
-        return found if found is not None else await ChatUsers(self.service.store).find(self.way, chat)
+        return (
+            ChatUser(found) if found is not None else await ChatUsers(self.service.store).find(self.way, chat)
+        )
 
     def _post_later(self, payload: SlackPayload, message: dict[str, Any]) -> None:
         """In the background: the decision is made, and Slack must be answered in time."""
@@ -203,20 +212,39 @@ def _ephemeral_reply(text: str) -> dict[str, Any]:
     return {"response_type": "ephemeral", "replace_original": False, "text": for_slack(text)}
 
 
+class ChatUser(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The person of a chat user. `made_by`: who said so, with everybody in the chain of their credential."""
+
+    person: str
+    made_by: tuple[str, ...] = (OPERATOR,)
+
+
 class ChatUsers:
     """The person of a chat user, stored by channel and chat user."""
 
-    def __init__(self, store: Documents) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def find(self, way: SlackSource, chat: str) -> str | None:
+    async def find(self, way: SlackSource, chat: str) -> ChatUser | None:
         kept = await self._store.document(way.tenant, CHAT_USER, f"{way.name}/{chat}")
-        return None if kept is None else msgspec.json.decode(kept.body, type=str)
+        if kept is None:
+            return None
+        # Earlier releases stored only the name; nobody is known to have made those.
+        found = msgspec.json.decode(kept.body, type=ChatUser | str)
+        return ChatUser(found) if isinstance(found, str) else found
 
-    async def put(self, way: SlackSource, chat: str, person: str) -> None:
-        body = msgspec.json.encode(person)
+    async def put(self, way: SlackSource, chat: str, person: str, *, by: Actor) -> None:
+        await self._audit(way, "chat_user_set", by, chat=chat, person=person)
+        body = msgspec.json.encode(ChatUser(person, by.people))
         document = Document(tenant=way.tenant, kind=CHAT_USER, name=f"{way.name}/{chat}", body=body)
         await self._store.put_document(document)
 
-    async def drop(self, way: SlackSource, chat: str) -> bool:
+    async def drop(self, way: SlackSource, chat: str, *, by: Actor) -> bool:
+        await self._audit(way, "chat_user_dropped", by, chat=chat)
         return await self._store.drop_document(way.tenant, CHAT_USER, f"{way.name}/{chat}")
+
+    async def _audit(self, way: SlackSource, action: str, by: Actor, **said: str) -> None:
+        """Written before the change: a change of who may decide must never be missing from the audit."""
+        data = canonical({"channel": way.name, **said})
+        entry = NewAudit(at=self._store.now(), actor=by.id, action=action, data=data)
+        await self._store.append_audit(way.tenant, [entry])

@@ -18,7 +18,7 @@ from holdfast.holds.service import HoldService
 from holdfast.store.hold_protocols import Documents
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
-from holdfast.types.terms import Actor
+from holdfast.types.terms import OPERATOR, Actor, ChainLink
 
 SEEN: Final = "inbound_seen"
 RETENTION: Final = 7 * 86_400 * MICROS
@@ -121,8 +121,11 @@ class WebhookReceiver:
         named = answer.completed_by if self.way.trusted else None
         if named is not None and not named.startswith("user:"):
             raise HttpError(422, "completed_by is not a person.", code="invalid_input", hint="user:dana@acme")
+        person = named or self.way.actor
         return Actor(
-            id=named or self.way.actor,
+            id=person,
+            # The operator's settings say who this sender is, and whom it may name.
+            chain=(ChainLink(kind="webhook", by=OPERATOR, to=person),),
             tenant=self.way.tenant,
             rights=frozenset(self.way.rights),
             channel="queue",

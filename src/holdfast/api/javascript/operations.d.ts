@@ -245,6 +245,9 @@ export interface Operations {
    * Create a link for one person. It is valid until it is used, the hold is reassigned or decided, or its
    *
    * links are revoked.
+   *
+   * A link for another person is sent to their address and not returned: its holder decides in their name.
+   * 409 if no channel has an address of theirs.
    */
   makeLink(hold: string, body: NewLink, options?: Options): Promise<LinkWire>;
   /** Mark it as seen; the first time is recorded in the audit and counts in the metrics. */
@@ -1359,13 +1362,15 @@ export interface LimitWire {
 }
 
 /**
- * `token`: the part of the link after `#`; `path`: of the link, below the server's address. `way`: what
- * it allows: decide, login (sign in first) or view.
+ * `way`: what the link allows: decide, login (sign in first) or view. `sent_to`: the addresses to which
+ * it is sent. Only for a link of your own: `token`, the part of the link after `#`, and `path`, below the
+ * server's address.
  */
 export interface LinkWire {
-  token: string;
-  path: string;
   way: string;
+  sent_to?: string[];
+  token?: string | null;
+  path?: string | null;
 }
 
 /**

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = 100
 HIDDEN_ACTIONS: Final = frozenset(
-    {"access_refused", "exported", "file_read", "link_opened", "links_revoked", "refused"}
+    {"access_refused", "exported", "file_read", "link_made", "link_opened", "links_revoked", "refused"}
 )
 """Actions in the audit that do not change the hold for its followers."""
 

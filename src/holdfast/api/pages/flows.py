@@ -58,7 +58,13 @@ async def start_page(call: ApiCall, flow: str) -> Response:
     text = str(form.get("input") or "").strip() or "{}"
     try:
         program = _require(call, flow)
-        row, _ = await service.create(program, _object(text), tenant=call.tenant, started_by=call.actor.id)
+        row, _ = await service.create(
+            program,
+            _object(text),
+            tenant=call.tenant,
+            started_by=call.actor.id,
+            started_via=call.actor.people,
+        )
     except HoldfastError as error:
         return await _show(call, flow, text, error)
     return redirect(f"/runs/{row.id}", call.request)

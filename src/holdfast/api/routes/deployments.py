@@ -108,7 +108,9 @@ async def delegate_deployment(call: ApiCall, name: str, body: DelegateDeployment
     until = None if body.seconds is None else timedelta(seconds=body.seconds)
     deployments = await call.hf.deployments()
     return _deployment(
-        await deployments.delegate(name, body.to, until=until, by=call.actor.id, tenant=call.tenant)
+        await deployments.delegate(
+            name, body.to, until=until, by=call.actor.id, made_by=call.actor.people, tenant=call.tenant
+        )
     )
 
 

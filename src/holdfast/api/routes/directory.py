@@ -94,7 +94,7 @@ async def _tables(call: ApiCall) -> TableDirectory:
 
 
 async def _registrar(call: ApiCall) -> Registrar:
-    return Registrar(await call.hf.open(), by=call.actor.id)
+    return Registrar(await call.hf.open(), by=call.actor.id, people=call.actor.people)
 
 
 @routes.get("/people", needs=Right.holds_read)
@@ -132,7 +132,7 @@ async def put_away(call: ApiCall, person: str, body: PutAway) -> None:
     """Set an absence; a substitute acts for them."""
     since = None if body.since is None else to_micros(body.since)
     until = None if body.until is None else to_micros(body.until)
-    away = Away(substitute=body.substitute, since=since, until=until)
+    away = Away(substitute=body.substitute, since=since, until=until, made_by=call.actor.people)
     await (await _registrar(call)).put_away(call.tenant, person, away)
 
 

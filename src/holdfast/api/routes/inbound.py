@@ -81,13 +81,13 @@ async def set_chat_person(call: ApiCall, way: str, chat: str, body: ChatPerson) 
     """Set the person of a chat user."""
     if parse_assignee(body.person).type != "user":
         raise InputError(f"{body.person!r} is not a person.", hint="Write user:dana@acme.")
-    await ChatUsers(await call.hf.open()).put(_own(call, way), chat, body.person)
+    await ChatUsers(await call.hf.open()).put(_own(call, way), chat, body.person, by=call.actor)
 
 
 @routes.delete("/inbound/slack/{way}/people/{chat}", needs=Right.admin, raises=(NotFoundError,))
 async def drop_chat_person(call: ApiCall, way: str, chat: str) -> None:
     """Remove this chat user: it can no longer decide."""
-    if not await ChatUsers(await call.hf.open()).drop(_own(call, way), chat):
+    if not await ChatUsers(await call.hf.open()).drop(_own(call, way), chat, by=call.actor):
         raise HttpError(404, "This chat user is unknown.", code="not_found")
 
 

@@ -72,6 +72,7 @@ async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[Pipel
         lane=body.lane,
         idempotency_key=key,
         started_by=call.actor.id,
+        started_via=call.actor.people,
     )
     if not fresh and key is not None:
         await require_same(service, row, ready.program, given, key)

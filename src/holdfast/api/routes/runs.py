@@ -148,6 +148,7 @@ async def start_from_request(
         breaks=body.breaks or None,
         idempotency_key=key,
         started_by=call.actor.id,
+        started_via=call.actor.people,
     )
     if not fresh and key is not None:
         await require_same(service, row, program, given, key)

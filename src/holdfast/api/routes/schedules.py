@@ -84,7 +84,9 @@ async def put_schedule(call: ApiCall, name: str, body: PutSchedule) -> ApiReply[
         field: value for field in body.__struct_fields__ if (value := getattr(body, field)) is not None
     }
     flow = await _flow(call, plan.pop("flow"))
-    made = _schedule_reply(await schedules.put(name, flow, tenant=call.tenant, by=call.actor.id, **plan))
+    made = _schedule_reply(
+        await schedules.put(name, flow, tenant=call.tenant, by=call.actor.id, via=call.actor.people, **plan)
+    )
     if known is None:
         made.status, made.headers = 201, call.location(f"/v1/schedules/{name}")
     return made
@@ -146,5 +148,7 @@ async def trigger_schedule(call: ApiCall, name: str, body: TriggerSchedule) -> A
     """Start one run now, in addition to its scheduled starts, even while it is paused."""
     schedules = await call.hf.schedules()
     token = None if call.key is None else derived_id("trigger", call.tenant, name, call.key)
-    run = await schedules.trigger(name, input=body.input, by=call.actor.id, tenant=call.tenant, token=token)
+    run = await schedules.trigger(
+        name, input=body.input, by=call.actor.id, via=call.actor.people, tenant=call.tenant, token=token
+    )
     return ApiReply(body=ScheduleTrigger(run_id=run), status=201, headers=call.location(f"/v1/runs/{run}"))

@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from holdfast.api.auth.authenticator import Authenticator
-from holdfast.api.auth.grants import CredentialGrant, require_within
+from holdfast.api.auth.grants import CredentialGrant, made_for, require_within
 from holdfast.api.auth.rights import Access, Right
 from holdfast.api.auth.sessions import local_path
 from holdfast.api.auth.tokens import ApiToken
@@ -136,7 +136,7 @@ async def token_grant(authenticator: Authenticator, text: str) -> tuple[Credenti
     token = await (await authenticator.tokens()).find(principal.credential) if principal.credential else None
     if token is None:
         raise HttpError(401, "This token cannot start a session.", code="unauthenticated")
-    return token.grant, token.id
+    return token.known_grant, token.id
 
 
 async def sign_in_with_code(call: ApiCall, code: str, onwards: str | None) -> Response:
@@ -185,6 +185,7 @@ async def create_token(call: ApiCall, body: CreateToken) -> ApiReply[TokenWire]:
     )
     # An administrator must not gain rights by creating a token that has more than they have.
     require_within(grant, call.who)
+    grant = made_for(grant, "token", by=call.actor.id, through=call.actor.chain)
     now = tokens.store.now()
     until = _until(body.expires_at, now)
     token, text = await tokens.create(grant, by=call.actor.id, expires_at=until, note=body.note[:200])

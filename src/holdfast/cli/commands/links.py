@@ -15,7 +15,7 @@ from holdfast.errors import InputError
 from holdfast.types.clock import iso
 from holdfast.types.duration import parse_duration
 from holdfast.types.human_time import clock_time
-from holdfast.types.terms import operator
+from holdfast.types.terms import OPERATOR, operator
 
 links = typer.Typer(
     no_args_is_help=True,
@@ -32,11 +32,12 @@ def make(
     to: Annotated[str, typer.Option(help="Person the link is for: user:NAME", metavar="WHO")],
     view: Annotated[bool, typer.Option("--view", help="Read-only link: it cannot decide")] = False,
     lasting: Annotated[str, typer.Option("--for", help="Lifetime of the link", metavar="LENGTH")] = "7d",
+    by: By = "user:local",
     store: Store = None,
     json: Json = False,
 ) -> int:
     """Create a link to a hold for one person. It expires with the hold at the latest."""
-    return run_async(make_link(hold, to, view=view, lasting=lasting, store=store, json=json))
+    return run_async(make_link(hold, to, view=view, lasting=lasting, by=by, store=store, json=json))
 
 
 @links.command(epilog="Example:  holdfast links revoke HOLD")
@@ -68,7 +69,9 @@ def new_key(json: Json = False) -> int:
     return print_key(json=json)
 
 
-async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str | None, json: bool) -> Exit:
+async def make_link(
+    hold: str, to: str, *, view: bool, lasting: str, by: str, store: str | None, json: bool
+) -> Exit:
     from holdfast.holds.actions import conflicts
     from holdfast.holds.links.open import Links
     from holdfast.holds.links.tokens import LinkGrant, strength_of
@@ -82,8 +85,8 @@ async def make_link(hold: str, to: str, *, view: bool, lasting: str, store: str 
         row = await find_in_any_tenant(hf, hold)
         conflicts.require_open(row)
         service = await hf.service()
-        grant = LinkGrant(to=str(whom), purpose="view" if view else "decide", lifetime=length)
-        token = await Links(service.people.ctx).make(row, grant)
+        grant = LinkGrant(to=str(whom), purpose="view" if view else "decide", lifetime=length, by=(OPERATOR,))
+        token = await Links(service.people.ctx).make(row, grant, by=by)
         deliverer = service.runtime.deliverer
         base = deliverer.channels.settings.base_url.rstrip("/") if deliverer is not None else ""
     if json:

@@ -692,7 +692,10 @@ class Holds(Group):
         """Create a link for one person. It is valid until it is used, the hold is reassigned or decided,
         or its
 
-        links are revoked."""
+        links are revoked.
+
+        A link for another person is sent to their address and not returned: its holder decides in their
+        name. 409 if no channel has an address of theirs."""
         request = request_of(
             "POST",
             "/v1/holds/{hold}/links",

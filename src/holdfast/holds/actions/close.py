@@ -30,6 +30,8 @@ _AUDITED = (
     "auto_expired",
     "request_hash",
     "members",
+    "chain",
+    "took_part",
 )
 
 
@@ -38,7 +40,7 @@ def resolved(row: HoldRow, resolution: dict[str, Any], *, by: str, at: int) -> H
 
     The audit contains the data of the answer only as a digest."""
     kept = msgspec.json.encode({**resolution, "resolved_by": by, "resolved_at": iso(at)})
-    known = {name: resolution[name] for name in _AUDITED if resolution.get(name) is not None}
+    known = {name: resolution[name] for name in _AUDITED if resolution.get(name) not in (None, [])}
     fields = {"status": HoldStatus.resolved, "resolution": kept, "resolved_by": by, "resolved_at": at}
     # After a veto of a guardrail the flow sees the refusal; the resolution keeps what the person said.
     decision = resolution.get("effective_decision") or resolution.get("decision")

@@ -14,6 +14,7 @@ from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.actor import ActorMemberships, Capacity, capacity_named, memberships_for
 from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key, route
 from holdfast.holds.permissions.check import PermissionFacts, PermissionVerdict, can, require
+from holdfast.holds.permissions.hands import HandsLookup
 from holdfast.holds.permissions.past import permission_facts
 from holdfast.holds.queries.audit import records_of
 from holdfast.store.protocols import Store
@@ -61,6 +62,7 @@ class HoldContext:
         # Set by the instance, which has the blob store; without it files are refused.
         self.attachments: AttachmentStore | None = None
         self.deployments = Deployments(store)
+        self._hands = HandsLookup(store, directory, self.deployments)
 
     def now(self) -> int:
         return self.store.now()
@@ -103,7 +105,7 @@ class HoldContext:
             require_comment(reason)
         # Delegations cost a query, and most holds name none.
         standing = await self.standing(actor, now, delegated=_may_be_delegated(row))
-        past = await permission_facts(self.store, self.deployments, row, now)
+        past = await self._facts(standing, row, now)
         verdict = can(standing, action, row, now, past, reason=reason, decision=decision)
         try:
             return Permit(standing, require(verdict, row, action), past)
@@ -140,8 +142,11 @@ class HoldContext:
 
     async def may(self, standing: ActorMemberships, action: str, row: HoldRow, now: int) -> bool:
         """Whether a person may do an action; for checks of many rows."""
+        return can(standing, action, row, now, await self._facts(standing, row, now)).allowed
+
+    async def _facts(self, standing: ActorMemberships, row: HoldRow, now: int) -> PermissionFacts:
         past = await permission_facts(self.store, self.deployments, row, now)
-        return can(standing, action, row, now, past).allowed
+        return await self._hands.add(past, standing, row)
 
     async def _was_theirs(
         self, standing: ActorMemberships, action: str, row: HoldRow, now: int, past: PermissionFacts

@@ -44,7 +44,9 @@ async def reassign(
         # the hold would wait for a person who may not answer it.
         await _require_target(ctx, row, target, permit, now)
         why = require_comment(reason) if reason else None
-        return moved(row, to, target, by=actor.id, at=now, expires_at=expires_at, reason=why)
+        return moved(
+            row, to, target, by=actor.id, at=now, expires_at=expires_at, reason=why, behind=actor.people[1:]
+        )
 
     return await change(ctx, actor, hold, "reassign", decide)
 
@@ -76,8 +78,10 @@ def moved(
     expires_at: int | None = None,
     claim_until: int | None = None,
     reason: str | None = None,
+    behind: tuple[str, ...] = (),
 ) -> HoldChange:
-    """The row with another assignee. `claim_until`: the new assignee has claimed it until then."""
+    """The row with another assignee. `claim_until`: the new assignee has claimed it until then. `behind`:
+    the chain of the credential with which it is done."""
     epoch = row.epoch + 1
     before, after = str(Assignee(row.assignee_type, row.assignee_value)), str(target)
     fields: dict[str, Any] = {
@@ -98,7 +102,9 @@ def moved(
     }
     if expires_at is not None:
         fields["expires_at"] = expires_at
-    said = {"reason": reason} if reason else {}
+    said: dict[str, Any] = {"reason": reason} if reason else {}
+    if behind:
+        said["took_part"] = list(behind)
     known: dict[str, Any] = {"from": before, "to": after, "epoch": epoch}
     return HoldChange(
         hold=row.id,

@@ -15,7 +15,8 @@ from holdfast.holds.actions.context import HoldContext, Permit
 from holdfast.holds.actions.submission import Submission, check, encoded, fit_resolution, require_name
 from holdfast.holds.actions.vote import voted
 from holdfast.holds.permissions.actor import snapshot
-from holdfast.holds.permissions.assignees import same_person
+from holdfast.holds.permissions.assignees import parse_assignee, same_person
+from holdfast.holds.permissions.chain import names_behind
 from holdfast.holds.policies.final_check import apply_guardrails
 from holdfast.telemetry import crashpoint
 from holdfast.types.audit import canonical
@@ -136,9 +137,17 @@ def settled(
     if not actor.is_system:
         # Stored, because the directory may say something else by the time of an audit.
         resolution["members"] = snapshot(permit.standing, verdict.matched, now)
+        resolution["chain"] = msgspec.to_builtins(actor.chain)
+        resolution["took_part"] = list(_took_part(permit))
     if verdict.flagged:
         resolution["override_reason"] = terms.reason
     return fit_resolution(row, resolution)
+
+
+def _took_part(permit: Permit) -> tuple[str, ...]:
+    """Everybody behind the actor in this decision."""
+    matched = permit.verdict.matched
+    return names_behind(permit.standing, permit.past, [parse_assignee(matched)] if matched else [])
 
 
 async def _with_files(ctx: HoldContext, row: HoldRow, resolution: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,12 +18,15 @@ from holdfast.holds.permissions.approvals import (
     VoteTally,
     electorate,
     has_voted,
+    rejects,
     seats_taken,
+    shared_hand,
     tally,
     turn_of,
     vetoes,
 )
 from holdfast.holds.permissions.assignees import parse_assignee, person_key, route
+from holdfast.holds.permissions.chain import names_behind
 from holdfast.holds.permissions.check import places
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldChange, HoldRow, Note
@@ -49,8 +53,9 @@ async def voted(
 ) -> HoldChange:
     """The vote, and the decision if it is the last one needed. Raises AlreadyVotedError, and NotAssignedError
     for a person who has no vote or whose turn it is not."""
-    # An override replaces the whole vote: with only one more ballot the hold could stay open.
-    if permit.verdict.authority == "override":
+    # Alone, an override can only say no, as a veto does. An approval is one vote: where two people have to
+    # agree, no right stands for the second.
+    if permit.verdict.authority == "override" and rejects(row.options, resolution["decision"]):
         return resolved(row, resolution, by=actor.id, at=now)
     before = await ballots_of(ctx, row)
     ballot = _ballot(row, actor, permit, resolution, before, now)
@@ -81,12 +86,22 @@ def _ballot(
         person=actor.id,
         decision=resolution["decision"],
         at=now,
-        seats=seats_taken(row, held, before),
+        seats=_seats(row, permit, held, before),
         veto=any(each in held for each in vetoes),
         on_behalf_of=resolution["on_behalf_of"],
         names=names_as(permit.standing, resolution["on_behalf_of"]),
+        behind=names_behind(permit.standing, permit.past, held),
         resolution=resolution,
     )
+
+
+def _seats(
+    row: HoldRow, permit: Permit, held: Sequence[Assignee], before: Sequence[Ballot]
+) -> tuple[str, ...]:
+    """An override gives its holder the seat whose turn it is, or else a place beside the others."""
+    if permit.verdict.authority == "override":
+        return (str(turn_of(row, before) or permit.verdict.authority),)
+    return seats_taken(row, held, before)
 
 
 def _require_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
@@ -94,6 +109,13 @@ def _require_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
         raise AlreadyVotedError(
             f"{ballot.person} has voted on hold {row.id} already.",
             hint="Each person has one vote.",
+            hold=row.id,
+        )
+    shared = shared_hand(row.terms.approval, before, ballot)
+    if shared is not None:
+        raise AlreadyVotedError(
+            f"{shared} took part in an earlier vote on hold {row.id}, and in this one of {ballot.person}.",
+            hint="Each person has one vote, also by credentials and memberships that they made for others.",
             hold=row.id,
         )
     turn = turn_of(row, before)
@@ -159,6 +181,7 @@ def _outcome(resolution: dict[str, Any], cast: list[Ballot], count: VoteTally) -
             "comment": each.resolution.get("comment"),
             "on_behalf_of": each.on_behalf_of,
             "members": each.resolution.get("members"),
+            **({"took_part": list(each.behind)} if each.behind else {}),
         }
         for each in cast
     ]

@@ -95,16 +95,18 @@ class Deployments:
         since: When = None,
         until: When = None,
         by: str = "user:local",
+        made_by: tuple[str, ...] = (),
         tenant: str = DEFAULT_TENANT,
     ) -> Deployment:
-        """From now on (or `since`) it runs on behalf of `to`. Also restores a revoked delegation."""
+        """From now on (or `since`) it runs on behalf of `to`. Also restores a revoked delegation. `made_by`:
+        everybody who took part in this, where it comes through a server."""
         person = parse_assignee(to)
         if person.type != "user":
             raise InputError(f"{clean_text(repr(to), 80)} is not a person.", hint="Write user:dana@acme.")
         start, end = self._instant(since), self._instant(until)
         if end is not None and end <= (start if start is not None else self.store.now()):
             raise InputError("the delegation would end before it starts.", hint="Give a later until=.")
-        new = Delegation(to=str(person), since=start, until=end)
+        new = Delegation(to=str(person), since=start, until=end, made_by=made_by)
         found = await self.get(ref, tenant=tenant)
         await self._audit(tenant, by, "delegated", found, to=new.to, since=start, until=end)
         return await self._change(

@@ -10,6 +10,12 @@ import msgspec
 from holdfast.errors import ConflictError, InputError, NotFoundError
 from holdfast.holds.directory.absence import Away
 from holdfast.holds.directory.base import Circle, Person
+from holdfast.holds.directory.changes import (
+    DirectoryChanges,
+    departed_subject,
+    member_subject,
+    person_subject,
+)
 from holdfast.holds.directory.stored import ADDRESS, AWAY, GROUP, PERSON, ROLE, TableDirectory
 from holdfast.holds.permissions.assignees import looks_like_email, parse_assignee, person_key
 from holdfast.store.protocols import Store
@@ -20,11 +26,14 @@ from holdfast.types.text import clean_text
 
 class Registrar:
     """Adds, changes and removes people, groups, roles and absences. Every call is idempotent. `by`: the
-    actor for the audit, which records every change of who may decide."""
+    actor for the audit, which records every change of who may decide. `people`: who makes the change through
+    a server, with everybody in the chain of their credential (`directory.changes`)."""
 
-    def __init__(self, store: Store, *, by: str = "user:local") -> None:
+    def __init__(self, store: Store, *, by: str = "user:local", people: Sequence[str] = ()) -> None:
         self._store = store
         self._by = by
+        self._people = tuple(people)
+        self._changes = DirectoryChanges(store)
         self._known = TableDirectory(store)
 
     async def put_person(self, tenant: str, person: Person) -> Person:
@@ -38,8 +47,11 @@ class Registrar:
             raise ConflictError(
                 f"another person has the address {address}.", hint="Remove it from them first."
             )
-        if before is not None and before.email and before.email != address:
-            await self._store.drop_document(tenant, ADDRESS, before.email)
+        lost = before.email if before is not None and before.email != address else ""
+        if before is None or (before.email, before.active) != (address, person.active):
+            await self._changes.note(tenant, person_subject(key), self._people, lost=lost)
+        if lost:
+            await self._store.drop_document(tenant, ADDRESS, lost)
         kept = msgspec.structs.replace(person, id=key, email=address, away=None)
         await self._audit(tenant, "person_kept", person=key, email=address, active=person.active)
         await self._put(tenant, PERSON, key, kept)
@@ -68,6 +80,8 @@ class Registrar:
             return False
         key = person_key(person.id)
         await self._audit(tenant, "person_dropped", person=key)
+        lost = person_key(person.email) if person.email else ""
+        await self._changes.note(tenant, person_subject(key), self._people, lost=lost)
         # The person is removed first: what a crash leaves behind in groups gives no rights to an unknown
         # person.
         await self._store.drop_document(tenant, PERSON, key)
@@ -103,6 +117,8 @@ class Registrar:
     async def drop_circle(self, tenant: str, circle: str) -> bool:
         kind, key = _circle_name(circle)
         await self._audit(tenant, "circle_dropped", circle=f"{kind}:{key}")
+        before = await self._known.get(tenant, kind, key, Circle)
+        await self._note_members(tenant, kind, key, () if before is None else before.members, ())
         return await self._store.drop_document(tenant, kind, key)
 
     async def put_away(self, tenant: str, ref: str, away: Away) -> None:
@@ -139,8 +155,21 @@ class Registrar:
         keys = [await self._member(tenant, each) for each in members]
         circle = Circle(key=key, name=name, members=tuple(dict.fromkeys(keys)))
         await self._audit(tenant, "circle_kept", circle=f"{kind}:{key}", members=circle.members)
+        before = await self._known.get(tenant, kind, key, Circle)
+        await self._note_members(tenant, kind, key, () if before is None else before.members, circle.members)
         await self._put(tenant, kind, key, circle)
         return circle
+
+    async def _note_members(
+        self, tenant: str, kind: str, key: str, before: Sequence[str], after: Sequence[str]
+    ) -> None:
+        """Only who joined or left: a member who stays owes the place to nobody here."""
+        if not self._people:
+            return
+        for member in set(after) - set(before):
+            await self._changes.note(tenant, member_subject(kind, key, member), self._people)
+        for member in set(before) - set(after):
+            await self._changes.note(tenant, departed_subject(kind, key, member), self._people)
 
     async def _edit(
         self,
@@ -161,6 +190,7 @@ class Registrar:
             changed = msgspec.structs.replace(circle, members=tuple(dict.fromkeys(change(circle.members))))
             said: dict[str, Any] = {"circle": f"{kind}:{key}", "members": changed.members}
             await self._audit(tenant, "circle_kept", **said)
+            await self._note_members(tenant, kind, key, circle.members, changed.members)
             if await self._put(tenant, kind, key, changed, expect=kept.revision if kept else 0):
                 return changed
 

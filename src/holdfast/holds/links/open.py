@@ -3,6 +3,8 @@ safe)."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError
@@ -16,10 +18,13 @@ from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.tokens import Claims, LinkGrant, claimed_tenant, mint, read, strength_of
 from holdfast.holds.timing.reminders import NOTICES
 from holdfast.types.hold import HoldChange, HoldRow
-from holdfast.types.ids import HoldId
-from holdfast.types.outbox import ASSIGNED, OutboxState
+from holdfast.types.ids import HoldId, new_id
+from holdfast.types.outbox import ASSIGNED, LINK, OutboxState
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import Actor
+from holdfast.types.terms import Actor, ChainLink
+
+SENDER = "system:notify"
+"""Who makes the links that the server sends itself."""
 
 
 class OpenedLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,9 +41,34 @@ class Links:
         self.ctx = ctx
         self.keys = keys or LinkKeys(ctx.store)
 
-    async def make(self, row: HoldRow, grant: LinkGrant) -> str:
-        """A token; the caller has checked that this person may have it."""
+    async def make(self, row: HoldRow, grant: LinkGrant, *, by: str = SENDER) -> str:
+        """A token; the caller has checked that this person may have it. Audited before it exists."""
+        said = {"to": grant.to, "purpose": grant.purpose, "seen_by": list(grant.by)}
+        made = entry(row, by, "link_made", self.ctx.now(), **said)
+        await self.ctx.store.append_audit(row.tenant, [made])
         return mint(row, grant, await self.keys.signing(row.tenant), self.ctx.now())
+
+    async def send(self, actor: Actor, hold: str, grant: LinkGrant) -> HoldRow:
+        """Have a link sent to the address of its recipient; the caller never sees it. Raises as other actions
+        do."""
+
+        async def decide(row: HoldRow, now: int) -> HoldChange:
+            await self.ctx.permit(actor, "view", row, now)
+            require_open(row)
+            said: dict[str, Any] = {
+                "to": grant.to,
+                "purpose": grant.purpose,
+                "lifetime": grant.lifetime,
+            }
+            return HoldChange(
+                hold=row.id,
+                version=row.version,
+                at=now,
+                audit=(entry(row, actor.id, "link_made", now, **said, took_part=actor.people),),
+                outbox=(message(row, LINK, number=new_id(), **said),),
+            )
+
+        return await change(self.ctx, actor, hold, "make_link", decide)
 
     async def look(self, token: str) -> OpenedLink:
         """What the page of the link shows. Writes nothing but the audit entry `link_opened`.
@@ -63,7 +93,9 @@ class Links:
         Raises LinkInvalidError, ForbiddenError if this link may not decide, and what `resolve` raises; for a
         used link HoldDecidedError names the outcome."""
         claims, row = await self._read(token)
-        who = actor or link_actor(claims)
+        who = link_actor(claims)
+        if actor is not None:
+            who = msgspec.structs.replace(actor, chain=(*actor.chain, *who.chain))
         # For a decided hold `resolve` raises the more useful
         # error, which names the decision and who made it.
         if row.status is HoldStatus.pending:
@@ -148,7 +180,8 @@ def link_actor(claims: Claims) -> Actor:
     method = "mail_reply" if claims.purpose == "reply" else "link"
     channel = "mail" if claims.purpose == "reply" else "link"
     # No groups and no rights: the link proves access to a mailbox, not who reads it.
-    return Actor(id=claims.to, tenant=claims.tenant, channel=channel, auth_method=method)
+    chain = tuple(ChainLink(kind="link", by=name, to=claims.to) for name in claims.by or (SENDER,))
+    return Actor(id=claims.to, tenant=claims.tenant, channel=channel, auth_method=method, chain=chain)
 
 
 def _way(row: HoldRow, claims: Claims) -> str:

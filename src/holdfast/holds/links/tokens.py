@@ -47,8 +47,9 @@ class LinkKey(msgspec.Struct, frozen=True):
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a token. `to`: its recipient; `epoch`: of the assignment it was made for; `jti`: its id,
-    used up with the decision; times are seconds since the epoch."""
+    """The content of a token. `to`: its recipient; `by`: who made and saw it, empty: the server, which sends
+    it; `epoch`: of the assignment it was made for; `jti`: its id, used up with the decision; times are
+    seconds since the epoch."""
 
     hold: str
     tenant: str
@@ -61,15 +62,18 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     exp: int
     jti: str
     key: str
+    by: tuple[str, ...] = ()
 
 
 class LinkGrant(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new link allows. `decisions`: empty means every option of the hold."""
+    """What a new link allows. `decisions`: empty means every option of the hold. `by`: the people who get to
+    see it before its recipient does; empty: the server sends it to the recipient's address."""
 
     to: str
     purpose: str = "view"
     decisions: tuple[str, ...] | None = None
     lifetime: int = LIFETIME
+    by: tuple[str, ...] = ()
 
 
 def mint(row: HoldRow, grant: LinkGrant, key: LinkKey, now: int) -> str:
@@ -91,6 +95,7 @@ def mint(row: HoldRow, grant: LinkGrant, key: LinkKey, now: int) -> str:
         exp=_end(row, now // MICROS + grant.lifetime),
         jti=_text(os.urandom(16)),
         key=key.id,
+        by=grant.by,
     )
     signed = f"{VERSION}.{_text(msgspec.json.encode(claims))}"
     return f"{signed}.{_text(_mac(key, signed))}"

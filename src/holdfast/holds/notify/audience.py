@@ -17,14 +17,14 @@ from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.store.hold_protocols import Outbox
 from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
-from holdfast.types.outbox import ASKED_BACK, CLOSED, JUDGE, REMINDED, OutboxRow, OutboxState
+from holdfast.types.outbox import ASKED_BACK, CLOSED, JUDGE, LINK, REMINDED, OutboxRow, OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee
 
 
 async def audience(store: Store, row: HoldRow, topic: str, payload: dict[str, Any]) -> list[Assignee]:
     """Empty if the hold is unrouted (NO-6), or its delegation is not in force."""
-    named = _asked(payload) if topic == ASKED_BACK else _waiting(row)
+    named = _asked(payload) if topic in (ASKED_BACK, LINK) else _waiting(row)
     found = [await _in_person(store, row, each) for each in named]
     return [each for each in found if each.type != UNROUTED]
 

@@ -34,7 +34,8 @@ from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, Clock
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
-from holdfast.types.outbox import ASKED_BACK, CLOSED, OutboxRow, OutboxState
+from holdfast.types.outbox import ASKED_BACK, CLOSED, LINK, OutboxRow, OutboxState
+from holdfast.types.terms import Assignee
 from holdfast.types.text import clean_text
 
 # Seconds; about three days in all, which spans a weekend.
@@ -62,18 +63,23 @@ class LinkBuilder:
         self.base_url = base_url.rstrip("/")
         self.keys = keys or LinkKeys(store)
 
-    async def link(self, row: HoldRow, notice: Notice, to: str, *, personal: bool) -> str:
+    async def link(
+        self, row: HoldRow, notice: Notice, to: str, *, personal: bool, asked: LinkGrant | None = None
+    ) -> str:
         """A shared channel gets a link to the inbox, where people sign in. A personal link works without
         scripts: the server exchanges its token for a cookie at once. Opening it decides nothing, so previews
-        and mail scanners may open it."""
+        and mail scanners may open it. `asked`: what the link allows, if a person asked for it."""
         if not self.base_url:
             return ""
         # A channel with many readers gets no token: any of them could decide in the recipient's name.
         if not personal or notice.is_about_the_end or notice.topic == ASKED_BACK:
             return f"{self.base_url}/inbox/{row.id}"
         purpose = "view" if strength_of(row) == "view_only" else "decide"
+        grant = LinkGrant(to=f"user:{to}", purpose=purpose)
+        if asked is not None:
+            grant = msgspec.structs.replace(asked, to=f"user:{to}", by=())
         key = await self.keys.signing(row.tenant)
-        token = mint(row, LinkGrant(to=f"user:{to}", purpose=purpose), key, self.store.now())
+        token = mint(row, grant, key, self.store.now())
         return f"{self.base_url}/l/{token}"
 
     async def reply_token(self, row: HoldRow, notice: Notice, to: str, *, personal: bool) -> str:
@@ -164,6 +170,14 @@ class Deliverer:
                 log.warning("notices could not be delivered: %s", error)
             await self.clock.sleep(self.every)
 
+    async def link_addresses(self, row: HoldRow, whom: Assignee) -> list[str]:
+        """The addresses to which a link for this person would be sent; empty: there is no way."""
+        if not self._doorway.base_url:
+            return []
+        notice = notice_of(row, id="", topic=LINK, payload={}, prompt="")
+        places = await self._places(row, notice, (), {"to": str(whom)}, [])
+        return sorted({to for (_, to), _ in places})
+
     async def _has_channel(self) -> bool:
         """Channels of tenants are looked up only while a message waits, and not each time, because most
         instances have none."""
@@ -237,7 +251,8 @@ class Deliverer:
         for whom in await audience(self.store, row, notice.topic, payload):
             meant = msgspec.structs.replace(notice, assignee=whom)
             for channel in channels:
-                if not channel.scope.takes(meant):
+                # A link is for one person, so no channel with many readers gets it.
+                if not channel.scope.takes(meant) or (notice.topic == LINK and not channel.personal):
                     continue
                 reached = await reach(channel, whom, row.tenant)
                 if isinstance(reached, Delivery):
@@ -274,7 +289,7 @@ class Deliverer:
             reason = skip_reason(row, message, msgspec.json.decode(message.payload), self.store.now())
             if row is None or reason is not None:
                 return MessageOutcome(OutboxState.skipped, reason)
-            link = await self._doorway.link(row, meant, to, personal=channel.personal)
+            link = await self._doorway.link(row, meant, to, personal=channel.personal, asked=_asked(message))
             reply = await self._doorway.reply_token(row, meant, to, personal=channel.personal)
             delivery = await send_notice(
                 channel, msgspec.structs.replace(meant, to=to, link=link, reply_token=reply)
@@ -301,6 +316,14 @@ class Deliverer:
             log.error("notice %s was given up after %d attempts: %s", message.key, message.attempts, error)
             return MessageOutcome(OutboxState.dead, error)
         return MessageOutcome(OutboxState.waiting, error, due)
+
+
+def _asked(message: OutboxRow) -> LinkGrant | None:
+    """What a person asked for when they had a link sent."""
+    if message.topic != LINK:
+        return None
+    said = msgspec.json.decode(message.payload)
+    return LinkGrant(to=said["to"], purpose=said["purpose"], lifetime=said["lifetime"])
 
 
 def _informed_places(channels: Sequence[Channel], known: Sequence[Recipient]) -> list[Place]:

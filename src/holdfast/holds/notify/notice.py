@@ -22,6 +22,7 @@ _SUBJECTS: Final = {
     outbox.REMINDED: "Reminder",
     outbox.ESCALATED: "Escalated to you",
     outbox.ASKED_BACK: "Question for you",
+    outbox.LINK: "Your link to a decision",
     outbox.CLOSED: "Closed",
     DIGEST: "Unassigned",
     UNCLEAR: "Your reply did not decide anything",

@@ -32,7 +32,8 @@ from holdfast.types.terms import PRIORITIES
 
 VARIABLE: Final = "HOLDFAST_NOTIFY"
 TOPICS: Final = (
-    outbox.CREATED, outbox.ASSIGNED, outbox.REMINDED, outbox.ESCALATED, outbox.ASKED_BACK, outbox.CLOSED
+    outbox.CREATED, outbox.ASSIGNED, outbox.REMINDED, outbox.ESCALATED, outbox.ASKED_BACK, outbox.LINK,
+    outbox.CLOSED,
 )  # fmt: skip
 
 _NAMED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

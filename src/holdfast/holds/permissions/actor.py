@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +13,7 @@ from holdfast.holds.permissions.assignees import DELEGATED, person_key
 from holdfast.telemetry import log
 from holdfast.types.clock import to_datetime
 from holdfast.types.schedule import person_behind
-from holdfast.types.terms import MANAGE, RESOLVE, Actor, Assignee
+from holdfast.types.terms import MANAGE, RESOLVE, Actor, Assignee, people_in
 
 NO_PEOPLE: Final = ("service:", "agent:", "system:", "policy:")
 """Prefixes of actors that are not in a directory of people."""
@@ -26,6 +27,7 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     roles: frozenset[str] = frozenset()
     delegations: frozenset[str] = frozenset()
     for_whom: str | None = None  # the person who is away; None: the actor
+    made_by: tuple[str, ...] = ()  # who set the absence
 
     def fits(self, assignee: Assignee) -> bool:
         names = {"user": self.people, "group": self.groups, "role": self.roles, DELEGATED: self.delegations}
@@ -34,17 +36,24 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
 
 class ActorMemberships(msgspec.Struct, frozen=True, kw_only=True):
     """`barred`: why this person has no rights at all, whatever their credential says. `silence`: why their
-    memberships are not known."""
+    memberships are not known. `makers`: the other people of the credential's chain, each under all their
+    names; they only ever restrict what the actor may do."""
 
     actor: Actor
     own: Capacity = Capacity()
     others: tuple[Capacity, ...] = ()
+    makers: tuple[Capacity, ...] = ()
     barred: str | None = None
     silence: str | None = None
 
     @property
     def capacities(self) -> tuple[Capacity, ...]:
         return (self.own, *self.others)
+
+    @property
+    def known_names(self) -> frozenset[str]:
+        """Of the actor, without those whom they substitute."""
+        return self.own.people | {person_key(self.actor.id)}
 
     def has(self, right: str) -> bool:
         """The right to manage includes the right to resolve."""
@@ -57,6 +66,32 @@ async def memberships_for(
 ) -> ActorMemberships:
     """With a directory, its present content counts, not the groups in the credential. While it is
     unavailable, no membership counts."""
+    found = await _memberships(actor, directory, now, delegations)
+    others = [name for name in people_in(actor.chain) if person_key(name) not in found.known_names]
+    if not others:
+        return found
+    return msgspec.structs.replace(found, makers=await capacities_of(others, actor.tenant, directory))
+
+
+async def capacities_of(
+    names: Iterable[str], tenant: str, directory: Directory | None
+) -> tuple[Capacity, ...]:
+    """What is known of people who took part, for exclusions. Somebody whom the directory does not know, or
+    while it is unavailable, is known by the given name alone."""
+    found: list[Capacity] = []
+    for name in names:
+        key = person_key(name)
+        try:
+            known = await capacity_named(key, tenant, directory)
+        except DirectoryUnavailableError:
+            known = None
+        found.append(Capacity(people=frozenset({key})) if known is None else known)
+    return tuple(found)
+
+
+async def _memberships(
+    actor: Actor, directory: Directory | None, now: int, delegations: Delegations | None
+) -> ActorMemberships:
     if directory is None:
         # Without a directory the groups of the credential are the only ones that are known.
         own = Capacity(people=frozenset({person_key(actor.id)}), groups=actor.groups, roles=actor.roles)
@@ -84,7 +119,15 @@ async def _looked_up(
         return ActorMemberships(actor=actor, barred=f"{actor.id} is not active")
     own = await _capacity(person, directory, tenant, now, delegations)
     others = [
-        await _capacity(each, directory, tenant, now, delegations, for_whom=f"user:{each.id}")
+        await _capacity(
+            each,
+            directory,
+            tenant,
+            now,
+            delegations,
+            for_whom=f"user:{each.id}",
+            made_by=() if each.away is None else each.away.made_by,
+        )
         # One level only: the substitute of a substitute does not act for the absent person.
         for each in await directory.stands_in_for(tenant, person.id, now)
         if each.active and each.id != person.id
@@ -100,9 +143,12 @@ async def _capacity(
     delegations: Delegations | None,
     *,
     for_whom: str | None = None,
+    made_by: tuple[str, ...] = (),
 ) -> Capacity:
     member = await directory.memberships(tenant, person.id)
-    capacity = Capacity(people=names_of(person), groups=member.groups, roles=member.roles, for_whom=for_whom)
+    capacity = Capacity(
+        people=names_of(person), groups=member.groups, roles=member.roles, for_whom=for_whom, made_by=made_by
+    )
     return await _with_delegations(capacity, tenant, now, delegations)
 
 

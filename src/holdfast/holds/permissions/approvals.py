@@ -25,8 +25,8 @@ REJECT: Final = "reject"
 
 class Vote(msgspec.Struct, frozen=True, kw_only=True):
     """`seats`: the entries of `approval.of` (or the assignee) that the person could fill when they voted.
-    `veto`: whether they had one. `names`: of the person, and of the person they substituted. Stored as the
-    body of a note of kind `vote`."""
+    `veto`: whether they had one. `names`: of the person, and of the person they substituted. `behind`: of
+    everybody else who took part (`permissions.chain`). Stored as the body of a note of kind `vote`."""
 
     person: str
     decision: str
@@ -35,6 +35,7 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True):
     veto: bool = False
     on_behalf_of: str | None = None
     names: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
 
 
 class VoteTally(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,6 +193,16 @@ def has_voted(approval: ApprovalTerms, votes: Sequence[Vote], new: Vote) -> bool
     if approval.distinct_people:
         return bool(own)
     return len(own) >= max(len(new.seats), 1)
+
+
+def shared_hand(approval: ApprovalTerms, votes: Sequence[Vote], new: Vote) -> str | None:
+    """Somebody who took part in an earlier vote and in this one, behind at least one of them; None: nobody.
+    Where people have to be distinct, such a vote would count one person twice."""
+    if not approval.distinct_people:
+        return None
+    mine = _names(new) | {person_key(name) for name in new.behind}
+    theirs = {name for vote in votes for name in (*_names(vote), *map(person_key, vote.behind))}
+    return min(mine & theirs, default=None)
 
 
 def _names(vote: Vote) -> set[str]:

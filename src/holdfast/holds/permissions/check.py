@@ -26,12 +26,14 @@ from holdfast.errors import (
 from holdfast.holds.permissions.actor import ActorMemberships, Capacity
 from holdfast.holds.permissions.approvals import rejects, voters_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, person_key
+from holdfast.holds.permissions.chain import behind, excluded_by_chain
 from holdfast.holds.permissions.exclusions import (
     PermissionFacts,
     actor_capacity,
     excluded_target,
     exclusion,
     starter_of,
+    starters_of,
 )
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee
@@ -91,12 +93,17 @@ def _in_capacity(
         why = exclusion(each, hold, past)
         if why is not None:
             return refused("excluded", why)
-    matched = _matching(_as_it_opened(standing, capacity, hold, past), seats)
-    if matched is None:
-        return refused(
-            "excluded", "the starter of the run became one of its approvers only after the hold was opened"
-        )
-    return _as(capacity, matched)
+    found = _as_it_opened(standing, capacity, hold, past)
+    matches, no = [each for each in seats if found.fits(each)], None
+    for matched in matches:
+        # The makers of the credential and of this very place: another seat may have been given by others.
+        why = excluded_by_chain(standing, hold, past, behind(standing, past, capacity, matched))
+        if why is None:
+            return _as(capacity, matched)
+        no = no or refused("excluded", why)
+    return no or refused(
+        "excluded", "the starter of the run became one of its approvers only after the hold was opened"
+    )
 
 
 def _as_it_opened(
@@ -104,10 +111,10 @@ def _as_it_opened(
 ) -> Capacity:
     """For the run's starter, only groups, roles and delegations count that they had when the hold was opened;
     and they cannot be a substitute (section 3, rule 11). Unknown memberships do not count."""
-    starter = starter_of(hold, past)
-    if capacity.for_whom is not None and starter in actor_capacity(standing).people:
+    starters = starters_of(hold, past)
+    if capacity.for_whom is not None and starters & actor_capacity(standing).people:
         return Capacity(for_whom=capacity.for_whom)
-    if starter not in capacity.people:
+    if not starters & capacity.people:
         return capacity
     # Memberships at the time of opening, because the starter could otherwise join the approving group
     # afterwards and approve their own request. Being named as a person is not affected.
@@ -264,7 +271,9 @@ def _says_no(case: _Case) -> bool:
 def _agent(case: _Case) -> PermissionVerdict | None:
     """Agents do not approve their own questions (section 3, rule 13); no right and no override lifts this."""
     actor = case.standing.actor
-    if actor.is_service and _started(case) and not case.hold.terms.allow_services:
+    made = {name for each in case.standing.makers for name in each.people}
+    started = _started(case) or bool(made & starters_of(case.hold, case.past))
+    if actor.is_service and started and not case.hold.terms.allow_services:
         return refused("excluded", f"{actor.id} started this run, and a service may not decide its own runs")
     if actor.channel in AGENT_CHANNELS and not _says_no(case):
         return refused("forbidden", _AGENTS)
@@ -278,7 +287,9 @@ def _started(case: _Case) -> bool:
 # Asked before any right and any override: if an admin could approve their own request, separation of duties
 # would bind only people without rights.
 def _excluded(case: _Case) -> PermissionVerdict | None:
-    why = exclusion(actor_capacity(case.standing), case.hold, case.past)
+    standing, hold, past = case.standing, case.hold, case.past
+    why = exclusion(actor_capacity(standing), hold, past)
+    why = why or excluded_by_chain(standing, hold, past, behind(standing, past))
     return None if why is None else refused("excluded", why)
 
 

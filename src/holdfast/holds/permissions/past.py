@@ -21,28 +21,31 @@ ALL = 10_000
 
 
 async def permission_facts(store: Store, deployments: Deployments, row: HoldRow, now: int) -> PermissionFacts:
-    approvers, last_editor = await _deciders(store, row)
+    approvers, last_editor, editors = await _deciders(store, row)
     owner = await _owner(deployments, row)
     return PermissionFacts(
         initiator=row.started_by,
         approvers=approvers,
         last_editor=last_editor,
+        editors=editors,
         owners=frozenset({owner}) if owner else frozenset(),
         asked=await _asked(store, row),
         astray=await _astray(deployments, row, now),
     )
 
 
-async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | None]:
+async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | None, frozenset[str]]:
     """The people who decided earlier holds of the run, and the last one who edited what they decided."""
     # Most holds exclude neither; the holds of the run and of its ancestors are read only for those that do.
     if not {"earlier_approvers", "last_editor"} & set(row.terms.approval.exclude):
-        return frozenset(), None
+        return frozenset(), None, frozenset()
     found = await _decided_before(store, row)
     earlier = sorted((each for each in found if each.id != row.id), key=lambda each: each.resolved_at or 0)
-    edited = [each.resolved_by for each in earlier if resolution_of(each).get("edited_fields")]
+    edited = [each for each in earlier if resolution_of(each).get("edited_fields")]
     deciders = frozenset(by for each in earlier for by in _who_decided(each))
-    return deciders, edited[-1] if edited else None
+    if not edited:
+        return deciders, None, frozenset()
+    return deciders, edited[-1].resolved_by, frozenset(_who_decided(edited[-1]))
 
 
 async def _decided_before(store: Store, row: HoldRow) -> list[HoldRow]:
@@ -69,12 +72,14 @@ async def _source_of(store: Store, checkpoint: str) -> tuple[RunRow | None, int]
 
 
 def _who_decided(row: HoldRow) -> list[str]:
-    """All voters, and the people they substituted."""
+    """All voters, the people they substituted, and everybody who took part behind them."""
     said = resolution_of(row)
     votes: list[dict[str, Any]] = said.get("votes") or []
     # The absent person counts as well: otherwise they could approve twice, once through the substitute.
-    names = [row.resolved_by, said.get("on_behalf_of")]
+    names: list[str | None] = [row.resolved_by, said.get("on_behalf_of")]
     names += [vote.get(field) for vote in votes for field in ("person", "on_behalf_of")]
+    for part in (said, *votes):
+        names += part.get("took_part") or []
     return [name for name in names if name]
 
 

@@ -178,6 +178,7 @@ _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
     "attached": lambda who, data: f"{who} attached a file to {data.get('field')}",
     "file_read": _plain("{who} downloaded a file"),
     "link_opened": _plain("A link to it was opened"),
+    "link_made": _plain("{who} had a link to it made"),
     "links_revoked": _plain("{who} revoked its links"),
     "exported": _plain("{who} exported the evidence"),
     "vetoed": lambda _who, data: f"Guardrail {data.get('guardrail')} rejected the approval{_because(data)}",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.checkpoint.read_untyped import LenientRegistry
 from holdfast.errors import FlowNotFoundError
+from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.program import Program
 from holdfast.runs.attachments import inherited_files
 from holdfast.runs.branch.first_records import add_blobs, first_records
@@ -41,12 +42,14 @@ async def fork(
     supersede: bool = False,
     run_id: str | None = None,
     started_by: str | None = None,
+    started_via: Sequence[str] = (),
 ) -> RunRow:
     """A new run from a checkpoint, with what `patch` says changed; durable when this returns.
 
     `patch` has the partitions input, scratch, artifacts and diagnostics; each is merged key by key. `given`
     is short for {"input": ...}. `supersede`: the source ends as cancelled in the same transaction.
     `started_by`: who asks for it, and so is the new run's initiator; without, the initiator of the source.
+    `started_via`: everybody in the chain of their credential. The initiators of the source stay initiators.
     Where no code of the flow is loaded, its stored graph says what fits. Raises CheckpointNotFoundError,
     StateError for a patch that does not fit, VersionMismatchError where only another version of the flow is
     loaded, FlowNotFoundError where none is and the run holds values of the flow's own types.
@@ -74,6 +77,9 @@ async def fork(
     add_blobs(records[0], await inherited_files(service.runtime.blobs, source))
     crashpoint("inside_fork")
     new = _row(program, run, records, source, at, now, supersede=supersede, started_by=started_by)
+    starters = RunStarters(service.store)
+    people = (*started_via, *await starters.of_source(source))
+    await starters.put(new.tenant, new.id, people, started_by=new.started_by)
     await service.runtime.preparer.prepare_all(records, facts_of(new))
     row, _ = await service.store.create(new)
     return row
@@ -89,6 +95,7 @@ async def branch(
     supersede: bool = False,
     key: str | None = None,
     by: str | None = None,
+    via: Sequence[str] = (),
 ) -> tuple[RunRow, bool]:
     """A fork or rewind from a record, or from the run's latest state; once for each `key`: the same request
     again gives the same run.

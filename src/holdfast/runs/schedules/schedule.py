@@ -45,6 +45,7 @@ class TriggerRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     token: str
     by: str
     input: Any = None
+    via: tuple[str, ...] = ()  # everybody in the chain of the caller's credential
 
 
 class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,6 +59,7 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     by: str = ""  # who set it, paused it, or resumed it: the last of them
     # who defined its times and flow, and is the initiator of its runs; '': it is in the code
     set_by: str = ""
+    set_via: tuple[str, ...] = ()  # everybody in the chain of that person's credential
     declared: bool = False  # declared by code, and not changed by an operator since
     asked: tuple[TriggerRequest, ...] = ()
     passed: int = 0  # instants that were skipped because the previous run had not ended

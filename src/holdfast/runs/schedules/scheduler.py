@@ -178,6 +178,7 @@ class ScheduleTurn:
             instant,
             schedule.plan.input,
             started_by=starter_of_schedule(schedule.name, schedule.standing.set_by),
+            started_via=schedule.standing.set_via,
             idempotency_key=f"schedule:{schedule.name}:{iso(instant)}",
         )
         return await self._move_on(instant, run=run if begun else None)
@@ -209,7 +210,9 @@ class ScheduleTurn:
     async def _answer(self, asked: TriggerRequest) -> bool:
         """A request has no key: it is not an instant, and the id of its run makes it unique."""
         run = run_id_for(self.schedule, asked)
-        begun = await self._start(run, self.store.now(), asked.input, started_by=asked.by)
+        begun = await self._start(
+            run, self.store.now(), asked.input, started_by=asked.by, started_via=asked.via
+        )
         standing = self.schedule.standing
         left = tuple(each for each in standing.asked if each.token != asked.token)
         done = replace(self.schedule, standing=replace(standing, asked=left))

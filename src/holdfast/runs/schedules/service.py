@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -52,10 +52,12 @@ class ScheduleService:
         *,
         tenant: str = DEFAULT_TENANT,
         by: str = "user:local",
+        via: Sequence[str] = (),
         declared: bool = False,
         **plan: Any,
     ) -> Schedule:
-        """Create a schedule, or change it from now on.
+        """Create a schedule, or change it from now on. `via`: everybody in the chain of the caller's
+        credential.
 
         `plan`: exactly one of `cron`, `every` and `at`; see `make_plan` for the rest. With the flow itself,
         not only its name, the input is checked against it. If its times are unchanged its next instant stays;
@@ -73,11 +75,13 @@ class ScheduleService:
 
         def change(known: Schedule | None) -> Schedule:
             if known is None:
-                standing = ScheduleState(by=by, set_by="" if declared else by, declared=declared)
+                standing = ScheduleState(
+                    by=by, set_by="" if declared else by, set_via=tuple(via), declared=declared
+                )
                 return self._fresh(tenant, name, named, made, standing)
             if declared and (not known.standing.declared or (known.plan, known.flow) == (made, named)):
                 return known
-            return self._changed(known, named, made, by, declared=declared)
+            return self._changed(known, named, made, by, via=tuple(via), declared=declared)
 
         return await self._change(tenant, name, change)
 
@@ -91,13 +95,21 @@ class ScheduleService:
         return self._from(made, self.store.now())
 
     def _changed(
-        self, known: Schedule, flow: str, plan: SchedulePlan, by: str, *, declared: bool
+        self,
+        known: Schedule,
+        flow: str,
+        plan: SchedulePlan,
+        by: str,
+        *,
+        via: tuple[str, ...],
+        declared: bool,
     ) -> Schedule:
         same = known.plan.when() == plan.when() and known.standing.due is not None
         standing = replace(
             known.standing,
             by=by,
             set_by="" if declared else by,
+            set_via=via,
             declared=declared,
             trouble="",
             trouble_at=None,
@@ -170,13 +182,14 @@ class ScheduleService:
         *,
         input: Any = None,  # noqa: A002
         by: str = "user:local",
+        via: Sequence[str] = (),
         tenant: str = DEFAULT_TENANT,
         token: str | None = None,
     ) -> RunId:
         """One run now, in addition to its instants, even while it is paused and whatever is running. Returns
         the id of the run, which exists as soon as a worker that serves the flow has handled it. `token`: the
         same token gives the same run."""
-        asked = TriggerRequest(token or new_id(), by, input)
+        asked = TriggerRequest(token or new_id(), by, input, tuple(via))
 
         def change(known: Schedule) -> Schedule:
             if any(other.token == asked.token for other in known.standing.asked):

@@ -64,6 +64,8 @@ HoldfastError
 │   ├── RoutingError                a router named a node that does not exist
 │   ├── StallError                  work remains but nothing can start
 │   ├── LoopLimitError              a loop exceeded its maximum number of turns
+│   ├── MissingNameError            an expression read a name that has no value
+│   ├── NotComparableError          an expression put values in order that have none
 │   ├── JoinUnsatisfiedError        too few branches arrived at a join
 │   ├── OutcomeUnknownError         an effect may or may not have happened
 │   ├── ReplayMismatchError         sub-steps were called in another order than recorded
@@ -389,6 +391,18 @@ class StallError(RunError):
 
 class LoopLimitError(RunError):
     code = "loop_limit"
+
+
+class MissingNameError(RunError):
+    """A condition or another expression met a name without a value: nothing is decided on it."""
+
+    code = "missing_name"
+
+
+class NotComparableError(RunError):
+    """As MissingNameError, for `<`, `<=`, `>` and `>=` between values that have no order."""
+
+    code = "not_comparable"
 
 
 class JoinUnsatisfiedError(RunError):

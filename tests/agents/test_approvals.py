@@ -13,6 +13,7 @@ from holdfast import (
     Context,
     Flow,
     Holdfast,
+    InputError,
     RunStatus,
     Scripted,
     VersionMismatchError,
@@ -508,3 +509,28 @@ async def test_calls_that_a_history_left_unanswered_are_made_first(hf: Holdfast)
     # The conversation so far is kept for the next one.
     assert [message["role"] for message in result.state["talk"]][-2:] == ["user", "assistant"]
     assert result.state["answer"] == "Calm, both."
+
+
+@pytest.mark.parametrize(
+    ("when", "needed"),
+    [
+        ("amount > 100", True),
+        ("amount > 1000", False),
+        ("limit > 100", True),
+        ("exists(limit) && limit > 100", False),
+        ("to > 100", True),
+    ],
+)
+@pytest.mark.covers("SAFE-CHECK-10")
+def test_a_person_is_asked_when_the_condition_of_an_approval_cannot_be_decided(
+    when: str, needed: bool
+) -> None:
+    assert Approval(when=when).is_needed({"amount": 250, "to": "c-9"}) is needed
+
+
+@pytest.mark.covers("SAFE-CHECK-05")
+def test_a_tool_is_refused_when_its_approval_reads_no_argument_of_it() -> None:
+    with pytest.raises(InputError, match=r"'amuont', which is not an argument. Its arguments are: amount."):
+
+        @tool(approval="amuont > 100")
+        def pay(amount: int) -> None: ...

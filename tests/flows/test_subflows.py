@@ -25,7 +25,7 @@ async def test_fields_go_in_and_out_by_name_when_they_are_mapped(hf: Holdfast) -
         "sub",
         child,
         inputs={"x": "deep.a"},
-        outputs={"y": "state.y", "note": "artifacts.note", "none": "state.no"},
+        outputs={"y": "state.y", "note": "artifacts.note", "none": "state.no | default(null)"},
     )
     result = await flow.run({"deep": {"a": 1}, "kept": 5}, on=hf)
     assert result.expect().state == {"deep": {"a": 1}, "kept": 5, "y": 2, "note": "done", "none": None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from datetime import timedelta
 from typing import Any, overload
@@ -192,7 +192,7 @@ def _tool(
         read=reader_of(given),
         effect=_effect(effect, called),
         idempotent=idempotent,
-        approval=approval_of(approval, assignee, called),
+        approval=approval_of(approval, assignee, called, schema.get("properties")),
         script=script,
         timeout=None if timeout is None else parse_duration(timeout).total_seconds(),
         max_calls=max_calls,
@@ -223,7 +223,10 @@ def _effect(given: str, name: str) -> Effect:
         raise InputError(f"tool {name!r}: effect={given!r} is not valid.", hint=hint) from None
 
 
-def approval_of(given: When | Approval | None, assignee: str | None, name: str) -> Approval | None:
+def approval_of(
+    given: When | Approval | None, assignee: str | None, name: str, arguments: Collection[str] | None = None
+) -> Approval | None:
+    """`arguments`: those that the condition may read, if they are known. Raises InputError."""
     if given is None or given is False or given == NEVER:
         return None
     found = given if isinstance(given, Approval) else Approval(when=given, assignee=assignee)
@@ -234,7 +237,13 @@ def approval_of(given: When | Approval | None, assignee: str | None, name: str) 
         )
     if isinstance(found.when, str) and found.when not in (ALWAYS, NEVER):
         try:
-            compile_expr(found.when)
+            read = {path[0] for path in compile_expr(found.when).names}
         except ValueError as error:
             raise InputError(f"tool {name!r}: approval={found.when!r}: {error}.") from error
+        unknown = sorted(read.difference(arguments)) if arguments is not None else []
+        if unknown:
+            raise InputError(
+                f"tool {name!r}: approval={found.when!r} reads {unknown[0]!r}, which is not an argument.",
+                hint=f"Its arguments are: {', '.join(arguments or ()) or 'none'}.",
+            )
     return found

@@ -27,6 +27,11 @@ class ValueChecker(Protocol):
         """Why the input that a map or sub-flow passes to its children does not fit their state."""
         ...
 
+    def stops(self, decision: Decision, /) -> bool:
+        """Whether a missing name stops a run that was started before it always did. False only in a replay,
+        where the journal shows that the run continued."""
+        ...
+
 
 class Decision:
     """Records are drafts: the worker encodes their bodies. The position has already been advanced by them."""
@@ -44,6 +49,10 @@ class Decision:
         self.cancels: list[Exec] = []
         self.probes: list[Exec] = []
         self.ended = False
+
+    def is_strict(self) -> bool:
+        """Whether an expression that meets a missing name stops the run here (D-26)."""
+        return self.pos.strict_names or self.fits is None or self.fits.stops(self)
 
     def draft(
         self,

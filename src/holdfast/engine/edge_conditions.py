@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.model.expr import truthy
+from holdfast.engine.dataflow_mode import CannotContinueError
+from holdfast.engine.decision import Decision
+from holdfast.errors import MissingNameError, NotComparableError
+from holdfast.model.expr import Resolve, truthy
 from holdfast.model.graph import EdgeKind, Graph
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Scope
 
 
 def chosen_edges(
+    decision: Decision,
     graph: Graph,
     scope: Scope,
     execution: Exec,
@@ -40,15 +44,30 @@ def chosen_edges(
                 fired.append(e)
                 conditional = True
         else:
-            condition = graph.conditions[e]
             if resolve is None:
-                resolve = resolver(scope.tree, execution.frame, extra)
-            if condition is not None and truthy(condition.evaluate(resolve)):
+                resolve = resolver(scope.tree, execution.frame, extra, records=decision.pos.strict_names)
+            if is_met(decision, graph, e, resolve):
                 fired.append(e)
                 conditional = True
     if otherwise and not conditional:
         fired += otherwise
     return fired
+
+
+def is_met(decision: Decision, graph: Graph, e: int, resolve: Resolve) -> bool:
+    """Whether the condition of an edge is met. Raises CannotContinueError for one that cannot be decided:
+    were it false, a misspelt name would lead the run around the edge."""
+    condition = graph.conditions[e]
+    if condition is None:
+        return False
+    try:
+        return truthy(condition.evaluate(resolve))
+    except (MissingNameError, NotComparableError) as problem:
+        if not decision.is_strict():
+            return truthy(condition.lenient(resolve))
+        edge = graph.edges[e]
+        text = f"edge {edge.id!r}: its condition {edge.when!r} cannot be decided: {problem.message}."
+        raise CannotContinueError(problem.code, f"{text} {problem.hint}", edge.source) from None
 
 
 def is_loop_exhausted(graph: Graph, scope: Scope, e: int) -> bool:

@@ -79,16 +79,20 @@ def give_up(
     elif error.code == HALTED:
         ended.outcome = "fail"
         _abort(decision, scope, execution, node, ended)
-    elif node.on_failure.startswith("route:") or (graph.walk and _walks_on(graph, scope, execution, ended)):
+    elif node.on_failure.startswith("route:") or (
+        graph.walk and _walks_on(decision, graph, scope, execution, ended)
+    ):
         ended.outcome = "fail"
         settle.settle(decision, execution, ended, failed=not graph.walk)
     else:
         _abort(decision, scope, execution, node, ended)
 
 
-def _walks_on(graph: Graph, scope: Scope, execution: Exec, ended: HandlerFinished) -> bool:
+def _walks_on(
+    decision: Decision, graph: Graph, scope: Scope, execution: Exec, ended: HandlerFinished
+) -> bool:
     ended.outcome = "fail"
-    return takes_failure(graph, scope, execution, ended)
+    return takes_failure(decision, graph, scope, execution, ended)
 
 
 def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended: HandlerFinished) -> None:

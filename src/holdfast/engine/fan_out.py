@@ -11,7 +11,9 @@ from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.subflow import subflow_outputs
+from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.model.child_scopes import NotAListError, child_inputs
+from holdfast.model.graph import Node
 from holdfast.model.position import Exec, Scope
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, StepBody
 from holdfast.types.record import Kind, Op
@@ -26,8 +28,9 @@ def open_children(decision: Decision, execution: Exec) -> None:
     body = AttemptBody("children")
     record = decision.draft(Kind.attempt, body, node=node.id, execution=execution, effect=node.effect)
     pos.head, pos.at = record.seq, record.at
-    if execution.items is None:
-        _no_list(decision, scope, execution)
+    wrong = _input_problem(decision, scope, execution)
+    if wrong is not None:
+        failures.give_up(decision, execution, wrong)
         return
     misfit = decision.fits.inputs(decision, execution) if decision.fits else None
     if misfit is not None:
@@ -43,11 +46,27 @@ def open_children(decision: Decision, execution: Exec) -> None:
         settle.open_exec(decision, fresh)
 
 
-def _no_list(decision: Decision, scope: Scope, execution: Exec) -> None:
+def _input_problem(decision: Decision, scope: Scope, execution: Exec) -> ErrorInfo | None:
+    """Why there is nothing to start the children from."""
+    pos = decision.pos
+    opens = execution.items is not None
+    if opens and pos.strict_names:
+        return None
     try:
-        child_inputs(decision.pos.scope_graph(decision.graph, scope), scope, execution)
+        # The input of a run that was started before the rule was read without what it did not find.
+        child_inputs(pos.scope_graph(decision.graph, scope), pos, scope, execution, strict=opens)
     except NotAListError as wrong:
-        failures.give_up(decision, execution, ErrorInfo("node_failed", "NotAListError", str(wrong)))
+        return ErrorInfo("node_failed", "NotAListError", str(wrong))
+    except (MissingNameError, NotComparableError) as wrong:
+        if opens and not decision.is_strict():
+            return None
+        return unreadable(node_of(decision.graph, pos, execution), "its input", wrong)
+    return None
+
+
+def unreadable(node: Node, what: str, wrong: MissingNameError | NotComparableError) -> ErrorInfo:
+    text = f"node {node.id!r}: {what} cannot be read: {wrong.message}. {wrong.hint}"
+    return ErrorInfo(wrong.code, type(wrong).__name__, text)
 
 
 def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: list[Any]) -> list[Exec]:
@@ -89,7 +108,11 @@ def complete_parent(decision: Decision, owner: Exec) -> None:
     if node.map is not None:
         ops = [("scratch", node.map.into, "set", FrozenList([_item_value(r) for r in results]))]
     elif node.subflow is not None:
-        ops = subflow_outputs(node, results[0])
+        try:
+            ops = subflow_outputs(decision, node, results[0])
+        except (MissingNameError, NotComparableError) as wrong:
+            failures.give_up(decision, owner, unreadable(node, "its output", wrong))
+            return
     fitting = decision.fits.ops(decision, owner, ops) if decision.fits else ops
     if isinstance(fitting, ErrorInfo):
         failures.give_up(decision, owner, fitting)

@@ -136,7 +136,7 @@ def _move_on(
         if graph.walk:
             walk_on(flow, execution, message)
         else:
-            fired = _fired(graph, scope, execution, message, failed=failed)
+            fired = _fired(decision, graph, scope, execution, message, failed=failed)
             flow.settle(execution.node, fired)
     except CannotContinueError as problem:
         failures.fail_scope(decision, scope, problem)
@@ -144,13 +144,13 @@ def _move_on(
 
 
 def _fired(
-    graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished, *, failed: bool
+    decision: Decision, graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished, *, failed: bool
 ) -> list[int]:
     if message.reroute is not None:
         target = graph.index[message.reroute]
         return [e for e in graph.out[execution.node] if graph.target[e] == target][:1]
     extra: dict[str, Any] = {"outcome": message.outcome, "output": message.output}
-    return chosen_edges(graph, scope, execution, routes=message.routes, failed=failed, extra=extra)
+    return chosen_edges(decision, graph, scope, execution, routes=message.routes, failed=failed, extra=extra)
 
 
 def _go(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.engine import end, join, retry, settle
+from holdfast.engine import end, failures, fan_out, join, retry, settle
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import HandlerFinished, TimerFired
+from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.model.apply import apply_record
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import compile_expr
@@ -13,7 +14,7 @@ from holdfast.model.graph import Node
 from holdfast.model.moves import join_token
 from holdfast.model.paths import resolver
 from holdfast.model.position import NAP, Exec
-from holdfast.model.record_bodies import AttemptBody, SubstepBody
+from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SubstepBody
 from holdfast.types.clock import to_micros
 from holdfast.types.record import Kind, NewTimer, Side
 
@@ -21,6 +22,9 @@ from holdfast.types.record import Kind, NewTimer, Side
 def sleep(decision: Decision, execution: Exec, node: Node) -> None:
     """A timer node: its wake time is set once and kept over early and repeated resumes."""
     wake = _wake_at(decision, execution, node)
+    if isinstance(wake, ErrorInfo):
+        failures.give_up(decision, execution, wake)
+        return
     token = f"sleep:{execution.scope}{node.id}.{execution.visit}"
     body = AttemptBody("sleep", None, wake, token)
     side = Side(timers=[NewTimer(token, wake)])
@@ -30,13 +34,20 @@ def sleep(decision: Decision, execution: Exec, node: Node) -> None:
     apply_record(decision.graph, decision.pos, record, body)
 
 
-def _wake_at(decision: Decision, execution: Exec, node: Node) -> int:
+def _wake_at(decision: Decision, execution: Exec, node: Node) -> int | ErrorInfo:
     spec = node.timer
     assert spec is not None
     if spec.duration is not None:
         return decision.now + spec.duration
-    resolve = resolver(decision.pos.scopes[execution.scope].tree, execution.frame)
-    value = compile_expr(spec.until or "null").evaluate(resolve)
+    tree, records = decision.pos.scopes[execution.scope].tree, decision.pos.strict_names
+    resolve = resolver(tree, execution.frame, records=records)
+    until = compile_expr(spec.until or "null")
+    try:
+        value = until.evaluate(resolve)
+    except (MissingNameError, NotComparableError) as wrong:
+        if decision.is_strict():
+            return fan_out.unreadable(node, f"its time {spec.until!r}", wrong)
+        value = until.lenient(resolve)
     if value is EXPR_MISSING or value is None:
         return decision.now
     if isinstance(value, (int, float)):

@@ -7,10 +7,10 @@ the first by target's name. Goal gates are checked when the walk comes to its en
 from __future__ import annotations
 
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
-from holdfast.engine.edge_conditions import is_loop_exhausted
+from holdfast.engine.decision import Decision
+from holdfast.engine.edge_conditions import is_loop_exhausted, is_met
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_state import PLAIN, SKIPS_BY, ConditionResolver, label_of, note_outcome, outcome_of
-from holdfast.model.expr import truthy
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
 from holdfast.model.labels import normal_label
 from holdfast.model.position import Exec, Scope
@@ -31,7 +31,7 @@ def walk_on(flow: EdgePropagation, execution: Exec, message: HandlerFinished) ->
     if _is_terminal(graph, execution.node):
         _terminal(flow, outcome, node.id)
         return
-    edge = next_edge(graph, scope, execution, message)
+    edge = next_edge(flow.decision, graph, scope, execution, message)
     if edge is not None:
         _take(flow, edge)
     elif outcome == FAIL:
@@ -40,7 +40,9 @@ def walk_on(flow: EdgePropagation, execution: Exec, message: HandlerFinished) ->
         _terminal(flow, outcome, node.id)
 
 
-def takes_failure(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> bool:
+def takes_failure(
+    decision: Decision, graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished
+) -> bool:
     """Whether the walk continues from a failed node: by a fail edge, a retry target, or its gate at the
     end."""
     spec = graph.nodes[execution.node].walk or PLAIN
@@ -50,9 +52,11 @@ def takes_failure(graph: Graph, scope: Scope, execution: Exec, message: HandlerF
     before = dict(scope.walk)
     note_outcome(graph, scope, execution, message)
     try:
-        return next_edge(graph, scope, execution, message) is not None or bool(
+        return next_edge(decision, graph, scope, execution, message) is not None or bool(
             _failure_targets(graph, execution.node)
         )
+    except CannotContinueError:
+        return True  # the walk meets the same problem again, and fails the run with it
     finally:
         scope.walk.clear()
         scope.walk.update(before)
@@ -63,20 +67,24 @@ def _is_terminal(graph: Graph, node: int) -> bool:
     return spec.terminal or (not graph.out[node] and not _failure_targets(graph, node))
 
 
-def next_edge(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> int | None:
-    edge = select_edge(graph, scope, execution, message)
+def next_edge(
+    decision: Decision, graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished
+) -> int | None:
+    edge = select_edge(decision, graph, scope, execution, message)
     failed = outcome_of(graph, scope, execution, message) == FAIL
     return None if edge is not None and failed and not _may_follow_failure(graph, edge) else edge
 
 
-def select_edge(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> int | None:
+def select_edge(
+    decision: Decision, graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished
+) -> int | None:
     outcome = outcome_of(graph, scope, execution, message)
     label = label_of(graph, scope, execution, message)
-    seen = ConditionResolver(scope, execution, message, {"outcome": outcome, "preferred_label": label})
+    extra = {"outcome": outcome, "preferred_label": label}
+    seen = ConditionResolver(scope, execution, message, extra, records=decision.pos.strict_names)
     matching: list[int] = []
     plain: list[int] = []
     for e in graph.out[execution.node]:
-        condition = graph.conditions[e]
         if is_loop_exhausted(graph, scope, e):
             continue
         if graph.edges[e].kind is EdgeKind.failure:
@@ -85,9 +93,9 @@ def select_edge(graph: Graph, scope: Scope, execution: Exec, message: HandlerFin
         elif graph.edges[e].kind is EdgeKind.chosen:
             if message.routes and e in message.routes:
                 matching.append(e)
-        elif condition is None:
+        elif graph.conditions[e] is None:
             plain.append(e)
-        elif truthy(condition.evaluate(seen.by(graph.edges[e]))):
+        elif is_met(decision, graph, e, seen.by(graph.edges[e])):
             matching.append(e)
     if matching:
         return _best(graph, matching)

@@ -108,9 +108,15 @@ class ConditionResolver:
     """How conditions read the state after a step, whether its changes are applied already or not."""
 
     def __init__(
-        self, scope: Scope, execution: Exec, message: HandlerFinished, extra: dict[str, Any]
+        self,
+        scope: Scope,
+        execution: Exec,
+        message: HandlerFinished,
+        extra: dict[str, Any],
+        *,
+        records: bool = True,
     ) -> None:
-        self._scope, self._execution, self._extra = scope, execution, extra
+        self._scope, self._execution, self._extra, self._records = scope, execution, extra, records
         self._changes = {op[1]: op[3] for op in message.ops if op[0] == "scratch" and op[2] == "set"}
 
     def by(self, edge: Edge) -> Resolve:
@@ -119,13 +125,15 @@ class ConditionResolver:
 
     @cached_property
     def _one_by_one(self) -> Resolve:
-        return self._changed(resolver(self._scope.tree, self._execution.frame, self._extra))
+        tree, frame = self._scope.tree, self._execution.frame
+        return self._changed(resolver(tree, frame, self._extra, records=self._records))
 
     @cached_property
     def _whole(self) -> Resolve:
         tree, frame = self._scope.tree, self._execution.frame
         context = {**tree.see(frame, "scratch"), **self._changes}
-        return self._changed(resolver(tree, frame, {**self._extra, "context": context}))
+        extra = {**self._extra, "context": context}
+        return self._changed(resolver(tree, frame, extra, records=self._records))
 
     def _changed(self, resolve: Resolve) -> Resolve:
         changes, extra = self._changes, self._extra
@@ -138,7 +146,7 @@ class ConditionResolver:
                 first, *rest = rest
             named_in_full = len(rest) + 1 < len(path)
             if first in changes and (named_in_full or first not in extra):
-                return walk_path(changes[str(first)], tuple(rest))
+                return walk_path(changes[str(first)], tuple(rest), records=self._records)
             return resolve(path)
 
         return changed

@@ -222,6 +222,7 @@ def set_options(pos: Position, options: dict[str, Any]) -> None:
     """The options that this run was started with."""
     pos.breaks = list(options.get("breaks", ()))
     pos.skills = [dict(pin) for pin in options.get("skills", ())]
+    pos.strict_names = bool(options.get("strict_names"))
     chosen = options.get("checkpoints")
     if chosen:
         pos.checkpoints = {**chosen, "exclude": list(chosen.get("exclude", ()))}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.model.branches import branch_result
 from holdfast.model.expr import MISSING as EXPR_MISSING
-from holdfast.model.expr import compile_expr
+from holdfast.model.expr import Resolve, compile_expr
 from holdfast.model.graph import Graph, Node, NodeKind
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Position, Scope, naps_of, new_scope
@@ -23,12 +24,20 @@ class NotAListError(ValueError):
     """Turned into a failure of the map node by the engine."""
 
 
-def child_inputs(graph: Graph, scope: Scope, execution: Exec) -> list[Any]:
-    """What the children of a map or sub-flow start from, read from the state as the node sees it."""
+NO_INPUT = (NotAListError, MissingNameError, NotComparableError)
+"""Why the children of a node cannot start."""
+
+
+def child_inputs(
+    graph: Graph, pos: Position, scope: Scope, execution: Exec, *, strict: bool = False
+) -> list[Any]:
+    """What the children of a map or sub-flow start from, read from the state as the node sees it. Raises one
+    of NO_INPUT; for missing names only with `strict` or `Position.strict_names`."""
     node = graph.nodes[execution.node]
-    resolve = resolver(scope.tree, execution.frame)
+    resolve = resolver(scope.tree, execution.frame, records=pos.strict_names)
+    strict = strict or pos.strict_names
     if node.map is not None:
-        found = compile_expr(node.map.over).evaluate(resolve)
+        found = _value(node.map.over, resolve, strict=strict)
         if not isinstance(found, (list, tuple)):
             kind = "nothing" if found is None or found is EXPR_MISSING else type(found).__name__
             raise NotAListError(f"map node {node.id!r}: {node.map.over!r} is {kind}, not a list")
@@ -40,8 +49,13 @@ def child_inputs(graph: Graph, scope: Scope, execution: Exec) -> list[Any]:
     scope.tree.expose(execution.frame)
     if node.subflow.inputs is None:
         return [FrozenDict(scope.tree.see(execution.frame, "scratch"))]
-    given = {name: compile_expr(text).evaluate(resolve) for name, text in node.subflow.inputs.items()}
+    given = {name: _value(text, resolve, strict=strict) for name, text in node.subflow.inputs.items()}
     return [FrozenDict({k: v for k, v in given.items() if v is not EXPR_MISSING})]
+
+
+def _value(text: str, resolve: Resolve, *, strict: bool) -> object:
+    expression = compile_expr(text)
+    return expression.evaluate(resolve) if strict else expression.lenient(resolve)
 
 
 def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int) -> Scope:

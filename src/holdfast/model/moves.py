@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.child_scopes import (
+    NO_INPUT,
     PARENTS,
     PARENTS_END,
-    NotAListError,
     child_inputs,
     open_child,
     result_of,
@@ -127,8 +127,8 @@ def _begin(graph: Graph, pos: Position, scope: Scope, node: int, visit: int, fra
     if graph.nodes[node].kind in PARENTS:
         execution.phase = "children"
         try:
-            execution.items = child_inputs(graph, scope, execution)
-        except NotAListError:
+            execution.items = child_inputs(graph, pos, scope, execution)
+        except NO_INPUT:
             # The engine sees that it has no items and fails the node.
             execution.items = None
 

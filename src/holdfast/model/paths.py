@@ -25,8 +25,11 @@ def masking_resolver(resolve: Resolve, secrets: Paths) -> Resolve:
     return hidden
 
 
-def resolver(tree: FrameTree, frame: int, extra: dict[str, Any] | None = None) -> Resolve:
-    """How conditions and templates read the state as a frame sees it: a bare name is scratch, then input."""
+def resolver(
+    tree: FrameTree, frame: int, extra: dict[str, Any] | None = None, *, records: bool = True
+) -> Resolve:
+    """How conditions and templates read the state as a frame sees it: a bare name is scratch, then input.
+    `records`: see `model.expr.walk`."""
 
     def resolve(path: Path) -> object:
         parts, first = path, path[0]
@@ -34,15 +37,15 @@ def resolver(tree: FrameTree, frame: int, extra: dict[str, Any] | None = None) -
             parts = path[1:]
             first = parts[0]
         if extra is not None and first in extra:
-            return walk(extra[first], parts[1:])
+            return walk(extra[first], parts[1:], records=records)
         if first in PARTITIONS and len(parts) > 1:
             value = tree.read(frame, first, parts[1])
-            return EXPR_MISSING if value is MISSING else walk(value, parts[2:])
+            return EXPR_MISSING if value is MISSING else walk(value, parts[2:], records=records)
         value = tree.read(frame, "scratch", first)
         if value is MISSING:
             value = tree.read(frame, "input", first)
         if value is MISSING:
             return EXPR_MISSING
-        return value if len(parts) == 1 else walk(value, parts[1:])
+        return value if len(parts) == 1 else walk(value, parts[1:], records=records)
 
     return resolve

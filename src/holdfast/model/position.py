@@ -144,6 +144,9 @@ class Position(msgspec.Struct):
     checkpoints: dict[str, Any] = {}
     # The skills that this run uses from its start to its end, as its first record has them.
     skills: list[dict[str, str]] = []
+    # Whether expressions read records, and missing names fail maps and sub-flows when they start: not in runs
+    # that were started before that rule, whose records were decided without it.
+    strict_names: bool = False
     # The code that this run was last advanced with, where it is not the one it was started with (D-34).
     code: str = ""
 

@@ -60,7 +60,7 @@ def own_options(
     graph: Graph, breaks: Sequence[str] | None, checkpoints: str | Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """The options stored in the run's first record. Raises InputError for nodes that do not exist."""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"strict_names": True}
     if breaks:
         options["breaks"] = break_places(graph, breaks)
     if checkpoints is not None:

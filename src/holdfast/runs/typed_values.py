@@ -64,6 +64,9 @@ class TypedValues:
                 return _type_error(which, error)
         return None
 
+    def stops(self, decision: Decision) -> bool:
+        return True
+
 
 def _type_error(what: str, error: InputError) -> ErrorInfo:
     return ErrorInfo(StateError.code, "StateError", clean_text(f"{what} does not fit the state: {error}"))

@@ -322,3 +322,14 @@ async def test_a_rule_decides_once_whenever_the_process_dies(
     assert (await actions(fresh, row.id)).count("resolved") == 1
     waiting = await (await fresh.open()).list_outbox(state=OutboxState.waiting)
     assert [message.topic for message in waiting if message.topic == "hold.judge"] == []
+
+
+@pytest.mark.parametrize("condition", ["not amuont > 1000", "amuont != 5000", "not amount > '1000'"])
+@pytest.mark.covers("SAFE-CHECK-10")
+async def test_people_decide_when_the_rule_reads_what_the_hold_does_not_have(
+    make_hf: MakeHoldfast, condition: str
+) -> None:
+    rule = Rule(name="small", when=condition, decide="approve")
+    hf = await make_hf(policies=Policy("refunds", rule))
+    result = await refund().run(given(5000), on=hf)
+    assert result.status is RunStatus.pending_input

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
 
+import msgspec
 import pytest
 
-from holdfast.model.expr import MISSING, compile_expr, mapping_resolver, partition_resolver, truthy
+from holdfast.errors import MissingNameError, NotComparableError
+from holdfast.model.expr import MISSING, compile_expr, mapping_resolver, partition_resolver, truthy, walk
 
 STATE = {
     "amount": 250,
@@ -15,6 +18,7 @@ STATE = {
     "ratio": 0.5,
     "decision": "approve",
     "plan": "pro",
+    "vip": False,
     "flag": True,
     "off": False,
     "nothing": None,
@@ -36,6 +40,10 @@ STATE = {
 
 def evaluate(text: str, values: dict[str, object] = STATE) -> object:
     return compile_expr(text).evaluate(mapping_resolver(values))
+
+
+def lenient(text: str) -> object:
+    return compile_expr(text).lenient(mapping_resolver(STATE))
 
 
 @pytest.mark.parametrize(
@@ -103,6 +111,10 @@ def test_expression_gives_expected_value_when_operands_exist(text, expected):
         ("1.0 == 1", "1.0 == 1"),
         ("1E5", "100000.0"),
         ("input.in.not.0", "input.in.not.0"),
+        ("exists( a.b )and not exists(c)", "exists(a.b) && !exists(c)"),
+        ("exists == default", "exists == default"),
+        ("(a|default( 'x' )) == b", "a | default('x') == b"),
+        ("!a | default(b | default(1) || c)", "!a | default(b | default(1) || c)"),
     ],
 )
 def test_expression_prints_canonically_when_turned_into_text(text, expected):
@@ -132,14 +144,23 @@ def test_boolean_equals_no_number_when_compared(text):
         "today < at",
         "at < today",
         "naive < at",
-        "nan > 0",
-        "nan == nan",
         "signalling > 1",
-        "signalling == 1",
-        "'1' == 1",
     ],
 )
-def test_comparison_is_false_when_types_do_not_compare(text):
+def test_order_is_an_error_when_values_have_none(text):
+    with pytest.raises(NotComparableError, match="have no order"):
+        evaluate(text)
+    assert lenient(text) is False
+
+
+def test_order_error_shows_types_only_when_values_may_be_secret():
+    with pytest.raises(NotComparableError) as caught:
+        evaluate("plan > nothing")
+    assert caught.value.message == "a text and null have no order"
+
+
+@pytest.mark.parametrize("text", ["nan > 0", "nan == nan", "signalling == 1", "'1' == 1"])
+def test_comparison_is_false_when_values_are_not_equal_or_ordered(text):
     assert evaluate(text) is False
 
 
@@ -180,9 +201,38 @@ def test_float_literal_equals_decimal_when_written_alike():
         ("tags.__class__ != null", False),
     ],
 )
-def test_missing_path_fails_closed_when_compared(text, expected):
+@pytest.mark.covers("SAFE-CHECK-10")
+def test_missing_path_is_an_error_when_evaluated_except_by_the_earlier_rule(text, expected):
+    with pytest.raises(MissingNameError, match="has no value"):
+        evaluate(text)
+    assert lenient(text) == expected
+    assert type(lenient(text)) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("exists(gone)", False),
+        ("exists(order.lines.9)", False),
+        ("exists(nothing)", True),
+        ("exists(amount) && amount > 100", True),
+        ("exists(gone) && gone > 100", False),
+        ("!exists(gone) || gone > 100", True),
+        ("exists(gone) ? gone : 2", 2),
+        ("gone | default(3) > 2", True),
+        ("amount | default(3) > 200", True),
+        ("nothing | default(3) == null", True),
+        ("gone | default(lost | default('x')) in ['x']", True),
+        ("!gone | default(true)", False),
+        ("amount > 100 || gone", True),
+        ("amount < 100 && gone", False),
+    ],
+)
+@pytest.mark.covers("SAFE-CHECK-10")
+def test_expression_gives_a_value_when_it_says_what_may_be_missing(text, expected):
     assert evaluate(text) == expected
     assert type(evaluate(text)) is type(expected)
+    assert lenient(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -234,10 +284,10 @@ def test_logic_stops_reading_when_result_is_known():
     assert asked == [("a",), ("c",), ("a",), ("e",)]
 
 
-def test_bare_path_returns_missing_when_it_leads_nowhere():
-    assert evaluate("gone") is MISSING
+def test_bare_path_returns_missing_when_it_leads_nowhere_by_the_earlier_rule():
+    assert lenient("gone") is MISSING
     assert not truthy(MISSING)
-    assert evaluate("[gone, 1]") == [None, 1]
+    assert lenient("[gone, 1]") == [None, 1]
 
 
 def test_truth_is_false_when_value_refuses_to_have_one():
@@ -315,6 +365,27 @@ def test_name_stays_lookup_when_it_looks_like_an_attribute():
     class Holder:
         secret = 1
 
-    assert evaluate("h.secret", {"h": Holder()}) is MISSING
+    assert evaluate("exists(h.secret)", {"h": Holder()}) is False
     assert evaluate("items.0", {"items": [7]}) == 7
-    assert evaluate("items.01234567890123456789", {"items": [7]}) is MISSING
+    assert evaluate("exists(items.01234567890123456789)", {"items": [7]}) is False
+
+
+def test_path_reads_declared_fields_when_value_is_a_record():
+    @dataclass(frozen=True)
+    class Customer:
+        name: str
+
+        @property
+        def password(self) -> str:
+            return "x"
+
+    class Line(msgspec.Struct, frozen=True):
+        sku: str
+
+    values: dict[str, object] = {"c": Customer("Ada"), "lines": [Line("x1")]}
+    assert evaluate("c.name == 'Ada' && lines.0.sku == 'x1'", values) is True
+    assert (
+        evaluate("exists(c.password) || exists(c.__class__) || exists(lines.0.__struct_fields__)", values)
+        is False
+    )
+    assert walk(values["c"], ("name",), records=False) is MISSING

@@ -192,7 +192,7 @@ class _Validator:
         text = section.get(name)
         if text is None:
             return otherwise
-        return truthy(compile_expr(text).evaluate(mapping_resolver(self._seen)))
+        return truthy(compile_expr(text).lenient(mapping_resolver(self._seen)))
 
     def _wrong(self, field: str, code: str, message: str) -> None:
         self.errors.append(FieldError(field, code, message))

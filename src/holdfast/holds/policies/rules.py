@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.holds.policies.facts import resolver_of
 from holdfast.model.expr import Expr, compile_expr
 from holdfast.telemetry import log
@@ -57,13 +58,19 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.decide is not None or self.judge is not None
 
     def matches(self, facts: Mapping[str, Any]) -> bool:
-        """A condition that cannot be evaluated does not match. Raises nothing."""
+        """A condition that cannot be evaluated does not match. Raises nothing. A name that the hold does not
+        have is false in a comparison, except in a rule that decides without a person: it does not match."""
         if self.when is None:
             return True
         try:
             if isinstance(self.when, str):
-                return _compiled(self.when).evaluate(resolver_of(facts)) is True
+                expression, resolve = _compiled(self.when), resolver_of(facts)
+                found = expression.evaluate(resolve) if self.is_automatic else expression.lenient(resolve)
+                return found is True
             return self.when(facts) is True
+        except (MissingNameError, NotComparableError) as error:
+            log.info("rule %r does not match: %s", self.name, error.message)
+            return False
         except Exception as error:
             log.warning("rule %r could not be evaluated: %s: %s", self.name, type(error).__name__, error)
             return False

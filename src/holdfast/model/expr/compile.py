@@ -6,12 +6,24 @@ Loops are used here instead of `all` and `any`, because a generator costs a thir
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, assert_never
+from typing import Final, NoReturn, TypeAlias, assert_never
 
-from holdfast.model.expr import values
-from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Comparison, Items, Literal, Name, Node, Not
+from holdfast.errors import MissingNameError
+from holdfast.model.expr.nodes import (
+    AllOf,
+    AnyOf,
+    Choose,
+    Comparison,
+    Default,
+    Exists,
+    Items,
+    Literal,
+    Name,
+    Node,
+    Not,
+)
 from holdfast.model.expr.resolve import Path, Resolve
-from holdfast.model.expr.values import MISSING, contains, equal, strictly_equal, truthy
+from holdfast.model.expr.values import MISSING, ORDER, STRICT_ORDER, contains, equal, strictly_equal, truthy
 
 Evaluate: TypeAlias = Callable[[Resolve], object]
 Relation: TypeAlias = Callable[[object, object], bool]
@@ -21,107 +33,151 @@ def _negated(relation: Relation) -> Relation:
     return lambda left, right: not relation(left, right)
 
 
-_RELATIONS: dict[str, Relation] = {
+_EQUALITY: Final[dict[str, Relation]] = {
     "==": equal,
     "!=": _negated(equal),
     "===": strictly_equal,
     "!==": _negated(strictly_equal),
-    "<": values.LESS,
-    "<=": values.LESS_OR_EQUAL,
-    ">": values.GREATER,
-    ">=": values.GREATER_OR_EQUAL,
     "in": lambda item, container: contains(container, item),
     "not in": lambda item, container: not contains(container, item),
 }
+_LENIENT: Final[dict[str, Relation]] = {**_EQUALITY, **ORDER}
+_STRICT: Final[dict[str, Relation]] = {**_EQUALITY, **STRICT_ORDER}
 
 
-def closure(node: Node) -> Evaluate:
-    match node:
-        case Literal(value):
-            return lambda resolve: value
-        case Name(path):
+def closure(node: Node, *, strict: bool = True) -> Evaluate:
+    """`strict`: a name without a value and values without an order raise; else they compare as false."""
+    return _Compiler(strict=strict).closure(node)
+
+
+def _no_value(path: Path) -> NoReturn:
+    name = ".".join(path)
+    raise MissingNameError(
+        f"{name!r} has no value",
+        hint=f"Correct the name, or write exists({name}) or {name} | default(...) if it may be missing.",
+        name=name,
+    )
+
+
+class _Compiler:
+    def __init__(self, *, strict: bool) -> None:
+        self._strict = strict
+        self._relations = _STRICT if strict else _LENIENT
+
+    def closure(self, node: Node) -> Evaluate:
+        match node:
+            case Literal(value):
+                return lambda resolve: value
+            case Name(path):
+                return self._name(path)
+            case Exists(path):
+                return lambda resolve: resolve(path) is not MISSING
+            case Default(path, fallback):
+                return self._default(path, fallback)
+            case Items(items):
+                return self._list(items)
+            case Not(operand):
+                inner = self.closure(operand)
+                return lambda resolve: not truthy(inner(resolve))
+            case AllOf(operands):
+                return self._all(operands)
+            case AnyOf(operands):
+                return self._any(operands)
+            case Comparison():
+                return self._compare(node)
+            case Choose():
+                return self._choose(node)
+            case _:
+                assert_never(node)
+
+    def _name(self, path: Path) -> Evaluate:
+        if not self._strict:
             return lambda resolve: resolve(path)
-        case Items(items):
-            return _list(items)
-        case Not(operand):
-            inner = closure(operand)
-            return lambda resolve: not truthy(inner(resolve))
-        case AllOf(operands):
-            return _all(operands)
-        case AnyOf(operands):
-            return _any(operands)
-        case Comparison():
-            return _compare(node)
-        case Choose():
-            return _choose(node)
-        case _:
-            assert_never(node)
 
+        def evaluate(resolve: Resolve) -> object:
+            value = resolve(path)
+            if value is MISSING:
+                _no_value(path)
+            return value
 
-def _list(items: tuple[Node, ...]) -> Evaluate:
-    parts = [closure(item) for item in items]
+        return evaluate
 
-    def evaluate(resolve: Resolve) -> object:
-        found = [part(resolve) for part in parts]
-        # A list may leave the expression as its result, and the sentinel must not leave inside it.
-        return [None if value is MISSING else value for value in found]
+    def _default(self, path: Path, fallback: Node) -> Evaluate:
+        other = self.closure(fallback)
 
-    return evaluate
+        def evaluate(resolve: Resolve) -> object:
+            value = resolve(path)
+            return other(resolve) if value is MISSING else value
 
+        return evaluate
 
-def _all(operands: tuple[Node, ...]) -> Evaluate:
-    parts = [closure(operand) for operand in operands]
+    def _list(self, items: tuple[Node, ...]) -> Evaluate:
+        parts = [self.closure(item) for item in items]
 
-    def evaluate(resolve: Resolve) -> object:
-        for part in parts:  # noqa: SIM110
-            if not truthy(part(resolve)):
-                return False
-        return True
+        def evaluate(resolve: Resolve) -> object:
+            found = [part(resolve) for part in parts]
+            # A list may leave the expression as its result, and the sentinel must not leave inside it.
+            return [None if value is MISSING else value for value in found]
 
-    return evaluate
+        return evaluate
 
+    def _all(self, operands: tuple[Node, ...]) -> Evaluate:
+        parts = [self.closure(operand) for operand in operands]
 
-def _any(operands: tuple[Node, ...]) -> Evaluate:
-    parts = [closure(operand) for operand in operands]
+        def evaluate(resolve: Resolve) -> object:
+            for part in parts:  # noqa: SIM110
+                if not truthy(part(resolve)):
+                    return False
+            return True
 
-    def evaluate(resolve: Resolve) -> object:
-        for part in parts:  # noqa: SIM110
-            if truthy(part(resolve)):
-                return True
-        return False
+        return evaluate
 
-    return evaluate
+    def _any(self, operands: tuple[Node, ...]) -> Evaluate:
+        parts = [self.closure(operand) for operand in operands]
 
+        def evaluate(resolve: Resolve) -> object:
+            for part in parts:  # noqa: SIM110
+                if truthy(part(resolve)):
+                    return True
+            return False
 
-def _choose(node: Choose) -> Evaluate:
-    test, then, otherwise = closure(node.test), closure(node.then), closure(node.otherwise)
-    return lambda resolve: then(resolve) if truthy(test(resolve)) else otherwise(resolve)
+        return evaluate
 
+    def _choose(self, node: Choose) -> Evaluate:
+        test, then, otherwise = map(self.closure, (node.test, node.then, node.otherwise))
+        return lambda resolve: then(resolve) if truthy(test(resolve)) else otherwise(resolve)
 
-def _compare(node: Comparison) -> Evaluate:
-    if node.operator in ("in", "not in") and isinstance(node.right, Items):
-        return _among(node.left, node.right.items, wanted=node.operator == "in")
-    relation = _RELATIONS[node.operator]
-    if isinstance(node.left, Name) and isinstance(node.right, Literal):
-        return _name_with_literal(relation, node.left.path, node.right.value)
-    left, right = closure(node.left), closure(node.right)
-    return lambda resolve: relation(left(resolve), right(resolve))
+    def _compare(self, node: Comparison) -> Evaluate:
+        if node.operator in ("in", "not in") and isinstance(node.right, Items):
+            return self._among(node.left, node.right.items, wanted=node.operator == "in")
+        relation = self._relations[node.operator]
+        if isinstance(node.left, Name) and isinstance(node.right, Literal):
+            return self._name_with_literal(relation, node.left.path, node.right.value)
+        left, right = self.closure(node.left), self.closure(node.right)
+        return lambda resolve: relation(left(resolve), right(resolve))
 
+    def _name_with_literal(self, relation: Relation, path: Path, literal: object) -> Evaluate:
+        """The most common condition, with two calls less."""
+        if not self._strict:
+            return lambda resolve: relation(resolve(path), literal)
 
-def _name_with_literal(relation: Relation, path: Path, literal: object) -> Evaluate:
-    """The most common condition, with two calls less."""
-    return lambda resolve: relation(resolve(path), literal)
+        def evaluate(resolve: Resolve) -> object:
+            value = resolve(path)
+            if value is MISSING:
+                _no_value(path)
+            return relation(value, literal)
 
+        return evaluate
 
-def _among(left: Node, items: tuple[Node, ...], *, wanted: bool) -> Evaluate:
-    """Membership in a written-out list is `==` with each item, so missing items match nothing but null."""
-    item, members = closure(left), [closure(member) for member in items]
+    def _among(self, left: Node, items: tuple[Node, ...], *, wanted: bool) -> Evaluate:
+        """Membership in a written-out list is `==` with each item, in order until one is equal."""
+        item, members = self.closure(left), [self.closure(member) for member in items]
 
-    def evaluate(resolve: Resolve) -> object:
-        value = item(resolve)
-        for member in members:
-            if equal(value, member(resolve)):
-                return wanted
-        return not wanted
+        def evaluate(resolve: Resolve) -> object:
+            value = item(resolve)
+            for member in members:
+                if equal(value, member(resolve)):
+                    return wanted
+            return not wanted
 
-    return evaluate
+        return evaluate

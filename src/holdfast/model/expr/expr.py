@@ -8,7 +8,7 @@ from holdfast.model.expr.nodes import Node, names_in, spell
 from holdfast.model.expr.parse import parse
 
 if TYPE_CHECKING:
-    from holdfast.model.expr.resolve import Path
+    from holdfast.model.expr.resolve import Path, Resolve
 
 MAX_LENGTH: Final = 10_000
 MAX_DEPTH: Final = 100
@@ -18,11 +18,13 @@ class Expr:
     """A compiled expression. Immutable; equal to every expression with the same canonical text.
 
     `evaluate(resolve)` calls `resolve` with each path that it needs, in order, and returns the raw result:
-    a boolean for a condition, any value for a bare path or a ternary, MISSING for a path that leads nowhere.
-    It raises only what `resolve` raises. `str(expr)` is the canonical text, `names` are the paths it reads.
+    a boolean for a condition, any value for a bare path or a ternary. It raises MissingNameError for a path
+    that leads nowhere, NotComparableError for values without an order, and what `resolve` raises.
+    `lenient(resolve)` raises only what `resolve` raises: a missing path gives MISSING, and comparisons with
+    it or without an order are false. `str(expr)` is the canonical text, `names` are the paths it reads.
     """
 
-    __slots__ = ("_canonical", "evaluate", "names", "node", "text")
+    __slots__ = ("_canonical", "_lenient", "evaluate", "names", "node", "text")
 
     text: Final[str]
     node: Final[Node]
@@ -35,6 +37,12 @@ class Expr:
         self.names = names_in(node)
         self.evaluate = closure(node)
         self._canonical: Final = canonical
+        self._lenient: Evaluate | None = None
+
+    def lenient(self, resolve: Resolve) -> object:
+        if self._lenient is None:
+            self._lenient = closure(self.node, strict=False)
+        return self._lenient(resolve)
 
     def __str__(self) -> str:
         return self._canonical

@@ -24,7 +24,7 @@ _TOKEN = re.compile(
     | (?P<name>[^\W\d]\w*(?:\.(?:[^\W\d]\w*|[0-9]+))*)
     | (?P<number>-?[0-9]+(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?(?![\w.]))
     | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
-    | (?P<operator>===|!==|==|!=|>=|<=|&&|\|\||[<>!?:()\[\],])
+    | (?P<operator>===|!==|==|!=|>=|<=|&&|\|\||[<>!?:()\[\],|])
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -35,7 +35,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _HINTS = {
     "=": "use == to compare",
     "&": "use && or the word and",
-    "|": "use || or the word or",
     "{": "write names without braces here",
     "'": "this string is never closed",
     '"': "this string is never closed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -28,6 +29,19 @@ class Literal(msgspec.Struct, frozen=True):
 
 class Name(msgspec.Struct, frozen=True):
     path: Path
+
+
+class Exists(msgspec.Struct, frozen=True):
+    """`exists(x)`: whether the path leads to a value; null is one."""
+
+    path: Path
+
+
+class Default(msgspec.Struct, frozen=True):
+    """`x | default(y)`: the value at the path, or that of `fallback` if it leads nowhere."""
+
+    path: Path
+    fallback: Node
 
 
 class Items(msgspec.Struct, frozen=True):
@@ -60,19 +74,34 @@ class Choose(msgspec.Struct, frozen=True):
     otherwise: Node
 
 
-Node: TypeAlias = Literal | Name | Items | Not | AllOf | AnyOf | Comparison | Choose
+Node: TypeAlias = Literal | Name | Exists | Default | Items | Not | AllOf | AnyOf | Comparison | Choose
 
 
 def names_in(node: Node) -> frozenset[Path]:
-    if isinstance(node, Name):
-        return frozenset({node.path})
-    return frozenset[Path]().union(*(names_in(child) for child in _children(node)))
+    """Every path that the expression reads, those that may be missing too."""
+    own = frozenset({node.path}) if isinstance(node, (Name, Exists, Default)) else frozenset[Path]()
+    return own.union(*(names_in(child) for child in children_of(node)))
 
 
-def _children(node: Node) -> tuple[Node, ...]:
+def required_names(node: Node) -> frozenset[Path]:
+    """The paths without which it cannot be evaluated to its end: not those that it says may be missing."""
+    own = frozenset({node.path}) if isinstance(node, Name) else frozenset[Path]()
+    asked = {n.path for n in _walk(node) if isinstance(n, (Exists, Default))}
+    return own.union(*(required_names(child) for child in children_of(node))) - asked
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    yield node
+    for child in children_of(node):
+        yield from _walk(child)
+
+
+def children_of(node: Node) -> tuple[Node, ...]:
     match node:
-        case Literal() | Name():
+        case Literal() | Name() | Exists():
             return ()
+        case Default(_, fallback):
+            return (fallback,)
         case Items(items):
             return items
         case Not(operand):
@@ -99,6 +128,10 @@ def _spelling(node: Node) -> tuple[str, int]:
             return spell_literal(value), Precedence.ATOM
         case Name(path):
             return ".".join(path), Precedence.ATOM
+        case Exists(path):
+            return f"exists({'.'.join(path)})", Precedence.ATOM
+        case Default(path, fallback):
+            return f"{'.'.join(path)} | default({spell(fallback)})", Precedence.ATOM
         case Items(items):
             return f"[{', '.join(spell(item) for item in items)}]", Precedence.ATOM
         case Not(operand):

@@ -12,6 +12,8 @@ from holdfast.model.expr.nodes import (
     AnyOf,
     Choose,
     Comparison,
+    Default,
+    Exists,
     Items,
     Literal,
     Name,
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 _COMPARISONS = frozenset({"===", "!==", "==", "!=", ">=", "<=", ">", "<", "in"})
 _HINT_AFTER_NAME = {
-    "(": "functions cannot be called here",
+    "(": "the only function is exists(name)",
+    "|": "use || or the word or; a name that may be missing is written name | default(value)",
     "[": "write items.0 for the first item, not items[0]",
 }
 
@@ -62,7 +65,7 @@ class _Parser:
     def _operand(self, power: int) -> Node:
         token = self._take()
         if token.kind == NAME:
-            return Name(cast("Path", token.value))
+            return self._named(token)
         if token.kind == LITERAL:
             return Literal(cast("str | int | float | bool | None", token.value))
         if token.value == "(" and token.kind == OPERATOR:
@@ -76,6 +79,27 @@ class _Parser:
             return Not(self._nested(token, Precedence.COMPARE, levels=2))
         self._position -= 1
         raise self._fault("a value", "use ! here, or parentheses" if token.value == "not" else "")
+
+    def _named(self, token: ExprToken) -> Node:
+        path = cast("Path", token.value)
+        if path == ("exists",) and self._accept("("):
+            asked = self._take()
+            if asked.kind != NAME:
+                self._position -= 1
+                raise self._fault("a name", "exists(name) asks whether the name has a value")
+            self._expect(")")
+            return Exists(cast("Path", asked.value))
+        if not self._sees("|"):
+            return Name(path)
+        bar = self._take()
+        word = self._take()
+        if word.kind != NAME or word.value != ("default",):
+            self._position -= 1
+            raise self._fault("default", _HINT_AFTER_NAME["|"])
+        self._expect("(")
+        fallback = self._nested(bar, Precedence.CHOOSE)
+        self._expect(")")
+        return Default(path, fallback)
 
     def _comparison(self, left: Node) -> Node:
         operator = self._take_comparison()

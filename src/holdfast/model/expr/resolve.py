@@ -1,11 +1,18 @@
-"""How a dotted path finds its value: through mappings by key and lists by index, never by attribute."""
+"""How a dotted path finds its value: mappings by key, lists by index, records by declared field; never by
+attribute."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from dataclasses import fields as fields_of
+from dataclasses import is_dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, cast
+
+import msgspec
 
 from holdfast.model.expr.values import MISSING
+from holdfast.types.value import BlobRef
 
 Path: TypeAlias = tuple[str, ...]
 Resolve: TypeAlias = Callable[[Path], object]
@@ -51,16 +58,30 @@ def mapping_resolver(values: Mapping[str, object]) -> Resolve:
     return resolve
 
 
-def walk(value: object, parts: Path) -> object:
-    """Follow the parts from a value; MISSING as soon as one leads nowhere."""
+def walk(value: object, parts: Path, *, records: bool = True) -> object:
+    """Follow the parts from a value; MISSING as soon as one leads nowhere. Without `records` the values of
+    dataclasses and the like have no parts."""
     for part in parts:
         if isinstance(value, Mapping):
             value = _entry(cast("Mapping[object, object]", value), part)
         elif isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview)):
             value = _item(cast("Sequence[object]", value), part)
+        elif records and part in _fields(cast("type[Any]", type(value))):
+            value = getattr(cast("object", value), part, MISSING)
         else:
             return MISSING
     return value
+
+
+@lru_cache(maxsize=1024)
+def _fields(kind: type[Any]) -> frozenset[str]:
+    """The declared fields of a record type: a dataclass, a msgspec.Struct or a pydantic model."""
+    if is_dataclass(kind):
+        return frozenset(field.name for field in fields_of(kind))
+    if issubclass(kind, msgspec.Struct) and kind is not BlobRef:
+        return frozenset(kind.__struct_fields__)
+    declared: Any = getattr(kind, "model_fields", None) if hasattr(kind, "model_dump") else None
+    return frozenset(cast("Mapping[str, Any]", declared)) if isinstance(declared, Mapping) else frozenset()
 
 
 def _entry(mapping: Mapping[object, object], part: str) -> object:

@@ -1,7 +1,8 @@
 """What equal, ordered, contained and true mean for the values that a state can hold.
 
-Every function here is total: a pair of values that Python refuses to compare is simply not equal, not
-ordered. Only faults of comparison are caught, never those of loading a lazy value, which must surface.
+A pair of values that Python refuses to compare is simply not equal; whether one without an order is false or
+an error is the choice of the caller (`ORDER`, `STRICT_ORDER`). Only faults of comparison are caught, never
+those of loading a lazy value, which must surface.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final, cast
+
+from holdfast.errors import NotComparableError
 
 _INCOMPARABLE = (TypeError, ValueError, ArithmeticError, RecursionError)
 _NUMBERS = (int, float, Decimal)
@@ -57,8 +60,9 @@ def strictly_equal(left: object, right: object) -> bool:
     return _same(left, right)
 
 
-def ordered(compare: Callable[[Any, Any], bool]) -> Callable[[object, object], bool]:
-    """One of Python's ordering operators, false for values of different families."""
+def ordered(compare: Callable[[Any, Any], bool], *, strict: bool) -> Callable[[object, object], bool]:
+    """One of Python's ordering operators. Values of different families have no order: false, or with `strict`
+    NotComparableError."""
 
     def ordering(left: object, right: object) -> bool:
         if type(left) is type(right) and type(left) in _PLAINLY_ORDERED:
@@ -68,19 +72,37 @@ def ordered(compare: Callable[[Any, Any], bool]) -> Callable[[object, object], b
         elif _same_family(left, right):
             pair = (left, right)
         else:
-            return False
+            return _unordered(left, right) if strict else False
         try:
             return bool(compare(*pair))
         except _INCOMPARABLE:
-            return False
+            return _unordered(left, right) if strict else False
 
     return ordering
 
 
-LESS: Final = ordered(operator.lt)
-LESS_OR_EQUAL: Final = ordered(operator.le)
-GREATER: Final = ordered(operator.gt)
-GREATER_OR_EQUAL: Final = ordered(operator.ge)
+def _unordered(left: object, right: object) -> bool:
+    # Only their types: the values may be secret.
+    names = [_type_word(value) for value in (left, right)]
+    raise NotComparableError(
+        f"{names[0]} and {names[1]} have no order",
+        hint="Compare two numbers, two texts or two dates; null is none of them.",
+    )
+
+
+def _type_word(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    words = ((int | float | Decimal, "a number"), (str, "a text"), (Mapping, "a mapping"))
+    found = next((word for kind, word in words if isinstance(value, kind)), None)
+    return found or ("a list" if _is_list(value) else f"a {type(value).__name__}")
+
+
+_COMPARES: Final = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+ORDER: Final = {sign: ordered(compare, strict=False) for sign, compare in _COMPARES.items()}
+STRICT_ORDER: Final = {sign: ordered(compare, strict=True) for sign, compare in _COMPARES.items()}
 
 
 def contains(container: object, item: object) -> bool:

@@ -11,7 +11,7 @@ from holdfast.checkpoint import Blob
 from holdfast.checkpoint.fold import HISTORY, History
 from holdfast.engine import breakpoints, holds, in_doubt
 from holdfast.engine.decision import Decision, node_of
-from holdfast.model.child_scopes import PARENTS, NotAListError, child_inputs
+from holdfast.model.child_scopes import NO_INPUT, PARENTS, child_inputs
 from holdfast.model.graph import Graph, NodeKind
 from holdfast.model.position import Exec, OpenHold, Position, naps_of
 from holdfast.model.program import Program
@@ -159,8 +159,9 @@ def _start_afresh(graph: Graph, pos: Position, execution: Exec) -> None:
 def _read_inputs(graph: Graph, pos: Position, execution: Exec) -> None:
     scope = pos.scopes[execution.scope]
     try:
-        execution.items = child_inputs(pos.scope_graph(graph, scope), scope, execution)
-    except NotAListError:
+        inner = pos.scope_graph(graph, scope)
+        execution.items = child_inputs(inner, pos, scope, execution)
+    except NO_INPUT:
         execution.items = None
 
 

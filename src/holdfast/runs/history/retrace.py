@@ -18,7 +18,13 @@ from holdfast.engine.decision import Decision
 from holdfast.engine.messages import EvidenceBySeq, Message, ResumeRequested, RunRecovered
 from holdfast.engine.start import begin
 from holdfast.engine.step import step
-from holdfast.errors import CheckpointCorruptError, HoldfastError, StateError
+from holdfast.errors import (
+    CheckpointCorruptError,
+    HoldfastError,
+    MissingNameError,
+    NotComparableError,
+    StateError,
+)
 from holdfast.model.apply import apply_record
 from holdfast.model.graph import Graph
 from holdfast.model.position import SETTLED, Exec, Position
@@ -33,6 +39,10 @@ from holdfast.types.value import freeze
 _COLUMNS = ("kind", "node", "scope", "visit", "attempt", "outcome", "effect", "listed")
 # What another version of a flow may record differently without deciding differently.
 _LOOSE = frozenset({"effect", "listed", "version", "code", "scratch", "schema"})
+
+
+# Why an expression stops a run; before that rule it was false instead.
+_UNDECIDED = frozenset({MissingNameError.code, NotComparableError.code})
 
 
 class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -305,6 +315,10 @@ class _Retracer:
     def inputs(self, decision: Decision, _execution: Exec) -> ErrorInfo | None:
         body = self._written_next(decision)
         return body.error if isinstance(body, StepBody) and _is_state_error(body) else None
+
+    def stops(self, decision: Decision) -> bool:
+        error = getattr(self._written_next(decision), "error", None)
+        return isinstance(error, ErrorInfo) and error.code in _UNDECIDED
 
     def _written_next(self, decision: Decision) -> Any:
         at = self.at + len(decision.records)

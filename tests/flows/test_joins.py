@@ -268,3 +268,20 @@ async def test_run_ends_well_when_every_way_on_is_dead(hf: Holdfast) -> None:
     flow.edge("c", "j")
     result = await flow.run({"log": []}, on=hf)
     assert result.expect().state["log"] == ["a"]
+
+
+@pytest.mark.covers("D-30", "SAFE-PROOF-01")
+async def test_no_timer_is_left_when_a_join_is_complete_before_its_time_limit(hf: Holdfast) -> None:
+    flow = Flow("in time", effect="pure")
+    for name in ("a", "b"):
+        node(flow, name, {name: 1})
+    trace(flow, "j", join=all_of(timeout=3600))
+    flow.hold("ask", prompt="Continue?", options=["yes"])
+    flow.start("a", "b")
+    flow.edge("a", "j")
+    flow.edge("b", "j")
+    flow.edge("j", "ask")
+    result = await flow.run({}, on=hf)
+    assert result.holds
+    # Otherwise it would wake the waiting run for nothing, an hour later.
+    assert await (await hf.service()).store.next_timer() is None

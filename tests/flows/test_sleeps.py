@@ -167,3 +167,22 @@ async def test_a_sync_script_sleeps_as_well(place: Place) -> None:
     assert result.status is RunStatus.waiting
     place.clock.advance(minutes=1)
     assert (await flow.resume(result.run_id, on=await place.hf())).completed
+
+
+@pytest.mark.covers("D-30", "SAFE-PROOF-01")
+async def test_no_timer_is_left_when_a_handler_returns_without_waiting_for_its_sleep(place: Place) -> None:
+    flow = Flow("hasty", effect="read")
+
+    @flow.script
+    async def hasty(ctx: Context) -> None:
+        sleep = asyncio.create_task(ctx.sleep(3600))
+        # Until the timer is set: a step that was recorded after it shows that.
+        await ctx.step("beside it", lambda: None, effect="read")
+        sleep.cancel()
+
+    flow.hold("ask", prompt="Continue?", options=["yes"])
+    flow.edge(hasty, "ask")
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    assert result.status is RunStatus.pending_input
+    assert await (await hf.service()).store.next_timer() is None

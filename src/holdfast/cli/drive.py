@@ -57,7 +57,7 @@ class QueueNotice:
 async def _advance(
     service: RunService, program: Program, run: RunId, claimed: Claimed | None, created: bool
 ) -> Result:
-    said = False
+    announced = False
     patience = QueueNotice()
     while True:
         try:
@@ -71,8 +71,8 @@ async def _advance(
             row = await service.get(run)
         if row.status in ENDED:
             return await result_of(service, program, run)
-        if row.lease_until is not None and not said:
-            said = True
+        if row.lease_until is not None and not announced:
+            announced = True
             until = to_datetime(row.lease_until).astimezone()
             print_note(f"{row.worker} has this run (its lease: until {until:%H:%M:%S}); waiting for it.")
         await service.store.wait_change(0.2)

@@ -57,9 +57,9 @@ def timeout_of(seconds: float) -> httpx2.Timeout:
 
 def unreachable_error(error: Exception, settings: Settings, request: str) -> UnreachableError:
     kind = type(error).__name__
-    said = str(error) or kind
+    text = str(error) or kind
     return UnreachableError(
-        f"{settings.shown} gave no answer to {request}: {said}.",
+        f"{settings.shown} gave no answer to {request}: {text}.",
         hint="Check that the server is running and that HOLDFAST_URL names it; `holdfast serve` starts one.",
         sent=kind not in UNSENT,
     )

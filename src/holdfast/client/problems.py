@@ -70,24 +70,24 @@ SHOWN = 200
 
 def problem_of(status: int, body: bytes, request: str, headers: dict[str, str]) -> HoldfastError:
     """`request`: its method and path, such as `GET /v1/runs`."""
-    said = _document(body)
-    if said is None:
+    document = _document(body)
+    if document is None:
         return _foreign(status, body, request, headers)
-    facts = {name: value for name, value in said.items() if name not in _OWN}
-    kind = _named(said["code"]) or _by_status(status)
-    error = kind(said["detail"], hint=None if said.get("hint") is None else str(said["hint"]))
+    facts = {name: value for name, value in document.items() if name not in _OWN}
+    kind = _named(document["code"]) or _by_status(status)
+    error = kind(document["detail"], hint=None if document.get("hint") is None else str(document["hint"]))
     error.facts |= {**facts, "http": status}
     return error
 
 
 def _document(body: bytes) -> dict[str, Any] | None:
     try:
-        said: Any = msgspec.json.decode(body)
+        document: Any = msgspec.json.decode(body)
     except msgspec.DecodeError:
         return None
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         return None
-    found = cast("dict[str, Any]", said)
+    found = cast("dict[str, Any]", document)
     # Gateways answer in JSON too, with other codes.
     result = isinstance(found.get("code"), str) and isinstance(found.get("detail"), str)
     return found if result else None

@@ -56,8 +56,8 @@ def path_of(template: str, **parts: str) -> str:
     """Raises InputError for a part that would change the path: an empty one, or only dots."""
     for name, value in parts.items():
         if str(value) in ("", ".", ".."):
-            said = repr(value) if value else "empty"
-            raise InputError(f"{name} is {said}.", hint="Give the id or name.")
+            text = repr(value) if value else "empty"
+            raise InputError(f"{name} is {text}.", hint="Give the id or name.")
     try:
         return template.format(**{name: quote(str(value), safe="") for name, value in parts.items()})
     except UnicodeEncodeError as error:

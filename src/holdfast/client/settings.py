@@ -102,11 +102,11 @@ def without_password(address: str) -> str:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds, from a number or a date."""
-    said = headers.get("retry-after", "").strip()
-    if said.isascii() and said.isdigit():
-        return float(said)
+    header = headers.get("retry-after", "").strip()
+    if header.isascii() and header.isdigit():
+        return float(header)
     try:
-        until, since = parsedate_to_datetime(said), parsedate_to_datetime(headers.get("date", ""))
+        until, since = parsedate_to_datetime(header), parsedate_to_datetime(headers.get("date", ""))
     except ValueError:
         return None  # a date is useless without the server's clock
     return max(0.0, (until - since).total_seconds())

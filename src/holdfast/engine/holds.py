@@ -227,11 +227,11 @@ def with_timeout(spec: HoldSpec, given: str | float | timedelta) -> HoldSpec:
 
 
 def _who(text: str, resolve: Resolve, what: str) -> str:
-    said = _text(text, resolve, what)
-    fault = assignee_fault(said)
+    name = _text(text, resolve, what)
+    fault = assignee_fault(name)
     if fault is not None:
         raise UnaskableError(f"its {what} {text!r}: {fault}")
-    return said
+    return name
 
 
 def _text(text: str, resolve: Resolve, what: str) -> str:
@@ -289,8 +289,8 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
         shown = render_hold(spec, resolve)
         spec = fill_placeholders(spec, resolve)
     except UnaskableError as fault:
-        said = f"hold {node.id!r} cannot be asked: {fault}"
-        error = ErrorInfo(ExpressionError.code, ExpressionError.__name__, said)
+        text = f"hold {node.id!r} cannot be asked: {fault}"
+        error = ErrorInfo(ExpressionError.code, ExpressionError.__name__, text)
         failures.give_up(decision, execution, error)
         return
     ask(

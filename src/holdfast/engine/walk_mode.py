@@ -150,9 +150,9 @@ def _restart(flow: EdgePropagation, edge: int) -> None:
             "loop_limit", f"{name!r} restarted the walk {restarts} times, which is the limit", name
         )
     # A replay still needs this step's outcome (D-26).
-    said = {key: scope.walk[key] for key in ("label", "suggested", SKIPS_BY) if key in scope.walk}
+    kept = {key: scope.walk[key] for key in ("label", "suggested", SKIPS_BY) if key in scope.walk}
     scope.walk.clear()
-    scope.walk.update({**said, "restarts": restarts + 1})
+    scope.walk.update({**kept, "restarts": restarts + 1})
     flow.do("R", edge)
     flow.frame = 0
 

@@ -93,15 +93,15 @@ def _count_retries(walk: dict[str, Any], name: str, execution: Exec, message: Ha
 def with_walk_fields(graph: Graph, scope: Scope, execution: Exec, message: HandlerFinished) -> list[Op]:
     """The changes of a step, with the fields that the walk adds. Applying it twice gives the same."""
     name = graph.nodes[execution.node].id
-    said: dict[str, Any] = {CURRENT: name}
+    fields: dict[str, Any] = {CURRENT: name}
     if message.outcome != SKIPPED:
-        said[OUTCOME] = outcome_of(graph, scope, execution, message)
+        fields[OUTCOME] = outcome_of(graph, scope, execution, message)
         if message.label and not _passes_on(graph, scope, execution):
-            said[LABEL] = message.label
+            fields[LABEL] = message.label
     if execution.failures or name in scope.walk.get("retries", {}):
-        said[RETRIES + name] = execution.failures if message.outcome == FAIL else 0
-    others = [op for op in message.ops if not (op[0] == "scratch" and op[1] in said)]
-    return [*others, *(("scratch", key, "set", value) for key, value in said.items())]
+        fields[RETRIES + name] = execution.failures if message.outcome == FAIL else 0
+    others = [op for op in message.ops if not (op[0] == "scratch" and op[1] in fields)]
+    return [*others, *(("scratch", key, "set", value) for key, value in fields.items())]
 
 
 class ConditionResolver:

@@ -43,10 +43,10 @@ def section(modifies: Mapping[str, str]) -> dict[str, Any]:
 def changes(modifies: Mapping[str, str], data: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """(kind, field, value) for each that was changed, in the order in which they are declared."""
     found: Any = data.get(FIELD)
-    said: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
+    fields: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
     for kind, field in modifies.items():
-        if said.get(kind) is not None:
-            yield kind, field, said[kind]
+        if fields.get(kind) is not None:
+            yield kind, field, fields[kind]
 
 
 def merged(kind: str, before: Any, value: Any) -> Any:

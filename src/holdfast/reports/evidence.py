@@ -70,11 +70,14 @@ def _decision(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _history_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     others = 0
     for row in rows:
-        said = json.loads(row["said"])
+        content = json.loads(row["said"])
         if "data" not in row:
             others += 1
             continue
-        yield f"{said['seq']}", f"{iso(said['at'])} {said['action']} by {said['actor']} {_text(row['data'])}"
+        yield (
+            f"{content['seq']}",
+            f"{iso(content['at'])} {content['action']} by {content['actor']} {_text(row['data'])}",
+        )
     yield "records of others between them", str(others) if others else ""
 
 

@@ -70,8 +70,8 @@ def _body(reply: PlannedAction, hold: HoldRow) -> dict[str, Any]:
 
 async def _answer(reply: PlannedAction, hold: HoldRow, holds: HoldService) -> None:
     if reply.by.every:
-        said = word(reply, hold)
-        await holds.answer(hold.id, said, data=reply.data, comment=reply.comment, by=reply.by.name)
+        answer = word(reply, hold)
+        await holds.answer(hold.id, answer, data=reply.data, comment=reply.comment, by=reply.by.name)
     else:
         await holds.resolve(reply.by.at(hold), hold.id, _body(reply, hold))
 

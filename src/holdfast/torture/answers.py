@@ -28,23 +28,23 @@ Answers = dict[str, list[TrialAnswer | None]]
 
 def read_answers(given: Mapping[str, Any]) -> Answers:
     """From {"approve": "yes"}, {"approve": {"decision": ..., "data": ...}}, or lists of these."""
-    return {node: _replies(node, said) for node, said in given.items()}
+    return {node: _replies(node, answers) for node, answers in given.items()}
 
 
-def _replies(node: str, said: Any) -> list[TrialAnswer | None]:
-    many = cast("list[Any]", said) if isinstance(said, list) else [said]
+def _replies(node: str, answers: Any) -> list[TrialAnswer | None]:
+    many = cast("list[Any]", answers) if isinstance(answers, list) else [answers]
     if not many:
         raise _wrong(node, "an empty list")
     return [_reply(node, one) for one in many]
 
 
-def _reply(node: str, said: Any) -> TrialAnswer | None:
-    if said is None:
+def _reply(node: str, answer: Any) -> TrialAnswer | None:
+    if answer is None:
         return None
-    if isinstance(said, str):
-        return TrialAnswer(said)
+    if isinstance(answer, str):
+        return TrialAnswer(answer)
     try:
-        return msgspec.convert(said, TrialAnswer)
+        return msgspec.convert(answer, TrialAnswer)
     except msgspec.ValidationError as error:
         raise _wrong(node, str(error)) from error
 

@@ -214,10 +214,10 @@ class TrialProcess:
         if hold.type == IN_DOUBT:
             reply: TrialAnswer | None = self._settle_doubt(hold)
         else:
-            said = reply_to(hold, self._task.answers, await _asked_before(service, hold))
-            if said == "unanswered":
+            answer = reply_to(hold, self._task.answers, await _asked_before(service, hold))
+            if answer == "unanswered":
                 return False
-            reply = said
+            reply = answer
         if reply is None:
             return await self._pass_time(service)
         await service.answer(

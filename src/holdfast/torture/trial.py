@@ -144,5 +144,5 @@ def _failure_text(broken: TrialError | None, code: int | None, stage: TrialSetup
         return broken.text
     if code is None:
         return "it did not end in time"
-    said = (stage.folder / "output.txt").read_text(errors="replace").strip().splitlines()
-    return f"its process ended with {code}{f': {said[-1]}' if said else ''}"
+    lines = (stage.folder / "output.txt").read_text(errors="replace").strip().splitlines()
+    return f"its process ended with {code}{f': {lines[-1]}' if lines else ''}"

@@ -160,8 +160,8 @@ def _advise(found: DeadRun, store: str | None) -> None:
 async def retry_dead(run: str, by: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         row = await (await hf.service()).retry_dead(run, by=by)
-    said = f"Run {row.id} is queued again; a worker resumes it. Completed steps are not repeated."
-    return _print_run(row, said, json=json)
+    text = f"Run {row.id} is queued again; a worker resumes it. Completed steps are not repeated."
+    return _print_run(row, text, json=json)
 
 
 async def discard_dead(
@@ -169,17 +169,17 @@ async def discard_dead(
 ) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         row = await (await hf.service()).discard_dead(run, reason=reason, by=by, unread=unread)
-    said = f"Run {row.id} will be cancelled by the next worker that serves {row.flow}."
+    text = f"Run {row.id} will be cancelled by the next worker that serves {row.flow}."
     if row.status is RunStatus.cancelled:
-        said = f"Run {row.id} is cancelled without loading it: check yourself what its running steps did."
-    return _print_run(row, said, json=json)
+        text = f"Run {row.id} is cancelled without loading it: check yourself what its running steps did."
+    return _print_run(row, text, json=json)
 
 
-def _print_run(row: RunRow, said: str, *, json: bool) -> Exit:
+def _print_run(row: RunRow, text: str, *, json: bool) -> Exit:
     if json:
         print_json(row_json(row))
     else:
-        print_line(said)
+        print_line(text)
     return Exit.ok
 
 

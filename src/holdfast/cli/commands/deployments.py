@@ -118,7 +118,7 @@ async def create_deployment(
     async with open_store_for_command(store, must_exist=False) as hf:
         made = await hf.deploy(name, flow, **given)
     return _print_deployment(
-        made, json=json, said=f"Deployment {made.name} of flow {made.flow} is {made.id}."
+        made, json=json, text=f"Deployment {made.name} of flow {made.flow} is {made.id}."
     )
 
 
@@ -193,18 +193,18 @@ async def delegate_deployment(
     async with open_store_for_command(store, must_exist=True) as hf:
         made = await (await hf.deployments()).delegate(name, to, until=lasts, by=by, tenant=tenant)
     assert made.delegation is not None
-    return _print_deployment(made, json=json, said=f"{made.name} works on behalf of {made.delegation.to}.")
+    return _print_deployment(made, json=json, text=f"{made.name} works on behalf of {made.delegation.to}.")
 
 
 async def revoke_deployment(name: str, by: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         made = await (await hf.deployments()).revoke(name, by=by, tenant=tenant)
-    return _print_deployment(made, json=json, said=f"The delegation of {made.name} is revoked.")
+    return _print_deployment(made, json=json, text=f"The delegation of {made.name} is revoked.")
 
 
-def _print_deployment(made: Deployment, *, json: bool, said: str) -> Exit:
+def _print_deployment(made: Deployment, *, json: bool, text: str) -> Exit:
     if json:
         print_json(made)
     else:
-        print_line(said)
+        print_line(text)
     return Exit.ok

@@ -256,9 +256,9 @@ def _print_verdicts(
         print_line(f"No active run of {flow.name} is on a version other than {_name_of(flow)}.")
         return
     for verdict in verdicts:
-        said, style = _word(verdict, tried=tried)
+        word, style = _word(verdict, tried=tried)
         was = version_text(names.get(verdict.version, ""), verdict.version)
-        print_line(f"{verdict.run[:8]}  {label_for(verdict.status):17}  {was}  {said}", style=style)
+        print_line(f"{verdict.run[:8]}  {label_for(verdict.status):17}  {was}  {word}", style=style)
         for blocker in verdict.misfits:
             print_line(f"    {blocker.why}")
             if blocker.fix:

@@ -312,14 +312,14 @@ async def delete_schedule(name: str, tenant: str, *, store: str | None, json: bo
     else:
         print_line(f"Schedule {name} is deleted. Runs it has started continue.")
         if promised:
-            said = "Triggered runs that no worker has started yet, and that will not start"
-            print_note(f"{said}: {', '.join(promised)}.")
+            text = "Triggered runs that no worker has started yet, and that will not start"
+            print_note(f"{text}: {', '.join(promised)}.")
     return Exit.ok
 
 
-def _print_schedule(made: Schedule, said: str, *, json: bool) -> Exit:
+def _print_schedule(made: Schedule, text: str, *, json: bool) -> Exit:
     if json:
         print_json(schedule_json(made))
     else:
-        print_line(said)
+        print_line(text)
     return Exit.ok

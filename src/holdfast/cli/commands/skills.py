@@ -64,8 +64,8 @@ def publish(
     json: Json = False,
 ) -> int:
     """Publish a version. Later runs use it; existing runs keep theirs."""
-    said = {"name": name, "version": version, "tools": tool, "description": description}
-    wanted = SkillPublishOptions(file, {key: value for key, value in said.items() if value}, by, tenant)
+    fields = {"name": name, "version": version, "tools": tool, "description": description}
+    wanted = SkillPublishOptions(file, {key: value for key, value in fields.items() if value}, by, tenant)
     return run_async(publish_skill(wanted, store=store, json=json))
 
 
@@ -108,24 +108,24 @@ def yank(
 
 
 class SkillPublishOptions(msgspec.Struct, frozen=True):
-    """The command line of `publish`; `said` overrides the file."""
+    """The command line of `publish`; `fields` overrides the file."""
 
     file: str
-    said: dict[str, Any]
+    fields: dict[str, Any]
     by: str
     tenant: str
 
 
 async def publish_skill(wanted: SkillPublishOptions, *, store: str | None, json: bool) -> Exit:
-    said = {**_read(Path(wanted.file)), **wanted.said}
-    missing = [name for name in ("name", "version") if not said.get(name)]
+    fields = {**_read(Path(wanted.file)), **wanted.fields}
+    missing = [name for name in ("name", "version") if not fields.get(name)]
     if missing:
         named = " and ".join(f"--{name}" for name in missing)
         raise InputError(f"{wanted.file} has no {' and '.join(missing)}.", hint=f"Give {named}.")
     async with open_store_for_command(store, must_exist=False) as hf:
         registry = await hf.skills()
         skill = await registry.publish(
-            said.pop("name"), said.pop("version"), **said, by=wanted.by, tenant=wanted.tenant
+            fields.pop("name"), fields.pop("version"), **fields, by=wanted.by, tenant=wanted.tenant
         )
     if json:
         print_json(skill)
@@ -168,8 +168,8 @@ async def list_skills(name: str | None, tenant: str, *, store: str | None, json:
 
 
 def _line(skill: Skill) -> tuple[str, ...]:
-    said = f"yanked: {skill.yanked_reason}" if skill.is_yanked else skill.description
-    return skill.name, skill.version, clock_time(skill.published_at), skill.published_by, said
+    text = f"yanked: {skill.yanked_reason}" if skill.is_yanked else skill.description
+    return skill.name, skill.version, clock_time(skill.published_at), skill.published_by, text
 
 
 async def show_skill(which: str, tenant: str, *, store: str | None, json: bool) -> Exit:

@@ -129,9 +129,9 @@ async def _schedules(service: RunService) -> Finding | None:
         )
     wrong = [each for each in active if each.standing.trouble or _is_late(each, now)]
     if wrong:
-        said = f"{len(wrong)} of {len(found)} schedules are late, or their last start failed"
+        text = f"{len(wrong)} of {len(found)} schedules are late, or their last start failed"
         todo = "`holdfast schedules show NAME` shows the reason"
-        return Finding("schedules", WARN, said, todo, few([_named(each, now) for each in wrong]))
+        return Finding("schedules", WARN, text, todo, few([_named(each, now) for each in wrong]))
     return Finding("schedules", OK, f"{len(found)} schedules, {len(found) - len(active)} paused or over")
 
 

@@ -49,7 +49,9 @@ async def _rows(service: RunService, status: tuple[RunStatus, ...]) -> AsyncIter
 async def _journals(service: RunService, live: list[RunRow], *, deep: bool) -> Finding:
     """Active runs: the records that a worker reads to resume. `deep`: every record of every run."""
     rows = [row async for row in _rows(service, ())] if deep else live
-    damaged = [f"{row.id[:8]}: {said}" for row in rows if (said := await _damage(service, row, deep=deep))]
+    damaged = [
+        f"{row.id[:8]}: {damage}" for row in rows if (damage := await _damage(service, row, deep=deep))
+    ]
     kind = "runs" if deep else "live runs"
     if damaged:
         return Finding(

@@ -41,14 +41,14 @@ async def move_finding(address: str) -> Finding | None:
 def _finding(mark: MoveMark, where: str) -> Finding:
     since = clock_time(mark.at)
     if mark.state == "moved":
-        said = f"this store was moved to {mark.peer} (started {since}): it is read-only now"
-        return Finding("moved", WARN, said, f"use the new store: --store {mark.peer}")
+        text = f"this store was moved to {mark.peer} (started {since}): it is read-only now"
+        return Finding("moved", WARN, text, f"use the new store: --store {mark.peer}")
     if mark.state == "filling":
-        said, old, new = f"this store is being filled from {mark.peer} since {since}", mark.peer, where
+        text, old, new = f"this store is being filled from {mark.peer} since {since}", mark.peer, where
     else:
-        said, old, new = f"this store is being moved to {mark.peer} since {since}", where, mark.peer
+        text, old, new = f"this store is being moved to {mark.peer} since {since}", where, mark.peer
     todo = f"if it is not running, continue it: holdfast promote {old} {new}; or undo it: --undo"
-    return Finding("moved", WARN, said, todo)
+    return Finding("moved", WARN, text, todo)
 
 
 _WAITED_FOR = frozenset({"sync", "quorum"})
@@ -78,11 +78,11 @@ def _replication(facts: Durability, standbys: list[Standby]) -> Finding:
     about = [_standby(each) for each in standbys]
     waited_for = [each for each in standbys if each.sync in _WAITED_FOR]
     if facts.waits_for and not waited_for and not facts.hidden:
-        said = f"commits wait for a standby that is not connected ({facts.waits_for}): every write hangs"
-        return Finding("replication", FAIL, said, "reconnect it, or change synchronous_standby_names", about)
+        text = f"commits wait for a standby that is not connected ({facts.waits_for}): every write hangs"
+        return Finding("replication", FAIL, text, "reconnect it, or change synchronous_standby_names", about)
     if facts.waits_for:
-        said = f"synchronous ({facts.waits_for}): a failover to such a standby loses no acknowledged commit"
-        return Finding("replication", OK, said, "", about)
+        text = f"synchronous ({facts.waits_for}): a failover to such a standby loses no acknowledged commit"
+        return Finding("replication", OK, text, "", about)
     if standbys:
         todo = "to lose nothing, name standbys in synchronous_standby_names; commits then wait for them"
         return Finding("replication", WARN, f"asynchronous: {_ASYNCHRONOUS}", todo, about)
@@ -141,12 +141,12 @@ def _settings() -> Finding:
 def _room(file: Path) -> Finding:
     folder = next((each for each in file.absolute().parents if each.exists()), Path("/"))
     free = shutil.disk_usage(folder).free
-    said = f"{free // _MB:,} MB are free in {folder}"
+    text = f"{free // _MB:,} MB are free in {folder}"
     if free < _TOO_LOW:
-        return Finding("room", FAIL, said, "make room: a full disk stops every run; `holdfast prune` helps")
+        return Finding("room", FAIL, text, "make room: a full disk stops every run; `holdfast prune` helps")
     if free < _LOW:
-        return Finding("room", WARN, said, "make room before runs stop; `holdfast prune` helps")
-    return Finding("room", OK, said)
+        return Finding("room", WARN, text, "make room before runs stop; `holdfast prune` helps")
+    return Finding("room", OK, text)
 
 
 # ---------------------------------------------------------------------- the store
@@ -168,11 +168,11 @@ async def store_findings(service: RunService, store: str | None, *, deep: bool) 
 
 
 def _schema(facts: StoreFacts) -> Finding:
-    said = f"its schema is number {facts.schema}, its size {facts.size / _MB:,.1f} MB"
+    text = f"its schema is number {facts.schema}, its size {facts.size / _MB:,.1f} MB"
     if facts.unfinished:
         todo = "when every worker has this version: holdfast migrate --finish"
-        return Finding("schema", WARN, f"{said}; the upgrade to it is not finished", todo)
-    return Finding("schema", OK, said)
+        return Finding("schema", WARN, f"{text}; the upgrade to it is not finished", todo)
+    return Finding("schema", OK, text)
 
 
 def _drift(facts: StoreFacts) -> Finding:
@@ -180,9 +180,9 @@ def _drift(facts: StoreFacts) -> Finding:
     grave = [each for each in facts.drift if each.grave]
     lines = [f"{each.what}{f': {each.todo}' if each.todo else ''}" for each in grave or facts.drift]
     if grave:
-        said = f"{len(grave)} parts of the schema differ from what Holdfast created"
+        text = f"{len(grave)} parts of the schema differ from what Holdfast created"
         todo = "see the fix for each, or ask the administrator who changed it"
-        return Finding("drift", FAIL, said, todo, lines)
+        return Finding("drift", FAIL, text, todo, lines)
     if lines:
         return Finding("drift", OK, "the schema is as Holdfast created it, with additions", "", few(lines))
     return Finding("drift", OK, "the schema is as Holdfast created it")
@@ -252,8 +252,8 @@ async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Findi
         )
     condemned = f" ({facts.condemned} of them condemned)" if facts.condemned else ""
     free = f"; {facts.unreferenced} belong to no run{condemned}" if facts.unreferenced else ""
-    said = f"{facts.blobs} large values, none missing{free}"
-    return Finding("blobs", OK, said, "`holdfast prune --blobs` collects them" if facts.unreferenced else "")
+    text = f"{facts.blobs} large values, none missing{free}"
+    return Finding("blobs", OK, text, "`holdfast prune --blobs` collects them" if facts.unreferenced else "")
 
 
 async def _lost_outside(service: RunService, facts: StoreFacts) -> list[str]:

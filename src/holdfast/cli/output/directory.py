@@ -92,8 +92,8 @@ def entry_json(value: Any) -> dict[str, Any]:
     return msgspec.to_builtins(value)
 
 
-def print_entry(kept: Any, said: str, *, json: bool) -> None:
+def print_entry(kept: Any, text: str, *, json: bool) -> None:
     if json:
         print_json(kept)
     else:
-        print_line(said)
+        print_line(text)

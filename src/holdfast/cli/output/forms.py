@@ -26,14 +26,14 @@ def form_lines(hold: HoldRow) -> Iterator[str]:
 
 
 def _field(section: Mapping[str, Any]) -> str:
-    said = [_kind(section), *([section["currency"]] if "currency" in section else [])]
-    said += [word for word in ("required", "readonly") if section.get(word)]
+    words = [_kind(section), *([section["currency"]] if "currency" in section else [])]
+    words += [word for word in ("required", "readonly") if section.get(word)]
     if "confidence" in section:
-        said.append(f"{section['confidence']:.0%} sure")
+        words.append(f"{section['confidence']:.0%} sure")
     value = _short(section.get("default"))
     label = section.get("label")
     named = f"{section['field']}: {label}" if label else section["field"]
-    return f"{named} ({', '.join(said)})" + (f" = {value}" if value else "")
+    return f"{named} ({', '.join(words)})" + (f" = {value}" if value else "")
 
 
 def _kind(section: Mapping[str, Any]) -> str:

@@ -121,8 +121,8 @@ class LiveView:
         if about:
             first.append(f"  {about}", style="red" if visit.error else style_of("note"))
         first.truncate(width, overflow="ellipsis")
-        said = _output_tail(visit, width, plain=self._plain)
-        return [first, *([_text((said, "dim italic"))] if said else [])]
+        output = _output_tail(visit, width, plain=self._plain)
+        return [first, *([_text((output, "dim italic"))] if output else [])]
 
 
 def _text(*parts: Any) -> Text:

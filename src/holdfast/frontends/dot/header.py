@@ -24,12 +24,12 @@ class HeaderReader(AttributeReader):
         self.refill()
         if self.kinds[0] == END:
             self.fail("the text has no pipeline", self.starts[0], "write digraph NAME { ... }")
-        if self.said("strict"):
+        if self.is_keyword("strict"):
             self.faults.error("a pipeline cannot be strict", self.starts[self.at], fix="remove strict")
             self.at += 1
-        if self.said("graph"):
+        if self.is_keyword("graph"):
             self.faults.error("edges of a pipeline are directed", self.starts[self.at], fix="write digraph")
-        elif not self.said("digraph"):
+        elif not self.is_keyword("digraph"):
             self.faults.forget()
             self.fail("a pipeline begins with digraph", self.starts[self.at], "write digraph NAME { ... }")
         elif self.texts[self.at] != "digraph":
@@ -41,7 +41,7 @@ class HeaderReader(AttributeReader):
         self.at += 1
         return name, self.starts[self.at - 1]
 
-    def said(self, word: str) -> bool:
+    def is_keyword(self, word: str) -> bool:
         return self.kinds[self.at] == WORD and self.texts[self.at].lower() == word
 
     def _graph_name(self) -> str:
@@ -65,6 +65,6 @@ class HeaderReader(AttributeReader):
         if self.kinds[self.at] == END:
             return
         start = self.starts[self.at]
-        if any(map(self.said, ("digraph", "graph", "strict"))):
+        if any(map(self.is_keyword, ("digraph", "graph", "strict"))):
             self.fail("a second graph in one file", start, "put each pipeline into its own file")
         self.fail("unexpected text after the end of the pipeline", start, "remove it, or a } before it")

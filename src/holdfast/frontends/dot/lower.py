@@ -170,5 +170,5 @@ def _ending(edge: Edge) -> Edge:
 
 
 def _in_doubt(pipeline: Pipeline) -> InDoubt:
-    said = pipeline.text("in_doubt")
-    return InDoubt(said) if said in ("ask", "retry", "fail") else InDoubt.ask
+    value = pipeline.text("in_doubt")
+    return InDoubt(value) if value in ("ask", "retry", "fail") else InDoubt.ask

@@ -108,8 +108,8 @@ def _own(stage: Stage) -> list[str]:
 def _passage(stage: Stage, name: str, label: str, keys: tuple[str, ...]) -> Stage:
     """A diamond, which does nothing and passes on the outcome that led to it. It takes the attributes `keys`
     of the stage: one about the stage's end, such as `goal_gate`, belongs to the diamond at the exit."""
-    said = {key: stage.attrs[key] for key in keys if key in stage.attrs}
-    attrs: dict[str, Value] = {"shape": "diamond", "label": label, **said}
+    kept = {key: stage.attrs[key] for key in keys if key in stage.attrs}
+    attrs: dict[str, Value] = {"shape": "diamond", "label": label, **kept}
     places = {**stage.places, "subgraph_file": _of(stage)}
     return replace(stage, id=name, attrs=attrs, places=places, explicit=frozenset(attrs), place=_of(stage))
 

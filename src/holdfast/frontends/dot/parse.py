@@ -317,7 +317,9 @@ class _Reader(HeaderReader):
         while self.kinds[self.at] == ARROW:
             self.refill()
             self.at += 1
-            if self.kinds[self.at] == "{" or (self.said("subgraph") and self.kinds[self.at + 1] in _OPENS):
+            if self.kinds[self.at] == "{" or (
+                self.is_keyword("subgraph") and self.kinds[self.at + 1] in _OPENS
+            ):
                 self._open(chain)
                 return
             start = self.starts[self.at]

@@ -39,14 +39,14 @@ _PATIENT: Final = frozenset({"wait.human"})
 
 
 def node_of(stage: Stage, kind: str, pipeline: Pipeline) -> Node:
-    said = stage.text("in_doubt")
+    value = stage.text("in_doubt")
     return Node(
         id=stage.id,
         effect=_effect(stage, kind),
         script=True,
         retry=retry_of(stage, pipeline),
         timeout=None if kind in _PATIENT else stage.microseconds("timeout"),
-        in_doubt=InDoubt(said) if said in ("ask", "retry", "fail") else None,
+        in_doubt=InDoubt(value) if value in ("ask", "retry", "fail") else None,
         walk=_walk(stage, kind),
         metadata={"handler": kind, "label": stage.label},
     )
@@ -54,9 +54,9 @@ def node_of(stage: Stage, kind: str, pipeline: Pipeline) -> Node:
 
 def _effect(stage: Stage, kind: str) -> Effect:
     """A registered handler is external unless declared otherwise: it may do anything, but only once."""
-    said = stage.text("effect")
-    if said in Effect.__members__:
-        return Effect(said)
+    value = stage.text("effect")
+    if value in Effect.__members__:
+        return Effect(value)
     return Effect.read if stage.flag("idempotent") else _EFFECTS.get(kind, Effect.external)
 
 
@@ -116,9 +116,9 @@ def branches_of(node: Node, stage: Stage, region: Region, edges: tuple[str, ...]
 
 def _quorum(stage: Stage, total: int) -> int:
     """`join_quorum` is a share of the branches (`0.75`) or a number of them; without it, more than half."""
-    said = stage.attrs.get("join_quorum")
+    value = stage.attrs.get("join_quorum")
     try:
-        wanted = float(str(said)) if said is not None else 0.0
+        wanted = float(str(value)) if value is not None else 0.0
     except ValueError:
         wanted = 0.0
     if wanted > 1:

@@ -89,8 +89,8 @@ class StdioBridge:
                     why = f"{self.shown} answered {answer.status_code} without a reply to this message."
                     self._complain(number, INTERNAL_ERROR, why)
         except httpx2.HTTPError as error:
-            said = str(error) or type(error).__name__
-            self._complain(number, INTERNAL_ERROR, f"{self.shown} does not answer: {said}.")
+            text = str(error) or type(error).__name__
+            self._complain(number, INTERNAL_ERROR, f"{self.shown} does not answer: {text}.")
         except msgspec.DecodeError as error:
             self._complain(number, INTERNAL_ERROR, f"{self.shown} sent an invalid message: {error}.")
 
@@ -126,36 +126,36 @@ class StdioBridge:
 
     def _pass_on(self, message: dict[str, Any], body: bytes) -> bool:
         """Whether that was the answer, and not a notification before it."""
-        said = msgspec.json.decode(body, type=dict[str, Any])
+        reply = msgspec.json.decode(body, type=dict[str, Any])
         # The older revisions agree on a version once and then require it as a header of each request.
         if message.get("method") == "initialize":
-            self.version = _part(said, "result").get("protocolVersion", self.version)
-        if "method" not in said and said.get("id") is None:
+            self.version = _part(reply, "result").get("protocolVersion", self.version)
+        if "method" not in reply and reply.get("id") is None:
             # A server that could not parse the request answers
             # without its id; the agent waits for an answer with one.
-            said["id"] = message.get("id")
-        self.write(msgspec.json.encode(said))
-        return "method" not in said
+            reply["id"] = message.get("id")
+        self.write(msgspec.json.encode(reply))
+        return "method" not in reply
 
     def _complain(self, number: Any, code: int, why: str) -> None:
         # JSON-RPC forbids an answer to a notification, except for a message that could not be parsed.
         if number is not None or code == PARSE_ERROR:
-            said = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": why}}
-            self.write(msgspec.json.encode(said))
+            reply = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": why}}
+            self.write(msgspec.json.encode(reply))
 
 
-def _part(said: dict[str, Any], name: str) -> dict[str, Any]:
+def _part(message: dict[str, Any], name: str) -> dict[str, Any]:
     """An inner object; anything else is left for the server to refuse."""
-    found = said.get(name)
+    found = message.get(name)
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _problem(body: bytes, status: int) -> str:
     try:
-        said = msgspec.json.decode(body, type=dict[str, Any])
+        problem = msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.DecodeError:
         return f"The server answered {status}."
-    words = [str(said[name]) for name in ("detail", "hint") if said.get(name)]
+    words = [str(problem[name]) for name in ("detail", "hint") if problem.get(name)]
     return " ".join(words) or f"The server answered {status}."
 
 

@@ -23,13 +23,13 @@ class PendingRequests:
 
     def add_request(self, line: bytes) -> None:
         try:
-            said = msgspec.json.decode(line, type=dict[str, Any])
+            request = msgspec.json.decode(line, type=dict[str, Any])
         except msgspec.DecodeError:
             return
-        if said.get("method") == "notifications/cancelled":
-            params = said.get("params")
+        if request.get("method") == "notifications/cancelled":
+            params = request.get("params")
             self.remove_request(params.get("requestId") if isinstance(params, dict) else None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-        elif "method" in said and isinstance(number := said.get("id"), (str, int)):
+        elif "method" in request and isinstance(number := request.get("id"), (str, int)):
             self._open[number] = self._open.get(number, 0) + 1
             self._none.clear()
 

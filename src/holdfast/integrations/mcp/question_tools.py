@@ -107,9 +107,9 @@ def _not_askable(why: str) -> InputError:
 
 
 def _choice(choice: Any) -> dict[str, Any]:
-    said: dict[str, Any] = msgspec.to_builtins(choice)
-    said["label"] = choice.label or choice.id
-    return said
+    fields: dict[str, Any] = msgspec.to_builtins(choice)
+    fields["label"] = choice.label or choice.id
+    return fields
 
 
 async def _unopened(agent: McpCaller, row: RunRow, question: str) -> McpQuestionView:

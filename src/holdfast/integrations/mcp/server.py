@@ -132,7 +132,7 @@ async def _call_tool(
     if tool is None:
         raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}. tools/list lists all.")
     try:
-        said = await tool.use(agent, params.arguments or {}, ctx.session.report_progress)
+        result = await tool.use(agent, params.arguments or {}, ctx.session.report_progress)
     except HoldfastError as error:
         if isinstance(error, HttpError) and error.given_status == 403 and agent.refused is not None:
             await agent.refused(error)
@@ -144,7 +144,7 @@ async def _call_tool(
         return _failed(
             "The tool failed with an internal error. The operator finds the details in the server's log."
         )
-    body = msgspec.json.encode(said)
+    body = msgspec.json.encode(result)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=body.decode())],
         structured_content=msgspec.json.decode(body),

@@ -35,8 +35,8 @@ async def serve_stdio(hf: Holdfast, principal: Principal) -> None:
     texts = cast("anyio.AsyncFile[str]", _texts(hf, lines, under_way))
     with ended_by_sigterm(lines.stop):
         async with stdio_server(stdin=texts) as (reading, writing):
-            said = _ReplyStream(writing, under_way)
-            await server.run(reading, said, server.create_initialization_options())
+            replies = _ReplyStream(writing, under_way)
+            await server.run(reading, replies, server.create_initialization_options())
 
 
 async def _texts(hf: Holdfast, lines: StdinLines, under_way: PendingRequests) -> AsyncIterator[str]:

@@ -69,11 +69,11 @@ def _conversation(subs: dict[str, Sub], base: str) -> dict[str, Any]:
     calls: Counter[str] = Counter()
     while (answer := subs.get(f"{base}/{turn + 1}/model")) is not None and answer.error is None:
         turn += 1
-        said: Any = answer.value
-        tokens, cost = tokens + said["tokens"], cost + said["cost"]
-        messages.append(said["message"])
-        calls.update(call["name"] for call in said["message"].get("calls", ()))
-        results, pending = _results(subs, f"{base}/{turn}", said["message"].get("calls", ()))
+        value: Any = answer.value
+        tokens, cost = tokens + value["tokens"], cost + value["cost"]
+        messages.append(value["message"])
+        calls.update(call["name"] for call in value["message"].get("calls", ()))
+        results, pending = _results(subs, f"{base}/{turn}", value["message"].get("calls", ()))
         messages += results
     return {
         "agent": opened["agent"],

@@ -136,10 +136,10 @@ async def _answers(service: RunAccess, row: RunRow, story: Story, last: int) -> 
 def _answer(question: QuestionDetail, hold: HoldRow, until: int | None) -> None:
     if until is not None and hold.resolved_at is not None and hold.resolved_at > until:
         return
-    said: dict[str, Any] = msgspec.json.decode(hold.resolution) if hold.resolution else {}
+    resolution: dict[str, Any] = msgspec.json.decode(hold.resolution) if hold.resolution else {}
     question.status, question.closed = str(hold.status), hold.closed_reason or ""
-    question.decision, question.data = said.get("decision"), said.get("response_data")
-    question.comment, question.by = said.get("comment"), hold.resolved_by or ""
+    question.decision, question.data = resolution.get("decision"), resolution.get("response_data")
+    question.comment, question.by = resolution.get("comment"), hold.resolved_by or ""
     question.ended_at = hold.resolved_at
 
 

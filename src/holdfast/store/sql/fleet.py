@@ -50,8 +50,8 @@ async def drop(conn: Conn, _now: int, name: str, incarnation: str) -> None:
 
 def _row(values: Row) -> WorkerRow:
     body, seen_at, until = values
-    said = msgspec.msgpack.decode(body, type=WorkerRow)
-    return msgspec.structs.replace(said, seen_at=seen_at, until=until)
+    worker = msgspec.msgpack.decode(body, type=WorkerRow)
+    return msgspec.structs.replace(worker, seen_at=seen_at, until=until)
 
 
 # Every count is of what is open, by a partial index of it: what has ended is not looked at.

@@ -33,8 +33,10 @@ class FleetSuite:
 
     @pytest.mark.covers("FLEET-BAD-06")
     async def test_worker_is_informed_of_as_it_said(self, kit: StoreKit) -> None:
-        said = worker(lanes=("fast",), versions={"v1": "refund"}, concurrency=4, busy=2, hot=1, draining=True)
-        assert await kit.store.put_worker(said, TTL) is None
+        registered = worker(
+            lanes=("fast",), versions={"v1": "refund"}, concurrency=4, busy=2, hot=1, draining=True
+        )
+        assert await kit.store.put_worker(registered, TTL) is None
         (row,) = await kit.store.workers()
         assert (row.lanes, row.versions, row.concurrency) == (("fast",), {"v1": "refund"}, 4)
         assert (row.busy, row.hot, row.draining, row.host, row.pid) == (2, 1, True, "here", 7)

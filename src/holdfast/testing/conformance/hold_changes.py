@@ -78,8 +78,8 @@ def entry(hold: HoldRow, action: str = "noted") -> NewAudit:
 
 
 def note(hold: HoldRow, slot: str = "1", body: bytes = b'{"text":"hm"}', **given: Any) -> Note:
-    said = Note(hold=hold.id, kind="comment", slot=slot, person="ada", at=5, body=body)
-    return msgspec.structs.replace(said, **given)
+    made = Note(hold=hold.id, kind="comment", slot=slot, person="ada", at=5, body=body)
+    return msgspec.structs.replace(made, **given)
 
 
 async def asked(kit: StoreKit, **given: Any) -> HoldRow:
@@ -237,8 +237,8 @@ class HoldChangeSuite:
     async def test_change_without_fields_asks_for_no_version(self, kit: StoreKit) -> None:
         hold = await asked(kit)
         row = await written(kit, to(hold, decided()))
-        said = await written(kit, to(hold, notes=(note(hold),), audit=(entry(hold, "commented"),)))
-        assert said == row
+        changed = await written(kit, to(hold, notes=(note(hold),), audit=(entry(hold, "commented"),)))
+        assert changed == row
         assert await kit.store.hold_notes(hold.id) == [note(hold)]
         assert (await kit.store.audit("default"))[-1].action == "commented"
 

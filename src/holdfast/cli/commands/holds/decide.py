@@ -63,7 +63,7 @@ def resolve(
     An answer that does not fit is refused: the hold stays open and your answer is saved as your draft.
     """
     found = read_json(data, "--data")
-    said = DecisionInput(
+    answer = DecisionInput(
         decision=decision,
         data=found,
         comment=comment,
@@ -73,7 +73,7 @@ def resolve(
         placed=undo,
         drafted=draft,
     )
-    return run_async(resolve_hold(hold, said, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+    return run_async(resolve_hold(hold, answer, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(epilog="Example:  holdfast holds vote 3fa9c1d2 approve --as user:dana@acme")
@@ -88,8 +88,8 @@ def vote(
     json: Json = False,
 ) -> int:
     """Vote where several people have to agree; the same as resolve."""
-    said = DecisionInput(decision=decision, data=read_json(data, "--data"), comment=comment)
-    return run_async(resolve_hold(hold, said, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
+    answer = DecisionInput(decision=decision, data=read_json(data, "--data"), comment=comment)
+    return run_async(resolve_hold(hold, answer, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
 @group.command(epilog="Example:  holdfast holds undo 3fa9c1d2")
@@ -169,42 +169,42 @@ class DecisionInput(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-async def resolve_hold(which: str, said: DecisionInput, options: ActorOptions) -> Exit:
+async def resolve_hold(which: str, answer: DecisionInput, options: ActorOptions) -> Exit:
     from holdfast.holds.queries.hold_view import hold_view
 
     async with open_hold_session(options) as session:
         row = await session.find(which)
-        if said.drafted:
-            said = said.filled(await session.holds.draft(session.actor, row.id))
+        if answer.drafted:
+            answer = answer.filled(await session.holds.draft(session.actor, row.id))
         conditions: dict[str, Any] = {
-            "if_match": said.if_match,
-            "idempotency_key": said.key,
-            "reason": said.reason,
+            "if_match": answer.if_match,
+            "idempotency_key": answer.key,
+            "reason": answer.reason,
         }
-        decide = session.holds.place if said.placed else session.holds.resolve
-        done = await decide(session.actor, row.id, said.body(row), **conditions)
+        decide = session.holds.place if answer.placed else session.holds.resolve
+        done = await decide(session.actor, row.id, answer.body(row), **conditions)
     if options.json:
         print_json(hold_view(done.row, replay=done.replay))
         return Exit.ok
-    print_line(_decision_text(done.row, said, replay=done.replay))
+    print_line(_decision_text(done.row, answer, replay=done.replay))
     if done.row.status is HoldStatus.resolved:
         print_note(f"A worker resumes the run, or run: {command('resume', row.run[:8], options.store)}")
     return Exit.ok
 
 
-def _decision_text(row: HoldRow, said: DecisionInput, *, replay: bool) -> str:
+def _decision_text(row: HoldRow, answer: DecisionInput, *, replay: bool) -> str:
     from holdfast.holds.actions.conflicts import resolution_of
     from holdfast.holds.queries.summary import SHORT, needs_of
 
     if replay:
-        return f"{short(row)} was already decided: {said.decision!r}."
+        return f"{short(row)} was already decided: {answer.decision!r}."
     if row.status is HoldStatus.resolved:
-        outcome = resolution_of(row).get("decision", said.decision)
+        outcome = resolution_of(row).get("decision", answer.decision)
         return f"Decided: {outcome!r} for {short(row)}."
     if row.placed is not None:
         back = f"`holdfast holds undo {row.id[:SHORT]}` undoes it"
-        return f"Placed: {said.decision!r} for {short(row)}; {back}."
-    return f"Your vote is counted: {said.decision!r} for {short(row)}. It needs {needs_of(row)}."
+        return f"Placed: {answer.decision!r} for {short(row)}; {back}."
+    return f"Your vote is counted: {answer.decision!r} for {short(row)}. It needs {needs_of(row)}."
 
 
 async def undo_decision(which: str, options: ActorOptions) -> Exit:

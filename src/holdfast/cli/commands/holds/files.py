@@ -81,8 +81,11 @@ async def attach_file(which: str, field: str, file: str, options: ActorOptions) 
         draft = await session.holds.draft(session.actor, row.id)
         before: Any = None if draft is None else draft.response_data
         data = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
-        said = {"decision": None if draft is None else draft.decision, "response_data": {**data, field: kept}}
-        await session.holds.save_draft(session.actor, row.id, said)
+        draft_fields = {
+            "decision": None if draft is None else draft.decision,
+            "response_data": {**data, field: kept},
+        }
+        await session.holds.save_draft(session.actor, row.id, draft_fields)
     if options.json:
         print_json(kept)
         return Exit.ok

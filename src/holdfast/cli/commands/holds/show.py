@@ -164,9 +164,9 @@ def _decision_commands(row: HoldRow, store: str | None) -> Iterator[str]:
 def comment_line(each: Note, now: int) -> str:
     from holdfast.holds.queries.summary import roughly
 
-    said = comment_json(each)
-    word = {"comment": "says", "question": f"asks {said.get('to', '')}", "reply": "replies"}[each.kind]
-    return f"{each.person} {word.strip()}, {roughly(now - each.at)} ago: {said.get('text', '')}"
+    comment = comment_json(each)
+    word = {"comment": "says", "question": f"asks {comment.get('to', '')}", "reply": "replies"}[each.kind]
+    return f"{each.person} {word.strip()}, {roughly(now - each.at)} ago: {comment.get('text', '')}"
 
 
 def comment_json(each: Note) -> dict[str, Any]:

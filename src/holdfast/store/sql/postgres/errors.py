@@ -123,8 +123,8 @@ _GONE = re.compile(r"connection (is|was|has been) (closed|released|lost)|connect
 
 
 def _reason(error: BaseException) -> str:
-    said = str(error)
-    return "the connection was lost" if _GONE.search(said) else said.rstrip(".") or "it took too long"
+    text = str(error)
+    return "the connection was lost" if _GONE.search(text) else text.rstrip(".") or "it took too long"
 
 
 def closed(where: str) -> StoreUnavailableError:

@@ -192,9 +192,9 @@ async def send_counted(conn: Conn, run: RunId, send: Callable[[Conn], Awaitable[
 
 def _log_missing(absent: Sequence[AcknowledgedState]) -> None:
     """There may be thousands if another process deletes old runs: a few are named, the rest counted."""
-    said = "run %s is gone (record %d was acknowledged): lost in a failover, or deleted elsewhere"
+    text = "run %s is gone (record %d was acknowledged): lost in a failover, or deleted elsewhere"
     for missing in absent[-_NAMED:]:
-        log.error(said, missing.run, missing.head, extra={"run": missing.run})
+        log.error(text, missing.run, missing.head, extra={"run": missing.run})
     if len(absent) > _NAMED:
         log.error("and %d more that were changed here longer ago", len(absent) - _NAMED)
 
@@ -238,8 +238,8 @@ class FailoverCheck:
         await self.note(conn)
         lost = await self.acks.verify(conn, lambda: self._clock.given)
         if lost:
-            said = "%d of the runs that this process changed lack what was acknowledged to it"
-            log.error(said, len({known.run for known in lost}))
+            text = "%d of the runs that this process changed lack what was acknowledged to it"
+            log.error(text, len({known.run for known in lost}))
 
     @property
     def settling(self) -> bool:

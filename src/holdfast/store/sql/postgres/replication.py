@@ -36,10 +36,10 @@ _WEAK_WITH_STANDBYS: Final = {"local": _LOCAL, "remote_write": _REMOTE}
 
 async def durability(conn: PostgresConnection) -> Durability:
     settings = dict(await conn.rows(_SETTINGS))
-    weak = [said for (name, value), said in _WEAK.items() if settings.get(name) == value]
+    weak = [reason for (name, value), reason in _WEAK.items() if settings.get(name) == value]
     waits_for = settings.get("synchronous_standby_names", "")
-    if waits_for and (said := _WEAK_WITH_STANDBYS.get(settings.get("synchronous_commit", ""))):
-        weak.append(said)
+    if waits_for and (reason := _WEAK_WITH_STANDBYS.get(settings.get("synchronous_commit", ""))):
+        weak.append(reason)
     rows = await conn.rows(_STANDBYS)
     standbys = [
         Standby(name=name, state=state, sync=sync, lag_bytes=behind, lag=lag)

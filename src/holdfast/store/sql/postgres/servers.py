@@ -136,8 +136,8 @@ class PostgresServers:
             self._log_old_primary(who, seen)
             raise old_primary_error(who, seen)
         if 0 < seen < who.timeline:
-            said = "the primary is now %s, on timeline %d (before: %d)"
-            log.warning(said, who.server.name, who.timeline, seen)
+            text = "the primary is now %s, on timeline %d (before: %d)"
+            log.warning(text, who.server.name, who.timeline, seen)
             self._leave(None)
 
     def is_current(self, session: Any) -> bool:
@@ -152,8 +152,8 @@ class PostgresServers:
         """Logged once for each server and failover."""
         if (who.server.name, seen) not in self._refused:
             self._refused.add((who.server.name, seen))
-            said = "%s accepts writes on timeline %d, but %d was seen: an old primary, not written to"
-            log.error(said, who.server.name, who.timeline, seen)
+            text = "%s accepts writes on timeline %d, but %d was seen: an old primary, not written to"
+            log.error(text, who.server.name, who.timeline, seen)
 
     # ------------------------------------------------------------------ looking round
     def on_leaving(self, leave: Callable[[PostgresServer | None], None]) -> None:

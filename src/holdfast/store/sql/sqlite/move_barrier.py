@@ -27,16 +27,16 @@ _UNGUARDED = frozenset(NOT_COPIED) - {"workers", "hold_shares"}
 _CLAIMS = """
 CREATE TRIGGER moved_claims BEFORE UPDATE OF worker ON runs
 WHEN NEW.worker IS NOT NULL AND (OLD.worker IS NULL OR OLD.term <> NEW.term)
-BEGIN SELECT RAISE(ABORT, {said}); END;
+BEGIN SELECT RAISE(ABORT, {message}); END;
 CREATE TRIGGER moved_starts BEFORE INSERT ON runs WHEN NEW.worker IS NOT NULL
-BEGIN SELECT RAISE(ABORT, {said}); END;
+BEGIN SELECT RAISE(ABORT, {message}); END;
 CREATE TRIGGER moved_arrivals BEFORE INSERT ON workers
-BEGIN SELECT RAISE(ABORT, {said}); END;
+BEGIN SELECT RAISE(ABORT, {message}); END;
 CREATE TRIGGER moved_presence BEFORE UPDATE ON workers
-BEGIN SELECT RAISE(ABORT, {said}); END"""
+BEGIN SELECT RAISE(ABORT, {message}); END"""
 _GUARD = """
 CREATE TRIGGER moved_{verb}_{table} BEFORE {verb} ON {table} {when}
-BEGIN SELECT RAISE(ABORT, {said}); END"""
+BEGIN SELECT RAISE(ABORT, {message}); END"""
 # A run that is taken away from its worker by a move does not count as a death.
 _FENCE = """
 UPDATE runs SET term = term + 1, worker = NULL, lease_until = NULL, ready_at = :now, updated_at = :now,
@@ -75,7 +75,7 @@ def stop_claims(cur: Cursor, mark: MoveMark) -> None:
     require_state(read_mark(cur), None)
     write_mark(cur, mark)
     unguard(cur)
-    cur.execute(_CLAIMS.format(said=_quoted(barrier_message("closing", mark.peer))))
+    cur.execute(_CLAIMS.format(message=_quoted(barrier_message("closing", mark.peer))))
 
 
 def fence(cur: Cursor, now: int) -> None:
@@ -90,7 +90,7 @@ def guard(cur: Cursor, state: MovePhase, peer: str) -> None:
         if table not in _UNGUARDED:
             for verb in ("INSERT", "UPDATE", "DELETE"):
                 spoken = _quoted(barrier_message(state, peer))
-                cur.execute(_GUARD.format(verb=verb, table=table, when=when, said=spoken))
+                cur.execute(_GUARD.format(verb=verb, table=table, when=when, message=spoken))
 
 
 def unguard(cur: Cursor) -> None:

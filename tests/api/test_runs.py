@@ -77,3 +77,19 @@ async def test_openapi_document_lists_what_there_is(server: Server) -> None:
     said = await server.json("GET", "/openapi.json")
     assert {"get"} <= set(said["paths"]["/v1/runs/{run}"])
     assert said["paths"]["/v1/runs"]["get"]["x-holdfast-right"] == "runs:read"
+
+
+@pytest.mark.covers("SAFE-READ-08")
+async def test_list_of_checkpoints_and_each_of_them_give_the_same_fields(shop: Server) -> None:
+    body = {"flow": "refund", "input": {"order": "A1", "amount": 7}, "wait": 20}
+    run = (await shop.json("POST", "/v1/runs", 201, json=body))["id"]
+    listed = (await shop.json("GET", f"/v1/runs/{run}/checkpoints"))["items"]
+    assert len(listed) > 1
+    for each in listed:
+        alone = await shop.json("GET", f"/v1/runs/{run}/checkpoints/{each['id']}")
+        assert alone["state_size"] > 0
+        assert {name: alone[name] for name in each} == each
+    document = await shop.json("GET", "/openapi.json")
+    paths = {op["operationId"]: path for path, ops in document["paths"].items() for op in ops.values()}
+    assert paths["list_checkpoints"] == "/v1/runs/{run}/checkpoints"
+    assert paths["get_checkpoint"] == "/v1/runs/{run}/checkpoints/{checkpoint}"

@@ -38,6 +38,24 @@ def test_show_tells_the_journal_without_the_flows_code(cli: Cli, refund: str) ->
     assert "Refund 250?" in said.out
 
 
+@pytest.mark.parametrize("at", ["0", "1", "assess"])
+@pytest.mark.covers("SAFE-READ-08")
+def test_show_takes_a_moment_of_a_run(cli: Cli, refund: str, at: str) -> None:
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
+    seen = cli("show", f"{run[:8]}@{at}", "--json").json
+    assert seen["run"] == run
+    number = str(seen["seq"])
+    assert number == at or seen["node"] == at
+    assert seen == cli("show", run, "--checkpoint", number, "--json").json
+    assert run in cli("show", f"{run}@{at}").out
+    assert cli("show", f"{run}@{at}", "--json=interface").json["id"] == seen["id"]
+    assert cli("show", f"{run}@{at}", "--checkpoint", "1").code == 2
+    for wrong in (f"{run}@", f"{run}@99", f"{run}@nowhere"):
+        refused = cli("show", wrong)
+        assert refused.code != 0
+        assert refused.err
+
+
 @pytest.mark.covers("CORE-CLI-04")
 def test_show_gives_a_checkpoint_by_number_and_by_id(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(80), "--json").json["id"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 NAMES: dict[str, tuple[str, str]] = {
-    "list_checkpoints": ("checkpoints", "list"),
-    "get_checkpoint": ("checkpoints", "get"),
+    "list_checkpoint_holds": ("checkpoints", "list"),
+    "get_checkpoint_hold": ("checkpoints", "get"),
     "checkpoint_history": ("checkpoints", "history"),
     "resolve_checkpoint": ("checkpoints", "resolve"),
     "cancel_checkpoint": ("checkpoints", "cancel"),
@@ -14,8 +14,8 @@ NAMES: dict[str, tuple[str, str]] = {
     "list_pending_runs": ("runs", "pending"),
     "get_run_result": ("runs", "result"),
     "give_input": ("runs", "input"),
-    "list_run_checkpoints": ("runs", "checkpoints"),
-    "get_run_checkpoint": ("runs", "checkpoint"),
+    "list_checkpoints": ("runs", "checkpoints"),
+    "get_checkpoint": ("runs", "checkpoint"),
     "get_timeline": ("runs", "timeline"),
     "get_run_drawing": ("runs", "drawing"),
     "diff_runs": ("runs", "diff"),

@@ -97,6 +97,9 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     fidelity_state: FidelityState
     memory: dict[str, Any] | None
     pending_input: list[PendingInput]
+    # As in `CheckpointMeta`.
+    state_size: int
+    turn: int | None = None
     secrets: tuple[tuple[str, ...], ...] = ()
     # Of running agents: turn, messages, calls without a result, what was spent; by node and sub-agent.
     agents: dict[str, Any] = {}

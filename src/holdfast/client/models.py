@@ -173,7 +173,7 @@ class CheckpointDetail(Model, kw_only=True):
     seq: int
     status: str
     created_at: str
-    state_size: int | None = None
+    state_size: int
     has_memory_snapshot: bool = False
     turn: int | None = None
     pending_input_context: PendingContext | None = None
@@ -210,7 +210,7 @@ class CheckpointSummary(Model, kw_only=True):
     seq: int
     status: str
     created_at: str
-    state_size: int | None = None
+    state_size: int
     has_memory_snapshot: bool = False
     turn: int | None = None
     pending_input_context: PendingContext | None = None

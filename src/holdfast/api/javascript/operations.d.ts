@@ -110,8 +110,10 @@ export interface Operations {
   forkRun(run: string, body?: BranchRun, options?: Options): Promise<RunDetail>;
   /** An artifact as a file: bytes unchanged, text as text, everything else as JSON. */
   getArtifact(run: string, name: string, options?: Options): Promise<Response>;
-  /** One checkpoint. */
-  getCheckpoint(checkpoint: string, options?: Options): Promise<CheckpointWire>;
+  /** A checkpoint with the states of its nodes: by its id, the number of its record, or `latest`. */
+  getCheckpoint(run: string, checkpoint: string, options?: Options): Promise<CheckpointDetail>;
+  /** One hold. */
+  getCheckpointHold(checkpoint: string, options?: Options): Promise<CheckpointWire>;
   /** Every death of a worker that had this run, with the nodes that were running. */
   getDeadRun(run: string, options?: Options): Promise<DeadRunWire>;
   /** By name or id. */
@@ -140,8 +142,6 @@ export interface Operations {
   getPipelineGraph(run: string, options?: Options): Promise<Response>;
   /** One run. */
   getRun(run: string, options?: Options): Promise<RunDetail>;
-  /** A checkpoint with the states of its nodes: by its id, the number of its record, or `latest`. */
-  getRunCheckpoint(run: string, checkpoint: string, options?: Options): Promise<CheckpointDetail>;
   /** The run's graph with the state of each node, as SVG. */
   getRunDrawing(run: string, options?: Options): Promise<Response>;
   /** The result of a run. `wait`: at most this many seconds, until it has ended or waits for input. */
@@ -184,7 +184,9 @@ export interface Operations {
   /** Business calendars; holds that name none use `default`. */
   listCalendars(options?: Options): Promise<Page<HoldSetting>>;
   /** Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints. */
-  listCheckpoints(query?: ListCheckpointsQuery, options?: Options): Promise<Page<CheckpointWire>>;
+  listCheckpointHolds(query?: ListCheckpointHoldsQuery, options?: Options): Promise<Page<CheckpointWire>>;
+  /** A run's checkpoints, newest first, without their state. */
+  listCheckpoints(run: string, query?: ListCheckpointsQuery, options?: Options): Promise<Page<CheckpointSummary>>;
   /** Comments, questions back and their answers, oldest first. */
   listComments(hold: string, options?: Options): Promise<Page<NoteWire>>;
   /** Notifications that could not be delivered, at most 200. */
@@ -221,8 +223,6 @@ export interface Operations {
   listQuestions(run: string, options?: Options): Promise<QuestionList>;
   /** All roles to which holds can be assigned. */
   listRoles(options?: Options): Promise<Page<CircleWire>>;
-  /** A run's checkpoints, newest first, without their state. */
-  listRunCheckpoints(run: string, query?: ListRunCheckpointsQuery, options?: Options): Promise<Page<CheckpointSummary>>;
   /** The tenant's runs, newest first. */
   listRuns(query?: ListRunsQuery, options?: Options): Promise<Page<RunWire>>;
   /** The tenant's schedules, by name. */
@@ -408,11 +408,11 @@ export interface Operations {
 /** Lists of many pages as one. */
 export interface Each {
   listAudit(query?: ListAuditQuery, options?: Options): AsyncGenerator<AuditWire, void, undefined>;
-  listCheckpoints(query?: ListCheckpointsQuery, options?: Options): AsyncGenerator<CheckpointWire, void, undefined>;
+  listCheckpointHolds(query?: ListCheckpointHoldsQuery, options?: Options): AsyncGenerator<CheckpointWire, void, undefined>;
+  listCheckpoints(run: string, query?: ListCheckpointsQuery, options?: Options): AsyncGenerator<CheckpointSummary, void, undefined>;
   listEvents(run: string, query?: ListEventsQuery, options?: Options): AsyncGenerator<EventWire, void, undefined>;
   listHolds(query?: ListHoldsQuery, options?: Options): AsyncGenerator<HoldWire, void, undefined>;
   listPendingRuns(query?: ListPendingRunsQuery, options?: Options): AsyncGenerator<PendingWire, void, undefined>;
-  listRunCheckpoints(run: string, query?: ListRunCheckpointsQuery, options?: Options): AsyncGenerator<CheckpointSummary, void, undefined>;
   listRuns(query?: ListRunsQuery, options?: Options): AsyncGenerator<RunWire, void, undefined>;
   listSchedules(query?: ListSchedulesQuery, options?: Options): AsyncGenerator<ScheduleWire, void, undefined>;
   listThreadRuns(thread: string, query?: ListThreadRunsQuery, options?: Options): AsyncGenerator<RunWire, void, undefined>;
@@ -502,7 +502,7 @@ export interface ListAuditQuery {
   cursor?: string | null;
 }
 
-export interface ListCheckpointsQuery {
+export interface ListCheckpointHoldsQuery {
   view?: HoldView;
   q?: string | null;
   status?: HoldStatus[];
@@ -529,6 +529,13 @@ export interface ListCheckpointsQuery {
   checkpoint_type?: string[];
   core?: string[];
   execution?: string[];
+}
+
+export interface ListCheckpointsQuery {
+  node?: string | null;
+  /** Maximum number of items. */
+  limit?: number;
+  cursor?: string | null;
 }
 
 export interface ListDeadRunsQuery {
@@ -575,13 +582,6 @@ export interface ListLimitsQuery {
 export interface ListPendingRunsQuery {
   thread?: string | null;
   mine?: boolean;
-  /** Maximum number of items. */
-  limit?: number;
-  cursor?: string | null;
-}
-
-export interface ListRunCheckpointsQuery {
-  node?: string | null;
   /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
@@ -804,7 +804,7 @@ export interface CheckpointDetail {
   seq: number;
   status: CheckpointStatus;
   created_at: string;
-  state_size?: number | null;
+  state_size: number;
   has_memory_snapshot?: boolean;
   turn?: number | null;
   pending_input_context?: PendingContext | null;
@@ -839,7 +839,7 @@ export interface CheckpointSummary {
   seq: number;
   status: CheckpointStatus;
   created_at: string;
-  state_size?: number | null;
+  state_size: number;
   has_memory_snapshot?: boolean;
   turn?: number | null;
   pending_input_context?: PendingContext | null;

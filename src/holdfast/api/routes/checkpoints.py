@@ -35,7 +35,7 @@ routes = Routes("checkpoints")
 
 
 @routes.get("/checkpoints", needs=Right.holds_read, raises=(InputError, ForbiddenError))
-async def list_checkpoints(call: ApiCall, query: ListCheckpointHolds) -> Page[CheckpointWire]:
+async def list_checkpoint_holds(call: ApiCall, query: ListCheckpointHolds) -> Page[CheckpointWire]:
     """Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints."""
     service = await call.holds()
     now = service.ctx.now()
@@ -44,8 +44,8 @@ async def list_checkpoints(call: ApiCall, query: ListCheckpointHolds) -> Page[Ch
 
 
 @routes.get("/checkpoints/{checkpoint}", needs=Right.holds_read, raises=LOOKING)
-async def get_checkpoint(call: ApiCall, checkpoint: str) -> ApiReply[CheckpointWire]:
-    """One checkpoint."""
+async def get_checkpoint_hold(call: ApiCall, checkpoint: str) -> ApiReply[CheckpointWire]:
+    """One hold."""
     return await _reply(call, await (await call.holds()).get(call.actor, checkpoint))
 
 

@@ -68,7 +68,7 @@ class ReadEvents(msgspec.Struct, kw_only=True):
 
 
 @routes.get("/runs/{run}/checkpoints", needs=Right.runs_read, raises=_MISSING)
-async def list_run_checkpoints(call: ApiCall, run: str, query: ListCheckpoints) -> Page[CheckpointSummary]:
+async def list_checkpoints(call: ApiCall, run: str, query: ListCheckpoints) -> Page[CheckpointSummary]:
     """A run's checkpoints, newest first, without their state."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
@@ -92,7 +92,7 @@ async def list_run_checkpoints(call: ApiCall, run: str, query: ListCheckpoints) 
     more=(304,),
     raises=(*_MISSING, CheckpointNotFoundError, CheckpointCorruptError),
 )
-async def get_run_checkpoint(call: ApiCall, run: str, checkpoint: str) -> ApiReply[CheckpointDetail]:
+async def get_checkpoint(call: ApiCall, run: str, checkpoint: str) -> ApiReply[CheckpointDetail]:
     """A checkpoint with the states of its nodes: by its id, the number of its record, or `latest`."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)

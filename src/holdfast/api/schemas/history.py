@@ -40,7 +40,7 @@ class CheckpointSummary(msgspec.Struct, kw_only=True):
     seq: int
     status: CheckpointStatus
     created_at: str
-    state_size: int | None = None
+    state_size: int
     has_memory_snapshot: bool = False
     turn: int | None = None
     pending_input_context: PendingContext | None = None
@@ -141,6 +141,8 @@ def detail_of(checkpoint: Checkpoint) -> CheckpointDetail:
         seq=seen.seq,
         status=seen.status,
         created_at=moment(seen.at) or "",
+        state_size=seen.state_size,
+        turn=seen.turn,
         pending_input_context=next(iter([*own, *asked]), None),
         parent_id=seen.parent,
         original_input=jsonable(seen.input),

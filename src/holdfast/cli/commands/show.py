@@ -46,11 +46,15 @@ TALL = 80
 
 @app.command(
     epilog="Examples:  holdfast show 3fa9c1   ·   holdfast show 3fa9c1 --timeline --all   ·   "
-    "holdfast show 3fa9c1 --checkpoint 4 --json=interface"
+    "holdfast show 3fa9c1@4 --json=interface"
 )
 def show(
     run: Annotated[
-        str, typer.Argument(help="Run id or a unique prefix of it, or a checkpoint id", metavar="RUN")
+        str,
+        typer.Argument(
+            help="Run id or a unique prefix of it, RUN@12 (after a record), RUN@node, or a checkpoint id",
+            metavar="RUN",
+        ),
     ],
     checkpoint: Annotated[
         int | None, typer.Option(help="The run as it was after record N", metavar="N")
@@ -100,6 +104,14 @@ async def show_moment(
         raise InputError(f"unknown JSON format {form!r}.", hint="Write --json or --json=interface.")
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
+        if "@" in ref:
+            if seq is not None:
+                raise InputError(
+                    f"{ref} and --checkpoint {seq} both name a record.", hint="Give one of them."
+                )
+            named, at = await service.find(ref)
+            found = await service.checkpoint(named.id, at)
+            return await _print_checkpoint(service, found, json=json, form=form)
         try:
             row = await service.get(ref)
         except RunNotFoundError:

@@ -111,7 +111,7 @@ class AsyncCheckpoints(AsyncGroup):
         return await self._json(request, models.Checkpoint)
 
     async def get(self, checkpoint: str) -> models.Checkpoint:
-        """One checkpoint."""
+        """One hold."""
         request = request_of("GET", "/v1/checkpoints/{checkpoint}", {"checkpoint": checkpoint})
         return await self._json(request, models.Checkpoint)
 

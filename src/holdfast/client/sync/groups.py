@@ -112,7 +112,7 @@ class Checkpoints(Group):
         return self._json(request, models.Checkpoint)
 
     def get(self, checkpoint: str) -> models.Checkpoint:
-        """One checkpoint."""
+        """One hold."""
         request = request_of("GET", "/v1/checkpoints/{checkpoint}", {"checkpoint": checkpoint})
         return self._json(request, models.Checkpoint)
 

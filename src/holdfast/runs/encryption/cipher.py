@@ -194,7 +194,7 @@ class FieldCipher:
             except CheckpointCorruptError:
                 return record  # its digest does not match: the codec reports it, with the record's number
             end = 1 + plain[0]
-            record.digest, record.payload, record.size = plain[1:end], plain[end:], len(plain) - end
+            record.digest, record.payload = plain[1:end], plain[end:]
         return record
 
     def encrypt_side(self, side: Side, tenant: str, run: str, blobs: list[bytes]) -> Side:

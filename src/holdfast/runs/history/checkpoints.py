@@ -190,7 +190,7 @@ async def list_checkpoints(
     records = await service.store.checkpoint_records(row.id, node=node, before=before, limit=limit)
     if not records:
         return []
-    remembered = await _first_memory(service, row.id, records[0].seq)
+    remembered = await _first_memory(service, row, records[0].seq)
     holds = await _asked_ids(service, row.id, records)
     spans = await spans_of(service, row)
     rows = {s.version: msgspec.structs.replace(row, version=s.version) for s in spans}
@@ -198,9 +198,15 @@ async def list_checkpoints(
     return [_meta(was, record, holds, remembered) for was, record in zip(then, records, strict=True)]
 
 
-async def _first_memory(service: RunAccess, run: RunId, upto: int) -> int:
+async def _first_memory(service: RunAccess, row: RunRow, upto: int) -> int:
     """The first record that used memory; from there on checkpoints have a memory snapshot."""
-    records = await service.store.read(run, last=upto, payloads=False)
+    if row.horizon or row.forked_from:
+        # What happened before is only in the first record.
+        (first,) = await service.store.read(row.id, first=row.horizon, last=row.horizon)
+        history = begin(first, _open((await readers_of(service, row)).at(first.seq), first))
+        if history.reads or history.writes:
+            return first.seq
+    records = await service.store.read(row.id, last=upto, payloads=False)
     touched = (r.seq for r in records if r.kind == Kind.substep and r.effect == MEMORY_EFFECT)
     return next(touched, upto + 1)
 
@@ -340,6 +346,8 @@ def _picture(folded: FoldedRun, spilled: dict[str, ArtifactRef]) -> Checkpoint:
         memory=_memory(history),
         pending_input=[_pending(hold, asked) for hold, asked in history.asked.items() if hold in pos.holds],
         agents=conversations(folded.reader.graph, pos),
+        state_size=record.size,
+        turn=turn_of(record),
         **_counters(folded),
         secrets=folded.reader.graph.secrets,
     )

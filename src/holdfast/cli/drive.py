@@ -46,11 +46,11 @@ class QueueNotice:
 
     def __init__(self) -> None:
         self._since = time.monotonic()
-        self._said = False
+        self._announced = False
 
     def __call__(self, error: LimitReachedError) -> None:
-        if not self._said and time.monotonic() - self._since > PATIENCE:
-            self._said = True
+        if not self._announced and time.monotonic() - self._since > PATIENCE:
+            self._announced = True
             print_note(f"{error.message} Press Ctrl-C to leave it queued for a worker.")
 
 

@@ -73,8 +73,8 @@ class CommentMethods:
         """Save an unfinished answer: `{decision, response_data, comment}`, each optional."""
         from holdfast.holds.actions import comments
 
-        said = draft if isinstance(draft, Submission) else read_draft(draft)
-        await comments.save_draft(self.ctx, actor, hold, said)
+        submission = draft if isinstance(draft, Submission) else read_draft(draft)
+        await comments.save_draft(self.ctx, actor, hold, submission)
 
     async def draft(self, actor: Actor, hold: str) -> Submission | None:
         from holdfast.holds.actions import comments

@@ -92,8 +92,8 @@ def _failing(hold: NewHold, failed: dict[str, str]) -> NewHold:
     assignee is not known, and the declared one might not be allowed to decide alone."""
     if not failed:
         return hold
-    said = [f"its {name} could not be determined: {clean_text(why, 500)}" for name, why in failed.items()]
-    terms = msgspec.structs.replace(hold.terms, warnings=(*hold.terms.warnings, *said))
+    reasons = [f"its {name} could not be determined: {clean_text(why, 500)}" for name, why in failed.items()]
+    terms = msgspec.structs.replace(hold.terms, warnings=(*hold.terms.warnings, *reasons))
     hold = msgspec.structs.replace(hold, terms=terms)
     # A failed deadline or default does not make the assignee wrong, so only these unroute the hold.
     lost = failed.get("directory") or failed.get("policies") or failed.get("starters")

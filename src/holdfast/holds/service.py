@@ -142,22 +142,22 @@ class HoldService(CommentMethods):
             decision=decision, response_data=response_data, comment=comment, request_hash=request_hash
         )
         if isinstance(body, str) and decision is None:
-            said = msgspec.structs.replace(named, decision=body)
+            submission = msgspec.structs.replace(named, decision=body)
         elif body is not None and named != Submission():
             raise AnswerInvalidError("pass the answer as a body or as keywords, not as both.")
         else:
-            said = named if body is None else await self._read(actor, hold, body)
+            submission = named if body is None else await self._read(actor, hold, body)
         terms = ResolveConditions(
             if_match=if_match, idempotency_key=idempotency_key, link=link, reason=reason
         )
-        return await resolve.resolve(self.ctx, actor, hold, said, terms)
+        return await resolve.resolve(self.ctx, actor, hold, submission, terms)
 
     async def answer(
         self, hold: str, decision: str | None, *, data: Any = None, comment: str | None = None, by: str
     ) -> HoldRow:
         """`resolve` for operators with access to the store, in any tenant."""
-        said = Submission(decision=decision, response_data=data, comment=comment)
-        return await resolve.answer(self.ctx, hold, said, by=by)
+        submission = Submission(decision=decision, response_data=data, comment=comment)
+        return await resolve.answer(self.ctx, hold, submission, by=by)
 
     async def vote(self, actor: Actor, hold: str, body: Body, **conditions: Any) -> ResolveResult:
         """The same as `resolve`, for holds that need several votes."""
@@ -178,8 +178,8 @@ class HoldService(CommentMethods):
         from holdfast.holds.actions import undo_window
 
         terms = ResolveConditions(if_match=if_match, idempotency_key=idempotency_key, reason=reason)
-        said = await self._read(actor, hold, body)
-        return await undo_window.place(self.ctx, actor, hold, said, terms, seconds=seconds)
+        submission = await self._read(actor, hold, body)
+        return await undo_window.place(self.ctx, actor, hold, submission, terms, seconds=seconds)
 
     async def undo(self, actor: Actor, hold: str) -> HoldRow:
         """Undo the actor's decision within its undo window."""

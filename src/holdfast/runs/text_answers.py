@@ -33,10 +33,10 @@ async def answer_text(
     none is named, HoldNotFoundError where none is, HoldDecidedError where another answer was first.
     """
     row = await service.get(run)
-    said_before = (
+    answered_before = (
         None if actor is None or key is None else await answered_under_key(service, row.id, actor, key)
     )
-    asked = said_before or await _question(service, row.id, hold)
+    asked = answered_before or await _question(service, row.id, hold)
     if actor is not None:
         # Access is checked first: the options are shown to no one else.
         await service.people.get(actor, asked.id)

@@ -243,8 +243,8 @@ class ChatUsers:
         await self._audit(way, "chat_user_dropped", by, chat=chat)
         return await self._store.drop_document(way.tenant, CHAT_USER, f"{way.name}/{chat}")
 
-    async def _audit(self, way: SlackSource, action: str, by: Actor, **said: str) -> None:
+    async def _audit(self, way: SlackSource, action: str, by: Actor, **facts: str) -> None:
         """Written before the change: a change of who may decide must never be missing from the audit."""
-        data = canonical({"channel": way.name, **said})
+        data = canonical({"channel": way.name, **facts})
         entry = NewAudit(at=self._store.now(), actor=by.id, action=action, data=data)
         await self._store.append_audit(way.tenant, [entry])

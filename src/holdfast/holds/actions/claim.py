@@ -38,13 +38,13 @@ async def claim(
         if row.assignee_type == UNROUTED or permit.past.astray:
             own = actor.id if actor.id.startswith("user:") else f"user:{actor.id}"
             return _own(row, actor, own, now, until)
-        said = {"reason": reason.strip()} if reason else {}
+        facts = {"reason": reason.strip()} if reason else {}
         return HoldChange(
             hold=row.id,
             version=row.version,
             at=now,
             fields={"claimed_by": actor.id, "claim_until": until},
-            audit=(entry(row, actor.id, "claimed", now, until=iso(until), **said),),
+            audit=(entry(row, actor.id, "claimed", now, until=iso(until), **facts),),
             event=event(row, CLAIMED, now, by=actor.id, until=iso(until)),
         )
 

@@ -37,9 +37,9 @@ def resolution_of(row: HoldRow) -> dict[str, Any]:
 
 def decided(row: HoldRow, *, draft_saved: bool = False) -> HoldDecidedError:
     """Names who decided (RS-5)."""
-    said = resolution_of(row)
+    resolution = resolution_of(row)
     by, at = row.resolved_by or row.closed_by, row.resolved_at or row.closed_at
-    how = repr(said.get("decision")) if row.resolution else str(row.status)
+    how = repr(resolution.get("decision")) if row.resolution else str(row.status)
     who = f" by {by}" if by else ""
     when = f" at {iso(at)}" if at else ""
     return HoldDecidedError(
@@ -48,7 +48,7 @@ def decided(row: HoldRow, *, draft_saved: bool = False) -> HoldDecidedError:
         hold=row.id,
         status=row.status,
         checkpoint_status=row.status,
-        decision=said.get("decision"),
+        decision=resolution.get("decision"),
         resolved_by=row.resolved_by,
         resolved_at=row.resolved_at,
         closed_by=row.closed_by,

@@ -102,16 +102,16 @@ def moved(
     }
     if expires_at is not None:
         fields["expires_at"] = expires_at
-    said: dict[str, Any] = {"reason": reason} if reason else {}
+    facts: dict[str, Any] = {"reason": reason} if reason else {}
     if behind:
-        said["took_part"] = list(behind)
+        facts["took_part"] = list(behind)
     known: dict[str, Any] = {"from": before, "to": after, "epoch": epoch}
     return HoldChange(
         hold=row.id,
         version=row.version,
         at=at,
         fields=fields,
-        audit=(entry(row, by, "reassigned", at, **known, **said),),
+        audit=(entry(row, by, "reassigned", at, **known, **facts),),
         outbox=(message(row, ASSIGNED, **known, by=by),),
         event=event(row, REASSIGNED, at, **known, by=by),
     )

@@ -68,8 +68,8 @@ async def voted(
         return more if count.turn is None else await _handed_on(ctx, row, actor, more, count.turn)
     whole = _outcome(resolution, cast, count)
     closing = resolved(row, whole, by=actor.id, at=now)
-    note, said = _note(row, actor, ballot, len(before)), _vote_audit(row, actor, ballot, now)
-    return msgspec.structs.replace(closing, notes=(note,), audit=(said, *closing.audit))
+    note, audit = _note(row, actor, ballot, len(before)), _vote_audit(row, actor, ballot, now)
+    return msgspec.structs.replace(closing, notes=(note,), audit=(audit, *closing.audit))
 
 
 def _ballot(
@@ -185,8 +185,8 @@ def _outcome(resolution: dict[str, Any], cast: list[Ballot], count: VoteTally) -
         }
         for each in cast
     ]
-    said = {name: value for name, value in resolution.items() if name not in _FILLED}
+    fields = {name: value for name, value in resolution.items() if name not in _FILLED}
     given = {"response_data": None, "comment": None} | {
         name: filled[name] for name in _FILLED if name in filled
     }
-    return {**said, **given, "decision": count.outcome, "votes": votes, "outcome_by": count.why}
+    return {**fields, **given, "decision": count.outcome, "votes": votes, "outcome_by": count.why}

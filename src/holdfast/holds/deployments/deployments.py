@@ -53,7 +53,7 @@ class Deployments:
         """Create it, or change its settings: started runs keep their pins, and it keeps its delegation.
         Raises SkillNotFoundError if a skill that it binds does not exist."""
         bound = tuple(parse_binding(each) for each in skills)
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "flow": require_text(flow, "the flow of a deployment"),
             "version": require_text(version, "the version of a flow"),
             "mode": Mode(_one_of(mode, tuple(Mode), "mode", name)),
@@ -64,9 +64,9 @@ class Deployments:
         }
         await self.skills.pin(bound, tenant=tenant)
         found = deployment_id(tenant, check_name(name))
-        new = Deployment(id=found, name=name, created_at=self.store.now(), created_by=by, **said)
-        await self._audit(tenant, by, "deployed", new, **msgspec.to_builtins(said))
-        return await self._change(tenant, found, lambda old: msgspec.structs.replace(old, **said), new)
+        new = Deployment(id=found, name=name, created_at=self.store.now(), created_by=by, **fields)
+        await self._audit(tenant, by, "deployed", new, **msgspec.to_builtins(fields))
+        return await self._change(tenant, found, lambda old: msgspec.structs.replace(old, **fields), new)
 
     async def get(self, ref: str, *, tenant: str = DEFAULT_TENANT) -> Deployment:
         """By name or id. Raises DeploymentNotFoundError."""
@@ -168,9 +168,9 @@ class Deployments:
             if await self.store.put_document(document, expect=revision) is not None:
                 return changed
 
-    async def _audit(self, tenant: str, by: str, action: str, about: Deployment, **said: Any) -> None:
+    async def _audit(self, tenant: str, by: str, action: str, about: Deployment, **facts: Any) -> None:
         """The audit entry comes first: a change of who may decide must never be missing from it."""
-        data = canonical({"deployment": about.id, "name": about.name, **said})
+        data = canonical({"deployment": about.id, "name": about.name, **facts})
         result = NewAudit(at=self.store.now(), actor=by, action=action, data=data)
         await self.store.append_audit(tenant, [result])
 

@@ -46,7 +46,7 @@ class SkillRegistry:
     ) -> Skill:
         """Publish a version; it cannot be changed. Publishing the same content again changes nothing;
         different content under an existing version raises SkillPublishedError."""
-        said = {
+        fields = {
             "name": check_name(name),
             "version": version_ranges.parse_version(version),
             "instructions": require_text(instructions, f"the instructions of skill {name!r}"),
@@ -54,7 +54,7 @@ class SkillRegistry:
             "description": require_text(description, f"the description of skill {name!r}"),
             "data": dict(data or {}),
         }
-        return await self._keep(_made(said, by, self.store.now()), tenant)
+        return await self._keep(_made(fields, by, self.store.now()), tenant)
 
     async def _keep(self, skill: Skill, tenant: str) -> Skill:
         body = msgspec.json.encode(skill)
@@ -124,9 +124,9 @@ class SkillRegistry:
         tenant: str = DEFAULT_TENANT,
     ) -> Skill:
         """New runs do not get it; runs that are pinned to it continue with it, and log a warning."""
-        said = require_text(reason, "the reason to yank a skill")
+        text = require_text(reason, "the reason to yank a skill")
         at = self.store.now()
-        return await self._mark(name, version, tenant, yanked_at=at, yanked_by=by, yanked_reason=said)
+        return await self._mark(name, version, tenant, yanked_at=at, yanked_by=by, yanked_reason=text)
 
     async def restore(self, name: str, version: str, *, tenant: str = DEFAULT_TENANT) -> Skill:
         """Undo a yank."""
@@ -192,8 +192,8 @@ def _tool_of(given: str | SkillTool | Mapping[str, Any], name: str) -> SkillTool
         ) from error
 
 
-def _made(said: dict[str, Any], by: str, now: int) -> Skill:
-    skill = Skill(**said, published_at=now, published_by=by)
+def _made(fields: dict[str, Any], by: str, now: int) -> Skill:
+    skill = Skill(**fields, published_at=now, published_by=by)
     try:
         json.dumps([skill.data, [tool.settings for tool in skill.tools]], allow_nan=False)
         return msgspec.structs.replace(skill, digest=digest_of(skill))

@@ -129,8 +129,8 @@ class Registrar:
             raise InputError(f"{person} cannot be their own substitute.", hint="Name another person.")
         if away.since is not None and away.until is not None and away.until <= away.since:
             raise InputError("the absence would end before it starts.", hint="Give a later end.")
-        said = {"substitute": substitute, "since": away.since, "until": away.until}
-        await self._audit(tenant, "away", person=person, **said)
+        facts = {"substitute": substitute, "since": away.since, "until": away.until}
+        await self._audit(tenant, "away", person=person, **facts)
         await self._put(tenant, AWAY, person, msgspec.structs.replace(away, substitute=substitute))
 
     async def back(self, tenant: str, ref: str) -> bool:
@@ -188,17 +188,17 @@ class Registrar:
                 )
             circle = Circle(key=key) if kept is None else msgspec.json.decode(kept.body, type=Circle)
             changed = msgspec.structs.replace(circle, members=tuple(dict.fromkeys(change(circle.members))))
-            said: dict[str, Any] = {"circle": f"{kind}:{key}", "members": changed.members}
-            await self._audit(tenant, "circle_kept", **said)
+            facts: dict[str, Any] = {"circle": f"{kind}:{key}", "members": changed.members}
+            await self._audit(tenant, "circle_kept", **facts)
             await self._note_members(tenant, kind, key, circle.members, changed.members)
             if await self._put(tenant, kind, key, changed, expect=kept.revision if kept else 0):
                 return changed
 
-    async def _audit(self, tenant: str, action: str, **said: Any) -> None:
+    async def _audit(self, tenant: str, action: str, **facts: Any) -> None:
         """Written before the change: an audit entry may describe a change that failed, but none is ever
         missing."""
         at = self._store.now()
-        entry = NewAudit(at=at, actor=self._by, action=action, data=canonical(said))
+        entry = NewAudit(at=at, actor=self._by, action=action, data=canonical(facts))
         await self._store.append_audit(tenant, [entry])
 
     async def _put(self, tenant: str, kind: str, name: str, value: Any, *, expect: int | None = None) -> bool:

@@ -156,7 +156,7 @@ class FileDirectory:
 
 def _read(path: Path) -> dict[str, TenantDirectory]:
     try:
-        said = msgspec.convert(_decoded(path), type=_File)
+        content = msgspec.convert(_decoded(path), type=_File)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"the directory {path} cannot be read: {error}.") from error
     except (tomllib.TOMLDecodeError, msgspec.MsgspecError, ValueError) as error:
@@ -164,7 +164,7 @@ def _read(path: Path) -> dict[str, TenantDirectory]:
             f"the directory {path} is not valid: {error}.",
             hint="It has `people` (each with an id), and `groups` and `roles` (lists of people).",
         ) from error
-    tenants = {DEFAULT_TENANT: said, **said.tenants}
+    tenants = {DEFAULT_TENANT: content, **content.tenants}
     return {name: _book(tenant, f"{path}, tenant {name}") for name, tenant in tenants.items()}
 
 
@@ -186,14 +186,14 @@ def _from_yaml(text: bytes, path: Path) -> Any:
         ) from error
 
 
-def _book(said: _Tenant, place: str) -> TenantDirectory:
-    named = Counter(name for each in said.people for name in {person_key(each.id), person_key(each.email)})
+def _book(tenant: _Tenant, place: str) -> TenantDirectory:
+    named = Counter(name for each in tenant.people for name in {person_key(each.id), person_key(each.email)})
     twice = sorted(name for name, count in named.items() if name and count > 1)
     if twice:
         raise SettingsError(
             f"{place}: {', '.join(twice)} is defined twice.", hint="A name or address belongs to one person."
         )
-    book = TenantDirectory(map(_person, said.people), _circles(said.groups), _circles(said.roles))
+    book = TenantDirectory(map(_person, tenant.people), _circles(tenant.groups), _circles(tenant.roles))
     strangers = book.unknown_members()
     if strangers:
         raise SettingsError(
@@ -203,21 +203,21 @@ def _book(said: _Tenant, place: str) -> TenantDirectory:
     return book
 
 
-def _person(said: _Person) -> Person:
+def _person(entry: _Person) -> Person:
     away = None
-    if said.away is not None:
-        since, until = (None if at is None else to_micros(at) for at in (said.away.since, said.away.until))
-        away = Away(substitute=said.away.substitute, since=since, until=until)
+    if entry.away is not None:
+        since, until = (None if at is None else to_micros(at) for at in (entry.away.since, entry.away.until))
+        away = Away(substitute=entry.away.substitute, since=since, until=until)
     return Person(
-        id=said.id,
-        email=said.email,
-        name=said.name,
-        active=said.active,
+        id=entry.id,
+        email=entry.email,
+        name=entry.name,
+        active=entry.active,
         away=away,
-        language=said.language,
-        zone=said.zone,
+        language=entry.language,
+        zone=entry.zone,
     )
 
 
-def _circles(said: dict[str, list[str]]) -> list[Circle]:
-    return [Circle(key=key, members=tuple(members)) for key, members in said.items()]
+def _circles(entries: dict[str, list[str]]) -> list[Circle]:
+    return [Circle(key=key, members=tuple(members)) for key, members in entries.items()]

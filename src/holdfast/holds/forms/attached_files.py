@@ -86,8 +86,8 @@ async def _release_unused(store: Store, row: HoldRow) -> int:
         return 0  # encrypted under a missing key: which files the decision uses is not known
     kept = await attached_files(store, row)
     votes = await store.hold_notes(row.id, kinds=("vote",))
-    said = b"\n".join([row.resolution or b"", *(note.body for note in votes)])
-    unused = [(note, each) for note, each in kept if each.file["sha256"].encode() not in said]
+    answers = b"\n".join([row.resolution or b"", *(note.body for note in votes)])
+    unused = [(note, each) for note, each in kept if each.file["sha256"].encode() not in answers]
     free = {each.digest for _, each in unused if not each.ours} - await files_of(store, row.run, but=row)
     await store.change_hold(
         HoldChange(

@@ -103,13 +103,13 @@ def _attached(row: HoldRow, actor: Actor, kept: AttachedFile, now: int) -> HoldC
     )
     marker = Note(hold=row.id, kind=OPEN[0], slot=OPEN[1], person=actor.id, at=now)
     digest = sha256(canonical(kept.file)).hexdigest()
-    said = entry(row, actor.id, "attached", now, field=kept.field, size=kept.file["size"], digest=digest)
+    audit = entry(row, actor.id, "attached", now, field=kept.field, size=kept.file["size"], digest=digest)
     return HoldChange(
         hold=row.id,
         version=row.version,
         at=now,
         notes=(note, marker),
-        audit=(said,),
+        audit=(audit,),
         # The run refers to the blob from now on, so that no collection deletes it before the run reads it.
         blobs=(kept.digest,),
     )
@@ -212,8 +212,8 @@ async def read(ctx: HoldContext, actor: Actor, hold: str, digest: str) -> tuple[
         # Only files of this hold: without encryption a hash alone would open a file of another tenant.
         if each.file["sha256"] == digest:
             data = await _attachment_store(ctx).get(row.tenant, each.digest)
-            said = entry(row, actor.id, "file_read", ctx.now(), field=each.field)
-            await ctx.store.append_audit(row.tenant, (said,))
+            audit = entry(row, actor.id, "file_read", ctx.now(), field=each.field)
+            await ctx.store.append_audit(row.tenant, (audit,))
             return each.file, data
     raise NotFoundError(f"hold {row.id} has no file {digest!r}.", hold=row.id)
 

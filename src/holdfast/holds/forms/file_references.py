@@ -60,12 +60,12 @@ def _type_of(name: str, data: bytes, media_type: Any) -> str:
         raise FieldValueError(
             "media_type", f"{str(media_type)[:100]!r} is not a media type such as image/png"
         )
-    for said, who in (
+    for claimed, who in (
         (media_type_for_name(name), f"its name {name!r} says"),
         (media_type, "it is said to be"),
     ):
-        if said is not None and not agrees(said, found):
-            raise FieldValueError("media_type", f"{who} {said}, and its content is {found}")
+        if claimed is not None and not agrees(claimed, found):
+            raise FieldValueError("media_type", f"{who} {claimed}, and its content is {found}")
     return media_type_for_name(name) or media_type or found
 
 

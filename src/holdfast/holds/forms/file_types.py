@@ -97,17 +97,17 @@ def media_type_for_name(name: str) -> str | None:
     return _BY_NAME.get(ending.lower()) if dot else None
 
 
-def agrees(said: str, found: str) -> bool:
-    """Whether content of type `found` may be declared as `said`. Unknown content claims no known type."""
-    if said == found:
+def agrees(declared: str, found: str) -> bool:
+    """Whether content of type `found` may be declared as `declared`. Unknown content claims no known type."""
+    if declared == found:
         return True
     if found == PLAIN:
-        return (said.startswith("text/") and said not in ACTIVE) or said in _WITHIN[PLAIN]
-    if found == _ZIP and said.startswith((_OFFICE, _OPEN)):
+        return (declared.startswith("text/") and declared not in ACTIVE) or declared in _WITHIN[PLAIN]
+    if found == _ZIP and declared.startswith((_OFFICE, _OPEN)):
         return True
     if found == OTHER:
-        return said not in _KNOWN and not said.startswith("text/")
-    return said in _WITHIN.get(found, ())
+        return declared not in _KNOWN and not declared.startswith("text/")
+    return declared in _WITHIN.get(found, ())
 
 
 def _is_text(data: bytes) -> bool:

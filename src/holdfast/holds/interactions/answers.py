@@ -119,9 +119,9 @@ def _filled_fields(data: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, "")}
 
 
-def _approved(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> ApprovalAnswer:
-    changes = said.pop("modifications", None)
-    kept = {name: said.get(name) for name in ("rejection_reason", "alternative", "instructions", "feedback")}
+def _approved(decision: str, data: dict[str, Any], _context: Mapping[str, Any], by: str) -> ApprovalAnswer:
+    changes = data.pop("modifications", None)
+    kept = {name: data.get(name) for name in ("rejection_reason", "alternative", "instructions", "feedback")}
     return ApprovalAnswer(
         approved=approves(decision),
         modifications=dict(cast("Mapping[str, Any]", changes)) if isinstance(changes, Mapping) else {},
@@ -131,45 +131,45 @@ def _approved(decision: str, said: dict[str, Any], _context: Mapping[str, Any], 
 
 
 def _clarified(
-    decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str
+    decision: str, data: dict[str, Any], _context: Mapping[str, Any], by: str
 ) -> ClarificationAnswer:
     if decision == FREEFORM:
-        return ClarificationAnswer(text=said.get("text"), decided_by=by)
+        return ClarificationAnswer(text=data.get("text"), decided_by=by)
     return ClarificationAnswer(option=decision, decided_by=by)
 
 
-def _reviewed(decision: str, said: dict[str, Any], context: Mapping[str, Any], by: str) -> ReviewAnswer:
+def _reviewed(decision: str, data: dict[str, Any], context: Mapping[str, Any], by: str) -> ReviewAnswer:
     original = str(context.get("content", ""))
-    content = str(said.get("content", original)) if decision == "edit" else original
+    content = str(data.get("content", original)) if decision == "edit" else original
     alike = SequenceMatcher(None, original, content, autojunk=False).quick_ratio()
     return ReviewAnswer(
         content=content,
         changed=content != original,
         significant=alike < SIGNIFICANT,
-        summary=said.get("summary"),
-        feedback=said.get("feedback"),
+        summary=data.get("summary"),
+        feedback=data.get("feedback"),
         decided_by=by,
     )
 
 
-def _directed(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> EscalationAnswer:
+def _directed(decision: str, data: dict[str, Any], _context: Mapping[str, Any], by: str) -> EscalationAnswer:
     names = ("guidance", "parameters", "target", "instructions", "reason")
-    return EscalationAnswer(action=decision, decided_by=by, **{name: said.get(name) for name in names})
+    return EscalationAnswer(action=decision, decided_by=by, **{name: data.get(name) for name in names})
 
 
-def _steered(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> ProgressAnswer:
+def _steered(decision: str, data: dict[str, Any], _context: Mapping[str, Any], by: str) -> ProgressAnswer:
     names = ("goal", "skip", "add", "parameters", "reason")
-    return ProgressAnswer(action=decision, decided_by=by, **{name: said.get(name) for name in names})
+    return ProgressAnswer(action=decision, decided_by=by, **{name: data.get(name) for name in names})
 
 
-def _feedback(decision: str, said: dict[str, Any], _context: Mapping[str, Any], by: str) -> FeedbackAnswer:
+def _feedback(decision: str, data: dict[str, Any], _context: Mapping[str, Any], by: str) -> FeedbackAnswer:
     if decision != "give":
         return FeedbackAnswer(decided_by=by)
     return FeedbackAnswer(
-        text=said.get("text"),
-        kind=said.get("kind", "guidance"),
-        aspect=said.get("aspect", "other"),
-        importance=int(said.get("importance", 3)),
+        text=data.get("text"),
+        kind=data.get("kind", "guidance"),
+        aspect=data.get("aspect", "other"),
+        importance=int(data.get("importance", 3)),
         decided_by=by,
     )
 

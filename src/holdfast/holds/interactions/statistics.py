@@ -32,7 +32,7 @@ def statistics_of(rows: Iterable[HoldRow]) -> Statistics:
     """Only holds of the six built-in kinds count."""
     asked = [row for row in rows if row.terms.interaction in question.KINDS]
     decided = [row for row in asked if row.status is HoldStatus.resolved and not _timed_out(row)]
-    said = [_effective(row) for row in decided if row.terms.interaction == question.APPROVAL]
+    decisions = [_effective(row) for row in decided if row.terms.interaction == question.APPROVAL]
     times = [(row.resolved_at or row.created_at) - row.created_at for row in decided]
     return Statistics(
         total=_by_kind(asked),
@@ -40,7 +40,7 @@ def statistics_of(rows: Iterable[HoldRow]) -> Statistics:
         decided=_by_kind(decided),
         cancelled=sum(row.status is HoldStatus.cancelled for row in asked),
         timed_out=sum(_timed_out(row) for row in asked),
-        approval_rate=sum(map(approves, said)) / len(said) if said else None,
+        approval_rate=sum(map(approves, decisions)) / len(decisions) if decisions else None,
         response_ms=sum(times) / len(times) / 1000 if times else None,
         escalations_by_reason=dict(
             Counter(
@@ -61,8 +61,8 @@ def _timed_out(row: HoldRow) -> bool:
 
 
 def _effective(row: HoldRow) -> str:
-    said = _resolution(row)
-    return str(said.get("effective_decision") or said.get("decision"))
+    resolution = _resolution(row)
+    return str(resolution.get("effective_decision") or resolution.get("decision"))
 
 
 def _resolution(row: HoldRow) -> dict[str, Any]:

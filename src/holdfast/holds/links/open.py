@@ -43,8 +43,8 @@ class Links:
 
     async def make(self, row: HoldRow, grant: LinkGrant, *, by: str = SENDER) -> str:
         """A token; the caller has checked that this person may have it. Audited before it exists."""
-        said = {"to": grant.to, "purpose": grant.purpose, "seen_by": list(grant.by)}
-        made = entry(row, by, "link_made", self.ctx.now(), **said)
+        facts = {"to": grant.to, "purpose": grant.purpose, "seen_by": list(grant.by)}
+        made = entry(row, by, "link_made", self.ctx.now(), **facts)
         await self.ctx.store.append_audit(row.tenant, [made])
         return mint(row, grant, await self.keys.signing(row.tenant), self.ctx.now())
 
@@ -55,7 +55,7 @@ class Links:
         async def decide(row: HoldRow, now: int) -> HoldChange:
             await self.ctx.permit(actor, "view", row, now)
             require_open(row)
-            said: dict[str, Any] = {
+            facts: dict[str, Any] = {
                 "to": grant.to,
                 "purpose": grant.purpose,
                 "lifetime": grant.lifetime,
@@ -64,8 +64,8 @@ class Links:
                 hold=row.id,
                 version=row.version,
                 at=now,
-                audit=(entry(row, actor.id, "link_made", now, **said, took_part=actor.people),),
-                outbox=(message(row, LINK, number=new_id(), **said),),
+                audit=(entry(row, actor.id, "link_made", now, **facts, took_part=actor.people),),
+                outbox=(message(row, LINK, number=new_id(), **facts),),
             )
 
         return await change(self.ctx, actor, hold, "make_link", decide)

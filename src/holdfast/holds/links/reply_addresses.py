@@ -70,8 +70,8 @@ def require_reply(
 
 
 def _mac(row: HoldRow, address: str, day: int, key: LinkKey) -> bytes:
-    said = ("reply", row.id, row.tenant, row.epoch, row.request_hash, day, person_key(address))
-    return hmac.digest(key.secret, msgspec.json.encode(said), sha256)[:_MAC]
+    parts = ("reply", row.id, row.tenant, row.epoch, row.request_hash, day, person_key(address))
+    return hmac.digest(key.secret, msgspec.json.encode(parts), sha256)[:_MAC]
 
 
 def _forged() -> LinkInvalidError:

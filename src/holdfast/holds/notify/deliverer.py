@@ -322,8 +322,8 @@ def _asked(message: OutboxRow) -> LinkGrant | None:
     """What a person asked for when they had a link sent."""
     if message.topic != LINK:
         return None
-    said = msgspec.json.decode(message.payload)
-    return LinkGrant(to=said["to"], purpose=said["purpose"], lifetime=said["lifetime"])
+    grant = msgspec.json.decode(message.payload)
+    return LinkGrant(to=grant["to"], purpose=grant["purpose"], lifetime=grant["lifetime"])
 
 
 def _informed_places(channels: Sequence[Channel], known: Sequence[Recipient]) -> list[Place]:

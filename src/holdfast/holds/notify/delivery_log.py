@@ -49,9 +49,9 @@ class DeliveryLog:
         if delivery.accepted and await self._is_first(row, message):
             made = await self._accepted(row, message, now) or made
         action = "notified" if delivery.accepted else "notification_failed"
-        said = entry(row, SYSTEM, action, now, **_facts(message, where, delivery))
+        audit = entry(row, SYSTEM, action, now, **_facts(message, where, delivery))
         return msgspec.structs.replace(
-            made, audit=(*made.audit, said), notes=(*made.notes, note_of(row, kept, now))
+            made, audit=(*made.audit, audit), notes=(*made.notes, note_of(row, kept, now))
         )
 
     async def _is_first(self, row: HoldRow, message: OutboxRow) -> bool:

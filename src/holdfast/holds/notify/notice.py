@@ -63,10 +63,10 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> str:
-        said = _SUBJECTS.get(self.topic, "About a decision")
+        text = _SUBJECTS.get(self.topic, "About a decision")
         number = f" {self.number}" if self.topic == outbox.REMINDED and self.number > 1 else ""
         urgent = f" [{self.priority}]" if self.priority in ("high", "critical") else ""
-        return one_line(f"{said}{number}{urgent}: {self.title}", 200)
+        return one_line(f"{text}{number}{urgent}: {self.title}", 200)
 
     @property
     def is_about_the_end(self) -> bool:
@@ -134,5 +134,5 @@ def _outcome(row: HoldRow) -> str:
     if row.resolution is None:
         by = f" by {row.closed_by}" if row.closed_by else ""
         return f"{row.status}{by}"
-    said = msgspec.json.decode(row.resolution)
-    return f"{said.get('effective_decision') or said.get('decision')} by {row.resolved_by}"
+    resolution = msgspec.json.decode(row.resolution)
+    return f"{resolution.get('effective_decision') or resolution.get('decision')} by {row.resolved_by}"

@@ -206,7 +206,7 @@ class Smtp:
             client.send_message(message, parseaddr(self._sender)[1], [to])
 
 
-def _refused(code: int, said: bytes | str) -> Delivery:
+def _refused(code: int, reply: bytes | str) -> Delivery:
     """4xx is temporary, 5xx is final."""
-    words = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    words = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
     return Delivery(accepted=False, retry=400 <= code < 500, detail=one_line(f"SMTP {code}: {words}"))

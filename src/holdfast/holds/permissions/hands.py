@@ -75,10 +75,10 @@ class HandsLookup:
         if self._directory is not None or row.epoch <= 1 or str(seat) in row.terms.approval.of:
             return
         for each in await records_of(self._store, row.tenant, hold=row.id):
-            said: dict[str, Any] = msgspec.json.decode(each.data) if each.action == "reassigned" else {}
-            if said.get("to") == str(seat):
+            data: dict[str, Any] = msgspec.json.decode(each.data) if each.action == "reassigned" else {}
+            if data.get("to") == str(seat):
                 found[f"seat:{seat}"] += await self._capacities(
-                    (each.actor, *said.get("took_part", ())), row.tenant
+                    (each.actor, *data.get("took_part", ())), row.tenant
                 )
 
     async def _directory_changes(

@@ -73,12 +73,12 @@ async def _source_of(store: Store, checkpoint: str) -> tuple[RunRow | None, int]
 
 def _who_decided(row: HoldRow) -> list[str]:
     """All voters, the people they substituted, and everybody who took part behind them."""
-    said = resolution_of(row)
-    votes: list[dict[str, Any]] = said.get("votes") or []
+    resolution = resolution_of(row)
+    votes: list[dict[str, Any]] = resolution.get("votes") or []
     # The absent person counts as well: otherwise they could approve twice, once through the substitute.
-    names: list[str | None] = [row.resolved_by, said.get("on_behalf_of")]
+    names: list[str | None] = [row.resolved_by, resolution.get("on_behalf_of")]
     names += [vote.get(field) for vote in votes for field in ("person", "on_behalf_of")]
-    for part in (said, *votes):
+    for part in (resolution, *votes):
         names += part.get("took_part") or []
     return [name for name in names if name]
 

@@ -92,7 +92,7 @@ def _defaults_otherwise(hold: NewHold, rule: Rule) -> bool:
 
 def _terms(hold: NewHold, chosen: RuleMatch) -> HoldTerms:
     rule, terms = chosen.rule, hold.terms
-    said: dict[str, Any] = {"routed_by": chosen.name}
+    facts: dict[str, Any] = {"routed_by": chosen.name}
     given = {
         "approval": rule.approval,
         "max_reminders": rule.max_reminders,
@@ -103,12 +103,12 @@ def _terms(hold: NewHold, chosen: RuleMatch) -> HoldTerms:
         "guardrails": rule.guardrails or None,
         "guarded": None if rule.guarded else False,
     }
-    said |= {name: value for name, value in given.items() if value is not None}
+    facts |= {name: value for name, value in given.items() if value is not None}
     if rule.timeout is not None:
-        said["timeout"] = str(rule.timeout) if is_business(rule.timeout) else None
+        facts["timeout"] = str(rule.timeout) if is_business(rule.timeout) else None
     if rule.is_automatic and not is_for_people(terms, rule):
-        said["auto"] = chosen.name
-    return msgspec.structs.replace(terms, **said)
+        facts["auto"] = chosen.name
+    return msgspec.structs.replace(terms, **facts)
 
 
 def is_for_people(asked: HoldTerms, rule: Rule) -> bool:

@@ -137,8 +137,8 @@ class Arbiter:
         recorded: dict[str, Any] = {"decided_by": ruling.decided_by}
         if ruling.confidence is not None:
             recorded["confidence"] = ruling.confidence
-        said = Submission(decision=ruling.decision, comment=ruling.reason or None)
-        return (await resolve(self.ctx, actor, row.id, said, ResolveConditions(recorded=recorded))).row
+        submission = Submission(decision=ruling.decision, comment=ruling.reason or None)
+        return (await resolve(self.ctx, actor, row.id, submission, ResolveConditions(recorded=recorded))).row
 
     async def _was_left(self, row: HoldRow) -> bool:
         """A judge that was not sure is not asked again."""

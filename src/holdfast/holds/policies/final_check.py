@@ -28,10 +28,10 @@ async def apply_guardrails(
     from holdfast.holds.policies.guardrails import OVERRIDE, review_resolution
 
     before: dict[str, Any] = msgspec.json.decode(kept)
-    said = await review_resolution(guardrails, row, before, by)
-    if said == before:
+    checked = await review_resolution(guardrails, row, before, by)
+    if checked == before:
         return made
-    fresh = resolved(row, said, by=by, at=made.at)
+    fresh = resolved(row, checked, by=by, at=made.at)
     others = tuple(each for each in made.audit if each.action != "resolved")
     change = msgspec.structs.replace(
         fresh,
@@ -42,15 +42,19 @@ async def apply_guardrails(
         link=made.link,
         key=made.key,
     )
-    return _with_veto_audit(row, change, said, by) if said["decided_by"] == OVERRIDE else change
+    return _with_veto_audit(row, change, checked, by) if checked["decided_by"] == OVERRIDE else change
 
 
 def _concerns(guardrails: Guardrails | None, by: str) -> bool:
     return by.startswith(("policy:", "system:")) or (guardrails is not None and guardrails.people)
 
 
-def _with_veto_audit(row: HoldRow, change: HoldChange, said: dict[str, Any], by: str) -> HoldChange:
-    facts = {**said["veto"], "decision": said["decision"], "effective_decision": said["effective_decision"]}
+def _with_veto_audit(row: HoldRow, change: HoldChange, resolution: dict[str, Any], by: str) -> HoldChange:
+    facts = {
+        **resolution["veto"],
+        "decision": resolution["decision"],
+        "effective_decision": resolution["effective_decision"],
+    }
     return msgspec.structs.replace(
         change,
         audit=(*change.audit, entry(row, by, "vetoed", change.at, **facts)),

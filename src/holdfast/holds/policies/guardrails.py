@@ -84,16 +84,18 @@ class Guardrails:
             return "this guardrail is not registered here"
         try:
             async with asyncio.timeout(self.timeout):
-                said: Any = await call_function(check, facts)
+                verdict: Any = await call_function(check, facts)
         except TimeoutError:
             log.warning("guardrail %s took longer than %g s", name, self.timeout)
             return f"it took longer than {self.timeout:g} s"
         except Exception as error:
             log.warning("guardrail %s failed: %s: %s", name, type(error).__name__, error)
             return f"it failed: {type(error).__name__}: {error}"
-        if said is None or said is True:
+        if verdict is None or verdict is True:
             return None
-        return str(getattr(said, "reason", None) or (said if isinstance(said, str) else "it objects"))
+        return str(
+            getattr(verdict, "reason", None) or (verdict if isinstance(verdict, str) else "it objects")
+        )
 
 
 def overridden(row: HoldRow, resolution: Mapping[str, Any], veto: Veto) -> dict[str, Any]:
@@ -124,12 +126,12 @@ async def review_resolution(
     """The resolution as it is stored: with `decided_by`, and without an approval that does not pass.
 
     Raises VetoedError as `overridden` does."""
-    said = {**resolution, "decided_by": resolution.get("decided_by") or decided_by(row, resolution, by)}
-    effective = str(said.get("effective_decision") or said.get("decision") or "")
+    proposal = {**resolution, "decided_by": resolution.get("decided_by") or decided_by(row, resolution, by)}
+    effective = str(proposal.get("effective_decision") or proposal.get("decision") or "")
     if guardrails is None or not guardrails.applies(row, effective, by):
-        return said
-    veto = await guardrails.veto(row, said)
-    return said if veto is None else overridden(row, said, veto)
+        return proposal
+    veto = await guardrails.veto(row, proposal)
+    return proposal if veto is None else overridden(row, proposal, veto)
 
 
 def decided_by(row: HoldRow, resolution: Mapping[str, Any], by: str) -> str:

@@ -55,22 +55,22 @@ async def ask_judge(judge: JudgeLike, facts: Facts) -> Judgement:
 
 async def call_function(ask: Callable[[Facts], Any], facts: Facts) -> Any:
     """The result of a plain or async function. A plain one runs in a thread, so that it does not block."""
-    said = ask(facts) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, facts)
-    return await said if inspect.isawaitable(said) else said
+    result = ask(facts) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, facts)
+    return await result if inspect.isawaitable(result) else result
 
 
-def read_judgement(said: Any) -> Judgement:
+def read_judgement(answer: Any) -> Judgement:
     """A judgement, a text (sure of it), True or False, or an object with `approved` or `decision`."""
-    if isinstance(said, Judgement):
-        found = said
-    elif isinstance(said, bool):
-        found = Judgement("approve" if said else "reject")
-    elif isinstance(said, str):
-        found = Judgement(said)
-    elif isinstance(said, Mapping):
-        found = _of_object(cast("Mapping[str, Any]", said))
+    if isinstance(answer, Judgement):
+        found = answer
+    elif isinstance(answer, bool):
+        found = Judgement("approve" if answer else "reject")
+    elif isinstance(answer, str):
+        found = Judgement(answer)
+    elif isinstance(answer, Mapping):
+        found = _of_object(cast("Mapping[str, Any]", answer))
     else:
-        raise ValueError(f"{type(said).__name__} is not a judgement")
+        raise ValueError(f"{type(answer).__name__} is not a judgement")
     if not found.decision.strip():
         raise ValueError("it has no decision")
     if not 0 <= found.confidence <= 1:  # also true for NaN
@@ -78,8 +78,8 @@ def read_judgement(said: Any) -> Judgement:
     return found
 
 
-def _of_object(said: Mapping[str, Any]) -> Judgement:
-    approved, decision, confidence = said.get("approved"), said.get("decision"), said.get("confidence")
+def _of_object(fields: Mapping[str, Any]) -> Judgement:
+    approved, decision, confidence = fields.get("approved"), fields.get("decision"), fields.get("confidence")
     if isinstance(approved, bool) and decision is None:
         decision = "approve" if approved else "reject"
     if (
@@ -88,5 +88,5 @@ def _of_object(said: Mapping[str, Any]) -> Judgement:
         or isinstance(confidence, bool)
     ):
         raise ValueError("it needs approved (true or false) or decision (text), and confidence (a number)")
-    reasoning = said.get("reasoning")
+    reasoning = fields.get("reasoning")
     return Judgement(decision, float(confidence), reasoning if isinstance(reasoning, str) else "")

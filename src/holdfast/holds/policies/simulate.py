@@ -113,8 +113,8 @@ def replay(row: HoldRow, policies: Iterable[Policy]) -> Replayed:
     before = as_asked(row)
     then = before if chosen is None else apply(before, chosen)
     outcome = _outcome(row, chosen)
-    said: dict[str, Any] = msgspec.json.decode(row.resolution or b"{}")
-    decided = str(said.get("effective_decision") or said.get("decision"))
+    resolution: dict[str, Any] = msgspec.json.decode(row.resolution or b"{}")
+    decided = str(resolution.get("effective_decision") or resolution.get("decision"))
     by_people = not (row.resolved_by or "").startswith(("policy:", "system:"))
     return Replayed(
         hold=row.id,

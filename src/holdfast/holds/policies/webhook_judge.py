@@ -49,5 +49,5 @@ class WebhookJudge:
             if self._rejects:
                 return Judgement("reject", 1.0, f"the webhook answered {reply.status}", "webhook")
             raise ValueError(f"the webhook answered {reply.status}")
-        said = msgspec.json.decode(reply.body, type=dict[str, Any])
-        return msgspec.structs.replace(read_judgement({"confidence": 1.0, **said}), decided_by="webhook")
+        answer = msgspec.json.decode(reply.body, type=dict[str, Any])
+        return msgspec.structs.replace(read_judgement({"confidence": 1.0, **answer}), decided_by="webhook")

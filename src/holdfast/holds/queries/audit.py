@@ -145,7 +145,7 @@ def _key_name(secret: bytes) -> str:
 
 
 def _signature(head: SignedHead, secret: bytes) -> str:
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: value for name, value in msgspec.structs.asdict(head).items() if name != "signature"
     }
-    return hmac.new(secret, canonical(said), sha256).hexdigest()
+    return hmac.new(secret, canonical(fields), sha256).hexdigest()

@@ -89,11 +89,11 @@ async def _as_one(
 
 
 def signed_pack(content: dict[str, Any], key: bytes | None = None) -> bytes:
-    said = as_json(content)
-    pack: dict[str, Any] = {"content": content, "digest": "sha256:" + sha256(said).hexdigest()}
+    content_bytes = as_json(content)
+    pack: dict[str, Any] = {"content": content, "digest": "sha256:" + sha256(content_bytes).hexdigest()}
     if key is not None:
         require_secret(key)
-        pack["signature"] = "hmac-sha256:" + hmac.digest(key, said, "sha256").hex()
+        pack["signature"] = "hmac-sha256:" + hmac.digest(key, content_bytes, "sha256").hex()
     return as_json(pack) + b"\n"
 
 

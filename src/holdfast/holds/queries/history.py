@@ -43,14 +43,14 @@ async def history(ctx: HoldContext, actor: Actor, hold: str) -> list[Entry]:
 
 
 def entry_of(row: AuditRow) -> Entry:
-    said: dict[str, Any] = msgspec.json.decode(row.data) if row.data else {}
+    data: dict[str, Any] = msgspec.json.decode(row.data) if row.data else {}
     return Entry(
         id=f"{row.hold or row.tenant}:{row.seq}",
         seq=row.seq,
         at=iso(row.at),
         actor=row.actor,
         action=row.action,
-        data={name: _shown(name, value) for name, value in said.items() if name in SHOWN},
+        data={name: _shown(name, value) for name, value in data.items() if name in SHOWN},
     )
 
 

@@ -82,18 +82,18 @@ def _created(_who: str, data: dict[str, Any]) -> str:
 def _decided(who: str, data: dict[str, Any]) -> str:
     chosen = str(data.get("effective_decision") or data.get("decision") or "")
     did = DECISIONS.get(chosen, f"chose “{chosen}”" if chosen else "answered")
-    said = f"{who} {did}"
+    text = f"{who} {did}"
     if data.get("on_behalf_of"):
-        said += f" for {short_name(str(data['on_behalf_of']))}"
+        text += f" for {short_name(str(data['on_behalf_of']))}"
     if data.get("rule"):
-        said += f", by the rule {data['rule']}"
+        text += f", by the rule {data['rule']}"
     elif data.get("auto_expired"):
-        said += ", because no answer came in time"
+        text += ", because no answer came in time"
     elif channel := CHANNELS.get(str(data.get("channel"))):
-        said += f", {channel}"
+        text += f", {channel}"
     if data.get("authority") == "override":
-        said += ", overriding the assignment" + _because(data, "override_reason")
-    return said
+        text += ", overriding the assignment" + _because(data, "override_reason")
+    return text
 
 
 def _refused(who: str, data: dict[str, Any]) -> str:

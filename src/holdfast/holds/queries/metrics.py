@@ -150,8 +150,8 @@ def _breached(row: HoldRow, now: int) -> bool:
     """Whether a deadline passed before the decision."""
     if row.status is HoldStatus.pending and is_late(row, now):
         return True
-    said = resolution_of(row)
-    missed = bool(said.get("late") or said.get("auto_expired"))
+    resolution = resolution_of(row)
+    missed = bool(resolution.get("late") or resolution.get("auto_expired"))
     return missed or row.escalation_count > 0 or row.closed_by == EXPIRY
 
 
@@ -167,8 +167,8 @@ def _refused_status(each: AuditRow) -> int | None:
     """The status of a refused decision."""
     if each.action != "refused":
         return None
-    said: dict[str, Any] = msgspec.json.decode(each.data)
-    return said.get("status") if said.get("action") in _DECIDING else None
+    data: dict[str, Any] = msgspec.json.decode(each.data)
+    return data.get("status") if data.get("action") in _DECIDING else None
 
 
 async def _failures(store: Store, tenant: str, holds: set[HoldId], records: Sequence[AuditRow]) -> int:

@@ -64,9 +64,9 @@ def outcome_of(row: HoldRow, now: int) -> str:
     if row.status is HoldStatus.pending:
         return ""
     by, at = row.resolved_by or row.closed_by, row.resolved_at or row.closed_at
-    said = resolution_of(row)
+    resolution = resolution_of(row)
     parts = [str(row.status), *([f"by {by}"] if by else []), *([f"{roughly(now - at)} ago"] if at else [])]
-    what = said.get("effective_decision") or said.get("decision") or row.closed_reason
+    what = resolution.get("effective_decision") or resolution.get("decision") or row.closed_reason
     return " ".join(parts) + (f": {what}" if what else "")
 
 
@@ -74,8 +74,8 @@ def placed_of(row: HoldRow, now: int) -> str:
     """`user:dana@acme decided 'reject'; final in 5 s`: a decision that can still be undone."""
     if row.placed is None or row.placed_until is None:
         return ""
-    said: dict[str, Any] = msgspec.json.decode(row.placed)
-    return f"{row.placed_by} decided {said.get('decision')!r}; final in {roughly(row.placed_until - now)}"
+    data: dict[str, Any] = msgspec.json.decode(row.placed)
+    return f"{row.placed_by} decided {data.get('decision')!r}; final in {roughly(row.placed_until - now)}"
 
 
 def why_of(row: HoldRow) -> str:

@@ -37,14 +37,14 @@ def escalate(
     to = assignee or Assignee("unrouted", reason="the escalation target was not looked up")
     used, epoch = row.escalation_count + 1, row.epoch + 1
     expires_at = _rearmed(row, used, now, calendar)
-    said: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "from": _named(row.assignee_type, row.assignee_value),
         "to": str(to),
         "rung": used,
         "expires_at": iso(expires_at),
     }
     if to.reason:
-        said["reason"] = to.reason
+        facts["reason"] = to.reason
     return HoldChange(
         hold=row.id,
         version=row.version,
@@ -65,9 +65,9 @@ def escalate(
             "remind_at": next_reminder(row, now, calendar),
             "notification_sent": False,
         },
-        audit=(entry(row, SYSTEM, "escalated", now, epoch=epoch, **said),),
-        outbox=(message(row, outbox.ESCALATED, epoch=epoch, **said),),
-        event=event(row, ESCALATED, now, epoch=epoch, by=SYSTEM, **said),
+        audit=(entry(row, SYSTEM, "escalated", now, epoch=epoch, **facts),),
+        outbox=(message(row, outbox.ESCALATED, epoch=epoch, **facts),),
+        event=event(row, ESCALATED, now, epoch=epoch, by=SYSTEM, **facts),
     )
 
 

@@ -73,14 +73,14 @@ def _moved(
     new = after(begun, length, now)
     if row.expires_at != old or new == old:
         return None
-    said = {"calendar": now.name, "expires_at": iso(new)}
+    facts = {"calendar": now.name, "expires_at": iso(new)}
     return HoldChange(
         hold=row.id,
         version=row.version,
         at=at,
         fields={"expires_at": new, "original_timeout": row.original_timeout or new - begun},
-        audit=(entry(row, by, "rescheduled", at, **said),),
-        event=event(row, RESCHEDULED, at, by=by, **said),
+        audit=(entry(row, by, "rescheduled", at, **facts),),
+        event=event(row, RESCHEDULED, at, by=by, **facts),
     )
 
 

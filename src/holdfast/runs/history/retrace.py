@@ -233,7 +233,7 @@ class _Retracer:
         if asks_about_code or about_code:
             return
         # Breakpoints and changed code come before what was running.
-        first = takewhile(lambda pair: _is_said_first(pair[1]), self._rest())
+        first = takewhile(lambda pair: _is_reported_first(pair[1]), self._rest())
         messages: list[Message] = [m for pair in first for m in cause_of(self._scene(*pair)) or ()]
         self._decide([*messages, RunRecovered(late=self._late())])
 
@@ -350,7 +350,7 @@ def _is_state_error(body: StepBody) -> bool:
     return body.error is not None and body.error.code == StateError.code
 
 
-def _is_said_first(body: Any) -> bool:
+def _is_reported_first(body: Any) -> bool:
     return isinstance(body, AttemptBody) and body.reason in ("breaks", "code_changed")
 
 

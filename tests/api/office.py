@@ -76,6 +76,7 @@ class Office:
         self.mail = mail
         self.tokens: dict[str, str] = {}
         self.flows: dict[str, Flow] = {}
+        self.paid: list[str] = []
 
     async def send(self, who: str, method: str, path: str, body: Any = None, **more: Any) -> httpx2.Response:
         """`who`: a name from the start, or the text of a token."""

@@ -16,6 +16,7 @@ from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
+    from holdfast.types.terms import Actor
 
 _ANSWERED = (HoldStatus.resolved, HoldStatus.expired)
 _PARKED = (RunStatus.failed, RunStatus.pending_input, RunStatus.waiting, RunStatus.resumable)
@@ -79,7 +80,7 @@ async def resume(
     mode: str = "resume",
     accept_loss: bool = False,
     key: str | None = None,
-    by: str | None = None,
+    actor: Actor | None = None,
 ) -> tuple[RunRow, bool]:
     """(the run that continues, whether it is a new one). Any worker that serves the flow claims it.
 
@@ -98,4 +99,4 @@ async def resume(
             return row, False
     else:
         _, seq = await checkpoints.resolve_run(service, row.id, checkpoint)
-    return await branch(service, row, seq, given=given, supersede=mode == "rewind", key=key, by=by)
+    return await branch(service, row, seq, given=given, supersede=mode == "rewind", key=key, actor=actor)

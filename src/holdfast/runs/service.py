@@ -313,11 +313,18 @@ class RunService:
 
         return await export.export_run(self, run, decrypt=decrypt)
 
-    async def import_run(self, data: bytes, *, as_new_run: bool = False, tenant: str | None = None) -> RunRow:
+    async def import_run(
+        self,
+        data: bytes,
+        *,
+        as_new_run: bool = False,
+        tenant: str | None = None,
+        actor: Actor | None = None,
+    ) -> RunRow:
         """An exported run as read-only history under its own id; `as_new_run`: as a fork that continues."""
         from holdfast.runs.transfer import import_run
 
-        return await import_run.import_run(self, data, as_new_run=as_new_run, tenant=tenant)
+        return await import_run.import_run(self, data, as_new_run=as_new_run, tenant=tenant, actor=actor)
 
     # ------------------------------------------------------------------ retention
     async def prune(self, run: str, *, keep: int = KEEP) -> int:

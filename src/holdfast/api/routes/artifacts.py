@@ -91,7 +91,7 @@ async def import_run(call: ApiCall, query: ImportRun, body: bytes) -> ApiReply[R
     Importing the same file again returns the same run."""
     service = await call.runs()
     require_no_document(read_archive(body).history.run.version, call.settings)
-    row = await service.import_run(body, as_new_run=query.as_new_run, tenant=call.tenant)
+    row = await service.import_run(body, as_new_run=query.as_new_run, tenant=call.tenant, actor=call.actor)
     if row.tenant != call.tenant:
         raise ConflictError("another run with this id already exists.")
     detail = await run_detail(service, row)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page, cursor_of, decode_cursor
 from holdfast.api.pipelines import whole_input
@@ -52,28 +51,10 @@ from holdfast.errors import (
 from holdfast.runs.branch.fork import branch
 from holdfast.runs.idempotency import require_same
 from holdfast.runs.pending_holds import pending_page
-from holdfast.runs.resume import resume, resume_point
+from holdfast.runs.resume import resume
 from holdfast.runs.run_view import RunWire, run_wire
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter, RunRow
-from holdfast.types.status import HoldStatus
-
-
-async def require_undecided(who: Principal, service: RunService, row: RunRow, seq: int | None) -> None:
-    """An approval is for one run: without the right to manage holds, a fork must not inherit it. A fork from
-    before the question, where it is asked again, is always allowed."""
-    if who.may(Right.manage):
-        return
-    at = row.head if seq is None else seq
-    for hold in await service.holds(row.id, open_only=False):
-        if hold.status is HoldStatus.resolved and hold.seq < at:
-            raise ForbiddenError(
-                f"the hold at {hold.node} was decided before that point; "
-                "the fork would inherit the decision.",
-                hint=f"Fork from before it was asked, or ask a person with the right {Right.manage}.",
-                hold=hold.id,
-            )
-
 
 routes = Routes("runs")
 
@@ -265,10 +246,6 @@ async def resume_run(call: ApiCall, run: str, query: ResumeQuery, body: ResumeRu
     row = await service.get(run, tenant=call.tenant)
     call.require_match(etag_of(row))
     at, mode = body.checkpoint_id or query.checkpoint_id, query.mode or body.mode
-    changed = mode != "resume" or body.input_data is not None
-    seq = (await (service.standing(row.id, at) if changed else resume_point(service, row.id, at)))[1]
-    if changed or seq is not None:
-        await require_undecided(call.who, service, row, seq)
     row, new = await resume(
         service,
         row,
@@ -277,7 +254,7 @@ async def resume_run(call: ApiCall, run: str, query: ResumeQuery, body: ResumeRu
         mode=mode,
         accept_loss=body.accept_loss,
         key=call.key,
-        by=call.actor.id,
+        actor=call.actor,
     )
     return await run_reply(call, service, row, new=new)
 
@@ -318,7 +295,6 @@ async def _branch(call: ApiCall, run: str, body: BranchRun, *, supersede: bool) 
     call.require_match(etag_of(row))
     at = body.checkpoint_id if body.checkpoint_id is not None else body.seq
     seq = None if at is None else (await service.standing(row.id, at))[1]
-    await require_undecided(call.who, service, row, seq)
     made, new = await branch(
         service,
         row,
@@ -327,7 +303,7 @@ async def _branch(call: ApiCall, run: str, body: BranchRun, *, supersede: bool) 
         given=body.input_data,
         supersede=supersede,
         key=call.key,
-        by=call.actor.id,
+        actor=call.actor,
     )
     return await run_reply(call, service, made, new=new)
 

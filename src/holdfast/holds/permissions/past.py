@@ -54,7 +54,7 @@ async def _decided_before(store: Store, row: HoldRow) -> list[HoldRow]:
     run = await store.get_run(row.run)
     # A fork must not be a way around the exclusion: approvals before the fork belong to its history.
     while run is not None and run.forked_from is not None:
-        run, at = await _source_of(store, run.forked_from)
+        run, at = await source_of(store, run.forked_from)
         if run is not None:
             theirs = await store.holds(run=run.id, status=HoldStatus.resolved, limit=ALL)
             # Only up to the fork: later decisions of the original run are not part of this run's past.
@@ -62,7 +62,7 @@ async def _decided_before(store: Store, row: HoldRow) -> list[HoldRow]:
     return found
 
 
-async def _source_of(store: Store, checkpoint: str) -> tuple[RunRow | None, int]:
+async def source_of(store: Store, checkpoint: str) -> tuple[RunRow | None, int]:
     """The run of a checkpoint, and the checkpoint's seq; None if that run was deleted."""
     for run in await store.find_runs(run_prefix(checkpoint)):
         seq = checkpoint_seq(checkpoint, run.id)

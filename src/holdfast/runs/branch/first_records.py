@@ -34,7 +34,7 @@ def first_records(
     now: int,
     codec: RecordCodec,
     *,
-    supersede: bool,
+    supersedes: RunId | None,
     changes: dict[str, Any],
 ) -> tuple[list[Record], list[Blob]]:
     pos, history = folded.pos, folded.history
@@ -51,7 +51,7 @@ def first_records(
         _starts(graph, pos),
         pos.mode,
         {},
-        _lineage(folded, supersede, changes),
+        _lineage(folded, supersedes, changes),
         _base(folded),
     )
     first = decision.draft(Kind.created, body, listed=True, side=Side(timers=_timers(pos)))
@@ -79,14 +79,14 @@ def _base(folded: FoldedRun) -> dict[str, Any]:
     return {**dump_position(folded.pos, whole=True, by_ref=True), HISTORY: history.dump()}
 
 
-def _lineage(folded: FoldedRun, supersede: bool, changes: dict[str, Any]) -> dict[str, Any]:
+def _lineage(folded: FoldedRun, supersedes: RunId | None, changes: dict[str, Any]) -> dict[str, Any]:
     row, record = folded.row, folded.record
     at = checkpoint_id(row.id, record.seq)
     lineage: dict[str, Any] = {"run": row.id, "checkpoint": at, "seq": record.seq}
     if changes:
         lineage["patched"] = {name: _names(change) for name, change in changes.items()}
-    if supersede:
-        lineage["supersedes"] = row.id
+    if supersedes is not None:
+        lineage["supersedes"] = supersedes
     return lineage
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,6 +12,7 @@ from holdfast.errors import FlowNotFoundError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.program import Program
 from holdfast.runs.attachments import inherited_files
+from holdfast.runs.branch.carried import fork_point, without_answers
 from holdfast.runs.branch.first_records import add_blobs, first_records
 from holdfast.runs.branch.patch import apply_patch, partitions
 from holdfast.runs.concurrency_limits import limits_for_fork
@@ -30,6 +31,7 @@ from holdfast.types.record import Record
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
+    from holdfast.types.terms import Actor
 
 
 async def fork(
@@ -42,25 +44,32 @@ async def fork(
     supersede: bool = False,
     run_id: str | None = None,
     started_by: str | None = None,
-    started_via: Sequence[str] = (),
+    actor: Actor | None = None,
 ) -> RunRow:
     """A new run from a checkpoint, with what `patch` says changed; durable when this returns.
 
     `patch` has the partitions input, scratch, artifacts and diagnostics; each is merged key by key. `given`
     is short for {"input": ...}. `supersede`: the source ends as cancelled in the same transaction.
     `started_by`: who asks for it, and so is the new run's initiator; without, the initiator of the source.
-    `started_via`: everybody in the chain of their credential. The initiators of the source stay initiators.
+    `actor`: the caller of a server, who becomes the initiator; decisions that they may not take along are
+    asked again (`carried.fork_point`). The initiators of the source stay initiators.
     Where no code of the flow is loaded, its stored graph says what fits. Raises CheckpointNotFoundError,
     StateError for a patch that does not fit, VersionMismatchError where only another version of the flow is
     loaded, FlowNotFoundError where none is and the run holds values of the flow's own types.
     """
-    source, at = await resolve(service, ref, seq)
+    asked, at = await resolve(service, ref, seq)
+    source = asked
     if supersede:
         require_live(source)
+    changes, superseded = partitions(patch, given), source.id if supersede else None
+    if actor is not None:
+        started_by = actor.id
+        source, at = await fork_point(service, source, at, actor)
     then = msgspec.structs.replace(source, version=await version_at(service, source, at))
     reader = await reader_of(service, then)
     program = _program(service, then, reader)
-    changes = partitions(patch, given)
+    if actor is not None:
+        changes = without_answers(reader.graph.spec, changes)
     folded = await fold_to(service, source, at, reader)
     if changes:
         # A patch is applied to values, so they have to be loaded.
@@ -72,13 +81,13 @@ async def fork(
         await service.store_flow(program)
     blobs = apply_patch(program, folded, changes, codec) if changes else []
     now = service.store.now()
-    records, more = first_records(program, folded, run, now, codec, supersede=supersede, changes=changes)
+    records, more = first_records(program, folded, run, now, codec, supersedes=superseded, changes=changes)
     await service.runtime.blobs.of(source.tenant).put(blobs + more)
     add_blobs(records[0], await inherited_files(service.runtime.blobs, source))
     crashpoint("inside_fork")
-    new = _row(program, run, records, source, at, now, supersede=supersede, started_by=started_by)
+    new = _row(program, run, records, source, at, now, supersedes=superseded, started_by=started_by)
     starters = RunStarters(service.store)
-    people = (*started_via, *await starters.of_source(source))
+    people = (*(actor.people if actor else ()), *await starters.of_source(asked))
     await starters.put(new.tenant, new.id, people, started_by=new.started_by)
     await service.runtime.preparer.prepare_all(records, facts_of(new))
     row, _ = await service.store.create(new)
@@ -94,21 +103,23 @@ async def branch(
     given: Any = None,
     supersede: bool = False,
     key: str | None = None,
-    by: str | None = None,
-    via: Sequence[str] = (),
+    actor: Actor | None = None,
 ) -> tuple[RunRow, bool]:
     """A fork or rewind from a record, or from the run's latest state; once for each `key`: the same request
     again gives the same run.
 
-    `by`: who asks, and becomes its initiator: they must not approve their own changes where initiators are
-    excluded. Raises KeyReusedError if the key was used for a branch of another run."""
+    `actor`: who asks, and becomes its initiator: they must not approve their own changes where initiators
+    are excluded. Raises KeyReusedError if the key was used for a branch of another run."""
     run = None if key is None else branch_id(row, key)
-    known = None if key is None else await branch_of_key(service, row, key)
-    if known is not None:
-        return known, False
     at = row.head if seq is None else seq
+    if key is not None:
+        # A branch that asks again starts in a run that this one was forked from.
+        base = row if actor is None else (await fork_point(service, row, at, actor))[0]
+        known = await branch_of_key(service, base, key)
+        if known is not None:
+            return known, False
     made = await fork(
-        service, row.id, at, patch=patch, given=given, supersede=supersede, run_id=run, started_by=by
+        service, row.id, at, patch=patch, given=given, supersede=supersede, run_id=run, actor=actor
     )
     return made, True
 
@@ -121,7 +132,7 @@ def _row(
     at: int,
     now: int,
     *,
-    supersede: bool,
+    supersedes: RunId | None,
     started_by: str | None,
 ) -> NewRun:
     """It gets the tenant and names of its source."""
@@ -139,7 +150,7 @@ def _row(
         started_by=started_by or source.started_by,
         deployment=source.deployment,
         forked_from=checkpoint_id(source.id, at),
-        supersedes=source.id if supersede else None,
+        supersedes=supersedes,
     )
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
     from holdfast.store.rows import RunHistory, RunRow
     from holdfast.types.hold import HoldRow
+    from holdfast.types.terms import Actor
 
 # Stores number records and events with 32 bits, and other numbers with 64.
 _MAX_NUMBER = 2**32
@@ -44,10 +45,16 @@ _MAX_INT = 2**63
 
 
 async def import_run(
-    service: RunAccess, data: bytes, *, as_new_run: bool = False, tenant: str | None = None
+    service: RunAccess,
+    data: bytes,
+    *,
+    as_new_run: bool = False,
+    tenant: str | None = None,
+    actor: Actor | None = None,
 ) -> RunRow:
     """The run as read-only history under its own id, or as a new run that continues from its last checkpoint;
-    in its own tenant, or in another.
+    in its own tenant, or in another. `actor`: the caller of a server, who becomes the initiator of the new
+    run; what they may not decide alone is asked again.
 
     Importing the same file again returns the same row. Everything is checked before anything is written.
     Raises InputError, SchemaTooNewError and CheckpointCorruptError for an invalid file, KeyMissingError if
@@ -60,7 +67,7 @@ async def import_run(
         # Before the history is written: a fork needs the flow's code.
         service.runtime.program_for(run.version, run.flow)
     row = await _existing(service, archive.history) or await _adopt(service, archive)
-    return await _fork(service, row, archive) if as_new_run else row
+    return await _fork(service, row, archive, actor) if as_new_run else row
 
 
 def read_archive(data: bytes) -> Archive:
@@ -130,7 +137,7 @@ async def _adopt(service: RunAccess, archive: Archive) -> RunRow:
     return row if fresh else await _existing(service, history) or row
 
 
-async def _fork(service: RunAccess, source: RunRow, archive: Archive) -> RunRow:
+async def _fork(service: RunAccess, source: RunRow, archive: Archive, actor: Actor | None) -> RunRow:
     """The id is derived from the content of the file, so that importing it twice, even encrypted with another
     key, does not create two active runs."""
     # Form 1 does not name the version that wrote it: an export of the same run by another release is the
@@ -140,7 +147,7 @@ async def _fork(service: RunAccess, source: RunRow, archive: Archive) -> RunRow:
     if made is not None:
         return made
     _, seq = await checkpoints.latest_seq(service, source.id)
-    return await fork.fork(service, source.id, seq, run_id=run)
+    return await fork.fork(service, source.id, seq, run_id=run, actor=actor)
 
 
 # ---------------------------------------------------------------------- validation

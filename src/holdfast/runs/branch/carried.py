@@ -1,0 +1,132 @@
+"""Which decisions a branch takes along.
+
+The person who makes it stands behind every decision that it keeps, so a decision is kept only if they may
+decide that hold of their own run alone. Else the branch starts before the question, which is asked again
+(ADR 59)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from holdfast.errors import ForbiddenError
+from holdfast.holds.permissions.past import source_of
+from holdfast.holds.permissions.starters import RunStarters
+from holdfast.model.breakpoints import TYPE as BREAKPOINT
+from holdfast.model.graph import GraphSpec, HoldSpec
+from holdfast.runs.events import reader_of
+from holdfast.runs.history import checkpoints
+from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldRow
+from holdfast.types.status import HoldStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.access import RunAccess
+    from holdfast.store.rows import RunRow
+    from holdfast.types.terms import Actor
+
+
+async def fork_point(service: RunAccess, row: RunRow, at: int, actor: Actor) -> tuple[RunRow, int]:
+    """Where this person's branch of the record starts: there, or before the first question whose decision it
+    would take along without their having the right to decide it alone.
+
+    Raises ForbiddenError where the question cannot be asked again, because its history is gone or was
+    imported."""
+    starters = (*actor.people, *await RunStarters(service.store).of_source(row))
+    path = [(row, at)]
+    while path[-1][0].forked_from is not None:
+        source, seq = await source_of(service.store, path[-1][0].forked_from)
+        if source is None:
+            await _require_free(service, row, "the run that it was forked from was deleted")
+            break
+        path.append((source, seq))
+    for run, seq in reversed(path):
+        # The caller may have written the imported file, so the place that its run has reached proves nothing.
+        if run.read_only and await _binds(service, run):
+            return await _first_record(service, run)
+        for hold in await _decided(service, run, seq):
+            if not await _may_carry(service, hold, actor, starters):
+                return run, hold.seq - 1
+    return row, at
+
+
+async def _decided(service: RunAccess, run: RunRow, at: int) -> list[HoldRow]:
+    """The decided questions of a run that are part of its state at a record, in order."""
+    found = [
+        hold
+        for hold in await service.holds(run.id, open_only=False)
+        if hold.status is HoldStatus.resolved and hold.seq < at and hold.type != BREAKPOINT
+    ]
+    if not found:
+        return []
+    picture = (await checkpoints.make_checkpoint(service, run, at)).shown()
+    still_open = {each.hold for each in picture.pending_input}
+    return sorted((hold for hold in found if hold.id not in still_open), key=lambda hold: hold.seq)
+
+
+async def _may_carry(service: RunAccess, hold: HoldRow, actor: Actor, starters: tuple[str, ...]) -> bool:
+    """Whether this person could decide the same hold alone, as the starter of the run that asks it."""
+    if hold.terms.approval.mode != "any":
+        return False
+    ctx = service.people.ctx
+    terms = msgspec.structs.replace(hold.terms, starters=starters, starter_in=None)
+    asked = msgspec.structs.replace(
+        hold,
+        status=HoldStatus.pending,
+        started_by=actor.id,
+        terms=terms,
+        **dict.fromkeys(OPEN_ONLY_FIELDS),
+    )
+    return await ctx.may(await ctx.standing(actor, ctx.now()), "resolve", asked, ctx.now())
+
+
+async def _first_record(service: RunAccess, run: RunRow) -> tuple[RunRow, int]:
+    """An imported run of such a flow starts again with its input."""
+    folded = await checkpoints.fold_to(service, run, run.horizon)
+    if run.horizon > 0 or folded.first.base:
+        raise ForbiddenError(
+            f"run {run.id} was imported in the middle of its work, and certain people must decide its holds.",
+            hint="Start a new run with its input.",
+            run=run.id,
+        )
+    return run, 0
+
+
+async def _require_free(service: RunAccess, row: RunRow, why: str) -> None:
+    if await _binds(service, row):
+        raise ForbiddenError(
+            f"what was decided before run {row.id} cannot be checked: {why}.",
+            hint="Start a new run.",
+            run=row.id,
+        )
+
+
+async def _binds(service: RunAccess, row: RunRow) -> bool:
+    spec = (await reader_of(service, row)).graph.spec
+    return any(True for _ in _binding_holds(spec))
+
+
+def _binding_holds(spec: GraphSpec) -> Iterator[HoldSpec]:
+    """The holds of a flow that certain people must decide."""
+    for node in spec.nodes:
+        if node.hold is not None and node.hold.terms and node.hold.terms.binds_everybody:
+            yield node.hold
+    for inner in spec.subgraphs:
+        yield from _binding_holds(inner)
+
+
+def without_answers(spec: GraphSpec, changes: dict[str, Any]) -> dict[str, Any]:
+    """A patch without the answers of holds that certain people must decide: only they give them."""
+    answers: set[str] = set()
+    for hold in _binding_holds(spec):
+        answers |= {hold.bind, f"{hold.bind}_result", *([hold.into] if hold.into else [])}
+    if not answers:
+        return changes
+    kept = dict(changes)
+    for name in ("input", "scratch"):
+        part: Any = kept.get(name)
+        if isinstance(part, Mapping):
+            given = cast("Mapping[str, Any]", part)
+            kept[name] = {key: value for key, value in given.items() if key not in answers}
+    return kept

@@ -1,0 +1,157 @@
+"""Decisions that a fork, rewind, resume, import or patch would take along."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from holdfast import Flow
+from holdfast.runs.service import RunService
+from holdfast.types.status import HoldStatus, RunStatus
+from tests.api.office import Office, office_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-CHAIN-04")]
+
+RULES: dict[str, dict[str, Any]] = {
+    "quorum": {"assignee": "group:finance", "approval": {"mode": "quorum", "need": 2}},
+    "order": {
+        "assignee": "group:finance",
+        "approval": {"mode": "sequential", "of": ["user:dana", "user:sam"]},
+    },
+    "exclusion": {"assignee": "group:finance", "approval": {"exclude": ["initiator"]}},
+    "strict": {"assignee": "user:dana", "strict_assignee": True},
+}
+
+
+@pytest.fixture
+async def office(anyio_backend: str) -> AsyncIterator[Office]:
+    async with office_of() as found:
+        yield found
+
+
+async def decided(office: Office, decision: str, rule: dict[str, Any]) -> str:
+    """A run of Kim's that others have decided, and that has ended."""
+    flow = Flow("refund", effect="pure")
+    hold = flow.hold("approve", prompt="Pay?", options=["approve", "reject"], **rule)
+    paid: list[str] = []
+
+    @flow.node(effect="pure")
+    async def pay(s: dict[str, Any]) -> dict[str, Any]:
+        paid.append(s["decision"])
+        return {"paid": True}
+
+    @flow.node(effect="pure")
+    async def drop(s: dict[str, Any]) -> dict[str, Any]:
+        return {"paid": False}
+
+    flow.start(hold)
+    flow.edge(hold, pay, when="decision == 'approve'")
+    flow.edge(hold, drop, otherwise=True)
+    asked = await flow.run({}, on=office.hf, started_by="user:kim")
+    for name in ("dana", "sam"):
+        row = await office.row(asked.holds[0].id)
+        if row.status is HoldStatus.pending:
+            await office.ask(name, "POST", f"/v1/holds/{row.id}/resolve", {"decision": decision})
+    ended = await flow.resume(asked.run_id, on=office.hf)
+    assert (ended.status, ended.state["paid"]) == ("completed", decision == "approve")
+    office.flows[asked.run_id] = flow
+    paid.clear()
+    office.paid = paid
+    return asked.run_id
+
+
+async def advanced(office: Office, flow: Flow, run: str) -> RunStatus:
+    return RunStatus((await flow.resume(run, on=office.hf)).status)
+
+
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "fork": ("fork", {}),
+    "fork with another answer": ("fork", {"patch": {"scratch": {"decision": "approve"}}}),
+    "fork with another state": ("fork", {"patch": {"scratch": {"amount": 9_000}}}),
+    "resume as a fork": ("resume", {"mode": "fork"}),
+    "resume with an input": ("resume", {"input_data": {"amount": 9_000}}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("rule", RULES)
+async def test_the_question_is_asked_again_where_the_caller_may_not_decide_it_alone(
+    office: Office, rule: str, way: str
+) -> None:
+    path, body = WAYS[way]
+    run = await decided(office, "reject" if "answer" in way else "approve", RULES[rule])
+    made = await office.ask("ada", "POST", f"/v1/runs/{run}/{path}", body, status=201)
+    assert await advanced(office, office.flows[run], made["id"]) is RunStatus.pending_input
+    assert office.paid == []
+    # A fork of that fork does not get past it either.
+    again = await office.ask("ada", "POST", f"/v1/runs/{made['id']}/{path}", body, status=201)
+    assert await advanced(office, office.flows[run], again["id"]) is RunStatus.pending_input
+    assert office.paid == []
+
+
+async def test_a_decision_that_the_caller_could_make_alone_is_taken_along(office: Office) -> None:
+    run = await decided(office, "approve", {"assignee": "user:dana"})
+    made = await office.ask("ada", "POST", f"/v1/runs/{run}/fork", {}, status=201)
+    assert await advanced(office, office.flows[run], made["id"]) is RunStatus.completed
+    # A member without the right to decide any hold is asked again.
+    office.tokens["kim"] = await office.mint("ada", "user:kim", rights=["runs:write"])
+    asked = await office.ask("kim", "POST", f"/v1/runs/{run}/fork", {}, status=201)
+    assert await advanced(office, office.flows[run], asked["id"]) is RunStatus.pending_input
+    # And so is a fork of the fork that took it along.
+    other = await office.ask("kim", "POST", f"/v1/runs/{made['id']}/fork", {}, status=201)
+    assert await advanced(office, office.flows[run], other["id"]) is RunStatus.pending_input
+
+
+async def test_the_starter_of_the_source_is_an_initiator_of_its_fork(office: Office) -> None:
+    run = await decided(office, "approve", {"assignee": "user:kim,user:dana", **RULES["exclusion"]})
+    made = await office.ask("ada", "POST", f"/v1/runs/{run}/fork", {}, status=201)
+    await advanced(office, office.flows[run], made["id"])
+    (hold,) = await office.open_holds(made["id"])
+    for name in ("kim-admin", "ada"):
+        refused = await office.decide(name, hold, reason="I may")
+        assert (refused.status_code, refused.json()["code"]) == (403, "excluded")
+    assert (await office.decide("dana", hold)).status_code == 200
+
+
+async def test_an_import_proves_no_decision(office: Office) -> None:
+    run = await decided(office, "approve", RULES["quorum"])
+    data = (await office.send("ada", "GET", f"/v1/runs/{run}/export")).content
+    store = await office.hf.open()
+    await RunService.delete(await office.hf.service(), run)
+    media = {"Content-Type": "application/octet-stream"}
+    made = await office.ask(
+        "ada",
+        "POST",
+        "/v1/runs/import",
+        status=201,
+        params={"as_new_run": "true"},
+        content=data,
+        headers=media,
+    )
+    assert (await store.get_run(made["id"])).started_by == "user:ada"  # type: ignore[union-attr]
+    assert await advanced(office, office.flows[run], made["id"]) is RunStatus.pending_input
+    # Nor does a fork of the history that was imported.
+    forked = await office.ask("ada", "POST", f"/v1/runs/{run}/fork", {}, status=201)
+    assert await advanced(office, office.flows[run], forked["id"]) is RunStatus.pending_input
+    assert office.paid == []
+
+
+@pytest.mark.parametrize("rule", RULES)
+async def test_a_rewind_asks_again(office: Office, rule: str) -> None:
+    flow = Flow("two-steps", effect="pure")
+    first = flow.hold("approve", prompt="Pay?", options=["approve", "reject"], **RULES[rule])
+    second = flow.hold("sent", prompt="Sent?", options=["yes", "no"], assignee="user:dana", bind="sent")
+    flow.chain(first, second)
+    asked = await flow.run({}, on=office.hf, started_by="user:kim")
+    for name in ("dana", "sam"):
+        if (await office.row(asked.holds[0].id)).status is HoldStatus.pending:
+            assert (await office.decide(name, asked.holds[0].id)).status_code == 200
+    waits = await flow.resume(asked.run_id, on=office.hf)
+    assert waits.holds[0].node == "sent"
+    made = await office.ask("ada", "POST", f"/v1/runs/{asked.run_id}/rewind", {}, status=201)
+    (hold,) = (await flow.resume(made["id"], on=office.hf)).holds
+    assert hold.node == "approve"
+    replaced = await office.ask("ada", "GET", f"/v1/runs/{asked.run_id}")
+    assert replaced["status"] == "cancelled"

@@ -121,7 +121,7 @@ class Fleet:
     async def until_taken_over(self, service: RunService) -> None:
         async with asyncio.timeout(20):
             while True:
-                if any([(await service.get(run)).recoveries for run in self.runs]):
+                if any([await service.store.deaths(run) for run in self.runs]):
                     return
                 await asyncio.sleep(0.05)
 

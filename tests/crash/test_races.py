@@ -11,7 +11,9 @@ from holdfast import Context, Flow, Holdfast
 from holdfast.runs.driver.driver import Driver
 from holdfast.runs.worker.worker import RunWorker
 from holdfast.store.memory import MemoryStore
+from holdfast.store.rows import ClaimRequest
 from holdfast.testing.clock import FakeClock
+from holdfast.types.status import RunStatus
 
 pytestmark = pytest.mark.anyio
 
@@ -88,7 +90,11 @@ async def test_worker_takes_a_run_again_when_it_lost_it_a_moment_ago() -> None:
         lost = await _claimed(worker)
         await first.wait()
         clock.advance(minutes=1)
-        await service.store.reclaim(limit=10, max_recoveries=5)
+        # Another worker took it and released it: after a reclaim it would be claimed alone.
+        want = ClaimRequest(worker="other", ttl=1_000_000, run=row.id)
+        (taken,) = await service.store.claim(want)
+        released_at = {"status": RunStatus.resumable, "inbox_seen": 0, "ready_at": clock.now()}
+        assert await service.store.park(taken.lease, **released_at)
         again = await _claimed(worker)
         service.runtime.drivers[row.id].lost()
         released.set()

@@ -168,7 +168,7 @@ async def test_run_that_waits_for_a_person_in_memory_is_parked_for_a_suspect() -
         service = await hf.service()
         row, _ = await service.create(asking.program(), {})
         async with asyncio.timeout(10):
-            while worker._worker.hot != 1:
+            while worker._worker.slots.hot != 1:
                 await steps.tick()
         (run,) = await put(hf, steps, "suspect")
         store = await hf.open()

@@ -265,7 +265,7 @@ async def test_memory_that_is_full_of_waiting_runs_keeps_no_other_from_beginning
         for run in runs:
             await until(hf, run, RunStatus.pending_input)
         assert worker._worker is not None
-        assert worker._worker.hot <= 3
+        assert worker._worker.slots.hot <= 3
         # Those that left memory are taken up again by their answer, like those that stayed.
         for run in runs:
             (hold,) = await service.holds(run)

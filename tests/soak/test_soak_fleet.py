@@ -53,7 +53,7 @@ async def test_each_effect_happens_once_when_workers_are_killed_and_put_to_sleep
         finally:
             fleet.stop()
         await fleet.judge(service)
-        taken_over = sum([(await service.get(run)).recoveries for run in fleet.runs])
+        taken_over = sum([len(await service.store.deaths(run)) for run in fleet.runs])
     record_property("soak:runs in fleets", len(fleet.runs))
     record_property("soak:workers struck", blows)
     record_property("soak:leases lost", taken_over)

@@ -133,7 +133,8 @@ async def _ran(service: RunService, row: RunRow, lines: list[Line]) -> Ran:
     holds = await service.holds(row.id, open_only=False)
     return Ran(
         id=row.id, flow=row.flow, status=str(row.status), error=row.error, state=_plain(state),
-        worker=row.worker, recoveries=row.recoveries, seconds=(row.updated_at - row.created_at) / 1e6,
+        worker=row.worker, recoveries=len(await service.store.deaths(row.id)),
+        seconds=(row.updated_at - row.created_at) / 1e6,
         term=row.term, head=row.head, event_seq=row.event_seq,
         events=[(event.number, event.type) for event in events],
         recovered=any(event.type == "run.recovered" for event in events),

@@ -60,18 +60,19 @@ class FleetCollector(Collector):
 
 
 def _of_worker(worker: RunWorker) -> Iterator[Metric]:
-    yield _gauge("holdfast_worker_busy_runs", "Runs that this worker advances.", (), [((), worker.busy)])
+    busy = [((), worker.slots.busy)]
+    yield _gauge("holdfast_worker_busy_runs", "Runs that this worker advances.", (), busy)
     yield _gauge(
         "holdfast_worker_hot_runs",
-        "Runs kept in memory while they wait for an answer.",
+        "Runs kept in memory while they wait for an answer or a time.",
         (),
-        [((), worker.hot)],
+        [((), worker.slots.hot)],
     )
     yield _gauge(
         "holdfast_worker_concurrency",
         "Maximum number of runs that this worker advances.",
         (),
-        [((), worker.concurrency)],
+        [((), worker.slots.concurrency)],
     )
     yield _gauge(
         "holdfast_worker_draining", "Whether this worker is draining.", (), [((), worker.is_stopping)]

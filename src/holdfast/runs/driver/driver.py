@@ -7,6 +7,7 @@ writer, context_calls, handler_call, handler_tasks, inbox, park, wait. Each impo
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -270,6 +271,12 @@ class Driver:
         """Handlers that run may finish, nothing new starts; then the run is released."""
         self.session.draining = True
         self.session.wake.set()
+
+    @property
+    def wakes_in(self) -> float:
+        """Seconds until it goes on by itself; infinite if it waits for others."""
+        left = self.waiting.left()
+        return inf if left is None else left
 
     def evict(self) -> None:
         """Free the run's place in memory: it parks, as if it had waited long enough."""

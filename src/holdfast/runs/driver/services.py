@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
@@ -70,6 +70,8 @@ class RunServices:
         self.arbiter = options.get("arbiter")
         self.deliverer = options.get("deliverer")
         self.memory: MemoryBackend = options.get("memory") or StoredMemory(store)
+        # Called when a run begins to wait in memory.
+        self.on_idle: Callable[[], None] = _ignore
         # Weak: a program that a later one replaces (`register`) is freed with its codec.
         self._codecs: WeakKeyDictionary[Program, RecordCodec] = WeakKeyDictionary()
 
@@ -89,3 +91,7 @@ class RunServices:
             return False
         await self.sweeper.sweep(run=run)
         return True
+
+
+def _ignore() -> None:
+    pass

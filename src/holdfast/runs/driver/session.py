@@ -69,6 +69,8 @@ class RunSession:
         self.lost = False
         # Handlers may finish, nothing new starts; then the run is released.
         self.draining = False
+        # Nothing is at work: it waits in memory for a person or a time.
+        self.idle = False
         # Asked to leave memory: the run parks as if it had waited there long enough.
         self.evicted = False
         # Our lease is ended by ourselves.

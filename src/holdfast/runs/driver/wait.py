@@ -159,9 +159,15 @@ class DriverWait:
             return True
         return self._memory_wait(idle_since) > 0
 
+    def left(self) -> float | None:
+        """Seconds until the first wait for a time is over; None: it waits for no time."""
+        return self._timers.left()
+
     def _memory_wait(self, idle_since: float) -> float:
         session = self.session
-        waited = float("inf") if session.evicted else session.clock.monotonic() - idle_since
+        if session.evicted:
+            return 0.0
+        waited = session.clock.monotonic() - idle_since
         return memory_wait(session.services.settings, session.pos, self._timers.left(), waited)
 
     async def _stay(self, pause: float) -> None:
@@ -172,7 +178,12 @@ class DriverWait:
         if self.writer.idle_status is None and self._waits_only_for_person():
             await self.writer.set_idle(RunStatus.pending_input)
         wake = self._timers.left()
-        await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
+        session.idle = True
+        session.services.on_idle()
+        try:
+            await self._wait(pause if wake is None else min(pause, max(wake, 0.0005)))
+        finally:
+            session.idle = False
         await self._fire()
         self.inbox.urgent = True
 

@@ -88,8 +88,8 @@ class WorkerIsolation:
             self._room_until = -inf
             return False
         waited = (self._worker.store.now() - since) / 1e6
-        self._worker.park_idle_runs()
-        if self._worker.busy and waited < self._lease * self._patience:
+        self._worker.slots.park_idle()
+        if self._worker.slots.busy and waited < self._lease * self._patience:
             return False
         if now >= self._room_from + 2 * self._lease:
             self._room_from, self._room_until = now, now + self._lease

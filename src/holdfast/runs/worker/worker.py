@@ -18,7 +18,6 @@ from holdfast.errors import (
     StoreMovedError,
     VersionMismatchError,
 )
-from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.release import ReleaseAfterOutage
 from holdfast.runs.retention import RetentionSweep
 from holdfast.runs.schedules.scheduler import Scheduler
@@ -27,6 +26,7 @@ from holdfast.runs.worker.drain import TICK, drain
 from holdfast.runs.worker.isolation import WorkerIsolation
 from holdfast.runs.worker.reaper import Reaper
 from holdfast.runs.worker.registration import WorkerRegistration
+from holdfast.runs.worker.slots import WorkerSlots
 from holdfast.runs.worker.timer_sweep import TimerSweep
 from holdfast.store.protocols import Store
 from holdfast.store.rows import Claim, ClaimRequest
@@ -63,8 +63,9 @@ class Probe(Protocol):
 class RunWorker:
     """Advances runs of the flow versions that its process serves, in its lanes (None: all).
 
-    At most `concurrency` runs have work under way; runs that only wait for a person are kept in memory for
-    `hot_hold` seconds, at most `hot_limit` of them, and count for nothing. The settings of the runtime are
+    At most `concurrency` runs have work under way. Runs that only wait count for nothing: those that wait for
+    a person are kept in memory for `hot_hold` seconds, at most `hot_limit` of them, and those that wait for a
+    short time as long as no other run needs their slot. The settings of the runtime are
     the worker's own: give it a service that drives no other runs.
 
         async with Worker(service):     # works in the background, drains at the end
@@ -92,8 +93,6 @@ class RunWorker:
         self.runtime.worker = name or self.runtime.worker
         self.store = service.store
         self.lanes = lanes
-        self.concurrency = concurrency
-        self.hot_limit = hot_limit
         self.grace = self.runtime.settings.grace if grace is None else grace
         self.poll = poll
         self.runtime.settings.hot_hold = hot_hold
@@ -125,6 +124,8 @@ class RunWorker:
         self.probe = probe
         self.ended = 0  # runs that ended here
         self._runs: dict[RunId, asyncio.Task[None]] = {}
+        self.runtime.on_idle = self.wake
+        self.slots = WorkerSlots(self._runs.keys(), self.runtime.drivers, concurrency, hot_limit)
         self._freed = asyncio.Event()
         self._stopping = False
         self._interruptible = False
@@ -219,14 +220,6 @@ class RunWorker:
         return self._stopping
 
     @property
-    def busy(self) -> int:
-        return len(self._runs) - len(self._resting())
-
-    @property
-    def hot(self) -> int:
-        return len(self._resting())
-
-    @property
     def claimed(self) -> Collection[RunId]:
         """All runs in memory."""
         return self._runs.keys()
@@ -300,7 +293,7 @@ class RunWorker:
 
     async def _rest(self) -> None:
         """Until there may be something to claim: a slot became free, or the store changed."""
-        if self._free() > 0 and not self.isolation.holds_back:
+        if self.slots.free > 0 and not self.isolation.holds_back:
             await self._interruptibly(self._change, self.poll)
         else:
             self._freed.clear()
@@ -314,8 +307,7 @@ class RunWorker:
             await asyncio.sleep(seconds)
 
     async def _slot(self, seconds: float) -> None:
-        """Checks again after a while: a run that begins to wait for a person frees its slot without
-        a signal."""
+        """Until a run ends or begins to wait."""
         try:
             async with asyncio.timeout(seconds):
                 await self._freed.wait()
@@ -330,9 +322,9 @@ class RunWorker:
             self._interruptible = False
 
     async def _claim(self) -> int:
-        self._make_room()
+        self.slots.make_room()
         # Only what can be served here: a run that is claimed and released again costs others their turn.
-        free, versions = self._free(), (*self.runtime.programs, *self.runtime.dialects)
+        free, versions = self.slots.free, (*self.runtime.programs, *self.runtime.dialects)
         if free <= 0 or not versions:
             return 0
         want = ClaimRequest(
@@ -347,28 +339,8 @@ class RunWorker:
             claims = await self.store.claim(want)
         for claim in claims:
             self._runs[claim.run.id] = asyncio.create_task(self._drive(claim))
+        self.slots.make_room()
         return len(claims)
-
-    def _free(self) -> int:
-        return min(self.concurrency - self.busy, self.concurrency + self.hot_limit - len(self._runs))
-
-    def _make_room(self) -> None:
-        """Memory is full of runs that wait for a person: the oldest are parked, so that others can start."""
-        over = len(self._runs) - self.hot_limit
-        self._park(self._resting()[: max(over, 0)])
-
-    def park_idle_runs(self) -> None:
-        """Those that only wait for a person."""
-        self._park(self._resting())
-
-    def _park(self, drivers: list[Driver]) -> None:
-        for driver in drivers:
-            driver.evict()
-
-    def _resting(self) -> list[Driver]:
-        """Those that only wait for a person, in the order in which they were claimed."""
-        found = [self.runtime.drivers.get(run) for run in self._runs]
-        return [driver for driver in found if driver is not None and _only_waits(driver)]
 
     # ------------------------------------------------------------------ driving
     async def _drive(self, claim: Claim) -> None:
@@ -398,10 +370,3 @@ class RunWorker:
         except StoreError as error:
             log.warning("run %s stopped here: %s", run, error, extra={"run": run})
             await self.release_after_outage.release(claim)
-
-
-def _only_waits(driver: Driver) -> bool:
-    """Whether the run has nothing to do until a person answers."""
-    session = driver.session
-    waiting = {key[:2] for key in session.answers}
-    return bool(session.pos.holds) and session.inline is None and all(key in waiting for key in session.tasks)

@@ -354,7 +354,8 @@ class EventPage(Model, kw_only=True):
 
 
 class Figures(Model, kw_only=True):
-    """At one moment, over all tenants. Lags: the age of the oldest item that is due."""
+    """At one moment, over all tenants. Lags: the age of the oldest item that is due. `suspects`: runs
+    whose worker died and that have made no progress since. `timers`: waits for a time."""
 
     at: str
     lanes: list[Lane]
@@ -367,6 +368,11 @@ class Figures(Model, kw_only=True):
     schedule_lag_seconds: float
     outbox_waiting: int
     outbox_dead: int
+    suspects: int
+    timers: int
+    next_timer_seconds: float | None
+    unserved_runs: list[UnservedRuns]
+    unserved_schedules: list[UnservedSchedules]
 
 
 class File(Model, kw_only=True):
@@ -1052,6 +1058,23 @@ class Token(Model, kw_only=True):
     expires_at: str | None = None
     last_used_at: str | None = None
     token: str | None = None
+
+
+class UnservedRuns(Model, kw_only=True):
+    """Ready runs that no live worker takes: none serves the lane, or none has the code of the version."""
+
+    lane: str
+    flow: str
+    version: str
+    ready: int
+    oldest_seconds: float
+
+
+class UnservedSchedules(Model, kw_only=True):
+    """Schedules that will fire for a flow that no live worker serves."""
+
+    flow: str
+    schedules: int
 
 
 class Visit(Model, kw_only=True):

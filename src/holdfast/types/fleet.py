@@ -55,6 +55,24 @@ class LaneFigures(msgspec.Struct, frozen=True, kw_only=True):
     in_line: int = 0  # ready, but a limit is reached: another worker would not help
 
 
+class VersionBacklog(msgspec.Struct, frozen=True, kw_only=True):
+    """Ready runs of one version in one lane, limits or not."""
+
+    lane: str
+    flow: str
+    version: str
+    ready: int
+    oldest: int  # microseconds that the oldest has been ready
+
+
+class ScheduledFlow(msgspec.Struct, frozen=True, kw_only=True):
+    """Schedules of one flow that will fire."""
+
+    flow: str
+    schedules: int
+    next_at: int
+
+
 class FleetFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Counts at one moment. They are read from indexes, so the cost does not grow with the history."""
 
@@ -69,3 +87,8 @@ class FleetFigures(msgspec.Struct, frozen=True, kw_only=True):
     schedule_lag: int
     outbox_waiting: int
     outbox_dead: int
+    versions: list[VersionBacklog] = []  # the largest ones, if there are very many
+    scheduled: list[ScheduledFlow] = []
+    timers: int = 0  # waits for a time: sleeping runs, and those in memory
+    next_timer: int | None = None  # microseconds until the first of them ends; 0: it is due
+    suspects: int = 0  # runs whose worker died and that have made no progress since

@@ -1092,7 +1092,10 @@ export interface ExtendHold {
   reason?: string | null;
 }
 
-/** At one moment, over all tenants. Lags: the age of the oldest item that is due. */
+/**
+ * At one moment, over all tenants. Lags: the age of the oldest item that is due. `suspects`: runs whose
+ * worker died and that have made no progress since. `timers`: waits for a time.
+ */
 export interface FiguresWire {
   at: string;
   lanes: LaneWire[];
@@ -1105,6 +1108,11 @@ export interface FiguresWire {
   schedule_lag_seconds: number;
   outbox_waiting: number;
   outbox_dead: number;
+  suspects: number;
+  timers: number;
+  next_timer_seconds: number | null;
+  unserved_runs: UnservedRunsWire[];
+  unserved_schedules: UnservedSchedulesWire[];
 }
 
 /** A file of a hold. `file` is what the answer has in the field. */
@@ -1977,6 +1985,21 @@ export interface TokenWire {
 
 export interface TriggerSchedule {
   input?: Record<string, unknown> | null;
+}
+
+/** Ready runs that no live worker takes: none serves the lane, or none has the code of the version. */
+export interface UnservedRunsWire {
+  lane: string;
+  flow: string;
+  version: string;
+  ready: number;
+  oldest_seconds: number;
+}
+
+/** Schedules that will fire for a flow that no live worker serves. */
+export interface UnservedSchedulesWire {
+  flow: string;
+  schedules: number;
 }
 
 /** `graph`: a compiled flow; or `flow`: a flow of this server, or a file that it may load. */

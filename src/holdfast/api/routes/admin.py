@@ -76,7 +76,8 @@ async def list_workers(call: ApiCall) -> Page[WorkerWire]:
 async def get_figures(call: ApiCall) -> FiguresWire:
     """The backlog, and how late it is."""
     _require_instance(call)
-    return figures_wire(await (await call.runs()).store.fleet_figures(ages=_AGES))
+    store = (await call.runs()).store
+    return figures_wire(await store.fleet_figures(ages=_AGES), await store.workers())
 
 
 @routes.get("/admin/status", needs=Right.admin, raises=(ForbiddenError,))

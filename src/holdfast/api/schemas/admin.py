@@ -9,6 +9,7 @@ import msgspec
 from holdfast.api.schemas.common import moment
 from holdfast.runs.dead_letters import DeadRun
 from holdfast.runs.run_view import RunWire, run_wire
+from holdfast.runs.unserved import find_unserved
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, WorkerRow
 
@@ -69,8 +70,26 @@ class LaneWire(msgspec.Struct, kw_only=True):
     oldest_seconds: float
 
 
+class UnservedRunsWire(msgspec.Struct, kw_only=True):
+    """Ready runs that no live worker takes: none serves the lane, or none has the code of the version."""
+
+    lane: str
+    flow: str
+    version: str
+    ready: int
+    oldest_seconds: float
+
+
+class UnservedSchedulesWire(msgspec.Struct, kw_only=True):
+    """Schedules that will fire for a flow that no live worker serves."""
+
+    flow: str
+    schedules: int
+
+
 class FiguresWire(msgspec.Struct, kw_only=True):
-    """At one moment, over all tenants. Lags: the age of the oldest item that is due."""
+    """At one moment, over all tenants. Lags: the age of the oldest item that is due. `suspects`: runs whose
+    worker died and that have made no progress since. `timers`: waits for a time."""
 
     at: str
     lanes: list[LaneWire]
@@ -83,9 +102,15 @@ class FiguresWire(msgspec.Struct, kw_only=True):
     schedule_lag_seconds: float
     outbox_waiting: int
     outbox_dead: int
+    suspects: int
+    timers: int
+    next_timer_seconds: float | None
+    unserved_runs: list[UnservedRunsWire]
+    unserved_schedules: list[UnservedSchedulesWire]
 
 
-def figures_wire(found: FleetFigures) -> FiguresWire:
+def figures_wire(found: FleetFigures, workers: list[WorkerRow]) -> FiguresWire:
+    unserved = find_unserved(found, workers)
     return FiguresWire(
         at=moment(found.at) or "",
         lanes=[
@@ -107,6 +132,22 @@ def figures_wire(found: FleetFigures) -> FiguresWire:
         schedule_lag_seconds=found.schedule_lag / MICROS,
         outbox_waiting=found.outbox_waiting,
         outbox_dead=found.outbox_dead,
+        suspects=found.suspects,
+        timers=found.timers,
+        next_timer_seconds=None if found.next_timer is None else found.next_timer / MICROS,
+        unserved_runs=[
+            UnservedRunsWire(
+                lane=each.lane,
+                flow=each.flow,
+                version=each.version,
+                ready=each.ready,
+                oldest_seconds=each.oldest / MICROS,
+            )
+            for each in unserved.runs
+        ],
+        unserved_schedules=[
+            UnservedSchedulesWire(flow=each.flow, schedules=each.schedules) for each in unserved.schedules
+        ],
     )
 
 

@@ -12,9 +12,10 @@ from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.schedules.schedule import Schedule
 from holdfast.runs.schedules.service import ScheduleService
 from holdfast.runs.service import RunService
+from holdfast.runs.unserved import find_unserved
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import MICROS
-from holdfast.types.fleet import WorkerRow
+from holdfast.types.fleet import FleetFigures, WorkerRow
 from holdfast.types.human_time import ago, human_duration
 
 APART: Final = MICROS
@@ -28,6 +29,10 @@ async def fleet_findings(service: RunService) -> AsyncIterator[Finding]:
     if alive:
         yield _releases(alive)
         yield _clocks(alive)
+    figures = await service.store.fleet_figures(ages=())
+    yield _waits(figures, alive)
+    if alive:
+        yield _lanes(figures, rows)
 
 
 async def served_versions(service: RunService) -> set[str] | None:
@@ -51,6 +56,39 @@ def unserved_runs(live: list[RunRow], versions: set[str] | None) -> Finding:
         f"{counts.total()} active runs are on a version that no worker serves",
         "start a worker with that code, or see `holdfast flows check NEW` and move them",
         few([f"{count} of {flow} {version}" for (flow, version), count in counts.most_common()]),
+    )
+
+
+def _waits(figures: FleetFigures, alive: list[WorkerRow]) -> Finding:
+    """What waits uses no worker; what is late does."""
+    asleep, asked = figures.statuses.get("waiting", 0), figures.statuses.get("pending_input", 0)
+    ends = f", the next ends in {human_duration(figures.next_timer)}" if figures.next_timer else ""
+    hot = sum(row.hot for row in alive)
+    text = f"{asleep} runs sleep, {asked} wait for input, {hot} wait in memory; {figures.timers} timers{ends}"
+    if not figures.suspects:
+        return Finding("waits", OK, text)
+    return Finding(
+        "waits",
+        WARN,
+        f"{text}; {figures.suspects} suspects wait for, or have, a worker of their own",
+        "their workers died: `holdfast show RUN` and `holdfast dead show RUN` say where",
+    )
+
+
+def _lanes(figures: FleetFigures, rows: list[WorkerRow]) -> Finding:
+    """Runs of versions that no worker serves are in the finding `carried`."""
+    unserved = find_unserved(figures, rows).lanes
+    if not unserved:
+        return Finding("lanes", OK, "live workers serve all lanes that have ready runs")
+    ready = Counter[str]()
+    for each in unserved:
+        ready[each.lane] += each.ready
+    return Finding(
+        "lanes",
+        WARN,
+        f"{ready.total()} ready runs are in lanes that no worker serves",
+        "start a worker for the lane: holdfast worker FILE --lane NAME, or one without --lane for all",
+        few([f"{count} in lane {lane}" for lane, count in ready.most_common()]),
     )
 
 

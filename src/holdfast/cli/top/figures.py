@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.runs.unserved import UnservedWork, find_unserved
 from holdfast.store.protocols import Store
 from holdfast.types.clock import MICROS
-from holdfast.types.fleet import FleetFigures, WorkerRow
+from holdfast.types.fleet import FleetFigures, VersionBacklog, WorkerRow
 
 AGES: Final = {"under 1h": 3600, "under 1d": 86_400, "under 7d": 7 * 86_400}
 OLDER: Final = "older"
@@ -44,6 +45,14 @@ class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return sum(row.ended_per_second for row in self.alive)
 
     @property
+    def hot(self) -> int:
+        return sum(row.hot for row in self.alive)
+
+    @property
+    def unserved(self) -> UnservedWork:
+        return find_unserved(self.figures, self.workers)
+
+    @property
     def holds(self) -> dict[str, int]:
         return dict(zip((*AGES, OLDER), (count for _, count in self.figures.holds), strict=True))
 
@@ -67,6 +76,21 @@ def as_json(seen: FleetSnapshot) -> dict[str, Any]:
         "concurrency": seen.room,
         "runs": result.statuses,
         "dead": result.dead,
+        "suspects": result.suspects,
+        "waits": {
+            "sleeping": result.statuses.get("waiting", 0),
+            "for_input": result.statuses.get("pending_input", 0),
+            "in_memory": seen.hot,
+            "timers": result.timers,
+            "next_timer_seconds": None if result.next_timer is None else result.next_timer / MICROS,
+        },
+        "unserved": {
+            "lanes": [_unserved(each) for each in seen.unserved.lanes],
+            "versions": [_unserved(each) for each in seen.unserved.versions],
+            "schedules": [
+                {"flow": each.flow, "schedules": each.schedules} for each in seen.unserved.schedules
+            ],
+        },
         "lanes": [
             {
                 "lane": lane.lane,
@@ -85,6 +109,16 @@ def as_json(seen: FleetSnapshot) -> dict[str, Any]:
         },
         "outbox": {"waiting": result.outbox_waiting, "dead": result.outbox_dead},
         "workers": [_worker(seen, row) for row in seen.workers],
+    }
+
+
+def _unserved(each: VersionBacklog) -> dict[str, Any]:
+    return {
+        "lane": each.lane,
+        "flow": each.flow,
+        "version": each.version,
+        "ready": each.ready,
+        "oldest_seconds": each.oldest / MICROS,
     }
 
 

@@ -5,6 +5,7 @@ Tables that fit: where the terminal is narrow, the least important columns are l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
@@ -30,7 +31,9 @@ WARM: Final = "yellow"
 LATE: Final = 10 * MICROS
 """Microseconds from which what is due and not done deserves a colour."""
 _GAP: Final = 2
-_HEADS: Final = 7
+_HEADS: Final = 10
+_NAMED: Final = 3
+_VERSION: Final = 11  # characters of a version: `g1-ab12cd34`
 _SHARE: Final = 2 / 5
 _LANES_WIDTH: Final = 30
 _STATES: Final = {"working": "", "draining": WARM, SILENT: ALERT}
@@ -123,7 +126,16 @@ def _figures(seen: FleetSnapshot) -> Table:
     runs += [(f"{result.dead} dead", ALERT)] if result.dead else []
     outbox: list[Cell] = [(f"{result.outbox_waiting} waiting", "")] if result.outbox_waiting else []
     outbox += [(f"{result.outbox_dead} dead", ALERT)] if result.outbox_dead else []
-    found = {"Fleet": _fleet(seen), "Runs": runs, "Holds": _holds(seen), "Late": _late(seen)}
+    runs += [(f"{result.suspects} suspect", WARM)] if result.suspects else []
+    found = {
+        "Fleet": _fleet(seen),
+        "Runs": runs,
+        "Waits": _waits(seen),
+        "Holds": _holds(seen),
+        "Late": _late(seen),
+    }
+    unserved = _unserved(seen)
+    found |= {"Unserved": unserved} if unserved else {}
     made = Table.grid(padding=0)
     made.add_column(width=_HEADS, style="bold")
     made.add_column(overflow="fold")
@@ -157,6 +169,39 @@ def _holds(seen: FleetSnapshot) -> list[Cell]:
         (f"{count} {age}", WARM if age == OLDER else "") for age, count in seen.holds.items() if count
     ]
     return [*found, (f"oldest {_whole(seen.figures.oldest_hold)}", "")] if found else [("none wait", "dim")]
+
+
+def _waits(seen: FleetSnapshot) -> list[Cell]:
+    """Runs that wait use no slot."""
+    result = seen.figures
+    asleep, asked = result.statuses.get("waiting", 0), result.statuses.get("pending_input", 0)
+    if not (asleep or asked or result.timers or seen.hot):
+        return [("none", "dim")]
+    ends = "" if not result.next_timer else f", the next ends in {human_duration(result.next_timer)}"
+    return [
+        (f"{asleep} sleeping", ""),
+        (f"{asked} for input", ""),
+        (f"{seen.hot} in memory", ""),
+        (f"{result.timers} timers{ends}", ""),
+    ]
+
+
+def _unserved(seen: FleetSnapshot) -> list[Cell]:
+    """What no worker takes."""
+    if not seen.alive:
+        return []  # the table of workers says so
+    found = seen.unserved
+    lanes = Counter[str]()
+    for each in found.lanes:
+        lanes[each.lane] += each.ready
+    texts = [f"{count} ready in lane {one_line(lane)}" for lane, count in lanes.most_common(_NAMED)]
+    texts += [
+        f"{each.ready} of {one_line(each.flow)} {each.version[:_VERSION]}" for each in found.versions[:_NAMED]
+    ]
+    texts += [f"schedules of {one_line(each.flow)}" for each in found.schedules[:_NAMED]]
+    more = len(lanes) + len(found.versions) + len(found.schedules) - len(texts)
+    texts += [f"and {more} more"] if more else []
+    return [(text, ALERT) for text in texts]
 
 
 def _late(seen: FleetSnapshot) -> list[Cell]:

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from holdfast._version import __version__
 from holdfast.runs.migrate.check import LIVE
+from holdfast.runs.unserved import find_unserved
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, LaneFigures, WorkerRow
 
@@ -40,6 +41,7 @@ class FleetCollector(Collector):
         if self.figures is not None:
             yield from self._of_lanes(self.figures)
             yield from _of_fleet(self.figures)
+            yield from _of_unserved(self.figures, self.workers)
             yield _of_workers(self.workers, self.figures.at)
 
     def _of_lanes(self, fleet_figures: FleetFigures) -> Iterator[Metric]:
@@ -88,6 +90,15 @@ def _of_fleet(fleet_figures: FleetFigures) -> Iterator[Metric]:
         (),
         [((), fleet_figures.dead)],
     )
+    yield _gauge(
+        "holdfast_suspect_runs",
+        "Runs whose worker died; they run alone until they make progress.",
+        (),
+        [((), fleet_figures.suspects)],
+    )
+    yield _gauge("holdfast_timers", "Waits for a time that have not ended.", (), [((), fleet_figures.timers)])
+    ends = [] if fleet_figures.next_timer is None else [((), fleet_figures.next_timer / MICROS)]
+    yield _gauge("holdfast_next_timer_seconds", "Time until the first of these waits ends.", (), ends)
     names = (*AGES, OLDER)
     ages = [((name,), count) for name, (_, count) in zip(names, fleet_figures.holds, strict=True)]
     yield _gauge("holdfast_pending_holds", "Open holds, by age.", ("age",), ages)
@@ -102,6 +113,16 @@ def _of_fleet(fleet_figures: FleetFigures) -> Iterator[Metric]:
     yield _gauge("holdfast_sweep_lag_seconds", "Age of the oldest item that is due.", ("sweep",), late)
     outbox = [(("waiting",), fleet_figures.outbox_waiting), (("dead",), fleet_figures.outbox_dead)]
     yield _gauge("holdfast_outbox_messages", "Outbox messages that are not delivered.", ("state",), outbox)
+
+
+def _of_unserved(fleet_figures: FleetFigures, workers: list[WorkerRow]) -> Iterator[Metric]:
+    unserved = find_unserved(fleet_figures, workers)
+    runs = [((each.lane, each.flow, each.version), each.ready) for each in unserved.runs]
+    labels = ("lane", "flow", "version")
+    yield _gauge("holdfast_unserved_runs", "Ready runs that no live worker takes.", labels, runs)
+    flows = [((each.flow,), each.schedules) for each in unserved.schedules]
+    about = "Schedules of flows that no live worker serves."
+    yield _gauge("holdfast_unserved_schedules", about, ("flow",), flows)
 
 
 def _of_workers(workers: list[WorkerRow], now: int) -> Metric:

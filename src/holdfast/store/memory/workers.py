@@ -12,7 +12,13 @@ from holdfast.store.backlog import LaneBacklog, LimitBacklog, lane_figures
 from holdfast.store.memory.concurrency_limits import MemoryLimits
 from holdfast.store.memory.holds import MemoryHolds
 from holdfast.store.memory.tables import MemoryTables
-from holdfast.types.fleet import WORKER_ROW_RETENTION, FleetFigures, LaneFigures
+from holdfast.types.fleet import (
+    WORKER_ROW_RETENTION,
+    FleetFigures,
+    LaneFigures,
+    ScheduledFlow,
+    VersionBacklog,
+)
 from holdfast.types.outbox import OutboxState
 from holdfast.types.schedule import ScheduleRow
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
@@ -77,7 +83,36 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
                 ),
                 outbox_waiting=states[OutboxState.waiting],
                 outbox_dead=states[OutboxState.dead],
+                versions=self._versions(now),
+                scheduled=self._scheduled(),
+                timers=sum(len(run.timers) for run in runs),
+                next_timer=min(
+                    (max(0, at - now) for run in runs for at in run.timers.values()), default=None
+                ),
+                suspects=sum(run.suspect for run in runs if run.status not in ENDED),
             )
+
+    def _versions(self, now: int) -> list[VersionBacklog]:
+        ready: dict[tuple[str, str, str], list[int]] = {}
+        for run in self._keys.values():
+            if run.worker is None and run.ready_at is not None and run.ready_at <= now:
+                place = (run.new.lane, run.new.flow, run.new.version)
+                ready.setdefault(place, []).append(run.ready_at)
+        found = [
+            VersionBacklog(lane=lane, flow=flow, version=version, ready=len(since), oldest=now - min(since))
+            for (lane, flow, version), since in sorted(ready.items())
+        ]
+        return sorted(found, key=lambda each: -each.ready)
+
+    def _scheduled(self) -> list[ScheduledFlow]:
+        flows: dict[str, list[int]] = {}
+        for row in self._schedules.values():
+            if row.next_at is not None:
+                flows.setdefault(row.flow, []).append(row.next_at)
+        return [
+            ScheduledFlow(flow=flow, schedules=len(times), next_at=min(times))
+            for flow, times in sorted(flows.items())
+        ]
 
     def _lanes(self, now: int) -> list[LaneFigures]:
         running = Counter(run.new.lane for run in self._leased.values())

@@ -12,7 +12,15 @@ from holdfast.store.sql import due_holds, reclaim
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.concurrency_limits import root_of
-from holdfast.types.fleet import WORKER_ROW_RETENTION, Death, FleetFigures, LaneFigures, WorkerRow
+from holdfast.types.fleet import (
+    WORKER_ROW_RETENTION,
+    Death,
+    FleetFigures,
+    LaneFigures,
+    ScheduledFlow,
+    VersionBacklog,
+    WorkerRow,
+)
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 
@@ -75,8 +83,18 @@ GROUP BY status"""
 _HOLDS = """
 SELECT {age} AS age, count(*), min(created_at) FROM @holds[holds_of_tenant]
 WHERE status = 'pending' AND NOT read_only GROUP BY age"""
+_VERSIONS = """
+SELECT lane, flow, version, count(*), min(ready_at) FROM @runs[runs_ready]
+WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ?::bigint
+AND status NOT IN ('completed', 'failed', 'cancelled')
+GROUP BY lane, flow, version ORDER BY count(*) DESC, lane, flow, version LIMIT ?"""
+_SCHEDULED = """
+SELECT flow, count(*), min(next_at) FROM @schedules WHERE next_at IS NOT NULL GROUP BY flow ORDER BY flow"""
 _REST = """
 SELECT (SELECT min(fire_at) FROM @timers),
+       (SELECT count(*) FROM @timers),
+       (SELECT count(*) FROM @runs WHERE suspect AND NOT read_only
+        AND status NOT IN ('completed', 'failed', 'cancelled')),
        (SELECT min(next_at) FROM @schedules WHERE next_at IS NOT NULL),
        (SELECT count(*) FROM @runs WHERE dead AND NOT read_only),
        (SELECT count(*) FROM @outbox WHERE state = 'waiting'),
@@ -86,7 +104,9 @@ SELECT (SELECT min(fire_at) FROM @timers),
 async def figures(conn: Conn, now: int | None, ages: tuple[int, ...]) -> FleetFigures:
     at: int = ((await conn.row("SELECT @now(?::bigint)", now)) or (0,))[0]
     holds = await _holds(conn, at, ages)
-    timer, schedule, dead, waiting, unsent = (await conn.row(_REST)) or (None, None, 0, 0, 0)
+    found = (await conn.row(_REST)) or (None, 0, 0, None, 0, 0, 0)
+    timer, timers, suspects, schedule, dead, waiting, unsent = found
+    versions = await conn.rows(_VERSIONS, at, MAX_QUEUES)
     return FleetFigures(
         at=at,
         lanes=await _lanes(conn, now, at),
@@ -99,6 +119,17 @@ async def figures(conn: Conn, now: int | None, ages: tuple[int, ...]) -> FleetFi
         schedule_lag=_since(schedule, at),
         outbox_waiting=waiting,
         outbox_dead=unsent,
+        versions=[
+            VersionBacklog(lane=lane, flow=flow, version=version, ready=ready, oldest=at - since)
+            for lane, flow, version, ready, since in versions
+        ],
+        scheduled=[
+            ScheduledFlow(flow=flow, schedules=count, next_at=next_at)
+            for flow, count, next_at in await conn.rows(_SCHEDULED)
+        ],
+        timers=timers,
+        next_timer=None if timer is None else max(0, timer - at),
+        suspects=suspects,
     )
 
 

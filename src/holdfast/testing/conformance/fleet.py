@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.store.rows import ClaimRequest
+from holdfast.testing.conformance.schedules import row as schedule
 from holdfast.types.clock import MICROS
 from holdfast.types.concurrency_limits import LimitRow
-from holdfast.types.fleet import WorkerRow
+from holdfast.types.fleet import ScheduledFlow, VersionBacklog, WorkerRow
 from holdfast.types.outbox import OutboxMessage, OutboxState
 from holdfast.types.record import NewTimer, Side
 from holdfast.types.status import RunStatus
@@ -190,6 +191,37 @@ class FleetSuite:
         kit.clock.advance(seconds=13)
         result = await kit.store.fleet_figures(ages=AGES)
         assert (result.timer_lag, result.hold_lag) == (3 * MICROS, 2 * MICROS)
+
+    @pytest.mark.covers("SAFE-FLEET-03")
+    async def test_ready_runs_are_reported_by_lane_and_version(self, kit: StoreKit) -> None:
+        await kit.created(lane="fast", flow="pay", version="g1-a")
+        kit.clock.advance(seconds=7)
+        await kit.created(lane="fast", flow="pay", version="g1-a", limit="flow:pay")
+        await kit.created(lane="slow", flow="pay", version="g1-b")
+        await kit.claimed(lane="slow", flow="pay", version="g1-c")
+        await kit.created(lane="slow", flow="pay", version="g1-d", ready_at=kit.clock.now() + MICROS)
+        found = (await kit.store.fleet_figures(ages=AGES)).versions
+        assert found == [
+            VersionBacklog(lane="fast", flow="pay", version="g1-a", ready=2, oldest=7 * MICROS),
+            VersionBacklog(lane="slow", flow="pay", version="g1-b", ready=1, oldest=0),
+        ]
+
+    @pytest.mark.covers("SAFE-FLEET-03")
+    async def test_waits_suspects_and_schedules_are_counted(self, kit: StoreKit) -> None:
+        lease, at = await kit.claimed(), kit.clock.now()
+        assert (await kit.store.fleet_figures(ages=AGES)).next_timer is None
+        timers = [NewTimer("a", at + 10 * MICROS), NewTimer("b", at + 20 * MICROS)]
+        await kit.written(lease, kit.record(1, side=Side(timers=timers)))
+        await kit.store.put_schedule(schedule("nightly", next_at=5))
+        await kit.store.put_schedule(schedule("daily", next_at=3))
+        await kit.store.put_schedule(schedule("paused"))
+        result = await kit.store.fleet_figures(ages=AGES)
+        assert (result.timers, result.next_timer, result.suspects) == (2, 10 * MICROS, 0)
+        assert result.scheduled == [ScheduledFlow(flow="report", schedules=2, next_at=3)]
+        kit.clock.advance(seconds=61)
+        await kit.store.reclaim(limit=9, max_recoveries=9)
+        result = await kit.store.fleet_figures(ages=AGES)
+        assert (result.next_timer, result.suspects) == (0, 1)
 
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_messages_that_wait_are_counted(self, kit: StoreKit) -> None:

@@ -195,6 +195,12 @@ class ExcludedError(ForbiddenError):
     code = "excluded"
 
 
+class StepUpRequiredError(ForbiddenError):
+    """The hold requires a recent sign-in (`step_up`)."""
+
+    code = "step_up_required"
+
+
 class VetoedError(ForbiddenError):
     code = "vetoed"
 

@@ -69,8 +69,16 @@ class Mailboxes:
 
 
 class Office:
-    def __init__(self, hf: Holdfast, clock: FakeClock, client: httpx2.AsyncClient, mail: Mailboxes) -> None:
+    def __init__(
+        self,
+        hf: Holdfast,
+        clock: FakeClock,
+        transport: httpx2.ASGITransport,
+        client: httpx2.AsyncClient,
+        mail: Mailboxes,
+    ) -> None:
         self.hf = hf
+        self.transport = transport
         self.clock = clock
         self.client = client
         self.mail = mail
@@ -168,8 +176,9 @@ async def office_of(*, directory: str | None = "store", **more: Any) -> AsyncIte
                 await people.put_person("default", Person(id=name, email=f"{name}@acme"))
             await people.put_group("default", "finance", ["dana", "sam"])
         app = build(hf, Authenticator(hf), ApiSettings(), THEMES)
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=SITE) as client:
-            office = Office(hf, clock, client, mail)
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url=SITE) as client:
+            office = Office(hf, clock, transport, client, mail)
             made = ApiTokens(store)
             for name in PEOPLE:
                 rights = EVERY_RIGHT if name == "ada" else ()

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from holdfast import Holdfast
-from holdfast.api.auth.oidc.flow import SignInState
+from holdfast.api.auth.oidc.flow import SignInState, grant_of
 from holdfast.api.auth.settings import OidcSettings, SignInSettings
 from holdfast.api.routes.sign_in import STATE_COOKIE
 from tests.api.conftest import Server, serving
@@ -147,15 +147,41 @@ async def signed_out(client: httpx2.AsyncClient, server: Server) -> str:
     return unescape(found[1])
 
 
-async def asks_who_it_is(client: httpx2.AsyncClient, server: Server) -> bool:
+async def asks_who_it_is(client: httpx2.AsyncClient, server: Server, query: str = "") -> bool:
     """Whether the provider asks for a name again, or still knows this browser."""
-    answer = await client.get(f"{server.serving.address}/sign-in/oidc")
+    answer = await client.get(f"{server.serving.address}/sign-in/oidc{query}")
     while answer.is_redirect:
         where = str(httpx2.URL(str(answer.url)).join(answer.headers["location"]))
         if where.startswith(server.serving.address):
             return False
         answer = await client.get(where)
     return 'value="login"' in answer.text
+
+
+@pytest.mark.covers("SAFE-CHAIN-05")
+async def test_a_fresh_sign_in_is_asked_for_at_the_provider(tmp_path: Path, issuer: str) -> None:
+    async with (
+        Holdfast(f"sqlite:{tmp_path / 'o.db'}") as hf,
+        serving(hf, sign_in=settings(issuer)) as hall,
+        browser() as client,
+    ):
+        await client.get(await at_the_provider(client, hall, "dana"))
+        assert not await asks_who_it_is(client, hall)
+        assert await asks_who_it_is(client, hall, "?fresh=1")
+
+
+@pytest.mark.covers("SAFE-CHAIN-05")
+@pytest.mark.parametrize(
+    ("claims", "since"),
+    [({"auth_time": 1_700_000_000}, 1_700_000_000_000_000), ({}, 0), ({"auth_time": "now"}, 0)],
+)
+def test_the_provider_says_when_a_person_signed_in(claims: dict[str, Any], since: int) -> None:
+    """Without it the sign-in may be long ago, and counts as such."""
+    known = OidcSettings(issuer="https://id.example", client_id="holdfast", user="sub", tenant="acme")
+    grant = grant_of(known, {"sub": "dana", **claims})
+    session = grant.principal(method="session", credential="", channel="inbox", since=9)
+    assert session.actor.signed_in_at == since
+    assert grant.principal(method="token", credential="", channel="api").actor.signed_in_at is None
 
 
 async def test_person_signs_out_at_the_provider_too_where_that_is_set(tmp_path: Path, issuer: str) -> None:

@@ -105,7 +105,12 @@ def test_no_change_is_made_with_a_right_to_read() -> None:
 def test_who_may_decide_is_changed_by_administrators_only() -> None:
     """Else whoever arranges holds could make themselves the one who decides them."""
     theirs = ("/v1/directory/", "/v1/policies/{", "/v1/inbound/slack/{way}/people", "/v1/tokens")
-    changing = [route for route in ROUTES if route.method not in SAFE and route.path.startswith(theirs)]
+    own = "/v1/directory/me/"  # people say themselves when they are away
+    changing = [
+        route
+        for route in ROUTES
+        if route.method not in SAFE and route.path.startswith(theirs) and not route.path.startswith(own)
+    ]
     assert len(changing) >= 10
     assert {route.needs for route in changing} == {Right.admin}
 

@@ -52,6 +52,7 @@ class HoldTermsOptions(TypedDict, total=False):
     on_cancel: str
     bulk: bool
     undo: Duration | None
+    step_up: Duration | None
     links: str | None
     allow_services: bool
     excluded: Sequence[str]
@@ -89,6 +90,8 @@ def read_terms(given: Mapping[str, Any], on_timeout: str | None, wrong: Wrong) -
         found["max_reminders"] = reader.count("max_reminders")
     if given.get("undo") is not None:
         found["undo"] = reader.seconds("undo")
+    if given.get("step_up") is not None:
+        found["step_up"] = reader.at_least_a_second("step_up")
     return ParsedTerms(HoldTerms(**found), on_timeout, reader.minutes("reminder"), reader.texts("tags"))
 
 
@@ -146,6 +149,10 @@ class _Reader:
     def seconds(self, name: str) -> int | None:
         """Whole seconds, rounded up; zero gives None."""
         length = self._length(name, allow_zero=True)
+        return None if length is None else -(-length // _SECOND)
+
+    def at_least_a_second(self, name: str) -> int | None:
+        length = self._length(name)
         return None if length is None else -(-length // _SECOND)
 
     def minutes(self, name: str) -> int | None:

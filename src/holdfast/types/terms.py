@@ -78,6 +78,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     auth_method: str = "local"
     on_behalf_of: str | None = None
     chain: tuple[ChainLink, ...] = ()
+    credential: str = ""  # the public id of the token, if it is one
+    signed_in_at: int | None = None  # when they proved who they are; None: not in person, as by a token
 
     def __post_init__(self) -> None:
         if not self.rights.isdisjoint(RIGHT_ALIASES):
@@ -101,7 +103,13 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 def operator(by: str = "user:local", *, tenant: str = DEFAULT_TENANT, channel: str = "api") -> Actor:
     """An operator with direct access to the store: has every right, under the given name."""
     rights = frozenset({RESOLVE, MANAGE, OVERRIDE})
-    return Actor(id=by, tenant=tenant, rights=rights, channel=channel, auth_method="local")
+    return Actor(
+        id=by, tenant=tenant, rights=rights, channel=channel, auth_method="local", signed_in_at=AT_THE_STORE
+    )
+
+
+AT_THE_STORE = 2**63 - 1
+"""`signed_in_at` of an operator with the store: always recent."""
 
 
 class Rung(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -142,6 +150,7 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     bulk: bool = True
     strict_templates: bool = False  # a placeholder without a value is an error
     undo: int | None = None  # seconds for which a decision from the inbox can be taken back
+    step_up: int | None = None  # seconds: the person who decides must have signed in within them
     links: str | None = None  # view_only, decide_low_risk, login_required; none: by priority
     allow_services: bool = False  # service principals may decide runs that they started
     interaction: str | None = None  # the built-in kind of question that it was asked as

@@ -222,7 +222,10 @@ class Authenticator:
             return None
         if not await self.actives.may_sign_in(grant):
             return None
-        return grant.principal(method="session", credential=found.name, channel="inbox", csrf=found.csrf)
+        since = found.session.began_at
+        return grant.principal(
+            method="session", credential=found.name, channel="inbox", csrf=found.csrf, since=since
+        )
 
     async def note_refusal(
         self, request: Request, path: str, principal: Principal | None, error: HttpError, request_id: str

@@ -23,7 +23,8 @@ _LONGEST: Final = 200
 class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`roles` are ours (`ROLES`), looked up at each use; `titles` are roles to which holds are assigned.
     `chain`: who made the credential and for whom, and the credential with which they did; None: made before
-    this was recorded."""
+    this was recorded. `signed_in_at`: when a provider saw the person sign in (microseconds); None: with the
+    credential itself."""
 
     subject: str  # user:dana@acme or service:billing-agent
     tenant: str = DEFAULT_TENANT
@@ -32,6 +33,7 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     groups: tuple[str, ...] = ()
     titles: tuple[str, ...] = ()
     chain: tuple[ChainLink, ...] | None = None
+    signed_in_at: int | None = None
 
     @property
     def all_rights(self) -> frozenset[Right]:
@@ -39,7 +41,10 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         given = {right for role in self.roles for right in ROLES.get(role, frozenset[Right]())}
         return with_implied(frozenset(given | set(self.rights)))
 
-    def principal(self, *, method: str, credential: str, channel: str, csrf: str | None = None) -> Principal:
+    def principal(
+        self, *, method: str, credential: str, channel: str, csrf: str | None = None, since: int | None = None
+    ) -> Principal:
+        """`since`: the start of the session; None: it is none."""
         rights = self.all_rights
         actor = Actor(
             id=self.subject,
@@ -50,6 +55,8 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             channel=channel,
             auth_method=method,
             chain=self.chain or (),
+            credential=credential if method == "token" else "",
+            signed_in_at=since if since is None or self.signed_in_at is None else self.signed_in_at,
         )
         return Principal(actor=actor, rights=rights, method=method, credential=credential, csrf=csrf)
 

@@ -22,7 +22,7 @@ class LocalToken:
         actor = operator(channel="api")
         made = ChainLink(kind="token", by=OPERATOR, to=actor.id)
         self._principal = Principal(
-            actor=msgspec.structs.replace(actor, chain=(made,)),
+            actor=msgspec.structs.replace(actor, chain=(made,), signed_in_at=None),
             rights=with_implied(frozenset({Right.admin})),
             method="local",
         )

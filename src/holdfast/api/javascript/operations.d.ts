@@ -98,6 +98,8 @@ export interface Operations {
   dropView(view: string, options?: Options): Promise<void>;
   /** Back again. */
   endAway(person: string, options?: Options): Promise<void>;
+  /** You are back. */
+  endOwnAway(options?: Options): Promise<void>;
   /** Report that you no longer look at it. */
   endPresence(hold: string, options?: Options): Promise<void>;
   /** Sign out, here and everywhere this session is used. */
@@ -130,6 +132,8 @@ export interface Operations {
   getFlowVersion(flow: string, version: string, options?: Options): Promise<FlowGraph>;
   /** One hold. Its ETag is its version: send it as If-Match to decide on what you have seen. */
   getHold(hold: string, options?: Options): Promise<HoldWire>;
+  /** Your own entry in the store's directory. */
+  getOwnPerson(options?: Options): Promise<PersonWire>;
   /** By id or address. */
   getPerson(person: string, options?: Options): Promise<PersonWire>;
   /** The progress of a pipeline. */
@@ -268,6 +272,8 @@ export interface Operations {
   putDeployment(name: string, body: PutDeployment, options?: Options): Promise<DeploymentWire>;
   /** With exactly these members. */
   putGroup(key: string, body: PutCircle, options?: Options): Promise<CircleWire>;
+  /** Set your own absence and substitute. */
+  putOwnAway(body: PutAway, options?: Options): Promise<void>;
   /** Add or change a person. A person who is not `active` has no rights. */
   putPerson(person: string, body?: PutPerson, options?: Options): Promise<PersonWire>;
   /** Store it: it applies to holds that open from now on. */

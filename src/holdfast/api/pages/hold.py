@@ -208,7 +208,8 @@ async def may_decide(service: HoldService, actor: Actor, row: HoldRow) -> bool:
         standing = await service.ctx.standing(actor, now)
     except ForbiddenError:
         return False
-    return await service.ctx.may(standing, "resolve", row, now)
+    # By the rule of deciding without `step_up`: the form is shown, and its answer leads to the sign-in.
+    return await service.ctx.may(standing, "ask_back", row, now)
 
 
 def history_line(entry: Entry) -> dict[str, str]:

@@ -22,9 +22,18 @@ def sign_in_page(
     provider: str | None = None,
     onwards: str = "/",
     wrong: str = "",
+    fresh: bool = False,
     status: int = 200,
 ) -> Response:
-    """`provider`: the label of its button; `wrong`: why the last attempt failed."""
+    """`provider`: the label of its button; `wrong`: why the last attempt failed; `fresh`: the person is to
+    sign in again."""
     return page(
-        request, "sign_in.html", who=who, status=status, provider=provider, onwards=onwards, wrong=wrong
+        request,
+        "sign_in.html",
+        who=who,
+        status=status,
+        provider=provider,
+        onwards=onwards,
+        wrong=wrong,
+        fresh=fresh,
     )

@@ -130,6 +130,10 @@ async def drop_person(call: ApiCall, person: str) -> None:
 @routes.put("/people/{person}/away", needs=Right.admin, raises=CHANGING)
 async def put_away(call: ApiCall, person: str, body: PutAway) -> None:
     """Set an absence; a substitute acts for them."""
+    await _put_away(call, person, body)
+
+
+async def _put_away(call: ApiCall, person: str, body: PutAway) -> None:
     since = None if body.since is None else to_micros(body.since)
     until = None if body.until is None else to_micros(body.until)
     away = Away(substitute=body.substitute, since=since, until=until, made_by=call.actor.people)
@@ -140,6 +144,36 @@ async def put_away(call: ApiCall, person: str, body: PutAway) -> None:
 async def end_away(call: ApiCall, person: str) -> None:
     """Back again."""
     await (await _registrar(call)).back(call.tenant, person)
+
+
+@routes.get("/me", needs=Right.holds_read, raises=(NotFoundError,))
+async def get_own_person(call: ApiCall) -> PersonWire:
+    """Your own entry in the store's directory."""
+    return _person(await _own(call))
+
+
+@routes.put("/me/away", needs=Right.holds_write, raises=CHANGING)
+async def put_own_away(call: ApiCall, body: PutAway) -> None:
+    """Set your own absence and substitute."""
+    await _put_away(call, (await _own(call)).id, body)
+
+
+@routes.delete("/me/away", needs=Right.holds_write, raises=(NotFoundError,))
+async def end_own_away(call: ApiCall) -> None:
+    """You are back."""
+    await (await _registrar(call)).back(call.tenant, (await _own(call)).id)
+
+
+async def _own(call: ApiCall) -> Person:
+    """Raises NotFoundError: the caller is a program, or not in the store's directory."""
+    name = call.actor.id
+    found = await (await _tables(call)).person(call.tenant, name) if name.startswith("user:") else None
+    if found is None:
+        raise NotFoundError(
+            f"{name} is not in the directory of this store.",
+            hint="An administrator adds people: PUT /v1/directory/people/{person}.",
+        )
+    return found
 
 
 @routes.get("/groups", needs=Right.holds_read)

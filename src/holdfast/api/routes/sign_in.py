@@ -81,11 +81,13 @@ async def _provider_sign_out_url(call: ApiCall) -> str | None:
 
 @routes.get("/sign-in/oidc", needs=Access.public)
 async def sign_in_at_provider(call: ApiCall) -> Response:
-    """Send the browser to the provider; the state to check on return is kept in a cookie."""
+    """Send the browser to the provider; the state to check on return is kept in a cookie. `fresh`: the
+    provider has to ask the person again, for a hold with `step_up`."""
     authenticator, oidc = authenticator_of(call), _oidc(call)
     journey = SignInState.begin(local_path(call.request.query_params.get("next")))
     try:
-        response = RedirectResponse(await oidc.address(journey, _callback(call)), 303)
+        again = "fresh" in call.request.query_params
+        response = RedirectResponse(await oidc.address(journey, _callback(call), again=again), 303)
     except HttpError as error:
         return await _sign_in_failed(call, error)
     authenticator.cookies.set(call.request, response, STATE_COOKIE, journey.text(), 600)
@@ -140,5 +142,6 @@ def _page(call: ApiCall, *, wrong: str = "", status: int = 200) -> Response:
         provider=None if authenticator.oidc is None else authenticator.oidc.settings.label,
         onwards=local_path(call.request.query_params.get("next")),
         wrong=wrong,
+        fresh="fresh" in call.request.query_params,
         status=status,
     )

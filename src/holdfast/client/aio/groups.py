@@ -346,6 +346,16 @@ class AsyncDirectory(AsyncGroup):
         request = request_of("DELETE", "/v1/directory/people/{person}/away", {"person": person})
         await self._none(request)
 
+    async def end_own_away(self) -> None:
+        """You are back."""
+        request = request_of("DELETE", "/v1/directory/me/away")
+        await self._none(request)
+
+    async def get_own_person(self) -> models.Person:
+        """Your own entry in the store's directory."""
+        request = request_of("GET", "/v1/directory/me")
+        return await self._json(request, models.Person)
+
     async def groups(self) -> Listing[models.Circle]:
         """All groups."""
         request = request_of("GET", "/v1/directory/groups")
@@ -385,6 +395,18 @@ class AsyncDirectory(AsyncGroup):
             "PUT", "/v1/directory/groups/{key}", {"key": key}, sent={"members": members}, maybe={"name": name}
         )
         return await self._json(request, models.Circle)
+
+    async def put_own_away(
+        self, substitute: str, *, since: str | datetime | None = None, until: str | datetime | None = None
+    ) -> None:
+        """Set your own absence and substitute."""
+        request = request_of(
+            "PUT",
+            "/v1/directory/me/away",
+            sent={"substitute": substitute},
+            maybe={"since": since, "until": until},
+        )
+        await self._none(request)
 
     async def put_person(
         self,

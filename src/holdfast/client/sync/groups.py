@@ -345,6 +345,16 @@ class Directory(Group):
         request = request_of("DELETE", "/v1/directory/people/{person}/away", {"person": person})
         self._none(request)
 
+    def end_own_away(self) -> None:
+        """You are back."""
+        request = request_of("DELETE", "/v1/directory/me/away")
+        self._none(request)
+
+    def get_own_person(self) -> models.Person:
+        """Your own entry in the store's directory."""
+        request = request_of("GET", "/v1/directory/me")
+        return self._json(request, models.Person)
+
     def groups(self) -> Listing[models.Circle]:
         """All groups."""
         request = request_of("GET", "/v1/directory/groups")
@@ -384,6 +394,18 @@ class Directory(Group):
             "PUT", "/v1/directory/groups/{key}", {"key": key}, sent={"members": members}, maybe={"name": name}
         )
         return self._json(request, models.Circle)
+
+    def put_own_away(
+        self, substitute: str, *, since: str | datetime | None = None, until: str | datetime | None = None
+    ) -> None:
+        """Set your own absence and substitute."""
+        request = request_of(
+            "PUT",
+            "/v1/directory/me/away",
+            sent={"substitute": substitute},
+            maybe={"since": since, "until": until},
+        )
+        self._none(request)
 
     def put_person(
         self,

@@ -19,11 +19,13 @@ from holdfast.errors import (
     HoldfastError,
     InputError,
     LinkInvalidError,
+    StepUpRequiredError,
 )
 from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.audit_entries import entry
-from holdfast.holds.actions.close import placed_decision_change, placed_is_due
+from holdfast.holds.actions.close import placed_is_due
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.placed import due_change
 from holdfast.holds.actions.submission import Submission, encoded, require_small
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.holds.permissions.check import AGENT_CHANNELS
@@ -85,7 +87,10 @@ async def load(ctx: HoldContext, actor: Actor, hold: str, *, found: HoldRow | No
     # A placed decision was made earlier than this action, so
     # it must win. A loop, because another writer may be first.
     while placed_is_due(row, now := ctx.now()):
-        await ctx.store.change_hold(placed_decision_change(row, now))
+        made = await due_change(ctx, row, now)
+        if made is None:
+            break
+        await ctx.store.change_hold(made)
         row = await ctx.load(actor, hold)
     return row
 
@@ -113,7 +118,8 @@ async def record_refusal(
     """Write the refusal to the audit, and the data that was sent as a draft; the row does not change."""
     now = ctx.now()
     # No draft for an actor who may not act on the hold: they must not store data with it.
-    drafts = () if isinstance(error, ForbiddenError) else await _drafts(ctx, row, actor, submission, now)
+    barred = isinstance(error, ForbiddenError) and not isinstance(error, StepUpRequiredError)
+    drafts = () if barred else await _drafts(ctx, row, actor, submission, now)
     data = {"action": action, "code": error.code, "status": error.status}
     refused = entry(row, actor.id, "refused", now, **data)
     # Draft and audit entry in one write: both exist, or neither does.

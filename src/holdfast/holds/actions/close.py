@@ -86,4 +86,6 @@ def placed_is_due(row: HoldRow, now: int) -> bool:
 
 def placed_decision_change(row: HoldRow, now: int) -> HoldChange:
     """Make a decision whose undo window has passed."""
-    return resolved(row, msgspec.json.decode(row.placed or b"{}"), by=row.placed_by or "", at=now)
+    placed: dict[str, Any] = msgspec.json.decode(row.placed or b"{}")
+    placed.pop("credential", None)
+    return resolved(row, placed, by=row.placed_by or "", at=now)

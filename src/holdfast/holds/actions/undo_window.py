@@ -16,6 +16,7 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.audit_entries import PLACED, TAKEN_BACK, entry, event
 from holdfast.holds.actions.change import change, draft_note
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.placed import EMPTY
 from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult, consider, is_replay
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.permissions.assignees import same_person
@@ -24,8 +25,6 @@ from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.terms import Actor
 
 UNDO_SECONDS: Final = 8
-
-_EMPTY: Final[dict[str, Any]] = {"placed": None, "placed_by": None, "placed_until": None}
 
 
 async def place(
@@ -70,12 +69,17 @@ def _window(row: HoldRow, seconds: float | None) -> int:
 
 def _placed(row: HoldRow, actor: Actor, made: HoldChange, window: int) -> HoldChange:
     until = made.at + window
+    placed = made.fields["resolution"]
+    if actor.credential:
+        # Only until it is final: a token that is revoked meanwhile decides nothing.
+        placed = msgspec.json.encode({**msgspec.json.decode(placed), "credential": actor.credential})
     return HoldChange(
         hold=row.id,
         version=row.version,
         at=made.at,
-        # The finished resolution and not the request: rights count as they were when the person decided.
-        fields={"placed": made.fields["resolution"], "placed_by": actor.id, "placed_until": until},
+        # The finished resolution and not the request: the answer was checked. Whether the author may still
+        # decide is checked again when the window ends.
+        fields={"placed": placed, "placed_by": actor.id, "placed_until": until},
         audit=(entry(row, actor.id, "placed", made.at, until=iso(until)),),
         event=event(row, PLACED, made.at, by=actor.id, until=iso(until)),
         # Used up now and not when the window ends: otherwise the same link could place a second decision.
@@ -104,7 +108,7 @@ async def undo(ctx: HoldContext, actor: Actor, hold: str) -> HoldRow:
             hold=row.id,
             version=row.version,
             at=now,
-            fields=_EMPTY,
+            fields=EMPTY,
             audit=(entry(row, actor.id, "taken_back", now),),
             # Undo is for corrections: the person should not have to fill in the form again.
             notes=(draft_note(row, actor, submission, now),),

@@ -79,7 +79,8 @@ async def attach(
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
         # Only people who may decide may attach: otherwise
         # every person who sees the hold could fill its room.
-        await ctx.permit(actor, "resolve", row, now)
+        # The rule of deciding, without a recent sign-in: that is asked for with the decision.
+        await ctx.permit(actor, "ask_back", row, now)
         conflicts.require_open(row)
         file = await _check_file(ctx, row, field, name, content, media_type)
         made[:] = [file]

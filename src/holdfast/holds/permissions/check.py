@@ -22,6 +22,7 @@ from holdfast.errors import (
     HoldClaimedError,
     HoldNotFoundError,
     NotAssignedError,
+    StepUpRequiredError,
 )
 from holdfast.holds.permissions.actor import ActorMemberships, Capacity
 from holdfast.holds.permissions.approvals import rejects, voters_of
@@ -35,6 +36,7 @@ from holdfast.holds.permissions.exclusions import (
     starter_of,
     starters_of,
 )
+from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee
 
@@ -146,6 +148,7 @@ def _as(capacity: Capacity, matched: Assignee) -> PermissionVerdict:
 
 
 AGENT_CHANNELS: Final = frozenset({"agent", "mcp"})
+DECISIONS: Final = frozenset({"resolve", "vote", "place"})
 ARRANGING: Final = frozenset({"claim", "release", "reassign", "unroute", "cancel", "extend"})
 _AGENTS: Final = "a credential of an agent may only reject, comment, and cancel the agent's own questions"
 
@@ -245,8 +248,19 @@ def _decides(case: _Case) -> PermissionVerdict:
     found = _authority(case)
     # After the permission: a person who may not decide the hold must not learn who works on it.
     if found.allowed and found.authority != "override" and _is_claimed(case):
-        return _override(case) or refused("claimed", f"{case.hold.claimed_by} is working on this hold")
-    return found
+        found = _override(case) or refused("claimed", f"{case.hold.claimed_by} is working on this hold")
+    # Last: the sign-in page is for a person who may decide once they have signed in.
+    return _needs_sign_in(case) or found if found.allowed else found
+
+
+def _needs_sign_in(case: _Case) -> PermissionVerdict | None:
+    """A token, a link and a chat account prove no presence; an old session proves an earlier one."""
+    limit, since = case.hold.terms.step_up, case.standing.actor.signed_in_at
+    if limit is None or case.action not in DECISIONS:
+        return None
+    if since is not None and case.now - since <= limit * MICROS:
+        return None
+    return refused("step_up", f"this hold requires a sign-in within the last {limit} seconds")
 
 
 def _authority(case: _Case) -> PermissionVerdict:
@@ -415,8 +429,14 @@ def require(verdict: PermissionVerdict, hold: HoldRow, action: str) -> Permissio
     raise error(f"{verdict.why}.", hint=_HINTS.get(verdict.code), hold=hold.id, action=action)
 
 
-_ERRORS: Final = {"excluded": ExcludedError, "claimed": HoldClaimedError, "not_assigned": NotAssignedError}
+_ERRORS: Final = {
+    "excluded": ExcludedError,
+    "claimed": HoldClaimedError,
+    "not_assigned": NotAssignedError,
+    "step_up": StepUpRequiredError,
+}
 _HINTS: Final = {
     "claimed": "Wait until it is released, or override it with a reason if you have that right.",
+    "step_up": "Sign in again in a browser (/sign-in), and decide there.",
     "not_assigned": "With the right to override it can be decided with a reason.",
 }

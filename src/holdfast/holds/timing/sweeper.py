@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast.errors import StoreError, VetoedError
-from holdfast.holds.actions.close import placed_decision_change, placed_is_due
+from holdfast.holds.actions.close import placed_is_due
+from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.placed import due_change
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.policies.final_check import apply_guardrails
 from holdfast.holds.timing.escalate import SYSTEM
@@ -72,6 +74,7 @@ class HoldSweeper:
         self.every = every
         self.look = look
         self.guardrails = guardrails
+        self.ctx = HoldContext(store, directory=directory)
         self.scout = SweepLookups(store, Calendars(store), directory=directory)
         self._complained: dict[HoldId, int] = {}
 
@@ -157,7 +160,7 @@ class HoldSweeper:
             log.error("hold %s of run %s could not be swept: %s", row.id, row.run, error, extra=about)
 
     async def _place(self, row: HoldRow, now: int) -> HoldChange | None:
-        return placed_decision_change(row, now) if placed_is_due(row, now) else None
+        return await due_change(self.ctx, row, now) if placed_is_due(row, now) else None
 
     async def _expire(self, row: HoldRow, now: int) -> HoldChange | None:
         made = expire(row, now, await self.scout.ahead(row)) if is_due(row, now) else None

@@ -18,6 +18,7 @@ from holdfast.api.auth.settings import OidcSettings
 from holdfast.api.problems import HttpError
 from holdfast.errors import InputError
 from holdfast.telemetry import log
+from holdfast.types.clock import MICROS
 
 
 class SignInState(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +57,10 @@ class Oidc:
         self.settings = settings
         self.provider = Provider(settings)
 
-    async def address(self, journey: SignInState, callback: str) -> str:
-        """The provider's address to sign in."""
+    async def address(self, journey: SignInState, callback: str, *, again: bool = False) -> str:
+        """The provider's address to sign in. `again`: the provider must ask, also if it knows the person; it
+        then says when it did (`auth_time`)."""
+        more = {"prompt": "login", "max_age": "0"} if again else {}
         about = await self.provider.about()
         async with self.provider.client(about) as client:
             url, _ = client.create_authorization_url(
@@ -66,6 +69,7 @@ class Oidc:
                 code_verifier=journey.verifier,
                 nonce=journey.nonce,
                 redirect_uri=callback,
+                **more,
             )
         return url
 
@@ -116,11 +120,21 @@ def grant_of(settings: OidcSettings, claims: Mapping[str, Any]) -> CredentialGra
         roles=tuple(sorted(given | set(settings.default_roles))),
         groups=tuple(sorted(groups)),
         titles=tuple(sorted(_words(_claim(claims, settings.titles)))),
+        signed_in_at=_auth_time(claims),
     )
     try:
         return validate_grant(grant)
     except InputError as error:
         raise sign_in_error(error.message.rstrip(".")) from error
+
+
+def _auth_time(claims: Mapping[str, Any]) -> int:
+    """When the provider saw the person sign in. Without the claim it may be long ago: a provider that knows
+    the browser asks nothing."""
+    found = claims.get("auth_time")
+    if isinstance(found, int) and not isinstance(found, bool) and 0 < found < 2**40:
+        return found * MICROS
+    return 0
 
 
 def _name(settings: OidcSettings, claims: Mapping[str, Any]) -> str:

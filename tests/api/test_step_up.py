@@ -1,0 +1,175 @@
+"""A recent sign-in for strict holds, decisions that lapse with the right, and one's own absence."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast import Person, Registrar
+from holdfast.errors import DirectoryUnavailableError
+from holdfast.holds.actions.placed import due_change
+from holdfast.holds.directory.file import TenantDirectory
+from holdfast.types.status import HoldStatus
+from tests.api.office import SITE, Office, office_of
+
+pytestmark = pytest.mark.anyio
+
+STRICT: dict[str, Any] = {"assignee": "user:dana", "strict_assignee": True, "step_up": "5m", "undo": "10m"}
+
+
+@pytest.fixture
+async def office(anyio_backend: str) -> AsyncIterator[Office]:
+    async with office_of() as found:
+        yield found
+
+
+@asynccontextmanager
+async def browser(office: Office, name: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """A browser in which somebody has just signed in."""
+    async with httpx2.AsyncClient(transport=office.transport, base_url=SITE) as client:
+        client.headers["Origin"] = SITE
+        signed = await client.post("/v1/session", json={"token": office.tokens[name]})
+        assert signed.status_code == 204, signed.text
+        client.headers["X-CSRF-Token"] = (await client.get("/v1/session")).json()["csrf"]
+        yield client
+
+
+# ---------------------------------------------------------------------- step_up
+
+
+@pytest.mark.covers("SAFE-CHAIN-05")
+async def test_a_strict_hold_is_decided_only_after_a_recent_sign_in(office: Office) -> None:
+    hold = await office.asks(**STRICT)
+    by_token = await office.decide("dana", hold.id)
+    assert (by_token.status_code, by_token.json()["code"]) == (403, "step_up_required")
+    async with browser(office, "dana") as dana:
+        office.clock.advance(minutes=6)
+        path = f"/v1/holds/{hold.id}/resolve"
+        late = await dana.post(path, json={"decision": "approve", "comment": "fine"})
+        assert (late.status_code, late.json()["code"]) == (403, "step_up_required")
+        # Nothing that was typed is lost.
+        assert (await dana.get(f"/v1/holds/{hold.id}/draft")).json()["comment"] == "fine"
+        # The page shows the form all the same, and then leads to the sign-in.
+        page = await dana.get(f"/inbox/{hold.id}", headers={"Accept": "text/html"}, follow_redirects=True)
+        assert 'name="decision"' in page.text
+        form = {"decision": "approve", "csrf_token": dana.headers["X-CSRF-Token"]}
+        sent = await dana.post(page.url.path, data=form, headers={"Accept": "text/html"})
+        assert f"/sign-in?fresh=1&amp;next=/holds/{hold.id}" in sent.text
+    async with browser(office, "dana") as again:
+        assert (await again.post(path, json={"decision": "approve"})).status_code == 200
+    assert (await office.row(hold.id)).status is HoldStatus.resolved
+
+
+@pytest.mark.covers("SAFE-CHAIN-05")
+async def test_no_link_and_no_right_replaces_the_sign_in(office: Office) -> None:
+    hold = await office.asks(**{**STRICT, "links": "decide_low_risk"})
+    await office.delivers()
+    assert not await office.decide_by_link(office.mail.links("dana@acme")[-1])
+    over = await office.decide("ada", hold.id, reason="I may")
+    assert (over.status_code, over.json()["code"]) == (403, "step_up_required")
+
+
+# ---------------------------------------------------------------------- decisions that lapse
+
+
+async def placed(office: Office, who: str, **asked: Any) -> str:
+    hold = await office.asks(**{"assignee": "group:finance", "undo": "10m", **asked})
+    body = {"decision": "approve", "comment": "fine", "seconds": 600}
+    await office.ask(who, "POST", f"/v1/holds/{hold.id}/place", body)
+    assert (await office.row(hold.id)).placed_by is not None
+    return hold.id
+
+
+async def settled(office: Office, hold: str, *, by: str) -> HoldStatus:
+    """After the window: by the sweep, or by the next person who looks."""
+    office.clock.advance(minutes=11)
+    if by == "sweep":
+        sweeper = (await office.hf.service()).runtime.sweeper
+        assert sweeper is not None
+        await sweeper.sweep()
+    else:
+        await office.ask("ada", "GET", f"/v1/holds/{hold}")
+    return (await office.row(hold)).status
+
+
+@pytest.mark.covers("SAFE-CHAIN-06")
+@pytest.mark.parametrize("by", ["sweep", "reader"])
+@pytest.mark.parametrize("loss", ["membership", "person", "active", "token", "absence", "none"])
+async def test_a_placed_decision_lapses_when_its_author_loses_the_right(
+    office: Office, loss: str, by: str
+) -> None:
+    registrar = Registrar(await office.hf.open())
+    who, asked = "dana", {}
+    if loss == "token":
+        who = office.tokens["dana's"] = await office.mint("ada", "user:dana")
+    if loss == "absence":
+        who, asked = "kim", {"assignee": "user:dana"}
+        await office.ask("dana", "PUT", "/v1/directory/me/away", {"substitute": "kim"}, status=204)
+    hold = await placed(office, who, **asked)
+    if loss == "membership":
+        await registrar.leave("default", "group:finance", "dana")
+    elif loss == "person":
+        await registrar.drop_person("default", "dana")
+    elif loss == "active":
+        await registrar.put_person("default", Person(id="dana", email="dana@acme", active=False))
+    elif loss == "token":
+        await office.ask("ada", "DELETE", f"/v1/tokens/{who.split('_')[1]}")
+    elif loss == "absence":
+        await office.ask("dana", "DELETE", "/v1/directory/me/away", status=204)
+    status = await settled(office, hold, by=by)
+    row = await office.row(hold)
+    if loss == "none":
+        assert status is HoldStatus.resolved
+        return
+    assert (status, row.placed, row.placed_by) == (HoldStatus.pending, None, None)
+    lapsed = [each for each in await office.audit() if each["action"] == "placed_lapsed"]
+    assert len(lapsed) == 1
+    assert lapsed[0]["data"]["why"]
+    # Another member can decide it.
+    if loss != "absence":
+        assert (await office.decide("sam", hold)).status_code == 200
+
+
+@pytest.mark.covers("SAFE-CHAIN-06")
+async def test_a_placed_decision_waits_while_the_directory_cannot_say(office: Office) -> None:
+    hold = await placed(office, "dana")
+    ctx = (await office.hf.holds()).ctx
+    known, ctx.directory = ctx.directory, Unavailable()
+    office.clock.advance(minutes=11)
+    row = await office.row(hold)
+    assert await due_change(ctx, row, ctx.now()) is None
+    ctx.directory = known
+    made = await due_change(ctx, row, ctx.now())
+    assert made is not None
+    assert made.fields["status"] is HoldStatus.resolved
+
+
+class Unavailable(TenantDirectory):
+    async def person(self, tenant: str, ref: str) -> Person | None:  # type: ignore[override]
+        raise DirectoryUnavailableError("the directory is unavailable.")
+
+
+# ---------------------------------------------------------------------- one's own absence
+
+
+@pytest.mark.covers("SAFE-CHAIN-07")
+async def test_people_set_their_own_absence_and_nobody_elses(office: Office) -> None:
+    body = {"substitute": "kim", "until": "2031-01-01T00:00:00Z"}
+    others = await office.send("dana", "PUT", "/v1/directory/people/sam/away", body)
+    assert others.status_code == 403
+    await office.ask("dana", "PUT", "/v1/directory/me/away", body, status=204)
+    assert (await office.ask("dana", "GET", "/v1/directory/me"))["away"]["substitute"] == "kim"
+    hold = await office.asks(assignee="user:dana", strict_assignee=True)
+    done = await office.ask("kim", "POST", f"/v1/holds/{hold.id}/resolve", {"decision": "approve"})
+    assert done["resolution"]["on_behalf_of"] == "user:dana"
+    await office.ask("dana", "DELETE", "/v1/directory/me/away", status=204)
+    after = await office.asks(assignee="user:dana", strict_assignee=True)
+    assert (await office.decide("kim", after.id)).status_code == 403
+    said = [each for each in await office.audit() if each["action"] in ("away", "back")]
+    assert [(each["actor"], each["data"]["person"]) for each in said] == [("user:dana", "dana")] * 2
+    robot = await office.mint("ada", "service:robot")
+    assert (await office.send(robot, "PUT", "/v1/directory/me/away", body)).status_code == 404

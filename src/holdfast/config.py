@@ -54,6 +54,13 @@ ENVIRONMENT = {
     "HOLDFAST_IDEMPOTENCY_KEY": (
         "set for the commands of pipelines: a key that is the same in all attempts of one visit"
     ),
+    "HOLDFAST_ALLOW_CODE": (
+        "`1`: commands of pipelines that were submitted to a server may run in this process (`--allow-code`)"
+    ),
+    "HOLDFAST_TOOL_ENV": (
+        "names of further variables that commands of pipelines and tools get, separated by commas; `NAME_*` "
+        "matches all that begin so"
+    ),
     "HOLDFAST_TORTURE_LOG": "set by `holdfast torture`: the file in which its processes record effects",
     "HOLDFAST_BACKEND": (
         "what answers the prompts of pipelines: `model`, `simulation`, `cli:COMMAND` or `file.py:name`"

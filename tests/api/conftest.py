@@ -49,10 +49,12 @@ async def serving(
     settings: ApiSettings | None = None,
     sign_in: SignInSettings | None = None,
     themes: Iterable[Routes] = THEMES,
+    **options: Any,
 ) -> AsyncIterator[Server]:
     own = LocalToken()
     auth = Authenticator(hf, sign_in, local=own)
-    listens = HttpServer(build(hf, auth, settings or ApiSettings(), themes), host="127.0.0.1", port=0)
+    app = build(hf, auth, settings or ApiSettings(), themes)
+    listens = HttpServer(app, host="127.0.0.1", port=0, **options)
     ready = asyncio.Event()
     task = asyncio.create_task(listens.serve(ready.set))
     await ready.wait()

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import UTC, datetime, timedelta
+from inspect import signature
 from pathlib import Path
 
 import msgspec
@@ -12,6 +14,7 @@ from holdfast.api.auth import tokens
 from holdfast.api.auth.grants import SERVER, CredentialGrant, require_within
 from holdfast.api.auth.rights import ROLES
 from holdfast.api.auth.tokens import KIND, ApiTokens
+from holdfast.cli.commands.tokens import create
 from holdfast.cli.main import run
 from holdfast.errors import ForbiddenError
 from holdfast.types.terms import MANAGE, Actor
@@ -95,6 +98,23 @@ async def test_token_ends_when_it_expires(server: Server) -> None:
     soon = await token(server, "user:dana", "admin", expires_at=store.now() + 60_000_000)
     await server.json("GET", "/v1/session", 401, headers=bearer(over))
     await server.json("GET", "/v1/session", 200, headers=bearer(soon))
+
+
+@pytest.mark.covers("SAFE-EDGE-03")
+async def test_token_made_over_http_expires_after_90_days_unless_said(server: Server) -> None:
+    who = {"subject": "service:bot", "roles": ["viewer"]}
+    for given in ({}, {"expires_at": None}, {"never_expires": False}):
+        made = await server.json("POST", "/v1/tokens", 201, json={**who, **given})
+        life = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
+        assert timedelta(days=89) < life <= timedelta(days=90)
+    later = {"expires_at": "2999-01-01T00:00:00Z"}
+    made = await server.json("POST", "/v1/tokens", 201, json={**who, **later})
+    assert datetime.fromisoformat(made["expires_at"]) == datetime(2999, 1, 1, tzinfo=UTC)
+    made = await server.json("POST", "/v1/tokens", 201, json={**who, "never_expires": True})
+    assert made.get("expires_at") is None
+    await server.json("POST", "/v1/tokens", 422, json={**who, **later, "never_expires": True})
+    # The command line has the same default.
+    assert signature(create).parameters["expires"].default == "90d"
 
 
 @pytest.mark.covers("SERVER-AUTH-01")

@@ -181,15 +181,15 @@ async def test_malformed_body_is_reported_what_to_change(server: Server) -> None
 @pytest.mark.covers("SERVER-BAD-01")
 async def test_what_is_no_request_is_reported_as_a_problem(server: Server) -> None:
     """Before anything of the application sees it: a path without end, and bytes that are no HTTP."""
-    for sent in (
-        b"GET /v1/runs?flow=" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"\x16\x03\x01 tls?\r\n\r\n",
+    for sent, status, code in (
+        (b"GET /v1/runs?flow=" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"431", "headers_too_large"),
+        (b"\x16\x03\x01 tls?\r\n\r\n", b"400", "bad_request"),
     ):
         reader, writer = await asyncio.open_connection(server.serving.host, server.serving.port)
         writer.write(sent)
         answer = await asyncio.wait_for(reader.read(), 10)
         writer.close()
         head, _, body = answer.partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 400 "), answer[:200]
+        assert head.startswith(b"HTTP/1.1 " + status), answer[:200]
         assert b"application/problem+json" in head
-        assert json.loads(body)["code"] == "bad_request"
+        assert json.loads(body)["code"] == code

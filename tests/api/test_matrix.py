@@ -249,6 +249,8 @@ def _sent(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         return {"params": {"to": ids["run"]}} if "to" in asked else {}
     if route.tag == TAG:
         return {"data": TOLD}
+    if route.body is None:
+        return {}
     if not hasattr(route.body, "__struct_fields__"):
         return {"files": {"file": ("a.txt", b"a")}} if route.body is bytes else {"json": TOLD}
     known = {field.encode_name for field in msgspec.structs.fields(route.body)}

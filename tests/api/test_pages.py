@@ -14,6 +14,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast
 from holdfast.api.auth.grants import CredentialGrant as Subject
+from holdfast.api.auth.rights import Right
 from holdfast.api.auth.tokens import ApiTokens
 from holdfast.holds.links.open import Links
 from holdfast.holds.links.tokens import LinkGrant
@@ -374,11 +375,13 @@ async def test_what_is_not_there_is_a_page_that_says_so(server: Server) -> None:
     assert same.status_code == 304
 
 
-async def test_a_viewer_sees_a_run_and_not_what_it_asks_of_others(server: Server, simple: Flow) -> None:
+async def test_a_reader_of_runs_sees_a_run_and_not_what_it_asks_of_others(
+    server: Server, simple: Flow
+) -> None:
     hold = await waiting(server, simple)
     run = (await (await server.hf.holds()).get(operator(), hold)).run
     tokens = ApiTokens(await server.hf.open())
-    _, text = await tokens.create(Subject(subject="user:vic", roles=("viewer",)), by="user:local")
+    _, text = await tokens.create(Subject(subject="user:vic", rights=(Right.runs_read,)), by="user:local")
     headers = HTML | {"Authorization": f"Bearer {text}"}
     page = (await server.client.get(f"/runs/{run}", headers=headers)).text
     assert "It is waiting for input from another person." in page

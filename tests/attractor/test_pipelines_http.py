@@ -19,6 +19,7 @@ from holdfast.drawing import State
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.fingerprint import encode_graph
+from holdfast.runs.driver.settings import RunSettings
 from tests.api.conftest import Server, serving
 from tests.api.sign_in import bearer, token
 from tests.attractor.run import dot, line, listed
@@ -40,7 +41,12 @@ async def hall(anyio_backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @asynccontextmanager
 async def works(settings: ApiSettings | None = None) -> AsyncIterator[Server]:
-    async with Holdfast("memory:") as hf, serving(hf, settings) as found, Worker(on=hf):
+    allowed = RunSettings(allow_code=settings is not None and settings.allow_code)
+    async with (
+        Holdfast("memory:", settings=allowed) as hf,
+        serving(hf, settings) as found,
+        Worker(on=hf),
+    ):
         yield found
 
 

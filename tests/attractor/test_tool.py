@@ -112,14 +112,28 @@ async def test_a_tool_that_never_stops_writing_is_stopped(
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
-async def test_a_tool_is_not_given_our_keys(
+@pytest.mark.covers("SAFE-EDGE-10")
+async def test_a_tool_gets_only_the_variables_on_the_list(
     hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOLDFAST_TOKEN", "hush")
-    monkeypatch.setenv("THEIRS", "fine")
-    found = await run(hf, line(tool("env"), "t"), tmp_path)
-    assert "THEIRS=fine" in found.context["tool.output"]
-    assert "hush" not in found.context["tool.output"]
+    for name in ("HOLDFAST_TOKEN", "HOLDFAST_STORE", "OPENAI_API_KEY", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, f"hush-{name}")
+    monkeypatch.setenv("CI_JOB", "fine")
+    monkeypatch.setenv("LC_TIME", "C")
+    found = await run(hf, line(tool("env"), "t"), tmp_path / "1")
+    said = found.context["tool.output"]
+    assert "hush" not in said
+    assert "fine" not in said
+    assert "LC_TIME=C" in said
+    assert f"PATH={os.environ['PATH']}" in said
+    # The operator may name more, and a stage sets its own.
+    monkeypatch.setenv("HOLDFAST_TOOL_ENV", "CI_*, PGPASSWORD")
+    found = await run(hf, line(tool("env", ', env.MINE="yes"'), "t"), tmp_path / "2")
+    said = found.context["tool.output"]
+    assert "CI_JOB=fine" in said
+    assert "PGPASSWORD=hush-PGPASSWORD" in said
+    assert "MINE=yes" in said
+    assert "hush-HOLDFAST" not in said
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
+from holdfast.agents.tool_environment import tool_environment
 from holdfast.agents.tools import Approval, Tool, When, tool
 from holdfast.agents.workspace import Files, SandboxGoneError
 from holdfast.types.ids import is_id
@@ -35,9 +36,7 @@ class LocalSandbox:
     ) -> None:
         self.root = Path(root)
         self.id = id
-        # The environment of this process may contain keys; a command gets only what it needs to find
-        # programs.
-        self.env = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.root), **(env or {})}
+        self.env = {**tool_environment(), "HOME": str(self.root), **(env or {})}
 
     async def start(self) -> str:
         name = str(uuid4())

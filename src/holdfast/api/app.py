@@ -13,13 +13,14 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Router
 from starlette.routing import Route as Place
 
 from holdfast.api import problems
 from holdfast.api.aliases import ROOT, AliasPaths, alias_in
+from holdfast.api.auth.header_guard import HeaderGuard
 from holdfast.api.auth.host_guard import HostGuard
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import DOCUMENT_NAMES, Access, Right
@@ -35,13 +36,14 @@ from holdfast.api.route_index import RouteIndex
 from holdfast.api.routing import SIGN_IN, ApiCall, Route, Routes, handle
 from holdfast.api.settings import ApiSettings as ApiSettings
 from holdfast.app.holdfast import Holdfast
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.telemetry import log
 from holdfast.types.ids import new_id
 
 # The caller's id goes into logs and headers: other characters could forge log lines or add headers.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 Endpoint = Callable[[Request], Awaitable[Response]]
+_GONE = HttpError(400, "The connection ended before the request did.", code="bad_request")
 
 
 class RequestAuthenticator(Protocol):
@@ -102,7 +104,7 @@ def build(
 
 def _middleware(settings: ApiSettings) -> list[Middleware]:
     guards = [Middleware(HostGuard, hosts=settings.hosts)] if settings.hosts else []
-    return [*guards, *cors(settings.origins)]
+    return [Middleware(HeaderGuard), *guards, *cors(settings.origins)]
 
 
 def _routes_by_path(endpoints: list[tuple[Route, Endpoint]]) -> list[BaseRoute]:
@@ -149,10 +151,14 @@ def _endpoint(
         except HoldfastError as error:
             if isinstance(error, HttpError) and error.given_status in (401, 403):
                 await authenticator.note_refusal(request, route.path, principal, error, request_id)
+            shown = _for_caller(error, principal, request_id)
             if route.tag == TAG:
-                response = error_page(request, error, principal, request_id)
+                response = error_page(request, shown, principal, request_id)
             else:
-                response = problems.problem_response(error, request_id)
+                response = problems.problem_response(shown, request_id)
+        except ClientDisconnect:
+            # Before its body was complete, or too slowly: there is nobody to answer and nothing to repair.
+            response = problems.problem_response(_GONE, request_id)
         except Exception as error:
             response = problems.internal_error(error, request_id)
             if route.tag == TAG:
@@ -166,6 +172,14 @@ def _endpoint(
         return _with_common_headers(request, response, request_id)
 
     return endpoint
+
+
+def _for_caller(error: HoldfastError, principal: Principal | None, request_id: str) -> HoldfastError:
+    """Errors of the store name its host, file or schema: a caller who is not known gets none of it."""
+    if principal is not None or not isinstance(error, StoreError):
+        return error
+    log.warning("request %s: %s", request_id, error.message)
+    return type(error)("The store is not available.", hint="Try again soon.")
 
 
 async def _authenticate(

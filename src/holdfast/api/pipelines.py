@@ -24,7 +24,8 @@ from holdfast.frontends.dot.files import FileAccess, FileRefusedError
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.transforms import CHILD, prepare
-from holdfast.model.fingerprint import dialect_of
+from holdfast.model.fingerprint import decode_graph, dialect_of
+from holdfast.model.graph import GraphSpec
 from holdfast.model.program import Program
 from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
@@ -64,6 +65,8 @@ def pipeline_from_request(body: SubmitPipeline, settings: ApiSettings) -> Prepar
             body.dot, strict=body.strict, files=files, known_types=setup.whole_registry().types
         )
         pipeline = _beside(prepared.require_valid(), files)
+        # Also with --allow-code: each worker decides for itself.
+        pipeline = msgspec.structs.replace(pipeline, submitted=True)
     except (PipelineSyntaxError, PipelineInvalidError) as error:
         found: Any = error.facts.get("diagnostics") or ()
         listed = [diagnostic_wire(each) for each in found]
@@ -85,6 +88,24 @@ def require_no_document(version: str, settings: ApiSettings) -> None:
             "this is a pipeline: any worker would run the commands in it.",
             hint="POST its source to /v1/pipelines; or ask the operator to start the server with "
             "`holdfast serve --allow-code`.",
+        )
+
+
+def marked_submitted(spec: GraphSpec) -> GraphSpec:
+    """A pipeline in a graph with the mark that it was sent by a caller; other graphs as they are."""
+    if not spec.document or spec.document.get("dialect") != DIALECT:
+        return spec
+    return msgspec.structs.replace(spec, document={**spec.document, "submitted": True})
+
+
+def require_submitted(graph: bytes) -> None:
+    """Raises ForbiddenError for a pipeline without that mark: workers would run its commands as those of the
+    operator, and the mark cannot be added to a history."""
+    spec = decode_graph(graph)
+    if spec.document and spec.document.get("dialect") == DIALECT and not pipeline_of(spec).submitted:
+        raise ForbiddenError(
+            "this pipeline was not submitted to a server, so its run cannot be imported over HTTP.",
+            hint="Import it on the machine of the store: `holdfast import FILE`.",
         )
 
 

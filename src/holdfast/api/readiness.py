@@ -6,9 +6,11 @@ A server starts to listen before its store is open: a client gets the reason ins
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,6 +19,7 @@ from holdfast.api.problems import HttpError
 from holdfast.errors import StoreError
 from holdfast.runs.worker.health_server import PATIENCE
 from holdfast.store.protocols import Store
+from holdfast.telemetry import log
 
 RETRY_SECONDS: Final = 2
 """Seconds after which a caller may retry while the store is unavailable."""
@@ -49,11 +52,19 @@ class ServerState:
 
 
 class ReadinessApp:
-    """Wraps the application. Its lifespan is not used: the server opens the store."""
+    """Wraps the application. Its lifespan is not used: the server opens the store. `may_know`: whether the
+    caller may see why it is not ready; the reasons name hosts, so strangers get none."""
 
-    def __init__(self, app: ASGIApp, standing: ServerState) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        standing: ServerState,
+        may_know: Callable[[HTTPConnection], Awaitable[bool]] | None = None,
+    ) -> None:
         self.app = app
         self.standing = standing
+        self.may_know = may_know
+        self._logged: list[str] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -69,16 +80,23 @@ class ReadinessApp:
         if scope["path"] == "/healthz":
             return _json_response(200, {"alive": True})
         if scope["path"] == "/readyz":
-            missing = await self.standing.missing()
-            return (
-                _json_response(503, {"ready": False, "missing": missing})
-                if missing
-                else _json_response(200, {"ready": True})
-            )
+            return await self._readiness(scope)
         # Static files need no store: an error page should have its style.
         if self.standing.store is None and not scope["path"].startswith("/static/"):
-            return _unavailable(self.standing.wrong)
+            return _unavailable()
         return None
+
+    async def _readiness(self, scope: Scope) -> Response:
+        missing = await self.standing.missing()
+        if not missing:
+            self._logged = []
+            return _json_response(200, {"ready": True})
+        # Once for each reason: a probe asks every few seconds.
+        if missing != self._logged:
+            log.warning("not ready: %s", "; ".join(missing))
+            self._logged = missing
+        shows = self.may_know is not None and await self.may_know(HTTPConnection(scope))
+        return _json_response(503, {"ready": False, **({"missing": missing} if shows else {})})
 
 
 def _json_response(status: int, value: object) -> Response:
@@ -86,8 +104,8 @@ def _json_response(status: int, value: object) -> Response:
     return Response(body, status, {"Cache-Control": "no-store"}, media_type="application/json")
 
 
-def _unavailable(why: str) -> Response:
-    error = HttpError(503, f"This server is not ready: {why}.", code="not_ready", hint="Try again soon.")
+def _unavailable() -> Response:
+    error = HttpError(503, "This server is not ready yet.", code="not_ready", hint="Try again soon.")
     return problems.problem_response(
         error, headers={"Retry-After": str(RETRY_SECONDS), "Cache-Control": "no-store"}
     )

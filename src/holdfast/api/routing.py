@@ -20,12 +20,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Access, Right
 from holdfast.api.problems import HttpError
+from holdfast.api.request_body import (
+    invalid_input,
+    read_body,
+    read_bytes,
+    read_form,
+    require_no_body,
+    require_strict,
+)
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -113,6 +122,10 @@ class ApiCall:
                 etag=etag,
             )
 
+    async def form(self) -> FormData:
+        """The form of a page. Raises HttpError if it is too large or cannot be parsed."""
+        return await read_form(self.request, self.settings.most_file)
+
     async def runs(self) -> RunService:
         return await self.hf.service()
 
@@ -146,14 +159,16 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     makes: str = ""  # the path parameter of other routes that takes its answer's `id`
     keyed: bool = False  # once per `Idempotency-Key`
     guarded: bool = False  # only the version that `If-Match` names
+    reads_body: bool = False  # the handler reads the body itself: a form, or another protocol's message
 
 
 class Routes:
     """The routes of one topic. Other paths of the same routes are in `api.aliases`."""
 
-    def __init__(self, tag: str, prefix: str = "/v1") -> None:
+    def __init__(self, tag: str, prefix: str = "/v1", *, reads_body: bool = False) -> None:
         self.tag = tag
         self.prefix = prefix
+        self.reads_body = reads_body
         self.found: list[Route] = []
 
     def get(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
@@ -184,18 +199,26 @@ class Routes:
         makes: str = "",
         keyed: bool = False,
         guarded: bool = False,
+        reads_body: bool = False,
     ) -> Callable[[Handler], Handler]:
         """`more`: further success statuses besides `status`. `media`: media types of a file. `makes`: the
         path parameter of what it creates, for links in the OpenAPI document. `keyed`: the handler reads
         `call.key`, and performs a request with the same key only once. `guarded`: the handler calls
-        `call.require_match` or an equivalent before it changes anything."""
+        `call.require_match` or an equivalent before it changes anything. `reads_body`: the handler reads the
+        body itself; otherwise a body that is not declared is refused."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
             declared = _declare(method, whole, self.tag, needs, status, raises, handler)
             self.found.append(
                 msgspec.structs.replace(
-                    declared, more=more, media=media, makes=makes, keyed=keyed, guarded=guarded
+                    declared,
+                    more=more,
+                    media=media,
+                    makes=makes,
+                    keyed=keyed,
+                    guarded=guarded,
+                    reads_body=reads_body or self.reads_body,
                 )
             )
             return handler
@@ -218,6 +241,7 @@ def _declare(
     missing = [name for name in named if f"{{{name}}}" not in path and f"{{{name}:path}}" not in path]
     if missing:
         raise TypeError(f"{handler.__name__}: {', '.join(missing)} is not in the path {path}")
+    require_strict(hints.get("body"), f"{method} {path}")
     summary, _, about = inspect.cleandoc(handler.__doc__ or "").partition("\n")
     return Route(
         method=method,
@@ -269,6 +293,8 @@ async def _read(route: Route, call: ApiCall, given: dict[str, Any]) -> None:
         given["body"] = await read_bytes(call.request, call.settings.most_file)
     elif route.body is not None:
         given["body"] = await read_body(call.request, route.body, call.settings.most_body)
+    elif not route.reads_body:
+        await require_no_body(call.request, call.settings.most_body)
 
 
 def read_query(request: Request, shape: type[Any]) -> Any:
@@ -294,61 +320,11 @@ def read_query(request: Request, shape: type[Any]) -> Any:
     try:
         return msgspec.convert(values, shape, strict=False)
     except msgspec.ValidationError as error:
-        raise _invalid_input(error, "a parameter") from error
+        raise invalid_input(error, "a parameter") from error
 
 
 def _is_list(hint: Any) -> bool:
     return any(get_origin(each) in (list, tuple) for each in (hint, *get_args(hint)))
-
-
-async def read_body(request: Request, shape: type[T], most: int) -> T:
-    """JSON, at most `most` bytes. Raises HttpError."""
-    data = await read_bytes(request, most)
-    try:
-        # A missing body is an empty object, so that routes whose
-        # fields are all optional can be called without one.
-        return msgspec.json.decode(data or b"{}", type=shape)
-    except msgspec.ValidationError as error:
-        raise _invalid_input(error, "the body") from error
-    except msgspec.DecodeError as error:
-        raise HttpError(400, f"The body is not JSON: {error}.", code="not_json") from error
-
-
-async def read_bytes(request: Request, most: int) -> bytes:
-    """The raw body; refused as soon as it is too long."""
-    length = request.headers.get("content-length", "")
-    # Before the first byte is read: the client learns it without sending the whole body.
-    if length.isdigit() and int(length) > most:
-        raise _too_large(most)
-    # Counted as well: a chunked body has no length.
-    parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise _too_large(most)
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _too_large(most: int) -> HttpError:
-    return HttpError(
-        413,
-        f"The body is larger than {most:,} bytes.",
-        code="too_large",
-        hint="Send less, or a separate file.",
-    )
-
-
-def _invalid_input(error: msgspec.ValidationError, what: str) -> HttpError:
-    problem, _, place = str(error).partition(" - at `$")
-    field = place.rstrip("`").lstrip(".")
-    return HttpError(
-        422,
-        f"{what.capitalize()} does not fit: {problem}{f' (at {field})' if field else ''}.",
-        code="invalid_input",
-        errors=[{"field": field, "code": "invalid", "message": problem}],
-    )
 
 
 def write_response(request: Request, route: Route, result: Any) -> Response:

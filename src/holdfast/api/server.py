@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from ipaddress import ip_address, ip_network
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from holdfast.api import problems
-from holdfast.api.problems import HttpError
+from holdfast.api.http_protocol import ConnectionLimits, protocol_class
 from holdfast.errors import SettingsError
-from holdfast.types.ids import new_id
 
 
 class _UvicornServer(uvicorn.Server):
@@ -32,27 +30,22 @@ class _UvicornServer(uvicorn.Server):
             self.ready()
 
 
-class _HttpProtocol(HttpToolsProtocol):
-    """Answers invalid HTTP, or headers that are too long, in our error format too."""
-
-    def send_400_response(self, msg: str) -> None:
-        error = HttpError(
-            400,
-            "The request cannot be parsed.",
-            code="bad_request",
-            hint="Its first line and headers may have at most 64 KB.",
-        )
-        answer = problems.problem_response(error, new_id())
-        head = [b"HTTP/1.1 400 Bad Request\r\n", b"connection: close\r\n"]
-        head += [b"%s: %s\r\n" % pair for pair in answer.raw_headers]
-        self.transport.write(b"".join([*head, b"\r\n", bytes(answer.body)]))
-        self.transport.close()
-
-
 class HttpServer:
     """uvicorn in the caller's event loop: the caller handles signals, and is notified when it listens."""
 
-    def __init__(self, app: ASGIApp, *, host: str, port: int, drain: float = 10.0) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        host: str,
+        port: int,
+        drain: float = 10.0,
+        limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008
+        proxies: Sequence[str] = (),
+    ) -> None:
+        """`proxies`: addresses or networks whose X-Forwarded-For and X-Forwarded-Proto are believed. Raises
+        SettingsError."""
+        trusted = [_network(each) for each in proxies]
         self.host = host
         self.port = port
         # Bound here and not by uvicorn: a port in use then
@@ -67,7 +60,11 @@ class HttpServer:
                 timeout_graceful_shutdown=int(drain),
                 server_header=False,
                 ws_max_size=1 << 20,
-                http=_HttpProtocol,
+                http=protocol_class(limits),
+                timeout_keep_alive=limits.idle_seconds,  # type: ignore[arg-type]
+                # Never uvicorn's defaults: they believe every process of this machine, and a variable.
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=trusted,
             )
         )
         self.port = self._socket.getsockname()[1]
@@ -86,6 +83,16 @@ class HttpServer:
         """Running requests may finish; `now`: they are cancelled."""
         self._server.should_exit = True
         self._server.force_exit = self._server.force_exit or now
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ip_network(text, strict=False)) if "/" in text else str(ip_address(text))
+    except ValueError:
+        raise SettingsError(
+            f"{text!r} is not the address of a proxy.",
+            hint="Give an IP address or a network, such as 10.0.0.7 or 10.0.0.0/8.",
+        ) from None
 
 
 def _bound_socket(host: str, port: int) -> socket.socket:

@@ -19,6 +19,8 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
+from holdfast.model.forms.visible_text import for_terminal
+from holdfast.types.redaction import redactor
 from holdfast.types.text import clean_text
 
 
@@ -193,7 +195,8 @@ class ConsoleInterviewer(InterviewerBase):
         return line or AnswerValue.SKIPPED
 
     def _print(self, text: str, end: str = "\n") -> None:
-        print(text, end=end, file=self._out or sys.stdout, flush=True)
+        # Questions contain what models wrote.
+        print(for_terminal(redactor.redact(text)), end=end, file=self._out or sys.stdout, flush=True)
 
 
 _POLL_SECONDS = 0.05

@@ -20,6 +20,7 @@ from holdfast.attractor.handlers.manager import ManagerHandler
 from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.interviewers import Interviewer
 from holdfast.attractor.registry import HandlerRegistry
+from holdfast.attractor.required_access import refusal_of
 from holdfast.attractor.stage_runner import StageRunner
 from holdfast.attractor.stored_source import pipeline_of, shared_stages
 from holdfast.errors import InputError
@@ -47,6 +48,10 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
     allow_tool: Callable[[StageVisit], str] | None = None
     """Returns why a tool's command may not run here, or an empty text."""
 
+    def refusal(self, visit: StageVisit) -> str:
+        """Why nothing of a document may run here, or an empty text."""
+        return refusal_of(visit) or ("" if self.allow_tool is None else self.allow_tool(visit))
+
     def whole_registry(self) -> HandlerRegistry:
         """The built-in handlers, with what this worker adds or replaces."""
         return built_in_handlers(self).merged(self.registry)
@@ -66,7 +71,7 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def built_in_handlers(setup: PipelineSetup) -> HandlerRegistry:
-    backends = Backends(setup.backend, setup.backends, refuses=setup.allow_tool)
+    backends = Backends(setup.backend, setup.backends, refuses=setup.refusal)
     return HandlerRegistry(
         {
             "start": StartHandler(),
@@ -76,7 +81,7 @@ def built_in_handlers(setup: PipelineSetup) -> HandlerRegistry:
             "conditional": ConditionalHandler(),
             "parallel": ParallelHandler(),
             "parallel.fan_in": FanInHandler(backends),
-            "tool": ToolHandler(allowed=setup.allow_tool),
+            "tool": ToolHandler(allowed=setup.refusal),
             "stack.manager_loop": ManagerHandler(backends, setup.child),
         }
     )

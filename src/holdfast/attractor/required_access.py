@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.frontends.dot.document import Attributes, Pipeline, SourceLocation
+from holdfast.telemetry import current_node
+
+if TYPE_CHECKING:
+    from holdfast.attractor.handler import StageVisit
 
 COMMANDS: Final = {
     "tool_command": "a command that runs on the worker",
@@ -22,6 +26,28 @@ FOLDERS: Final = {
 }
 _READ: Final = ("prompt", "model_stylesheet")
 """`@name` in these is a file."""
+
+
+SUBMITTED: Final = "internal.submitted"
+"""In the input of a child pipeline: the pipeline that started it was submitted."""
+
+
+def is_submitted(visit: StageVisit) -> bool:
+    return visit.pipeline.submitted or bool(visit.given.get(SUBMITTED))
+
+
+def refusal_of(visit: StageVisit) -> str:
+    """Why nothing of this pipeline may run on this machine; empty if it may. The server that accepted the
+    document checked it too; this worker does not rely on it."""
+    if not is_submitted(visit):
+        return ""
+    at: Any = current_node.get()
+    if at is not None and at[0].services.settings.allow_code:
+        return ""
+    return (
+        "this pipeline was submitted to a server, and this worker does not run commands of such pipelines "
+        "(`holdfast worker --allow-code` does)"
+    )
 
 
 class RequiredAccess(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from holdfast.errors import VersionMismatchError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import DIALECT
@@ -19,7 +21,8 @@ def pipeline_of(spec: GraphSpec) -> Pipeline:
         raise VersionMismatchError(
             f"flow {spec.name!r} was not made from a pipeline.", hint="Load the code of its version."
         )
-    return parse(str(document["source"])).pipeline
+    found = parse(str(document["source"])).pipeline
+    return msgspec.structs.replace(found, submitted=True) if document.get("submitted") else found
 
 
 def shared_stages(spec: GraphSpec) -> frozenset[str]:

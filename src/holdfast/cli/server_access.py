@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp
 
 from holdfast.api.app import ApiSettings, build
 from holdfast.api.auth import authenticator, first_token
 from holdfast.api.auth.host_guard import hosts_for, is_loopback
+from holdfast.api.auth.rights import Right
 from holdfast.api.auth.settings import SignInSettings, sign_in_from_environment
 from holdfast.api.live.hub import close_streams
 from holdfast.api.routes.all import THEMES
 from holdfast.app.holdfast import Holdfast
+from holdfast.errors import HoldfastError
 from holdfast.integrations.mcp.http import routes as mcp_routes
 
 
@@ -55,6 +58,14 @@ class ServerAccess:
         if not is_loopback(self.host):
             return None
         return await first_token.sign_in_address(self.auth, self.auth.settings.public_url or address)
+
+    async def may_see_details(self, connection: HTTPConnection) -> bool:
+        """Whether an administrator asks. While the store is unavailable, only the local token is known."""
+        try:
+            caller = await self.auth.caller(connection)
+        except HoldfastError:
+            return False
+        return caller is not None and caller.may(Right.admin)
 
     def close_streams(self) -> None:
         """End all streams: their clients reconnect, to another server."""

@@ -796,6 +796,7 @@ Right = Literal[
     "holds:override",
     "holds:read",
     "holds:resolve",
+    "holds:view",
     "holds:write",
     "runs:read",
     "runs:write",

@@ -11,6 +11,7 @@ from holdfast.drawing.labels import MARK_SIGNS, SHAPE_WORDS, WORDS, columns, sho
 from holdfast.drawing.layers import EdgeRoute, Slot
 from holdfast.drawing.layout import Layout, Size, lay_out
 from holdfast.drawing.picture import EdgeStyle, NodeShape, Picture, PictureEdge, PictureNode, State
+from holdfast.model.forms.visible_text import show_invisible
 
 MARGIN = 16.0
 LABEL_AT_MOST = 36
@@ -41,7 +42,7 @@ def to_svg(picture: Picture, *, legend: bool = True) -> str:
         *([f'<g transform="translate(0 {_n(height + 24)})">{text}</g>'] if below else []),
         "</g>\n</svg>\n",
     ]
-    return "\n".join(lines)
+    return show_invisible("\n".join(lines))
 
 
 def _opening(picture: Picture, width: float, height: float) -> str:

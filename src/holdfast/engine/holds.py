@@ -151,6 +151,7 @@ class RenderedHold(msgspec.Struct, frozen=True):
 
     prompt: str
     context: dict[str, Any]
+    options: tuple[Option, ...] | None
     warnings: list[str]
 
 
@@ -162,11 +163,26 @@ def render_hold(spec: HoldSpec, resolve: Resolve) -> RenderedHold:
     try:
         prompt = showing.value(spec.prompt, "prompt")
         context = {name: showing.value(each, f"context.{name}") for name, each in spec.context.items()}
+        # Those of a form's decision are filled with it.
+        decided = spec.form and primary_options(spec.form)
+        options = spec.options if decided else _shown_options(showing, spec.options)
     except UnshowableError as error:
         raise UnaskableError(f"its {error}") from error
     return RenderedHold(
-        prompt if isinstance(prompt, str) else _text_or_reason(prompt), context, showing.warnings
+        prompt if isinstance(prompt, str) else _text_or_reason(prompt), context, options, showing.warnings
     )
+
+
+def _shown_options(
+    showing: PlaceholderRenderer, options: tuple[Option, ...] | None
+) -> tuple[Option, ...] | None:
+    """With their labels filled, as those of a form's fields are; ids are not templates (TP-7)."""
+    found: list[Option] = []
+    for at, option in enumerate(options or ()):
+        label = showing.value(option.label, f"options[{at}].label")
+        text = label if isinstance(label, str) else _text_or_reason(label)
+        found.append(msgspec.structs.replace(option, label=text or option.id))
+    return None if options is None else tuple(found)
 
 
 def _text_or_reason(value: object) -> str:
@@ -287,6 +303,7 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
         resolve = masking_resolver(resolve, decision.graph.secrets)
     try:
         shown = render_hold(spec, resolve)
+        spec = msgspec.structs.replace(spec, options=shown.options)
         spec = fill_placeholders(spec, resolve)
     except UnaskableError as fault:
         text = f"hold {node.id!r} cannot be asked: {fault}"

@@ -22,7 +22,7 @@ def page_of(pack: Mapping[str, Any], form: str) -> str:
         raise InputError(f"unknown format {form!r}.", hint="Use a file name that ends with .html or .md.")
     title = f"Evidence of hold {pack['content']['hold']['id']}"
     sections = [(name, [pair for pair in facts if pair[1]]) for name, facts in _sections(pack)]
-    return (_html if form == "html" else _markdown)(title, sections)
+    return show_invisible((_html if form == "html" else _markdown)(title, sections))
 
 
 def _sections(pack: Mapping[str, Any]) -> Iterator[Section]:

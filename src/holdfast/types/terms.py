@@ -13,6 +13,7 @@ from holdfast.types.ids import DEFAULT_TENANT
 RESOLVE = "holds:resolve"
 MANAGE = "holds:manage"
 OVERRIDE = "holds:override"
+VIEW = "holds:view"
 
 RIGHT_ALIASES = {
     "scaicore:checkpoint_resolve": RESOLVE,

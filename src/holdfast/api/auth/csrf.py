@@ -13,6 +13,7 @@ from starlette.requests import HTTPConnection, Request
 
 from holdfast.api.auth.principal import Principal
 from holdfast.api.problems import HttpError
+from holdfast.api.request_body import read_form
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -37,7 +38,9 @@ async def require_own(
         )  # fmt: skip
     shown = request.headers.get(HEADER)
     if shown is None and kind in FORMS:
-        shown = await _field(request, most_form)
+        # The handler then gets the same parsed form.
+        value = (await read_form(request, most_form)).get(FIELD)
+        shown = value if isinstance(value, str) else None
     # `not shown` first: an empty token would equal the empty default of a principal without one.
     if not shown or not hmac.compare_digest(shown.encode(), (principal.csrf or "").encode()):
         raise HttpError(
@@ -46,21 +49,6 @@ async def require_own(
             code="csrf",
             hint=f"Send it as X-CSRF-Token, or as {FIELD} of a form; GET /v1/session returns it.",
         )
-
-
-async def _field(request: Request, most: int) -> str | None:
-    """The token in the form; the handler then gets the parsed form (`await request.form()`)."""
-    length = request.headers.get("content-length", "")
-    # The form is parsed before the handler runs, so its size must be known before the first byte is read.
-    if not length.isdigit():
-        raise HttpError(411, "A form needs its Content-Length.", code="length_required")
-    if int(length) > most:
-        raise HttpError(413, f"The form is larger than {most:,} bytes.", code="too_large")
-    try:
-        value = (await request.form(max_files=50, max_fields=1000)).get(FIELD)
-    except Exception as error:  # the parser has errors of several libraries
-        raise HttpError(400, "The form cannot be read.", code="bad_form") from error
-    return value if isinstance(value, str) else None
 
 
 def same_origin(connection: HTTPConnection, origins: frozenset[str], *, proven: bool = False) -> bool:

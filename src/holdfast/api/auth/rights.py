@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, RIGHT_ALIASES
+from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, RIGHT_ALIASES, VIEW
 
 
 class Right(StrEnum):
@@ -17,7 +17,8 @@ class Right(StrEnum):
     runs_write = "runs:write"
     flows_read = "flows:read"
     flows_write = "flows:write"
-    holds_read = "holds:read"
+    holds_read = "holds:read"  # see own holds
+    view = VIEW  # see all assigned holds
     holds_write = "holds:write"  # decide own holds, comment, claim; the assignee is checked further
     resolve = RESOLVE
     manage = MANAGE
@@ -49,6 +50,7 @@ IMPLIED: dict[Right, frozenset[Right]] = {
     Right.runs_write: frozenset({Right.runs_read, Right.flows_read}),
     Right.flows_write: frozenset({Right.flows_read}),
     Right.holds_write: frozenset({Right.holds_read}),
+    Right.view: frozenset({Right.holds_read}),
     Right.resolve: frozenset({Right.holds_write}),
     Right.manage: frozenset({Right.resolve, Right.holds_read, Right.runs_read}),
     Right.schedules_write: frozenset({Right.schedules_read}),
@@ -57,7 +59,9 @@ IMPLIED: dict[Right, frozenset[Right]] = {
 
 
 ROLES: dict[str, frozenset[Right]] = {
-    "viewer": frozenset({Right.runs_read, Right.flows_read, Right.holds_read, Right.schedules_read}),
+    "viewer": frozenset(
+        {Right.runs_read, Right.flows_read, Right.holds_read, Right.view, Right.schedules_read}
+    ),
     "member": frozenset({Right.holds_write}),
     "approver": frozenset({Right.holds_read, Right.resolve}),
     "operator": frozenset({Right.runs_write, Right.flows_read, Right.manage, Right.schedules_write}),

@@ -26,6 +26,8 @@ from holdfast.types.terms import OPERATOR
 from holdfast.types.text import clean_text
 
 KIND: Final = "token"
+LIFETIME: Final = 90 * 86_400 * MICROS
+"""The lifetime of a token whose creator names none."""
 USED: Final = "token_used"
 FRESH: Final = 5.0
 COARSE: Final = 300 * MICROS

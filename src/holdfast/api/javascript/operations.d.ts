@@ -58,7 +58,11 @@ export interface Operations {
    * `flow` in the thread: 201.
    */
   createThreadRun(thread: string, body?: ThreadRun, query?: CreateThreadRunQuery, options?: Options): Promise<RunDetail>;
-  /** Create a token of this tenant, with at most your own rights. Its text is shown only now. */
+  /**
+   * Create a token of this tenant, with at most your own rights. Its text is shown only now.
+   *
+   * It expires after 90 days, or at `expires_at`; with `never_expires` it does not expire.
+   */
   createToken(body: CreateToken, options?: Options): Promise<TokenWire>;
   /** Apply one decision to many holds, each separately. By default only a preview. */
   decideMany(body: BulkAnswer, options?: Options): Promise<BulkWire>;
@@ -953,7 +957,9 @@ export interface CreateToken {
   roles?: string[];
   rights?: Right[];
   groups?: string[];
+  /** Default: in 90 days. */
   expires_at?: string | null;
+  never_expires?: boolean;
   note?: string;
 }
 
@@ -1704,7 +1710,7 @@ export interface ResumeRun {
  * Older names (`scaicore:manage`) are read as the ones that replaced them, so that stored tokens keep
  * their rights.
  */
-export type Right = "admin:manage" | "audit:read" | "flows:read" | "flows:write" | "holds:manage" | "holds:override" | "holds:read" | "holds:resolve" | "holds:write" | "runs:read" | "runs:write" | "schedules:read" | "schedules:write";
+export type Right = "admin:manage" | "audit:read" | "flows:read" | "flows:write" | "holds:manage" | "holds:override" | "holds:read" | "holds:resolve" | "holds:view" | "holds:write" | "runs:read" | "runs:write" | "schedules:read" | "schedules:write";
 
 export interface RunDetail {
   id: string;

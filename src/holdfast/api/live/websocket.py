@@ -302,7 +302,8 @@ class Socket:
 def _request(scope: Scope, *, token: str | None = None, key: str | None = None) -> Request:
     """The handshake as a request for the authenticator. A token from the first message is its only
     credential."""
-    headers = list(scope["headers"])
+    # Not of the handshake: a key is of one message.
+    headers = [(name, value) for name, value in scope["headers"] if name != b"idempotency-key"]
     if token is not None:
         headers = [(name, value) for name, value in headers if name not in (b"authorization", b"cookie")]
         headers.append((b"authorization", f"Bearer {token}".encode()))

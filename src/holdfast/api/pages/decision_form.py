@@ -17,8 +17,6 @@ from holdfast.api.pages.form_fields import (
     sections_of,
 )
 from holdfast.api.pages.tool_arguments import argument_sections, argument_values
-from holdfast.api.problems import HttpError
-from holdfast.api.routing import ApiCall
 from holdfast.errors import FormInvalidError, HoldfastError
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.service import HoldService
@@ -27,7 +25,6 @@ from holdfast.types.terms import Actor
 
 KEPT_PREFIX: Final = "kept."
 """Prefix of the form field with the reference to an attached file."""
-NEW_FILES: Final = 50
 
 
 class FormDraft(msgspec.Struct, kw_only=True):
@@ -48,20 +45,6 @@ class FormSection(msgspec.Struct, kw_only=True):
 
     section: Section
     field: FormField | None = None
-
-
-async def read_form(call: ApiCall) -> FormData:
-    """Raises HttpError if it is too large or cannot be parsed."""
-    request, most = call.request, call.settings.most_file
-    length = request.headers.get("content-length", "")
-    if not length.isdigit():
-        raise HttpError(411, "A form needs its Content-Length.", code="length_required")
-    if int(length) > most:
-        raise HttpError(413, f"The form is larger than {most:,} bytes.", code="too_large")
-    try:
-        return await request.form(max_files=NEW_FILES, max_fields=1000)
-    except Exception as error:  # the parser has errors of several libraries
-        raise HttpError(400, "The form cannot be read.", code="bad_form") from error
 
 
 def form_sections(row: HoldRow, draft: FormDraft) -> list[FormSection]:

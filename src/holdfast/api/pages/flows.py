@@ -8,7 +8,6 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
 from holdfast.api.pages.runs import drawing
@@ -54,7 +53,7 @@ async def flow_page(call: ApiCall, flow: str) -> Response:
 @routes.post("/flows/{flow:path}", needs=Right.runs_write)
 async def start_page(call: ApiCall, flow: str) -> Response:
     """Starts a run of it."""
-    service, form = await call.runs(), await read_form(call)
+    service, form = await call.runs(), await call.form()
     text = str(form.get("input") or "").strip() or "{}"
     try:
         program = _require(call, flow)

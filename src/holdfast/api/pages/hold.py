@@ -15,7 +15,6 @@ from holdfast.api.pages.decision_form import (
     draft_from,
     draft_with_errors,
     form_sections,
-    read_form,
     submission,
 )
 from holdfast.api.pages.hold_actions import SNOOZE_CHOICES, act_on, page_actions
@@ -62,7 +61,7 @@ async def decide_hold_page(call: ApiCall, hold: str) -> Response:
     """A decision, a comment, or another action of the page."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    form = await read_form(call)
+    form = await call.form()
     act = str(form.get("act") or "decide")
     if act != "decide":
         return await _act(call, service, row, act, form)

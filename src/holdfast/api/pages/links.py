@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.rights import Access
-from holdfast.api.pages.decision_form import FormDraft, draft_with_errors, read_form, submission
+from holdfast.api.pages.decision_form import FormDraft, draft_with_errors, submission
 from holdfast.api.pages.hold import CHOOSE, hold_context
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
@@ -72,7 +72,7 @@ async def decide_link_page(call: ApiCall, hold: str) -> Response:
     links = Links(service.ctx)
     claims, row = await links.find(token)
     _require_same(row, hold)
-    form = await read_form(call)
+    form = await call.form()
     if not hmac.compare_digest(str(form.get("csrf_token") or "").encode(), csrf_value(token).encode()):
         raise HttpError(
             403,
@@ -104,7 +104,7 @@ async def fragment_page(call: ApiCall) -> Response:
 @routes.post("/links", needs=Access.public)
 async def typed_link(call: ApiCall) -> Response:
     """A pasted link."""
-    given = str((await read_form(call)).get("link") or "").strip()
+    given = str((await call.form()).get("link") or "").strip()
     token = given.rpartition("#")[2] if "#" in given else given.rpartition("/")[2]
     if not token:
         return redirect("/links", call.request)

@@ -27,7 +27,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def pages() -> Routes:
     """Routes for people: declared like all others, with their rights, but not in the OpenAPI document."""
-    return Routes(TAG, prefix="")
+    return Routes(TAG, prefix="", reads_body=True)
 
 
 def page_route(route: Route, endpoint: Endpoint) -> Place:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -18,6 +19,7 @@ from holdfast.api.auth.rights import Right
 from holdfast.drawing.labels import WORDS
 from holdfast.holds.queries.history_text import short_date, short_name
 from holdfast.holds.queries.summary import assignee_of, countdown, roughly, title_of
+from holdfast.model.forms.visible_text import hides, show_invisible
 from holdfast.model.template import as_text
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import MICROS, iso, to_datetime
@@ -51,6 +53,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_readable,
     )
     made.filters.update(
         {
@@ -62,9 +65,10 @@ def _environment() -> Environment:
             "pretty": pretty,
             "words": words,
             "person": person,
+            "exact": exact,
         }
     )
-    made.tests.update({"nested": is_nested, "rows": is_rows})
+    made.tests.update({"nested": is_nested, "rows": is_rows, "hiding": hides})
     made.globals.update(
         {
             "title_of": title_of,
@@ -78,6 +82,17 @@ def _environment() -> Environment:
         }
     )
     return made
+
+
+def _readable(value: Any) -> Any:
+    """Every value that a template shows: characters that are not visible, or reverse the text, are spelled
+    out. Markup was made from values that went through here."""
+    return show_invisible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def exact(value: Any) -> Markup:
+    """For the value of a form's control, which the browser sends back: escaped, and otherwise as it is."""
+    return escape(value)
 
 
 def page(

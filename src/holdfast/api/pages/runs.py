@@ -8,7 +8,6 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
 from holdfast.api.pagination import Cursor, cursor_of, decode_cursor
@@ -111,7 +110,7 @@ async def act_on_run_page(call: ApiCall, run: str) -> Response:
     """Cancels a run, or resumes one that failed or was interrupted."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    act = str((await read_form(call)).get("act") or "")
+    act = str((await call.form()).get("act") or "")
     if act == "cancel":
         await service.cancel(row.id, reason="cancelled on its page", by=call.actor.id)
     elif act == "resume":

@@ -7,19 +7,23 @@ from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
-from holdfast.api.pipelines import require_no_document
+from holdfast.api.pipelines import require_no_document, require_submitted
+from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.files import BYTES, as_file, attachment
 from holdfast.api.schemas.history import ArtifactWire
 from holdfast.api.schemas.runs import RunDetail, run_detail
 from holdfast.errors import (
+    BlobMissingError,
     CheckpointCorruptError,
     ConflictError,
     FlowNotFoundError,
     ForbiddenError,
     InputError,
+    KeyMissingError,
     NotFoundError,
     RunNotFoundError,
+    SchemaTooNewError,
 )
 from holdfast.runs.transfer.import_run import read_archive
 
@@ -83,16 +87,23 @@ async def export_run(call: ApiCall, run: str) -> Response:
     needs=Right.admin,
     status=201,
     media=(BYTES,),
-    raises=(InputError, ConflictError, FlowNotFoundError, CheckpointCorruptError, ForbiddenError),
+    raises=(InputError, ConflictError, FlowNotFoundError, ForbiddenError),
 )
 async def import_run(call: ApiCall, query: ImportRun, body: bytes) -> ApiReply[RunDetail]:
     """Import an exported run as read-only history, or as a new run that continues from its end.
 
     Importing the same file again returns the same run."""
     service = await call.runs()
-    require_no_document(read_archive(body).history.run.version, call.settings)
-    row = await service.import_run(body, as_new_run=query.as_new_run, tenant=call.tenant, actor=call.actor)
-    if row.tenant != call.tenant:
-        raise ConflictError("another run with this id already exists.")
+    try:
+        archive = read_archive(body)
+        require_no_document(archive.history.run.version, call.settings)
+        for graph in (archive.graph, *archive.older):
+            require_submitted(graph)
+        row = await service.import_run(
+            body, as_new_run=query.as_new_run, tenant=call.tenant, actor=call.actor
+        )
+    except (CheckpointCorruptError, SchemaTooNewError, KeyMissingError, BlobMissingError) as error:
+        # Errors of a store elsewhere; here the file is the caller's.
+        raise HttpError(422, error.message, code=error.code, hint=error.hint) from error
     detail = await run_detail(service, row)
     return ApiReply(body=detail, status=201, headers=call.location(f"/v1/runs/{row.id}"))

@@ -48,7 +48,7 @@ class AuditHead(msgspec.Struct, kw_only=True):
     at: str | None
 
 
-class KnownHead(msgspec.Struct, kw_only=True):
+class KnownHead(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """An earlier head: it must be part of the chain."""
 
     seq: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
@@ -66,7 +66,7 @@ class AuditVerification(msgspec.Struct, kw_only=True):
     why: str
 
 
-class VerifyAudit(msgspec.Struct, kw_only=True):
+class VerifyAudit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     against: KnownHead | None = None
 
 

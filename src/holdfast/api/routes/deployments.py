@@ -51,7 +51,7 @@ class PutDeployment(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     defaults: Defaults = Defaults()
 
 
-class DelegateDeployment(msgspec.Struct, kw_only=True):
+class DelegateDeployment(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`to`: `user:NAME`; `seconds`: its duration."""
 
     to: Name
@@ -147,7 +147,7 @@ class PublishSkill(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     data: dict[str, Any] = {}
 
 
-class YankReason(msgspec.Struct, kw_only=True):
+class YankReason(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: str = ""
 
 

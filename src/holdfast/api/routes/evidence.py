@@ -22,7 +22,7 @@ routes = Routes("holds")
 WEEK = 7 * 86_400
 
 
-class NewLink(msgspec.Struct, kw_only=True):
+class NewLink(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`to`: one person, `user:NAME`. `decide`: whether it may decide, as far as the hold allows links to."""
 
     to: Name

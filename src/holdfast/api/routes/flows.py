@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
-from holdfast.api.pipelines import require_no_document
+from holdfast.api.pipelines import marked_submitted, require_no_document
 from holdfast.api.program_lookup import find_program, is_version_named, is_visible_to_tenant
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import moment
@@ -216,7 +216,7 @@ async def register_flow(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph
         program = await find_program(call, body.flow)
         spec, version = program.graph.spec, program.version
     else:
-        spec = _spec(body.graph)
+        spec = marked_submitted(_spec(body.graph))
         require_valid(spec.name, validate(spec))
         version = graph_fingerprint(spec)
         require_no_document(version, call.settings)

@@ -36,33 +36,33 @@ routes = Routes("holds")
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 
-class NewComment(msgspec.Struct, kw_only=True):
+class NewComment(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     text: Comment
 
 
-class AskBack(msgspec.Struct, kw_only=True):
+class AskBack(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`to`: requester, agent, or a colleague as `user:NAME`."""
 
     text: Comment
     to: Name = "requester"
 
 
-class ReplyToQuestion(msgspec.Struct, kw_only=True):
+class ReplyToQuestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`question`: its id, if several are open."""
 
     text: Comment
     question: Name | None = None
 
 
-class DropQuestion(msgspec.Struct, kw_only=True):
+class DropQuestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     question: Name | None = None
 
 
-class SnoozeHold(msgspec.Struct, kw_only=True):
+class SnoozeHold(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     until: Instant
 
 
-class PresenceBeat(msgspec.Struct, kw_only=True):
+class PresenceBeat(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     editing: bool = False
 
 

@@ -70,7 +70,7 @@ async def put_calendar(call: ApiCall, name: str, body: Rules) -> HoldSetting:
 # ---------------------------------------------------------------------- policies
 
 
-class SimulatePolicies(msgspec.Struct, kw_only=True):
+class SimulatePolicies(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`policy`: its text; none: the stored ones. `since`: only holds opened since then."""
 
     policy: Rules | None = None

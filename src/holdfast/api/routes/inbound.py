@@ -70,7 +70,7 @@ async def take_mail(call: ApiCall, way: str, body: bytes) -> MailTaken:
     return await MailReceiver(service, found, channels).take(body)
 
 
-class ChatPerson(msgspec.Struct, kw_only=True):
+class ChatPerson(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The person of this chat user: `user:dana@acme`."""
 
     person: Annotated[str, msgspec.Meta(min_length=6, max_length=200, pattern="^user:.")]

@@ -23,7 +23,7 @@ Title = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 CHANGING = (NotFoundError, ForbiddenError, DocumentChangedError, InputError)
 
 
-class NewView(msgspec.Struct, kw_only=True):
+class NewView(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`filters`: as for `GET /v1/holds`. `shared`: visible to the whole tenant."""
 
     title: Title

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import cast
+from typing import Annotated, cast
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
@@ -12,7 +12,7 @@ from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.grants import CredentialGrant, made_for, require_within
 from holdfast.api.auth.rights import Access, Right
 from holdfast.api.auth.sessions import local_path
-from holdfast.api.auth.tokens import ApiToken
+from holdfast.api.auth.tokens import LIFETIME, ApiToken
 from holdfast.api.pagination import Page
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, ApiReply, Routes
@@ -34,7 +34,7 @@ class SessionWire(msgspec.Struct, kw_only=True):
     csrf: str | None = None
 
 
-class BeginSession(msgspec.Struct, kw_only=True):
+class BeginSession(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     token: str
 
 
@@ -56,12 +56,13 @@ class TokenWire(msgspec.Struct, kw_only=True):
     token: str | None = None
 
 
-class CreateToken(msgspec.Struct, kw_only=True):
+class CreateToken(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     subject: str
     roles: list[str] = []
     rights: list[Right] = []
     groups: list[str] = []
-    expires_at: datetime | None = None
+    expires_at: Annotated[datetime | None, msgspec.Meta(description="Default: in 90 days.")] = None
+    never_expires: bool = False
     note: str = ""
 
 
@@ -174,7 +175,9 @@ async def list_tokens(call: ApiCall) -> Page[TokenWire]:
 
 @routes.post("/tokens", needs=Right.admin, status=201, raises=(InputError, ForbiddenError))
 async def create_token(call: ApiCall, body: CreateToken) -> ApiReply[TokenWire]:
-    """Create a token of this tenant, with at most your own rights. Its text is shown only now."""
+    """Create a token of this tenant, with at most your own rights. Its text is shown only now.
+
+    It expires after 90 days, or at `expires_at`; with `never_expires` it does not expire."""
     tokens = await authenticator_of(call).tokens()
     grant = CredentialGrant(
         subject=body.subject,
@@ -187,7 +190,7 @@ async def create_token(call: ApiCall, body: CreateToken) -> ApiReply[TokenWire]:
     require_within(grant, call.who)
     grant = made_for(grant, "token", by=call.actor.id, through=call.actor.chain)
     now = tokens.store.now()
-    until = _until(body.expires_at, now)
+    until = _until(body, now)
     token, text = await tokens.create(grant, by=call.actor.id, expires_at=until, note=body.note[:200])
     wire = _token_wire(token, None, now)
     wire.token = text
@@ -202,10 +205,13 @@ async def revoke_token(call: ApiCall, token: str) -> TokenWire:
     return _token_wire(revoked, None, tokens.store.now())
 
 
-def _until(moment: datetime | None, now: int) -> int | None:
-    """Raises InputError."""
+def _until(body: CreateToken, now: int) -> int | None:
+    """None: it does not expire. Raises InputError."""
+    moment = body.expires_at
     if moment is None:
-        return None
+        return None if body.never_expires else now + LIFETIME
+    if body.never_expires:
+        raise InputError("expires_at and never_expires exclude each other.", hint="Send one of them.")
     if moment.tzinfo is None or to_micros(moment) <= now:
         raise InputError("expires_at is not in the future.", hint="Write 2027-01-31T00:00:00Z.")
     return to_micros(moment)

@@ -8,7 +8,6 @@ from starlette.responses import RedirectResponse, Response
 from holdfast.api.auth.oidc.flow import Oidc, SignInState
 from holdfast.api.auth.rights import Access
 from holdfast.api.auth.sessions import local_path
-from holdfast.api.pages.decision_form import read_form
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.sign_in import sign_in_page, signed_out_page
 from holdfast.api.problems import HttpError
@@ -45,7 +44,7 @@ async def sign_in_with_token(call: ApiCall) -> Response:
     """The page's form: a token becomes a session."""
     authenticator = authenticator_of(call)
     require_own_page(call, authenticator)
-    form = await read_form(call)
+    form = await call.form()
     text, onwards = form.get("token"), form.get("next")
     try:
         grant, credential = await token_grant(authenticator, text.strip() if isinstance(text, str) else "")

@@ -264,7 +264,7 @@ class PlaceDecision(HoldAnswer, kw_only=True, forbid_unknown_fields=True):
     seconds: Seconds | None = None
 
 
-class BulkAnswer(msgspec.Struct, kw_only=True):
+class BulkAnswer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`preview`: change nothing. `versions`: those that were shown; holds that changed are left out."""
 
     holds: Annotated[list[str], msgspec.Meta(max_length=1000)]
@@ -274,11 +274,11 @@ class BulkAnswer(msgspec.Struct, kw_only=True):
     versions: dict[str, int] = {}
 
 
-class Reason(msgspec.Struct, kw_only=True):
+class Reason(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Comment | None = None
 
 
-class ReassignHold(msgspec.Struct, kw_only=True):
+class ReassignHold(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`assignee`: `user:dana@acme`, `group:finance`; empty: unassigned."""
 
     assignee: Annotated[str, msgspec.Meta(max_length=500)] | None = None
@@ -286,12 +286,12 @@ class ReassignHold(msgspec.Struct, kw_only=True):
     reason: Comment | None = None
 
 
-class ExtendHold(msgspec.Struct, kw_only=True):
+class ExtendHold(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     expires_at: Instant
     reason: Comment | None = None
 
 
-class ClaimHold(msgspec.Struct, kw_only=True):
+class ClaimHold(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`reason`: uses the right to override if another person has claimed it."""
 
     seconds: Seconds | None = None

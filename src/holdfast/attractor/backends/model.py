@@ -17,9 +17,10 @@ from holdfast.agents.model import Model
 from holdfast.agents.model_http import require_library
 from holdfast.agents.tools import Tool, as_tool
 from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest
-from holdfast.attractor.backends.tools import KITS, check_kits, shell_environment, wanted_kits
+from holdfast.attractor.backends.tools import KITS, check_kits, wanted_kits
 from holdfast.attractor.conversations import history_of
 from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.handlers.tool import environment
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.providers import Providers
 from holdfast.attractor.status_file import StatusFileError, outcome_of
@@ -135,7 +136,7 @@ class ModelBackend:
             return []
         if refused and (command_of(visit, PRE) or command_of(visit, POST)):
             raise InputError(f"stage {visit.stage.id!r} has tool hooks: {refused}")
-        hooks = Hooks(visit, shell_environment(visit))
+        hooks = Hooks(visit, environment(visit))
         return [hooks.around(each) for each in found]
 
     def problems(self, pipeline: Pipeline, stages: Iterable[Stage]) -> Mapping[str, HoldfastError]:

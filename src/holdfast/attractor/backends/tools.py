@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -16,8 +15,6 @@ from holdfast.errors import InputError
 SHELL_TIMEOUT: Final = 600.0
 _MAX_READ: Final = 200_000
 _LISTED: Final = 500
-# From the worker's environment: what programs need, and no keys.
-_PASSED: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TERM", "USER")
 
 
 def workdir_of(visit: StageVisit) -> Path:
@@ -27,7 +24,7 @@ def workdir_of(visit: StageVisit) -> Path:
 
 def shell_of(visit: StageVisit) -> list[Tool]:
     """Not a sandbox: it runs as this user. Its environment has no keys."""
-    folder = Folder(workdir_of(visit), shell_environment(visit))
+    folder = Folder(workdir_of(visit), environment(visit))
 
     async def shell(
         command: Annotated[str, "A command line."], timeout: Annotated[float, "Seconds."] = SHELL_TIMEOUT
@@ -39,12 +36,6 @@ def shell_of(visit: StageVisit) -> list[Tool]:
             return {"exit": None, "output": f"It took longer than {timeout:g} s and was stopped."}
 
     return [tool(shell)]
-
-
-def shell_environment(visit: StageVisit) -> dict[str, str]:
-    passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
-    ours = {key: value for key, value in environment(visit).items() if os.environ.get(key) != value}
-    return {**passed, **ours}
 
 
 def files_of(visit: StageVisit) -> list[Tool]:

@@ -23,6 +23,7 @@ from holdfast.attractor.handlers.human import AUTO_KEY
 from holdfast.attractor.handlers.tool import WORKDIR
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
+from holdfast.attractor.required_access import SUBMITTED, is_submitted, refusal_of
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import context_of
@@ -76,6 +77,9 @@ class ManagerHandler:
         orders = ManagerOptions.of(visit)
         if orders.autostart and not orders.dotfile:
             return _failed("No stack.child_dotfile specified")
+        refused = refusal_of(visit) if orders.autostart else ""
+        if refused:
+            return _failed(refused, terminal=True)
         cycle = cycle_of(visit, orders) if orders.autostart else ""
         if cycle:
             return _failed(f"the pipelines start each other in a cycle: {cycle}", terminal=True)
@@ -155,7 +159,8 @@ def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -
     """The child runs as its parent: same backend, same working folder, below the same directory."""
     logs = visit.folder / f"{CHILD}{visit.ctx.visit}"
     kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR) if key in visit.given}
-    more = {WORKDIR: orders.workdir} if orders.workdir else {}
+    more: dict[str, Any] = {WORKDIR: orders.workdir} if orders.workdir else {}
+    more |= {SUBMITTED: True} if is_submitted(visit) else {}
     return {
         **context_of(pipeline),
         **kept,

@@ -7,7 +7,6 @@ result; only if neither is possible is the outcome unknown, and the stage's poli
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
 import shutil
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.agents.tool_environment import tool_environment
 from holdfast.attractor import processes
 from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import StageVisit
@@ -27,8 +27,6 @@ AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
 NOTE: Final = 120
 WORKDIR: Final = "internal.workdir"
 """In the run's input: the folder in which its commands run, unless the pipeline sets one."""
-SECRET: Final = frozenset({"HOLDFAST_KEYS", "HOLDFAST_LINK_KEYS", "HOLDFAST_TOKEN"})
-"""Variables that are withheld from commands: they need none, and `env` would print them into the record."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -147,10 +145,10 @@ class CommandRun:
 
 
 def environment(visit: StageVisit) -> dict[str, str]:
-    """The worker's environment, the variables that identify this stage, and those of the stage:
+    """The allowed variables of the worker, those that identify this stage, and those of the stage:
     `env.NAME="text"`, or `env.NAME="context.key"` for a value of the context."""
     stage, ctx = visit.stage, visit.ctx
-    found = {name: value for name, value in os.environ.items() if name not in SECRET}
+    found = tool_environment()
     found |= {
         "HOLDFAST_RUN_ID": ctx.run_id,
         "HOLDFAST_NODE": stage.id,

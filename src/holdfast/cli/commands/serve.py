@@ -80,6 +80,13 @@ def serve(
         list[str] | None,
         typer.Option(help="Accept only this host name, or *.NAME; may be repeated", metavar="NAME"),
     ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Believe X-Forwarded-For and X-Forwarded-Proto of this address or network; may be repeated",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     sign_in: Annotated[
         Text,
         typer.Option(help="Sign-in settings, a TOML file (default: HOLDFAST_SIGN_IN)", metavar="FILE"),
@@ -124,6 +131,7 @@ def serve(
         store=store,
         origins=tuple(origin or ()),
         hosts=tuple(hosts or ()),
+        proxies=tuple(proxy or ()),
         sign_in=sign_in,
         roots=tuple(root or ()),
         allow_code=allow_code,
@@ -147,6 +155,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     store: str | None = None
     origins: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
     sign_in: str | None = None
     roots: tuple[str, ...] = ()
     allow_code: bool = False
@@ -175,7 +184,9 @@ async def _run_server(wanted: ServeOptions) -> Exit:
         )
     options, lease = wanted.terms.options(), wanted.terms.lease_seconds()
     carried = [(spec, flow) for spec in wanted.flows for flow in load_flows(spec)]
-    async with open_store_for_command(wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease) as hf:
+    async with open_store_for_command(
+        wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=wanted.allow_code
+    ) as hf:
         flows = [flow for _, flow in carried]
         for flow in flows:
             hf.register(flow.program())
@@ -223,7 +234,11 @@ class ServeRunner:
         self.wanted = wanted
         self.standing = ServerState()
         self.serving = HttpServer(
-            ReadinessApp(door.app, self.standing), host=wanted.host, port=wanted.port, drain=wanted.drain
+            ReadinessApp(door.app, self.standing, door.may_see_details),
+            host=wanted.host,
+            port=wanted.port,
+            drain=wanted.drain,
+            proxies=wanted.proxies,
         )
         self._stops = 0
         self._work: asyncio.Task[None] | None = None

@@ -74,6 +74,10 @@ def worker(
             min=0,
         ),
     ] = None,
+    allow_code: Annotated[
+        bool,
+        typer.Option("--allow-code", help="Run commands of pipelines that were submitted to a server"),
+    ] = False,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Exit when no run is ready")] = False,
     store: Store = None,
     json: Json = False,
@@ -84,7 +88,13 @@ def worker(
     expired. SIGTERM and Ctrl-C make it finish the steps that run and stop.
     """
     terms = WorkerOptions(
-        name=name, lease=lease, hot=hot, metrics=metrics, health=health, max_recoveries=max_recoveries
+        name=name,
+        lease=lease,
+        hot=hot,
+        metrics=metrics,
+        health=health,
+        max_recoveries=max_recoveries,
+        allow_code=allow_code,
     )
     return run_async(
         run_worker(
@@ -103,6 +113,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     metrics: str | None = None
     health: str | None = None
     max_recoveries: int | None = None
+    allow_code: bool = False
 
     def lease_seconds(self) -> float | None:
         seconds = _seconds(self.lease, "--lease")
@@ -187,7 +198,9 @@ async def _run_worker(
     options, lease = terms.options(), terms.lease_seconds()
     carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
     flows = [flow for _, flow in carried]
-    async with open_store_for_command(store, must_exist=False, lease=LEASE, wanted_lease=lease) as hf:
+    async with open_store_for_command(
+        store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=terms.allow_code
+    ) as hf:
         # Agents ask through any server of the store, so any worker must be able to open their questions.
         worker = Worker(*flows, ask_people, on=hf, lanes=lanes, concurrency=concurrency, **options)
         if until_idle:

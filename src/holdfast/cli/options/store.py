@@ -43,6 +43,7 @@ def open_store_for_command(
     lease: float = DEFAULT_LEASE,
     wanted_lease: float | None = None,
     keys: KeyRing | None = None,
+    allow_code: bool = False,
 ) -> Holdfast:
     """`must_exist`: fail if there is no store, instead of creating one. `lease`: the default if
     HOLDFAST_LEASE is not set; `wanted_lease`: overrides it."""
@@ -56,7 +57,7 @@ def open_store_for_command(
             hint="`holdfast run` creates one; --store or HOLDFAST_STORE names another.",
         )
     named = f"sqlite:{address}" if address == str(file) else address
-    return observe(Holdfast(named, settings=_settings(lease, wanted_lease), keys=keys))
+    return observe(Holdfast(named, settings=_settings(lease, wanted_lease, allow_code), keys=keys))
 
 
 def store_exists(store: str | None) -> bool:
@@ -65,7 +66,7 @@ def store_exists(store: str | None) -> bool:
     return file is None or file.exists()
 
 
-def _settings(lease: float, wanted: float | None) -> RunSettings:
+def _settings(lease: float, wanted: float | None, allow_code: bool) -> RunSettings:
     """A short lease: after a crash, the next `holdfast resume` has to wait until it expires."""
     from holdfast.runs.driver.settings import RunSettings
 
@@ -76,6 +77,7 @@ def _settings(lease: float, wanted: float | None) -> RunSettings:
         lease_margin=min(2.0, seconds / 4),
         poll=0.2,
         retention=parse_retention(rule) if rule else None,
+        allow_code=allow_code or os.environ.get("HOLDFAST_ALLOW_CODE") == "1",
         feed_kept=_seconds("HOLDFAST_FEED_KEPT", RunSettings().feed_kept),
     )
 

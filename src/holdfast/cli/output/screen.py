@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from holdfast.model.forms.visible_text import show_invisible
+from holdfast.model.forms.visible_text import escape_invisible, for_terminal
 from holdfast.types.redaction import redactor
 
 if TYPE_CHECKING:
@@ -49,13 +49,6 @@ _STYLES = {
     "label": "cyan",
 }
 
-# Shown and not removed: a person who decides should see that a text contains them.
-_CONTROLS: dict[int, int | str] = {
-    **{code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"},
-    **{code: f"\\x{code:02x}" for code in range(0x7F, 0xA0)},
-    **{code: f"\\u{code:04x}" for code in (0x2028, 0x2029)},
-}
-
 PATIENCE = 2.0
 """Seconds of silence after which somebody who waits wants to know what goes on."""
 
@@ -63,7 +56,7 @@ PATIENCE = 2.0
 def clean_text(text: str) -> str:
     """Without secrets, and without what makes a terminal move, recolour or reverse what it shows: prompts,
     errors and live output come from models and strangers, and people decide by what they read."""
-    return show_invisible(redactor.redact(text)).translate(_CONTROLS)
+    return for_terminal(redactor.redact(text))
 
 
 def one_line(text: str) -> str:
@@ -275,7 +268,8 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
     from holdfast.checkpoint.json_view import jsonable
 
-    return json.dumps(jsonable(value), ensure_ascii=False, indent=indent)
+    # JSON is often read in a terminal; as escapes the values stay exact.
+    return escape_invisible(json.dumps(jsonable(value), ensure_ascii=False, indent=indent))
 
 
 _LONG = 300

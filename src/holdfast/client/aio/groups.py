@@ -1806,9 +1806,12 @@ class AsyncTokens(AsyncGroup):
         rights: Sequence[models.Right] | None = None,
         groups: Sequence[str] | None = None,
         expires_at: str | None = None,
+        never_expires: bool | None = None,
         note: str | None = None,
     ) -> models.Token:
-        """Create a token of this tenant, with at most your own rights. Its text is shown only now."""
+        """Create a token of this tenant, with at most your own rights. Its text is shown only now.
+
+        It expires after 90 days, or at `expires_at`; with `never_expires` it does not expire."""
         request = request_of(
             "POST",
             "/v1/tokens",
@@ -1818,6 +1821,7 @@ class AsyncTokens(AsyncGroup):
                 "rights": rights,
                 "groups": groups,
                 "expires_at": expires_at,
+                "never_expires": never_expires,
                 "note": note,
             },
         )

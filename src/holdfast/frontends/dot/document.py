@@ -137,6 +137,8 @@ class Pipeline(Attributes, frozen=True, kw_only=True, dict=True, gc=True):
     """The text that it was read from."""
     path: str = ""
     """The file that it was read from, for messages and for what it includes."""
+    submitted: bool = False
+    """Whether a caller of a server sent it: its commands run only on workers that allow that."""
 
     @property
     def goal(self) -> str:

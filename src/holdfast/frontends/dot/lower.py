@@ -52,6 +52,12 @@ def context_of(pipeline: Pipeline) -> dict[str, Any]:
     return {"graph.goal": pipeline.goal, **found}
 
 
+def _document(pipeline: Pipeline) -> dict[str, Any]:
+    """What is stored with the graph, and therefore goes with every run, fork and export of it."""
+    found: dict[str, Any] = {"dialect": DIALECT, "source": render(pipeline)}
+    return {**found, "submitted": True} if pipeline.submitted else found
+
+
 def _plain(value: Any) -> Any:
     return value.text if isinstance(value, Duration) else value
 
@@ -85,7 +91,7 @@ class _Lowering:
             frozenset(),
             retry_target=self.pipeline.text("retry_target") or None,
             fallback_retry_target=self.pipeline.text("fallback_retry_target") or None,
-            document={"dialect": DIALECT, "source": render(self.pipeline)},
+            document=_document(self.pipeline),
         )
 
     def graph(self, name: str, starts: Iterable[str], stops: frozenset[str], **more: Any) -> GraphSpec:

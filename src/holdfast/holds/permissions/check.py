@@ -1,7 +1,8 @@
 """Permission checks for holds: one function for lists, single holds, links, bulk, votes and every change.
 
 Rights come with the credential. `resolve`: any hold of the tenant that is not restricted to its assignee.
-`manage`: that too, unrouted holds, and reassigning, extending and cancelling. `override`: a decision
+`manage`: that too, unrouted holds, and reassigning, extending and cancelling. `view`: to see any hold that
+is assigned, and nothing else. `override`: a decision
 against the assignment, with a reason, marked as such. No right lifts an exclusion: separation of duties
 applies to admins too. A credential of an agent may see and cancel the agent's questions, and approves
 nothing.
@@ -38,7 +39,7 @@ from holdfast.holds.permissions.exclusions import (
 )
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
-from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Assignee
+from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, VIEW, Assignee
 
 
 def places(
@@ -223,6 +224,9 @@ def _sees(case: _Case) -> PermissionVerdict:
         if _owns(case):
             return by("owner")
         if case.standing.has(RESOLVE) or case.standing.has(OVERRIDE):
+            return by("permission")
+        # Only to see it: a comment or a draft is of people who take part.
+        if case.action == "view" and case.standing.has(VIEW):
             return by("permission")
     return _not_theirs(case)
 

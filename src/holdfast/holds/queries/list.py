@@ -16,7 +16,7 @@ from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, person_key
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, Actor
+from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, VIEW, Actor
 
 VIEWS: Final = ("mine", "groups", "asked", "unassigned", "watching", "snoozed", "done", "breakpoints", "all")
 EARLIER: Final = {"unrouted": "unassigned"}
@@ -192,7 +192,7 @@ def _other(standing: ActorMemberships, view: str, base: HoldFilter, me: str, now
 
 def _everything(standing: ActorMemberships, base: HoldFilter) -> HoldListView:
     """For an actor without further rights only assigned holds are read, instead of checking all."""
-    if any(standing.has(right) for right in (MANAGE, RESOLVE, OVERRIDE)):
+    if any(standing.has(right) for right in (MANAGE, RESOLVE, OVERRIDE, VIEW)):
         return HoldListView(base, HoldOrder.inbox, exact=standing.has(MANAGE))
     own = tuple(each for each in assignees_of(standing) if _wanted(base, each))
     return HoldListView(_replace(base, assignees=own), HoldOrder.inbox, exact=True)

@@ -14,13 +14,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.api.auth.rights import Access
 from holdfast.api.problems import HttpError
-from holdfast.api.routing import ApiCall, Routes, read_bytes
+from holdfast.api.request_body import read_bytes
+from holdfast.api.routing import ApiCall, Routes
 from holdfast.integrations.mcp.agent import McpCaller
 
 if TYPE_CHECKING:
     from holdfast.api.auth.authenticator import Authenticator
 
-routes: Final = Routes("mcp", prefix="")
+routes: Final = Routes("mcp", prefix="", reads_body=True)
 
 
 @routes.post("/mcp", needs=Access.signed_in, more=(202,), media=("application/json", "text/event-stream"))

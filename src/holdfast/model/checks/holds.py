@@ -24,6 +24,9 @@ _TIMEOUTS: Final = "cancel, default_option, fail, escalate:<assignee>, branch:<n
 
 def check_hold(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     view.template(hold.prompt, "its prompt", node=node.id)
+    for option in hold.options or ():
+        if isinstance(option.label, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            view.template(option.label, f"the label of its option {option.id!r}", node=node.id)
     _assignee(view, node, hold.assignee or "", "assignee")
     for rung in hold.terms.ladder if hold.terms else ():
         _assignee(view, node, rung.to, "ladder")
@@ -92,6 +95,9 @@ def _options(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     for name, count in Counter(option.id for option in hold.options).items():
         if not name.strip():
             view.error("hold-options", "an option has an empty id", node=node.id, fix="give it an id")
+        elif "{{" in name:
+            problem = f"the option's id {name!r} must not have placeholders: edges and answers refer to it"
+            view.error("hold-options", problem, node=node.id, fix="give it an id, and this text as its label")
         elif count > 1:
             problem = f"{count} options have the id {name!r}"
             view.error("hold-options", problem, node=node.id, fix="give each another id")

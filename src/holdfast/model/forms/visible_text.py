@@ -3,15 +3,31 @@ is there."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, cast
 
 _UNSEEN = re.compile(
-    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+    # Format characters, fillers without a glyph, and variation selectors that only plain text could hide in.
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
     # Joiners are part of some scripts and of emoji; between plain letters they can only hide something.
     "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
 )
+
+
+# Shown and not removed: a person who decides should see that a text contains them.
+_CONTROLS: dict[int, int | str] = {
+    **{code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"},
+    **{code: f"\\x{code:02x}" for code in range(0x7F, 0xA0)},
+    **{code: f"\\u{code:04x}" for code in (0x2028, 0x2029)},
+}
+
+
+def for_terminal(text: str) -> str:
+    """Also without control characters, which make a terminal move or recolour what it shows."""
+    return show_invisible(text).translate(_CONTROLS)
 
 
 def show_invisible(value: Any) -> Any:
@@ -27,6 +43,20 @@ def show_invisible(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [show_invisible(inner) for inner in cast("list[Any]", value)]
     return value
+
+
+def hides(value: Any) -> bool:
+    """Whether a text has characters that are not visible."""
+    return isinstance(value, str) and not value.isascii() and _UNSEEN.search(value) is not None
+
+
+def escape_invisible(text: str) -> str:
+    """The same JSON document, with these characters as JSON escapes."""
+    return text if text.isascii() else _UNSEEN.sub(_json_escape, text)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
 
 
 def _number(found: re.Match[str]) -> str:

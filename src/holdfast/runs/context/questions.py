@@ -250,7 +250,10 @@ def options_of(options: Options | None) -> tuple[Option, ...] | None:
     ids = [o.id for o in found]
     if len(set(ids)) != len(ids) or "" in ids:
         raise AnswerInvalidError("the options of a question need ids that are not empty and differ")
-    return tuple(found)
+    # Not templates, like the prompt of ctx.ask; but people read them.
+    return tuple(
+        msgspec.structs.replace(each, label=show_invisible(redactor.redact(each.label))) for each in found
+    )
 
 
 def _option_of(option: str | Mapping[str, Any] | Option) -> Option:

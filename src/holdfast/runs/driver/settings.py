@@ -32,5 +32,7 @@ class RunSettings(msgspec.Struct, kw_only=True):
     """how often a worker applies retention"""
     feed_kept: float = 7 * 86_400.0
     """how long the feed over all runs keeps its rows; a reader that was away for longer gets an error"""
+    allow_code: bool = False
+    """whether commands of pipelines that were submitted to a server may run in this process"""
     reencrypt: bool = False
     """whether a worker also re-encrypts everything with the current keys, each time it applies retention"""

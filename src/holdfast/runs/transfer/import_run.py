@@ -12,6 +12,7 @@ from holdfast.checkpoint import Blob
 from holdfast.errors import (
     ConflictError,
     InputError,
+    StoreError,
 )
 from holdfast.model.fingerprint import decode_graph, fingerprint_of
 from holdfast.runs.branch import fork
@@ -61,7 +62,14 @@ async def import_run(
     its key is not available, ConflictError if the id names a run that differs; for a new run also what a
     fork raises.
     """
-    archive = _of_tenant(_decrypted(service, read_archive(data)), tenant)
+    archive = read_archive(data)
+    if tenant is not None and archive.key_ids() and archive.history.run.tenant != tenant:
+        # The keys of this store must not decrypt for one tenant what belongs to another.
+        raise InputError(
+            "this exported run is encrypted and belongs to another tenant.",
+            hint="Export it decrypted, or import it in its own tenant.",
+        )
+    archive = _of_tenant(_decrypted(service, archive), tenant)
     run = archive.history.run
     if as_new_run:
         # Before the history is written: a fork needs the flow's code.
@@ -112,6 +120,8 @@ async def _existing(service: RunAccess, history: RunHistory) -> RunRow | None:
     found = await service.store.history(history.run.id)
     if found is None:
         return None
+    if found.run.tenant != history.run.tenant:
+        raise _taken(history.run.id)
     here, _ = await with_blobs(service, portable_history(found), opened=True)
     if here != history:
         raise ConflictError(
@@ -120,6 +130,11 @@ async def _existing(service: RunAccess, history: RunHistory) -> RunRow | None:
             run=history.run.id,
         )
     return found.run
+
+
+def _taken(run: RunId) -> ConflictError:
+    """Nothing of the run or hold that has the id: it may belong to another tenant."""
+    return ConflictError(f"run {run} is not imported: one of its ids is taken.", run=run)
 
 
 async def _adopt(service: RunAccess, archive: Archive) -> RunRow:
@@ -132,7 +147,15 @@ async def _adopt(service: RunAccess, archive: Archive) -> RunRow:
     for graph in (*archive.older, archive.graph):
         version = fingerprint_of(graph)
         await store.put_flow(FlowRow(name=run.flow, version=version, graph=graph, created_at=store.now()))
-    row, fresh = await store.adopt(history)
+    try:
+        row, fresh = await store.adopt(history)
+    except ConflictError as error:
+        raise _taken(run.id) from error
+    except StoreError as error:
+        if type(error) is not StoreError:  # pyright: ignore[reportUnnecessaryComparison]
+            raise
+        # A constraint of the schema. Without its text, which names the store.
+        raise damaged_error("the store refuses a value in it") from error
     # Another process may have imported another file of this run in the meantime.
     return row if fresh else await _existing(service, history) or row
 
@@ -215,6 +238,8 @@ def _check_numbers(history: RunHistory) -> None:
     values += [seq for seq, _ in history.late]
     if any(isinstance(value, int) and not -_MAX_INT <= value < _MAX_INT for value in values):
         raise damaged_error("a number in it is too large")
+    if any(isinstance(value, str) and "\0" in value for value in values):
+        raise damaged_error("a text in it has a NUL character")
     if any(record.events < 0 for record in history.records) or history.run.event_seq >= _MAX_NUMBER:
         raise damaged_error("its events are not numbered one after the other")
 

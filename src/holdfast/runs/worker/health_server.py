@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -49,6 +50,7 @@ class Health:
         self._worker: RunWorker | None = None
         self.longest = LONGEST
         self.wrong = "it is starting"  # why there is no worker yet
+        self._logged: list[str] = []
         self.pages: dict[str, HealthPage] = {"/healthz": alive, "/readyz": ready}
 
     @property
@@ -85,10 +87,22 @@ class Health:
     async def _asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
         from starlette.responses import Response
 
-        answer = await self._answer(scope["method"], scope["path"])
+        answer = self._without_reasons(await self._answer(scope["method"], scope["path"]))
         # One answer for each connection, so that a closing server does not wait for idle ones.
         headers = {"Cache-Control": "no-store", "Connection": "close"}
         await Response(answer.body, answer.status, headers, answer.kind)(scope, receive, send)
+
+    def _without_reasons(self, answer: HealthResponse) -> HealthResponse:
+        """Reasons name hosts and workers: only this machine is told them, other machines read the status and
+        the operator the log."""
+        if answer.status != 503 or _is_loopback(self.host):
+            return answer
+        answered = msgspec.json.decode(answer.body, type=dict[str, Any])
+        reasons = [*answered.pop("missing", ()), *answered.pop("wrong", ())]
+        if reasons != self._logged:
+            log.warning("a probe was answered 503: %s", "; ".join(reasons))
+        self._logged = reasons
+        return json_response(503, answered)
 
     async def _answer(self, method: str, path: str) -> HealthResponse:
         page = self.pages.get(path)
@@ -176,6 +190,13 @@ def _protocol(app: ASGIApp, longest: float) -> Callable[[], asyncio.Protocol]:
     config.load()
     state = ServerState()
     return lambda: TimedProtocol(config, state, {})
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -1,0 +1,25 @@
+"""The environment of commands that documents and models run: by an allow list, because the worker's own may
+contain keys and passwords of the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Final
+
+VARIABLE: Final = "HOLDFAST_TOOL_ENV"
+ALLOWED: Final = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TMPDIR", "TMP",
+    "TEMP",
+)  # fmt: skip
+"""What a command needs to find programs and to write text; none of it is a secret."""
+
+
+def tool_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Those variables of this process that are on the list, or that HOLDFAST_TOOL_ENV names."""
+    known = os.environ if environment is None else environment
+    allowed = [*ALLOWED, *filter(None, (name.strip() for name in known.get(VARIABLE, "").split(",")))]
+    return {
+        name: value for name, value in known.items() if any(fnmatchcase(name, pattern) for pattern in allowed)
+    }

@@ -1,0 +1,222 @@
+"""HTTP/1.1 on one connection: uvicorn's protocol with limits of size and time.
+
+uvicorn limits only the pause between two requests. A client that sends a request byte by byte, or does not
+read its answer, would keep a connection and a file descriptor for as long as it likes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from asyncio import TimerHandle
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from holdfast.api import problems
+from holdfast.api.problems import HttpError
+from holdfast.types.ids import new_id
+
+
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes are bytes, times are seconds."""
+
+    head: int = 64 << 10
+    """the first line and the headers of a request, and the trailers of its body"""
+    head_seconds: float = 20.0
+    """until the headers are complete, counted from the connection or the first byte"""
+    body_seconds: float = 30.0
+    """until the body is complete; each `body_rate` bytes add one second"""
+    body_rate: int = 4096
+    write_seconds: float = 60.0
+    """in which a client must read some of an answer that waits for it"""
+    idle_seconds: float = 5.0
+    """between an answer and the next request"""
+    connections: int = 10_000
+    """open at once, in this process; at most four in five of its file descriptors"""
+
+    def open_at_once(self) -> int:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # The others are for the store, files and the calls of handlers.
+        return self.connections if soft == resource.RLIM_INFINITY else min(self.connections, soft * 4 // 5)
+
+
+TOO_LONG: Final = "The first line and the headers of the request are too long."
+
+
+def protocol_class(limits: ConnectionLimits) -> type[HttpToolsProtocol]:
+    """uvicorn makes the instances, and passes them no settings of ours."""
+    return type("_HttpProtocol", (LimitedProtocol,), {"limits": limits, "most": limits.open_at_once()})
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """Answers what is not HTTP, too long or too slow in our error format."""
+
+    limits: ConnectionLimits = ConnectionLimits()
+    most: int = ConnectionLimits.connections  # pyright: ignore[reportAssignmentType]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._timers: dict[str, TimerHandle] = {}
+        self._head = 0  # bytes of the head that were parsed
+        self._received = 0  # bytes of a head that is not complete
+        self._in_head = True
+        self._begun = False
+        self._body = 0
+        self._body_began = 0.0
+
+    # ------------------------------------------------------------------ timers
+    def _start(self, name: str, seconds: float, then: Callable[[], None]) -> None:
+        self._stop(name)
+        self._timers[name] = self.loop.call_later(seconds, then)
+
+    def _stop(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+    # ------------------------------------------------------------------ the connection
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            self._refuse(
+                HttpError(
+                    503, "Too many connections are open.", code="not_ready", hint="Try again soon.",
+                    retry_after=1,
+                )
+            )  # fmt: skip
+            return
+        self._start("head", self.limits.head_seconds, self._late_head)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for name in list(self._timers):
+            self._stop(name)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        # Empty lines before a request are no request: they must not extend the time either.
+        if self._in_head and "head" not in self._timers:
+            self._start("head", self.limits.head_seconds, self._late_head)
+        was_in_head = self._in_head
+        super().data_received(data)
+        if was_in_head and self._in_head and not self.transport.is_closing():
+            # The parser reports a header when it is complete; until then only the bytes can be counted.
+            self._received += len(data)
+            if self._received > self.limits.head:
+                self._head = self._received
+                self.send_400_response(TOO_LONG)
+
+    def handle_websocket_upgrade(self) -> None:
+        for name in list(self._timers):
+            self._stop(name)
+        super().handle_websocket_upgrade()
+
+    # ------------------------------------------------------------------ the parser
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head, self._in_head, self._begun = 0, True, True
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value) + 4)
+        # Trailers are dropped: they come after the checks of the headers.
+        if self._in_head:
+            super().on_header(name, value)
+
+    def _count(self, size: int) -> None:
+        self._head += size
+        if self._head > self.limits.head:
+            raise ValueError(TOO_LONG)  # the parser stops, and `send_400_response` answers
+
+    def on_headers_complete(self) -> None:
+        self._stop("head")
+        self._received = 0
+        self._in_head = False
+        self._body, self._body_began = 0, self.loop.time()
+        self._start("body", self.limits.body_seconds, self._check_body)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._stop("body")
+        self._in_head = True
+        super().on_message_complete()
+
+    # ------------------------------------------------------------------ answers that wait for the client
+    def pause_writing(self) -> None:
+        self._start("write", self.limits.write_seconds, self.transport.abort)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._stop("write")
+        super().resume_writing()
+
+    # ------------------------------------------------------------------ refusals
+    def _late_head(self) -> None:
+        self._stop("head")
+        # A connection that was never used has nobody who waits for an answer.
+        if not self._begun:
+            self.transport.close()
+        else:
+            self._refuse(_late("headers", self.limits.head_seconds))
+
+    def _check_body(self) -> None:
+        limits = self.limits
+        left = self._body_began + limits.body_seconds + self._body / limits.body_rate - self.loop.time()
+        # A server that does not read yet cannot blame the client.
+        if self.flow.read_paused:
+            left = max(left, 1.0)
+        if left > 0:
+            self._start("body", left, self._check_body)
+            return
+        self._stop("body")
+        if self.cycle.response_started:
+            self.transport.abort()
+        else:
+            self._refuse(_late("body", limits.body_seconds))
+
+    def send_400_response(self, msg: str) -> None:
+        if self._head > self.limits.head:
+            error = HttpError(
+                431, TOO_LONG, code="headers_too_large", hint=f"At most {self.limits.head >> 10} KB."
+            )
+        else:
+            error = HttpError(400, "The request cannot be parsed.", code="bad_request", hint="Send HTTP/1.1.")
+        self._refuse(error)
+
+    def _is_answering(self) -> bool:
+        # uvicorn's class says that there always is one; before the first request there is none.
+        cycle: Any = self.cycle
+        return cycle is not None and cycle.response_started and not cycle.response_complete
+
+    def _refuse(self, error: HttpError) -> None:
+        # Before an answer that is under way there is no place for another one.
+        if self._is_answering():
+            self.transport.abort()
+            return
+        answer = problems.problem_response(error, new_id())
+        status = HTTPStatus(error.given_status)
+        head = [b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()), b"connection: close\r\n"]
+        head += [b"%s: %s\r\n" % pair for pair in answer.raw_headers]
+        self.transport.write(b"".join([*head, b"\r\n", bytes(answer.body)]))
+        self.transport.close()
+
+
+def _late(what: str, seconds: float) -> HttpError:
+    return HttpError(
+        408,
+        f"The {what} of the request did not arrive in time ({seconds:g} s).",
+        code="request_timeout",
+        hint="Send the request again, without long pauses.",
+    )

@@ -1,0 +1,176 @@
+"""Reads the body of a request: JSON of a declared shape, raw bytes, or a form. Each has a maximum size, and a
+field that the operation does not have is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+import msgspec.inspect as shapes
+from starlette.datastructures import FormData
+from starlette.requests import Request
+
+from holdfast.api.problems import HttpError
+
+T = TypeVar("T")
+MOST_FILES: Final = 50
+MOST_FIELDS: Final = 1000
+
+
+async def read_body(request: Request, shape: type[T], most: int) -> T:
+    """JSON, at most `most` bytes. Raises HttpError."""
+    data = await read_bytes(request, most)
+    try:
+        # A missing body is an empty object, so that routes whose
+        # fields are all optional can be called without one.
+        found = msgspec.json.decode(data or b"{}", type=shape)
+    except msgspec.ValidationError as error:
+        raise invalid_input(error, "the body") from error
+    except msgspec.DecodeError as error:
+        raise HttpError(400, f"The body is not JSON: {error}.", code="not_json") from error
+    if any(_lenient_structs(shape)):
+        _require_known_fields(msgspec.json.decode(data or b"{}"), shape)
+    return found
+
+
+async def require_no_body(request: Request, most: int) -> None:
+    """An empty object counts as none. Raises HttpError: what is sent to an operation that reads no body would
+    be ignored without a word."""
+    if request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers:
+        return
+    data = (await read_bytes(request, most)).strip()
+    if data in (b"", b"{}"):
+        return
+    raise HttpError(
+        422,
+        "This operation has no body, and the request has one.",
+        code="invalid_input",
+        hint="Send the request without a body.",
+        errors=[{"field": "", "code": "unknown", "message": "This operation has no body."}],
+    )
+
+
+async def read_bytes(request: Request, most: int) -> bytes:
+    """The raw body; refused as soon as it is too long."""
+    length = request.headers.get("content-length", "")
+    # Before the first byte is read: the client learns it without sending the whole body.
+    if length.isdigit() and int(length) > most:
+        raise _too_large("body", most)
+    # Counted as well: a chunked body has no length.
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise _too_large("body", most)
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def read_form(request: Request, most: int) -> FormData:
+    """A form of a page; a second call returns the same. Raises HttpError if it is too large or cannot be
+    parsed."""
+    length = request.headers.get("content-length", "")
+    # The parser writes files to the disk, so the size must be known before the first byte is read.
+    if not length.isdigit():
+        raise HttpError(411, "A form needs its Content-Length.", code="length_required")
+    if int(length) > most:
+        raise _too_large("form", most)
+    try:
+        return await request.form(max_files=MOST_FILES, max_fields=MOST_FIELDS)
+    except Exception as error:  # the parser has errors of several libraries
+        raise HttpError(400, "The form cannot be read.", code="bad_form") from error
+
+
+def require_strict(shape: Any, where: str) -> None:
+    """Raises TypeError for the body of a route that would ignore a field that it does not know."""
+    found = None if shape in (None, bytes) else shapes.type_info(shape)
+    if isinstance(found, shapes.StructType) and not found.forbid_unknown_fields:
+        raise TypeError(f"{where}: {found.cls.__name__} needs forbid_unknown_fields=True")
+
+
+def invalid_input(error: msgspec.ValidationError, what: str) -> HttpError:
+    problem, _, place = str(error).partition(" - at `$")
+    field = place.rstrip("`").lstrip(".")
+    return HttpError(
+        422,
+        f"{what.capitalize()} does not fit: {problem}{f' (at {field})' if field else ''}.",
+        code="invalid_input",
+        errors=[{"field": field, "code": "invalid", "message": problem}],
+    )
+
+
+def _too_large(what: str, most: int) -> HttpError:
+    return HttpError(
+        413,
+        f"The {what} is larger than {most:,} bytes.",
+        code="too_large",
+        hint="Send less, or a separate file.",
+    )
+
+
+# ---------------------------------------------------------------------- fields that the shape does not have
+
+
+@cache
+def _lenient_structs(shape: Any) -> tuple[type, ...]:
+    """Structs in a body that ignore unknown fields: they are also stored, and a newer release may have added
+    a field."""
+    return tuple({each.cls for each in _structs(shapes.type_info(shape)) if not each.forbid_unknown_fields})
+
+
+def _structs(kind: shapes.Type, seen: tuple[type, ...] = ()) -> Iterator[shapes.StructType]:
+    if isinstance(kind, shapes.StructType):
+        if kind.cls in seen:
+            return
+        yield kind
+        seen = (*seen, kind.cls)
+    for inner in _inner(kind):
+        yield from _structs(inner, seen)
+
+
+def _inner(kind: shapes.Type) -> list[shapes.Type]:
+    if isinstance(kind, shapes.Metadata):
+        return [kind.type]
+    if isinstance(kind, shapes.StructType):
+        return [field.type for field in kind.fields]
+    if isinstance(kind, shapes.UnionType):
+        return list(kind.types)
+    if isinstance(kind, shapes.CollectionType):
+        return [kind.item_type]
+    return [kind.value_type] if isinstance(kind, shapes.DictType) else []
+
+
+def _require_known_fields(value: Any, shape: Any) -> None:
+    """Raises HttpError. `value` is the plain form of a body that fits `shape`."""
+    for place in _unknown(value, shapes.type_info(shape), ""):
+        problem = f"Object contains unknown field `{place.rpartition('.')[2]}`"
+        raise HttpError(
+            422,
+            f"The body does not fit: {problem} (at {place}).",
+            code="invalid_input",
+            errors=[{"field": place, "code": "unknown", "message": problem}],
+        )
+
+
+def _unknown(value: Any, kind: shapes.Type, place: str) -> Iterator[str]:
+    if isinstance(kind, shapes.StructType) and isinstance(value, dict):
+        known = {field.encode_name: field.type for field in kind.fields}
+        for name, inner in cast("dict[str, Any]", value).items():
+            below = f"{place}.{name}" if place else name
+            if name not in known:
+                yield below
+            else:
+                yield from _unknown(inner, known[name], below)
+    elif isinstance(kind, shapes.DictType) and isinstance(value, dict):
+        for name, inner in cast("dict[str, Any]", value).items():
+            yield from _unknown(inner, kind.value_type, f"{place}.{name}")
+    elif isinstance(kind, shapes.CollectionType) and isinstance(value, list):
+        for at, inner in enumerate(cast("list[Any]", value)):
+            yield from _unknown(inner, kind.item_type, f"{place}[{at}]")
+    elif isinstance(kind, shapes.UnionType | shapes.Metadata):
+        # At most one struct in a union, or msgspec would not have been able to decode it.
+        for inner in _inner(kind):
+            yield from _unknown(value, inner, place)

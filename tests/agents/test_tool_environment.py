@@ -1,0 +1,71 @@
+"""Which variables a command gets, and that every command of the product gets its environment by that list."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import holdfast
+from holdfast.agents.sandbox import LocalSandbox
+from holdfast.agents.tool_environment import ALLOWED, tool_environment
+
+pytestmark = pytest.mark.covers("SAFE-EDGE-10")
+
+SOURCE: Final = Path(holdfast.__file__).parent
+STARTS: Final = {
+    "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
+    "asyncio": {"create_subprocess_exec", "create_subprocess_shell"},
+    "os": {"system", "popen", "execv", "execve", "execvp", "execvpe", "spawnv", "spawnve", "posix_spawn"},
+}
+PROCESSES: Final = {
+    "agents/sandbox.py": "tool_environment",
+    "attractor/processes.py": "the environment that handlers/tool.py passes",
+    "attractor/tool_hooks.py": "the environment that backends/model.py passes",
+}
+"""Modules that start commands of documents and models, and where their environment is from."""
+OURS: Final = ("torture/", "demo/", "testing/", "cli/")
+"""These start this program itself."""
+
+
+def test_only_listed_variables_pass() -> None:
+    given = {"PATH": "/bin", "LC_ALL": "C", "LANG": "C", "TOKEN": "x", "lc_all": "y", "HOLDFAST_STORE": "z"}
+    assert tool_environment(given) == {"PATH": "/bin", "LC_ALL": "C", "LANG": "C"}
+    more = {**given, "HOLDFAST_TOOL_ENV": " TOKEN ,,NOTHING_*"}
+    assert tool_environment(more) == {"PATH": "/bin", "LC_ALL": "C", "LANG": "C", "TOKEN": "x"}
+
+
+def test_no_listed_name_is_a_place_for_secrets() -> None:
+    words = ("KEY", "TOKEN", "SECRET", "PASS", "AUTH", "PROXY", "HOLDFAST", "CREDENTIAL")
+    assert not [name for name in ALLOWED if any(word in name for word in words)]
+    assert "*" not in ALLOWED
+
+
+def test_sandbox_gets_the_same_list(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "hush")
+    made = LocalSandbox(tmp_path, env={"MINE": "yes"}).env
+    assert made == {**tool_environment(), "HOME": str(tmp_path), "MINE": "yes"}
+    assert "hush" not in made.values()
+
+
+def test_every_module_that_starts_a_process_is_in_the_table_and_passes_an_environment() -> None:
+    found: set[str] = set()
+    for file in SOURCE.rglob("*.py"):
+        name = str(file.relative_to(SOURCE))
+        if name.startswith(OURS):
+            continue
+        for call in _starts(ast.parse(file.read_text())):
+            found.add(name)
+            assert "env" in {each.arg for each in call.keywords}, f"{name}:{call.lineno} inherits everything"
+    assert found == set(PROCESSES)
+
+
+def _starts(tree: ast.AST) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = ast.unparse(node.func.value)
+            if node.func.attr in STARTS.get(owner, ()):
+                yield node

@@ -1,0 +1,136 @@
+"""A field that an operation does not have is refused, in every operation of the route table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import httpx2
+import msgspec
+import msgspec.inspect as shapes
+import pytest
+
+from holdfast.api.auth.rights import Right
+from holdfast.api.pages.negotiation import TAG
+from holdfast.api.routes.all import THEMES
+from holdfast.api.routing import Route, Routes
+from holdfast.integrations.mcp.http import routes as mcp_routes
+from tests.api.conftest import Server
+from tests.api.test_matrix import filled, name_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-EDGE-02")]
+
+ROUTES: Final = [route for theme in THEMES for route in theme.found]
+SIGNED: Final = {
+    "POST /v1/inbound/slack/{way}", "POST /v1/inbound/webhooks/{way}", "POST /v1/inbound/mail/{way}",
+}  # fmt: skip
+"""Messages of other systems, which add fields as they like; each is authenticated by its signature."""
+FILES: Final = {"POST /v1/runs/import", "POST /v1/holds/{hold}/files"}
+UNKNOWN: Final = "no_such_field"
+
+
+async def test_every_operation_refuses_a_field_that_it_does_not_have(server: Server) -> None:
+    wrong: list[str] = []
+    for route in ROUTES:
+        if route.body is bytes:
+            assert name_of(route) in SIGNED | FILES, f"{name_of(route)} takes bytes: who checks its fields?"
+            continue
+        answer = await _sent(server.client, route, {UNKNOWN: 1})
+        named = UNKNOWN in answer.text or (route.body is None and "no body" in answer.text)
+        if answer.status_code != 422 or not named:
+            wrong.append(f"{name_of(route)}: {answer.status_code} {answer.text[:200]}")
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_every_operation_refuses_a_field_inside_its_fields(server: Server) -> None:
+    wrong: list[str] = []
+    tried = 0
+    for route in ROUTES:
+        if route.body in (None, bytes):
+            continue
+        for place, body in _nested(shapes.type_info(route.body)):
+            tried += 1
+            answer = await _sent(server.client, route, body)
+            if answer.status_code != 422 or UNKNOWN not in answer.text:
+                wrong.append(f"{name_of(route)} {place}: {answer.status_code} {answer.text[:200]}")
+    assert tried >= 5
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_operation_without_a_body_accepts_an_empty_one(server: Server) -> None:
+    route = next(each for each in ROUTES if each.path == "/v1/dead/{run}/retry")
+    path = filled(route.path)
+    for body in ({}, {"content": b"{}"}, {"content": b" {}\n"}):
+        assert (await server.client.post(path, **body)).status_code == 404
+    assert (await server.client.post(path, content=b"[1]")).status_code == 422
+
+
+def test_route_whose_body_ignores_fields_cannot_be_declared() -> None:
+    class Loose(msgspec.Struct):
+        a: int = 0
+
+    async def made(call: Any, body: Any) -> None: ...
+
+    made.__annotations__ = {"body": Loose, "return": None}
+    with pytest.raises(TypeError, match="forbid_unknown_fields"):
+        Routes("x").post("/x", needs=Right.admin)(made)
+
+
+def test_only_pages_and_mcp_read_their_bodies_themselves() -> None:
+    assert [name_of(route) for route in ROUTES if route.reads_body] == []
+    assert all(route.reads_body for route in mcp_routes.found)
+    assert TAG not in {route.tag for route in ROUTES}
+
+
+async def _sent(client: httpx2.AsyncClient, route: Route, body: Any) -> httpx2.Response:
+    params = {} if route.query is None else _least(shapes.type_info(route.query))
+    data = msgspec.json.encode(body)
+    return await client.request(route.method, filled(route.path), params=params, content=data)
+
+
+def _nested(kind: shapes.Type) -> Iterator[tuple[str, Any]]:
+    """Bodies that are valid but for one unknown field in a struct below the first."""
+    assert isinstance(kind, (shapes.StructType, shapes.DictType)), kind
+    if isinstance(kind, shapes.DictType):
+        return
+    for field in kind.fields:
+        for place, value in _with_unknown(field.type):
+            yield f"{field.encode_name}{place}", {**_least(kind), field.encode_name: value}
+
+
+def _with_unknown(kind: shapes.Type) -> Iterator[tuple[str, Any]]:
+    if isinstance(kind, shapes.StructType):
+        yield "", {UNKNOWN: 1, **_least(kind)}
+        for place, value in _nested(kind):
+            yield f".{place}", value
+    elif isinstance(kind, shapes.Metadata):
+        yield from _with_unknown(kind.type)
+    elif isinstance(kind, shapes.UnionType):
+        for inner in kind.types:
+            yield from _with_unknown(inner)
+    elif isinstance(kind, shapes.CollectionType):
+        yield from ((f"[]{place}", [value]) for place, value in _with_unknown(kind.item_type))
+    elif isinstance(kind, shapes.DictType):
+        yield from ((f"{{}}{place}", {"k": value}) for place, value in _with_unknown(kind.value_type))
+
+
+def _least(kind: shapes.StructType) -> dict[str, Any]:
+    return {field.encode_name: _value(field.type) for field in kind.fields if field.required}
+
+
+def _value(kind: shapes.Type) -> Any:
+    if isinstance(kind, shapes.Metadata):
+        return _value(kind.type)
+    if isinstance(kind, shapes.UnionType):
+        return _value(kind.types[0])
+    if isinstance(kind, shapes.StructType):
+        return _least(kind)
+    if isinstance(kind, shapes.LiteralType):
+        return kind.values[0]
+    if isinstance(kind, shapes.EnumType):
+        return next(iter(kind.cls)).value
+    plain = {
+        shapes.StrType: "a", shapes.IntType: 1, shapes.FloatType: 1.0, shapes.BoolType: True,
+        shapes.DateTimeType: "2099-01-01T00:00:00Z", shapes.AnyType: {}, shapes.DictType: {},
+    }  # fmt: skip
+    return [] if isinstance(kind, shapes.CollectionType) else plain[type(kind)]

@@ -124,12 +124,14 @@ if TYPE_CHECKING:
     from holdfast.runs.context.context import Context
     from holdfast.runs.context.questions import Reply
     from holdfast.runs.driver.settings import RunSettings
+    from holdfast.runs.history.checkpoint_store import CheckpointView
     from holdfast.runs.history.replay import Replay
     from holdfast.runs.memory import InProcessMemory
     from holdfast.types.concurrency_limits import Limits
     from holdfast.types.deployment import Deployment
     from holdfast.types.event import Event
     from holdfast.types.hold import HoldFilter, HoldRow
+    from holdfast.types.memory import Memory, MemoryFilter
     from holdfast.types.outcome import Outcome
     from holdfast.types.redaction import Secret
     from holdfast.types.retention import Retention
@@ -247,6 +249,7 @@ _HOMES = {
     "holdfast.checkpoint.diff_result": ("Diff",),
     "holdfast.checkpoint.checkpoint": ("Checkpoint",),
     "holdfast.reports.postmortem": ("Postmortem",),
+    "holdfast.runs.history.checkpoint_store": ("CheckpointView",),
     "holdfast.runs.history.replay": ("Replay",),
     "holdfast.runs.context.context": ("Context",),
     "holdfast.runs.memory": ("InProcessMemory",),
@@ -255,6 +258,7 @@ _HOMES = {
     "holdfast.types.deployment": ("Deployment",),
     "holdfast.types.event": ("Event",),
     "holdfast.types.concurrency_limits": ("Limits",),
+    "holdfast.types.memory": ("Memory", "MemoryFilter"),
     "holdfast.types.outcome": ("Outcome",),
     "holdfast.types.retention": ("Retention",),
     "holdfast.types.skill": ("Skill", "SkillTool"),
@@ -280,6 +284,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointCorruptError",
     "CheckpointNotFoundError",
+    "CheckpointView",
     "Circle",
     "ConflictError",
     "ContentChangedError",
@@ -329,6 +334,8 @@ __all__ = [
     "LocalSandbox",
     "Lookups",
     "Memberships",
+    "Memory",
+    "MemoryFilter",
     "Message",
     "Model",
     "ModelError",

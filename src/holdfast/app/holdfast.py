@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from holdfast.holds.policies.load import PolicySource
     from holdfast.holds.service import HoldService
     from holdfast.model.graph import GraphSpec
+    from holdfast.runs.history.checkpoint_store import CheckpointView
     from holdfast.runs.history.replay import Replay
     from holdfast.runs.likeness import Embed
     from holdfast.runs.limit_service import LimitService
@@ -61,6 +62,8 @@ class StoreServices:
     if TYPE_CHECKING:
 
         async def open(self) -> Store: ...
+
+        async def service(self) -> RunService: ...
 
     async def skills(self) -> SkillRegistry:
         """Skills of the store: publish, find, yank."""
@@ -79,6 +82,13 @@ class StoreServices:
         from holdfast.runs.schedules.service import ScheduleService
 
         return ScheduleService(await self.open())
+
+    async def checkpoint_store(self, tenant: str | None = None) -> CheckpointView:
+        """Checkpoints in the published interface: save, get, load, latest, list, delete, fork. `tenant`: only
+        of its runs."""
+        from holdfast.runs.history.checkpoint_store import CheckpointView
+
+        return CheckpointView(await self.service(), tenant)
 
     async def limits(self) -> LimitService:
         """Limits that apply in the store: list, set, clear."""

@@ -469,6 +469,73 @@ class FlowVersion(Model, kw_only=True):
     workers: int
 
 
+class GraphCheckpoint(Model, kw_only=True):
+    """A run at a node boundary. `timestamp`: milliseconds since 1970. `visitedNodes`: completed nodes in
+    order; `skippedNodes`: bypassed by routing; `pendingEdges`: taken, the target not started."""
+
+    id: str
+    graphId: str
+    runId: str
+    nodeId: str
+    timestamp: int
+    state: GraphState
+    nodeResults: dict[str, GraphNodeResult]
+    visitedNodes: list[str]
+    pendingEdges: list[str]
+    skippedNodes: list[str] = []
+    memorySnapshot: GraphMemory | None = None
+
+
+class GraphCheckpointMetadata(Model, kw_only=True):
+    """Without its state. `stateSize`: the bytes that it added to the store."""
+
+    id: str
+    runId: str
+    graphId: str
+    nodeId: str
+    timestamp: int
+    stateSize: int
+    hasMemorySnapshot: bool
+
+
+class GraphMemory(Model, kw_only=True):
+    """`pendingWrites`: those that were not committed yet."""
+
+    reads: list[GraphMemoryRead]
+    pendingWrites: list[GraphMemoryWrite]
+
+
+class GraphMemoryRead(Model, kw_only=True):
+    traceId: str
+    content: str
+    strength: float
+
+
+class GraphMemoryWrite(Model, kw_only=True):
+    type: str
+    content: str
+    scope: str
+
+
+class GraphNodeResult(Model, kw_only=True):
+    effectClass: str
+    output: Any
+    durationMs: float
+
+
+class GraphRun(Model, kw_only=True):
+    runId: str
+
+
+class GraphState(Model, kw_only=True):
+    """The partitions of the state. Values that are declared secret are hidden."""
+
+    input: Any
+    scratch: Any
+    artifacts: Any
+    diagnostics: dict[str, Any]
+
+
 class Hold(Model, kw_only=True):
     """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why`
     and `due` are texts; `version` is its ETag."""

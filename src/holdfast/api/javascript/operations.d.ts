@@ -68,6 +68,8 @@ export interface Operations {
   decideMany(body: BulkAnswer, options?: Options): Promise<BulkWire>;
   /** Delegate it to a person: holds for `delegated_user` are assigned to them. */
   delegateDeployment(name: string, body: DelegateDeployment, options?: Options): Promise<DeploymentWire>;
+  /** Delete the oldest checkpoint of an ended run; 409 for any other. */
+  deleteGraphCheckpoint(checkpoint: string, options?: Options): Promise<void>;
   /**
    * Delete an ended run for good, with its history, holds and artifacts. The audit keeps its entries.
    *
@@ -112,6 +114,8 @@ export interface Operations {
   exportRun(run: string, options?: Options): Promise<Response>;
   /** Extend its deadline. */
   extendHold(hold: string, body: ExtendHold, options?: Options): Promise<HoldWire>;
+  /** Create a run that starts at this checkpoint, with a patch of its state; the source is not changed. */
+  forkGraphCheckpoint(checkpoint: string, body?: ForkGraphCheckpoint, options?: Options): Promise<GraphRun>;
   /** Create a new run that starts at a checkpoint of this one. This one is not changed. */
   forkRun(run: string, body?: BranchRun, options?: Options): Promise<RunDetail>;
   /** An artifact as a file: bytes unchanged, text as text, everything else as JSON. */
@@ -134,6 +138,8 @@ export interface Operations {
   getFlowDrawing(flow: string, version: string, options?: Options): Promise<Response>;
   /** The graph of a version: by its fingerprint, its label, or `latest`. */
   getFlowVersion(flow: string, version: string, options?: Options): Promise<FlowGraph>;
+  /** One checkpoint. */
+  getGraphCheckpoint(checkpoint: string, options?: Options): Promise<GraphCheckpoint>;
   /** One hold. Its ETag is its version: send it as If-Match to decide on what you have seen. */
   getHold(hold: string, options?: Options): Promise<HoldWire>;
   /** Your own entry in the store's directory. */
@@ -209,6 +215,8 @@ export interface Operations {
   listFiles(hold: string, options?: Options): Promise<Page<FileWire>>;
   /** All flows in the store, by name, with their versions. */
   listFlows(options?: Options): Promise<Page<FlowWire>>;
+  /** The newest checkpoints of a graph (the version of a flow), or of one run of it, without their state. */
+  listGraphCheckpoints(query: ListGraphCheckpointsQuery, options?: Options): Promise<Page<GraphCheckpointMetadata>>;
   /** All groups. */
   listGroups(options?: Options): Promise<Page<CircleWire>>;
   /** Holds that you may see, with stable pages. `view=mine` is your inbox. */
@@ -249,6 +257,8 @@ export interface Operations {
   listViews(query?: ListViewsQuery, options?: Options): Promise<Page<ViewWire>>;
   /** Workers by name, including those that stopped heartbeating within the last day. */
   listWorkers(options?: Options): Promise<Page<WorkerWire>>;
+  /** The newest checkpoint of a run, or of a node of it. */
+  loadGraphCheckpoint(run: string, query?: LoadGraphCheckpointQuery, options?: Options): Promise<GraphCheckpoint>;
   /**
    * Create a link for one person. It is valid until it is used, the hold is reassigned or decided, or its
    *
@@ -340,6 +350,12 @@ export interface Operations {
   rewindRun(run: string, body?: BranchRun, options?: Options): Promise<RunDetail>;
   /** Save your draft; it is not checked. */
   saveDraft(hold: string, body?: DraftWire, options?: Options): Promise<void>;
+  /**
+   * Save a checkpoint that is stored exactly like this: nothing changes.
+   *
+   * 409 for any other: checkpoints are written by the run, and a changed one is a fork.
+   */
+  saveGraphCheckpoint(checkpoint: string, body: GraphCheckpoint, options?: Options): Promise<GraphCheckpoint>;
   /** Save filters of holds under a title. */
   saveView(body: NewView, options?: Options): Promise<ViewWire>;
   /** Set the person of a chat user. */
@@ -558,6 +574,12 @@ export interface ListEventsQuery {
   limit?: number;
 }
 
+export interface ListGraphCheckpointsQuery {
+  graphId: string;
+  runId?: string | null;
+  limit?: number;
+}
+
 export interface ListHoldsQuery {
   view?: HoldView;
   q?: string | null;
@@ -638,6 +660,10 @@ export interface ListViewQuery {
 
 export interface ListViewsQuery {
   counts?: boolean;
+}
+
+export interface LoadGraphCheckpointQuery {
+  nodeId?: string | null;
 }
 
 export interface NextOfScheduleQuery {
@@ -1214,6 +1240,11 @@ export interface FlowWire {
   versions: FlowVersion[];
 }
 
+/** `patch`: changes of `input`, `scratch`, `artifacts` and `diagnostics`, each merged key by key. */
+export interface ForkGraphCheckpoint {
+  patch?: Record<string, unknown> | null;
+}
+
 /**
  * `content`: the id or the label of an option, a free text if the question allows it, or an object
  * `{decision, response_data, comment}`. `request_id` or `checkpoint_id`: which question.
@@ -1222,6 +1253,71 @@ export interface GiveInput {
   content: string | Record<string, unknown>;
   request_id?: string | null;
   checkpoint_id?: string | null;
+}
+
+/**
+ * A run at a node boundary. `timestamp`: milliseconds since 1970. `visitedNodes`: completed nodes in
+ * order; `skippedNodes`: bypassed by routing; `pendingEdges`: taken, the target not started.
+ */
+export interface GraphCheckpoint {
+  id: string;
+  graphId: string;
+  runId: string;
+  nodeId: string;
+  timestamp: number;
+  state: GraphState;
+  nodeResults: Record<string, GraphNodeResult>;
+  visitedNodes: string[];
+  pendingEdges: string[];
+  skippedNodes?: string[];
+  memorySnapshot?: GraphMemory;
+}
+
+/** Without its state. `stateSize`: the bytes that it added to the store. */
+export interface GraphCheckpointMetadata {
+  id: string;
+  runId: string;
+  graphId: string;
+  nodeId: string;
+  timestamp: number;
+  stateSize: number;
+  hasMemorySnapshot: boolean;
+}
+
+/** `pendingWrites`: those that were not committed yet. */
+export interface GraphMemory {
+  reads: GraphMemoryRead[];
+  pendingWrites: GraphMemoryWrite[];
+}
+
+export interface GraphMemoryRead {
+  traceId: string;
+  content: string;
+  strength: number;
+}
+
+export interface GraphMemoryWrite {
+  type: string;
+  content: string;
+  scope: string;
+}
+
+export interface GraphNodeResult {
+  effectClass: "external" | "human" | "pure" | "read" | "write";
+  output: unknown;
+  durationMs: number;
+}
+
+export interface GraphRun {
+  runId: string;
+}
+
+/** The partitions of the state. Values that are declared secret are hidden. */
+export interface GraphState {
+  input: unknown;
+  scratch: unknown;
+  artifacts: unknown;
+  diagnostics: Record<string, unknown>;
 }
 
 /**

@@ -12,6 +12,7 @@ from holdfast.api.routes import (
     event_streams,
     evidence,
     flows,
+    graph_checkpoints,
     history,
     hold_notes,
     hold_settings,
@@ -31,6 +32,7 @@ from holdfast.api.routing import Routes
 THEMES: tuple[Routes, ...] = (
     runs.routes,
     history.routes,
+    graph_checkpoints.routes,
     artifacts.routes,
     threads.routes,
     flows.routes,

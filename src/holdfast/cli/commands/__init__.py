@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, str]] = {
     "graph": "Draw a flow, a pipeline, or a run with its states.",
     "validate": "Check pipelines and report every problem with its position.",
     "checkpoints": "List a run's checkpoints, newest first.",
+    "interface": "Read and fork checkpoints in the graph document's format.",
     "diff": "Compare two checkpoints, branches or runs.",
     "fork": "Create a new run from a checkpoint of another run.",
     "rewind": "Fork a run and replace it by the fork.",

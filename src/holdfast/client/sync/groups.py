@@ -487,6 +487,84 @@ class Flows(Group):
         return self._json(request, models.FlowGraph)
 
 
+class Graph(Group):
+    """`client.graph`."""
+
+    def delete_checkpoint(self, checkpoint: str) -> None:
+        """Delete the oldest checkpoint of an ended run; 409 for any other."""
+        request = request_of("DELETE", "/v1/graph/checkpoints/{checkpoint}", {"checkpoint": checkpoint})
+        self._none(request)
+
+    def fork_checkpoint(self, checkpoint: str, *, patch: Mapping[str, Any] | None = None) -> models.GraphRun:
+        """Create a run that starts at this checkpoint, with a patch of its state; the source is not
+        changed."""
+        request = request_of(
+            "POST",
+            "/v1/graph/checkpoints/{checkpoint}/fork",
+            {"checkpoint": checkpoint},
+            maybe={"patch": patch},
+        )
+        return self._json(request, models.GraphRun)
+
+    def get_checkpoint(self, checkpoint: str) -> models.GraphCheckpoint:
+        """One checkpoint."""
+        request = request_of("GET", "/v1/graph/checkpoints/{checkpoint}", {"checkpoint": checkpoint})
+        return self._json(request, models.GraphCheckpoint)
+
+    def list_checkpoints(
+        self, graphId: str, *, runId: str | None = None, limit: int | None = None
+    ) -> Listing[models.GraphCheckpointMetadata]:
+        """The newest checkpoints of a graph (the version of a flow), or of one run of it, without their
+        state."""
+        request = request_of(
+            "GET", "/v1/graph/checkpoints", query={"graphId": graphId, "runId": runId, "limit": limit}
+        )
+        return self._list(request, models.GraphCheckpointMetadata)
+
+    def load_checkpoint(self, run: str, *, nodeId: str | None = None) -> models.GraphCheckpoint:
+        """The newest checkpoint of a run, or of a node of it."""
+        request = request_of("GET", "/v1/graph/runs/{run}/checkpoint", {"run": run}, query={"nodeId": nodeId})
+        return self._json(request, models.GraphCheckpoint)
+
+    def save_checkpoint(
+        self,
+        checkpoint: str,
+        id: str,
+        graphId: str,
+        runId: str,
+        nodeId: str,
+        timestamp: int,
+        state: models.GraphState | Mapping[str, Any],
+        nodeResults: Mapping[str, models.GraphNodeResult | Mapping[str, Any]],
+        visitedNodes: Sequence[str],
+        pendingEdges: Sequence[str],
+        *,
+        skippedNodes: Sequence[str] | None = None,
+        memorySnapshot: models.GraphMemory | Mapping[str, Any] | None = None,
+    ) -> models.GraphCheckpoint:
+        """Save a checkpoint that is stored exactly like this: nothing changes.
+
+        409 for any other: checkpoints are written by the run, and a changed one is a fork."""
+        request = request_of(
+            "PUT",
+            "/v1/graph/checkpoints/{checkpoint}",
+            {"checkpoint": checkpoint},
+            sent={
+                "id": id,
+                "graphId": graphId,
+                "runId": runId,
+                "nodeId": nodeId,
+                "timestamp": timestamp,
+                "state": state,
+                "nodeResults": nodeResults,
+                "visitedNodes": visitedNodes,
+                "pendingEdges": pendingEdges,
+            },
+            maybe={"skippedNodes": skippedNodes, "memorySnapshot": memorySnapshot},
+        )
+        return self._json(request, models.GraphCheckpoint)
+
+
 class Holds(Group):
     """`client.holds`."""
 
@@ -1895,6 +1973,7 @@ class Groups:
         self.deployments = Deployments(transport)
         self.directory = Directory(transport)
         self.flows = Flows(transport)
+        self.graph = Graph(transport)
         self.holds = Holds(transport)
         self.inbound = Inbound(transport)
         self.limits = Limits(transport)

@@ -6,9 +6,11 @@ and `delete`.
 
 from __future__ import annotations
 
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import CheckpointNotFoundError, ConflictError
+from holdfast.runs.branch.fork import fork
 from holdfast.runs.history import checkpoints
 from holdfast.runs.prune import prune
 from holdfast.store.rows import RunFilter
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from holdfast.checkpoint.checkpoint import CheckpointMeta
     from holdfast.runs.service import RunService
+    from holdfast.store.rows import RunRow
+    from holdfast.types.terms import Actor
 
 Plain = dict[str, Any]
 """A checkpoint in the published interface."""
@@ -27,10 +31,12 @@ PAGE = 100
 
 
 class CheckpointView:
-    """Checkpoints as plain dicts, for tools that only know the published interface."""
+    """Checkpoints as plain dicts, for tools that only know the published interface. `tenant`: only runs of
+    this one; those of others do not exist."""
 
-    def __init__(self, service: RunService) -> None:
+    def __init__(self, service: RunService, tenant: str | None = None) -> None:
         self._service = service
+        self._tenant = tenant
 
     async def save(self, checkpoint: Plain) -> None:
         """Saving what is stored already changes nothing. Raises ConflictError for anything else: a history is
@@ -45,13 +51,27 @@ class CheckpointView:
     async def get(self, checkpoint_id: str) -> Plain | None:
         """Exactly this one, or None."""
         try:
-            return (await self._service.checkpoint(checkpoint_id)).as_interface()
+            row, seq = await self.find(checkpoint_id)
+            return (await self._service.checkpoint(row.id, seq)).as_interface()
         except CheckpointNotFoundError:
             return None
 
+    async def find(self, checkpoint_id: str) -> tuple[RunRow, int]:
+        """Its run and record. Raises CheckpointNotFoundError."""
+        row, seq = await checkpoints.resolve(self._service, checkpoint_id)
+        if self._tenant not in (None, row.tenant):
+            raise CheckpointNotFoundError(
+                f"there is no checkpoint {checkpoint_id!r} in this store.", checkpoint=checkpoint_id
+            )
+        return row, seq
+
+    async def _run(self, run_id: str) -> RunRow | None:
+        row = await self._service.store.get_run(checkpoints.RunId(run_id))
+        return None if row is None or self._tenant not in (None, row.tenant) else row
+
     async def load(self, run_id: str, node_id: str | None = None) -> Plain | None:
         """The newest of a run (and node), or None."""
-        if await self._service.store.get_run(checkpoints.RunId(run_id)) is None:
+        if await self._run(run_id) is None:
             return None
         try:
             return (await self._service.latest(run_id, node_id)).as_interface()
@@ -63,20 +83,24 @@ class CheckpointView:
 
     async def list(self, graph_id: str, *, run_id: str | None = None, limit: int = 0) -> list[Plain]:
         """Metadata only, newest first, of one flow version; `limit` 0 or less: all."""
+        rows = [await self._run(run_id)] if run_id else await self._runs(graph_id)
+        known = [row for row in rows if row is not None]
+        if limit > 0:
+            # A checkpoint is never newer than its run: the newest ones are of the runs that changed last.
+            known = nlargest(limit, known, key=lambda row: row.updated_at)
         found: list[CheckpointMeta] = []
-        for run in [run_id] if run_id else await self._runs(graph_id):
-            if await self._service.store.get_run(checkpoints.RunId(run)) is not None:
-                found += await self._service.checkpoints(run, limit=max(0, limit))
+        for row in known:
+            found += await self._service.checkpoints(row.id, limit=max(0, limit))
         found = [meta for meta in found if meta.version == graph_id]
         found.sort(key=lambda meta: (meta.at, meta.seq), reverse=True)
         return [_metadata(meta) for meta in (found[:limit] if limit > 0 else found)]
 
-    async def _runs(self, graph_id: str) -> list[str]:
-        found: list[str] = []
+    async def _runs(self, graph_id: str) -> list[RunRow]:
+        found: list[RunRow] = []
         after: tuple[int, int] | None = None
-        where = RunFilter(version=graph_id)
+        where = RunFilter(version=graph_id, tenant=self._tenant)
         while rows := await self._service.store.list_runs(where, after=after, limit=PAGE):
-            found += [row.id for row in rows]
+            found += rows
             after = (rows[-1].created_at, rows[-1].key)
         return found
 
@@ -84,7 +108,7 @@ class CheckpointView:
         """Does nothing if there is none. The oldest checkpoint of an ended run is deleted, with the records
         before the next one; any other is part of a history that is still needed: ConflictError."""
         try:
-            row, seq = await checkpoints.resolve(self._service, checkpoint_id)
+            row, seq = await self.find(checkpoint_id)
         except CheckpointNotFoundError:
             return
         newer = [meta.seq for meta in await self._service.checkpoints(row.id, limit=0) if meta.seq > seq]
@@ -96,9 +120,19 @@ class CheckpointView:
             )
         await prune(self._service, row.id, keep=len(newer))
 
-    async def fork(self, checkpoint_id: str, patch: Mapping[str, Any] | None = None) -> str:
-        """The id of the new run. Raises CheckpointNotFoundError."""
-        return (await self._service.fork(checkpoint_id, patch=patch)).id
+    async def fork(
+        self,
+        checkpoint_id: str,
+        patch: Mapping[str, Any] | None = None,
+        *,
+        by: str | None = None,
+        actor: Actor | None = None,
+    ) -> str:
+        """The id of the new run. `by`: who asks for it; `actor`: the caller of a server, who takes
+        along only decisions that they may. Raises CheckpointNotFoundError."""
+        row, seq = await self.find(checkpoint_id)
+        made = await fork(self._service, row.id, seq, patch=patch, started_by=by, actor=actor)
+        return made.id
 
 
 def _metadata(meta: CheckpointMeta) -> Plain:

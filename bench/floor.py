@@ -55,6 +55,30 @@ class RawCommit:
         self._conn.close()
 
 
+class RawWrite:
+    """What the disk alone needs: 4 KB in place in a file that has its size already, and fdatasync."""
+
+    PAGES = 256
+
+    def __init__(self, place: Path) -> None:
+        self._page = os.urandom(4096)
+        self._file = os.open(place / "raw.bin", os.O_RDWR | os.O_CREAT, 0o600)
+        os.write(self._file, self._page * self.PAGES)
+        os.fsync(self._file)
+        self._next = count()
+
+    async def __call__(self, times: int = 50) -> float:
+        """Seconds for one."""
+        began = perf_counter()
+        for _ in range(times):
+            os.pwrite(self._file, self._page, next(self._next) % self.PAGES * 4096)
+            os.fdatasync(self._file)
+        return (perf_counter() - began) / times
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
 class Sketch:
     """Runs of nodes that follow each other; appended lists are stored as what was added."""
 

@@ -6,7 +6,7 @@ import asyncio
 from itertools import count
 from time import perf_counter
 
-from bench.floor import RawCommit, Sketch, sketched_crowd, sketched_steps
+from bench.floor import RawCommit, RawWrite, Sketch, sketched_crowd, sketched_steps
 from bench.flows import Carry, Looped, count_up, line_of, message, ring_of
 from bench.lines import Line
 from bench.measure import Measure, Plan, against, folder, interleaved, line, ratios, stored
@@ -34,18 +34,23 @@ def row_a(plan: Plan) -> list[Line]:
 async def _row_a(plan: Plan) -> list[Line]:
     with folder() as place:
         raw, sketch, name = RawCommit(place), Sketch(place), count()
+        disk = RawWrite(place)
 
         async def sketched() -> float:
             return await sketched_steps(sketch, str(next(name)))
 
         async with Holdfast("memory:") as memory, Holdfast(f"sqlite:{place}/h.db") as sqlite:
+            disks = await against(raw, disk, plan.rounds)
             sketches = await against(raw, sketched, plan.rounds)
             memories = await interleaved(plan.rounds, memory=timed_line(line_of(STEPS), memory))
             stricts = await against(raw, timed_line(line_of(STEPS, "strict"), sqlite), plan.rounds)
             barriers = await against(raw, timed_line(line_of(STEPS, "barrier"), sqlite), plan.rounds)
         raw.close()
+        disk.close()
         sketch.close()
     return [
+        line("A", "floor of the disk: 4 KB in place, fdatasync", disks[0], "us", scale=1e6),
+        line("A", "floor of the disk: 4 KB in place, fdatasync", ratios(*disks), "x commit"),
         line("A", "floor: one raw commit", stricts[1] + barriers[1], "us", scale=1e6),
         line("A", "floor: sketch, a step", ratios(*sketches), "x commit"),
         line("A", "memory, a step", memories["memory"], "us", scale=1e6, target="A-memory"),

@@ -14,7 +14,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 TARGETS: dict[str, Target] = {
     "A-memory": Target(most=60),
-    "A-strict": Target(most=1.8),
+    "A-strict": Target(most=1.7),
     "A-barrier": Target(most=0.25),
     "B-last-step": Target(most=1.2),
     "B-stored": Target(most=1.4),
@@ -43,7 +43,7 @@ TARGETS: dict[str, Target] = {
     "N-stored": Target(most=1.5),
     "N-among": Target(most=1.1),
     "N-round": Target(most=1.1),
-    "P-strict": Target(most=2.2),
+    "P-strict": Target(most=2.0),
     "P-barrier": Target(most=0.3),
     "P-crowd": Target(least=5_000),
     "T-nop": Target(most=15),

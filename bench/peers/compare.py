@@ -28,7 +28,7 @@ PUBLISHED = ROOT / "docs" / "assets"
 ROWS = ("A", "B", "C", "D", "E", "F")
 # Rows on PostgreSQL, each measurement in a database of its own; the others make files.
 ON_SERVER = ("D",)
-PEERS = ("langgraph", "dbos", "burr", "agent_framework")
+PEERS = ("langgraph", "dbos", "burr", "agent_framework", "sayiir")
 LIMIT = 900
 
 

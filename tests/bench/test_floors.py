@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from bench import __main__ as bench_main
-from bench import waits
-from bench.measure import against, ratios
+from bench import growth, waits
+from bench.floor import RawCommit, RawWrite
+from bench.growth import row_b
+from bench.measure import Plan, against, ratios
 
 
 @pytest.mark.covers("CORE-SPEED-14")
@@ -76,3 +78,30 @@ async def test_round_is_measured_again_when_its_floor_moved() -> None:
         return float(next(values))
 
     assert await against(floor, measure, 1) == ([7], [1])
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("SAFE-SPEED-04")
+async def test_floor_of_the_disk_writes_in_place_beside_the_raw_commit(tmp_path: Path) -> None:
+    disk, raw = RawWrite(tmp_path), RawCommit(tmp_path)
+    size = (tmp_path / "raw.bin").stat().st_size
+    values, floors = await against(raw, disk, 2)
+    assert len(values) == len(floors) == 2
+    assert min(values) > 0
+    # The file has its size from the beginning: a write that grew it would flush the file's length as well.
+    assert (tmp_path / "raw.bin").stat().st_size == size
+    disk.close()
+    raw.close()
+
+
+@pytest.mark.covers("SAFE-SPEED-03")
+def test_row_b_counts_each_further_kb_and_names_the_size_of_an_empty_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = iter([500_000, *[530_000] * Plan(quick=True).some] * 2)
+    monkeypatch.setattr(growth, "stored", lambda _place: next(sizes))
+    monkeypatch.setattr(growth, "SHORT", 20)
+    monkeypatch.setattr(growth, "LONG", 20)
+    found = {line.name: line.value for line in row_b(Plan(quick=True))}
+    assert found["stored for each further KB, 20 steps"] == 1.5
+    assert found["an empty store beside it"] == 500

@@ -45,7 +45,8 @@ def test_a_peer_that_fails_is_named_with_its_last_words():
 def test_peers_are_locked_apart_from_our_own_environment():
     lock = environment.LOCK.read_text()
     assert all(
-        f"\n{name}==" in f"\n{lock}" for name in ("langgraph", "dbos", "apache-burr", "agent-framework-core")
+        f"\n{name}==" in f"\n{lock}"
+        for name in ("langgraph", "dbos", "apache-burr", "agent-framework-core", "sayiir")
     )
     assert "://" not in lock
     assert environment.PLACE != environment.setup.VENV

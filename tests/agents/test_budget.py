@@ -18,8 +18,7 @@ from holdfast import (
     tool,
     tool_call,
 )
-from holdfast.agents.budget import BudgetMeter, BudgetUsage
-from holdfast.agents.messages import TokenUsage
+from holdfast.agents.messages import Message, ModelReply, TokenUsage
 from tests.agents.helpers import World, a_flow, asked
 from tests.flows.places import Place
 
@@ -90,8 +89,11 @@ async def test_money_is_counted_exactly_and_asked_about(hf: Holdfast) -> None:
     model = eager(TokenUsage(100_000, 0), prices=Prices(input="1", output="1"))
     flow = a_flow(model, world.looks(), budget=Budget(money="0.3", ask_at=1.0))
     result = await flow.run({"prompt": "Go"}, on=hf)
-    assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.3 of 0.3 money. Continue?"]
-    assert asked(model) == 3
+    # A third call would leave nothing for its answer.
+    assert [hold.prompt for hold in result.holds] == [
+        "Agent 'bot' has used 0.2 of 0.3 money (the next call needs up to 0.100001 money). Continue?"
+    ]
+    assert asked(model) == 2
     service = await hf.service()
     with pytest.raises(AnswerInvalidError):
         await service.answer(result.holds[0].id, "continue", data={"money": "much"})
@@ -99,7 +101,9 @@ async def test_money_is_counted_exactly_and_asked_about(hf: Holdfast) -> None:
         await service.answer(result.holds[0].id, "continue", data={"money": "0.00"})
     await service.answer(result.holds[0].id, "continue", data={"money": "0.05"})
     result = await flow.resume(result.run_id, on=hf)
-    assert [hold.prompt for hold in result.holds] == ["Agent 'bot' has used 0.4 of 0.35 money. Continue?"]
+    assert [hold.prompt for hold in result.holds] == [
+        "Agent 'bot' has used 0.3 of 0.35 money (the next call needs up to 0.100001 money). Continue?"
+    ]
 
 
 @pytest.mark.covers("TOOL-AGENT-10", "RM-6")
@@ -167,14 +171,16 @@ async def test_an_answer_is_never_longer_than_the_budget_allows(hf: Holdfast) ->
     world = World()
     model = eager()
     await a_flow(model, world.looks(), budget=Budget(tokens=100), max_tokens=70).run({"prompt": "Go"}, on=hf)
-    assert [request.max_tokens for request in model.requests] == [70, 60]
+    # Of the 60 that are left in the second turn, 30 are for its input.
+    assert [request.max_tokens for request in model.requests] == [70, 30]
 
 
 @pytest.mark.covers("TOOL-AGENT-10")
 async def test_going_over_the_budget_in_the_last_turn_is_reported(
     hf: Holdfast, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model = Scripted("A very long answer.", tokens=TokenUsage(500, 0))
+    longer = ModelReply(Message("assistant", "A very long answer."), TokenUsage(10, 490))
+    model = Scripted(longer)
     result = await a_flow(model, budget=Budget(tokens=100)).run({"prompt": "Go"}, on=hf)
     assert result.completed
     assert "exceeded its budget: 500 of 100 tokens" in caplog.text
@@ -237,12 +243,3 @@ def test_prices_are_exact() -> None:
     for wrong in ("-1", "x", float("nan"), float("inf")):
         with pytest.raises(InputError):
             Prices(input=wrong, output=1)
-
-
-def test_what_is_left_is_shared_in_equal_parts() -> None:
-    purse = BudgetMeter(Budget(tokens=100, money="1", seconds=10))
-    purse.spend(BudgetUsage(40, Decimal("0.4"), 4_000_000))
-    share = purse.share(3)
-    assert share is not None
-    assert (share.tokens, share.money, share.micros) == (20, Decimal("0.2"), 2_000_000)
-    assert BudgetMeter(Budget()).share(3) is None

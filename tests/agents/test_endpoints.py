@@ -369,3 +369,30 @@ def test_waits_grow_up_to_the_longest_and_are_spread_by_the_request() -> None:
     assert len(waits) > 5
     assert all(1 <= wait <= 1.5 for wait in waits)
     assert spread.wait(3, None, b"x") == spread.wait(3, None, b"x")
+
+
+@pytest.mark.covers("SAFE-BUDGET-01")
+@pytest.mark.parametrize(
+    ("trouble", "may_be_paid"),
+    [
+        ([Refusal(503), Refusal(429)], False),
+        ([Answer("Good morning.", cut=2), Refusal(503)], True),
+        ([Hangs(9), Hangs(9)], True),
+        ([Silence(), Silence()], True),
+    ],
+)
+async def test_a_call_that_fails_says_whether_it_may_have_been_paid(
+    provider: Provider, kind: str, trouble: list[Any], may_be_paid: bool
+) -> None:
+    provider.says(*trouble)
+    with pytest.raises(ModelUnavailableError) as found:
+        await a_model(kind, provider, attempts=2).reply(ASKED, Heard())
+    assert found.value.facts["may_be_paid"] is may_be_paid
+
+
+@pytest.mark.covers("SAFE-BUDGET-01")
+async def test_a_call_that_was_never_sent_was_not_paid(kind: str) -> None:
+    nowhere = Provider("http://127.0.0.1:9")
+    with pytest.raises(ModelUnavailableError) as found:
+        await a_model(kind, nowhere, attempts=2).reply(ASKED, Heard())
+    assert found.value.facts["may_be_paid"] is False

@@ -113,33 +113,57 @@ async def test_finished_turns_of_a_sub_agent_are_not_repeated_when_the_worker_di
     assert (asked(outer), asked(inner)) == (2, 3)
 
 
-@pytest.mark.covers("TOOL-AGENT-09", "TOOL-AGENT-10")
-async def test_sub_agents_share_what_is_left_of_the_budget(place: Place) -> None:
+@pytest.mark.covers("TOOL-AGENT-09", "TOOL-AGENT-10", "SAFE-BUDGET-02", "SAFE-BUDGET-03")
+async def test_sub_agents_draw_on_one_budget_and_ask_once(place: Place) -> None:
     world = World()
     used = TokenUsage(20, 0)
     inner = Scripted(tool_call("look", place="pier"), tool_call("look", place="mole"), "Calm.", tokens=used)
     researcher = Agent("researcher", model=inner, tools=[world.looks()])
     outer = Scripted([task("a"), task("b")], "Done.", tokens=used)
-    # 20 of 100 are used when the two begin: 40 for each, and 32 of them without asking.
     flow = a_flow(outer, researcher.as_tool(), budget=Budget(tokens=100))
     hf = await place.hf()
     result = await flow.run({"prompt": "Go"}, on=hf)
-    assert [hold.prompt for hold in result.holds] == [
-        "Agent 'researcher' has used 40 of 40 tokens. Continue?"
-    ] * 2
-    # Each may answer with at most what it has left.
-    assert sorted(request.max_tokens or 0 for request in inner.requests) == [20, 20, 40, 40]
-    service = await hf.service()
-    for hold in result.holds:
-        await service.answer(hold.id, "stop")
-    result = await flow.resume(result.run_id, on=await place.hf())
-    # What they used counts for the whole: 20 and 80 of 100.
     (hold,) = result.holds
-    assert hold.prompt == "Agent 'bot' has used 100 of 100 tokens. Continue?"
-    await service.answer(hold.id, "continue", data={"tokens": 500})
+    assert hold.prompt == "Agent 'bot' has used 80 of 100 tokens. Continue?"
+    # Each answer is bounded by what neither of them has used or reserved.
+    assert all(0 < (request.max_tokens or 0) <= 60 for request in inner.requests)
+    service = await hf.service()
+    await service.answer(hold.id, "continue")
+    result = await flow.resume(result.run_id, on=await place.hf())
+    # The grant counts for both, and for the agent that they work for: 160 of 200 is the next threshold.
+    assert result.completed
+    assert result.totals["tokens"] == 160
+
+
+@pytest.mark.covers("SAFE-BUDGET-02", "SAFE-BUDGET-03")
+async def test_sub_agents_stop_together_when_a_person_says_so(place: Place) -> None:
+    world = World()
+    used = TokenUsage(20, 0)
+    inner = Scripted(*[tool_call("look", place="pier")] * 5, "Calm.", tokens=used)
+    researcher = Agent("researcher", model=inner, tools=[world.looks()])
+    outer = Scripted([task("a"), task("b"), task("c")], "Done.", tokens=used)
+    flow = a_flow(outer, researcher.as_tool(), budget=Budget(tokens=100))
+    hf = await place.hf()
+    result = await flow.run({"prompt": "Go"}, on=hf)
+    (hold,) = result.holds
+    await (await hf.service()).answer(hold.id, "stop")
     result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed
-    assert result.totals["tokens"] == 120
+    assert result.totals["tokens"] == 80
+
+
+@pytest.mark.covers("SAFE-BUDGET-02")
+async def test_a_sub_agent_with_its_own_budget_draws_on_the_other_too(place: Place) -> None:
+    world = World()
+    used = TokenUsage(20, 0)
+    inner = Scripted(*[tool_call("look", place="pier")] * 9, "Calm.", tokens=used)
+    own = Budget(tokens=1000, at_limit="stop")
+    researcher = Agent("researcher", model=inner, tools=[world.looks()], budget=own)
+    outer = Scripted(task("a"), "Done.", tokens=used)
+    flow = a_flow(outer, researcher.as_tool(), budget=Budget(tokens=100, at_limit="stop"))
+    result = await flow.run({"prompt": "Go"}, on=await place.hf())
+    assert result.completed
+    assert result.totals["tokens"] == 80
 
 
 @pytest.mark.covers("TOOL-AGENT-09")

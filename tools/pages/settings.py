@@ -49,6 +49,7 @@ FLOW = {
     "fallback_retry_target": "the node that is used if that does not exist",
     "retention": "how much of its runs is kept after they end ([Retention](../how-to/retention.md))",
     "limits": "how many of its runs run at once, and start per period ([Limits](../how-to/limits.md))",
+    "budget": "what each of its runs may spend in all ([A budget](../how-to/build-an-agent.md#a-budget))",
     "secrets": "paths of fields that are never shown, in addition to those that the state's type declares",
 }
 PROGRAM = {

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import msgspec
 
-from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.prices import Amount, amount
-from holdfast.errors import BudgetError, InputError
-from holdfast.runs.context.questions import HoldExpiredError
+from holdfast.errors import InputError
+from holdfast.model.ledger import NANOS, QUESTION, RUN_QUESTION, Amounts
+from holdfast.runs.context.ledger import ContextLedger
 from holdfast.types.hold import Option
 
 MICROS = 1_000_000
 AT_LIMIT = ("ask", "stop", "fail")
+UNITS: Final = {"tokens": "tokens", "money": "nanos", "micros": "micros"}
+"""The units of a budget, and their names in the ledger."""
 
 
 class BudgetUsage(msgspec.Struct, frozen=True):
@@ -30,9 +32,48 @@ class BudgetUsage(msgspec.Struct, frozen=True):
         return BudgetUsage(self.tokens + other.tokens, self.money + other.money, self.micros + other.micros)
 
 
+def usage_of(amounts: Amounts) -> BudgetUsage:
+    return BudgetUsage(amounts.tokens, Decimal(amounts.nanos) / NANOS, amounts.micros)
+
+
+_OPTIONS = (
+    Option("continue", "Continue", "primary"),
+    Option("stop", "Stop with the present answer", "danger"),
+)
+
+
+class BudgetState(msgspec.Struct, frozen=True, kw_only=True):
+    """One unit of a budget that has reached a threshold, in the units of the ledger. `needed`: by the next
+    call, if that does not fit."""
+
+    unit: str
+    used: int
+    limit: int
+    needed: int = 0
+    unknown: int = 0
+
+    @property
+    def words(self) -> str:
+        text = _words(self.unit, self.used, self.limit)
+        if self.unknown:
+            text += f" ({_amount(self.unit, self.unknown)} of them by calls whose outcome is unknown)"
+        if self.needed:
+            text += f" (the next call needs up to {_amount(self.unit, self.needed)})"
+        return text
+
+
 class Budget:
     """`Budget(tokens=50_000, money="0.50", seconds=120)`; any of them. At the share `ask_at` of one of them a
-    person is asked: continue with the same amount again (or the amount in the answer), or stop."""
+    person is asked: continue with the same amount again (or the amount in the answer), or stop.
+
+    Of an agent, it is for one conversation with its sub-agents; of a flow (`Flow("x", budget=...)`), for a
+    whole run: all agents, parallel branches and judges draw on it."""
+
+    options: ClassVar[Sequence[Option]] = _OPTIONS
+    more: ClassVar[str] = "continue"
+    """The answer that grants more."""
+    halts: ClassVar[bool] = False
+    """Whether a run that has used it up fails, instead of continuing with the agent's present answer."""
 
     def __init__(
         self,
@@ -62,67 +103,36 @@ class Budget:
                 f"budget: at_limit={at_limit!r} is not valid.", hint=f"Use one of: {', '.join(AT_LIMIT)}."
             )
 
+    def limits(self) -> dict[str, int]:
+        """By unit, as the ledger counts it."""
+        money = None if self.money is None else int(self.money * NANOS)
+        found = {"tokens": self.tokens, "money": money, "micros": self.micros}
+        return {unit: limit for unit, limit in found.items() if limit is not None}
 
-class BudgetMeter:
-    """A budget in use by one conversation."""
+    def threshold(self, unit: str, limit: int) -> Decimal:
+        """When a person is asked, so that the answer arrives while something is left."""
+        # Through str: Decimal(0.8) would be slightly more than 0.8.
+        return limit * (Decimal(str(self.ask_at)) if self.at_limit == "ask" else Decimal(1))
 
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
-        self.limits: dict[str, Any] = {
-            name: limit
-            for name, limit in (("tokens", budget.tokens), ("money", budget.money), ("micros", budget.micros))
-            if limit is not None
-        }
-        self.spent = BudgetUsage()
+    def run_words(self, node: str) -> str:
+        """Who has used it, if it is the budget of a run."""
+        return "The run"
 
-    def spend(self, spent: BudgetUsage) -> None:
-        self.spent = self.spent + spent
+    def question(self, who: str, reached: Sequence[BudgetState]) -> str:
+        return f"{who} has used {', '.join(each.words for each in reached)}. Continue?"
 
-    def tokens_left(self) -> int | None:
-        """The tokens for the next answer. At least 1, because the limit is checked before the call."""
-        limit = self.limits.get("tokens")
-        return None if limit is None else max(1, limit - self.spent.tokens)
-
-    def reached(self) -> list[str]:
-        """The amounts that reached the threshold, as texts; empty: the agent may continue."""
-        # Through str: Decimal(0.8) would be slightly more than 0.8. Only a question comes before the limit,
-        # so that the answer arrives while something is left.
-        share = Decimal(str(self.budget.ask_at)) if self.budget.at_limit == "ask" else Decimal(1)
-        return [
-            _words(name, used, limit) for name, used, limit in self._used() if Decimal(used) >= limit * share
-        ]
-
-    def overrun(self) -> list[str]:
-        return [_words(name, used, limit) for name, used, limit in self._used() if used > limit]
-
-    def _used(self) -> Iterator[tuple[str, Any, Any]]:
-        for name, limit in self.limits.items():
-            yield name, getattr(self.spent, name), limit
-
-    def share(self, parts: int) -> Budget | None:
-        """The rest of the budget, divided among sub-agents without their own budget."""
-        if not self.limits:
-            return None
-        left = {name: max(limit - used, 0) for name, used, limit in self._used()}
-        return Budget(
-            # Divided when the turn begins: which of two sub-agents
-            # is quicker must not decide what the other may spend.
-            tokens=max(1, left["tokens"] // parts) if "tokens" in left else None,
-            money=max(left["money"] / parts, Decimal("1e-9")) if "money" in left else None,
-            seconds=max(1, left["micros"] // parts) / MICROS if "micros" in left else None,
-            ask_at=self.budget.ask_at,
-            at_limit=self.budget.at_limit,
-            assignee=self.budget.assignee,
-        )
-
-    def grant(self, data: Mapping[str, Any] | None) -> None:
-        """Continue with the amount in the answer, else with the same amount again."""
+    def grant(self, data: Mapping[str, Any] | None, _reached: Sequence[BudgetState] = ()) -> Amounts:
+        """The amount in the answer, else the same amount again."""
         granted = {name: data[name] for name in ("tokens", "money", "seconds") if data and name in data}
-        more = Budget(**granted) if granted else self.budget
-        for name in self.limits:
-            extra = getattr(more, name)
-            if extra is not None:
-                self.limits[name] += extra
+        more = (Budget(**granted) if granted else self).limits()
+        return Amounts(**{UNITS[unit]: more.get(unit, 0) for unit in self.limits()})
+
+    def limit_error(self, who: str, reached: Sequence[BudgetState]) -> str:
+        return f"{who} has used {', '.join(each.words for each in reached)}."
+
+    def stop_error(self, who: str, reached: Sequence[BudgetState]) -> str:
+        text = ", ".join(each.words for each in reached) or "the amount that a person allowed"
+        return f"{who} was stopped at {text}."
 
 
 _MORE_THAN_0 = r"^(?=.*[1-9])[0-9]+(\.[0-9]+)?$"
@@ -138,61 +148,75 @@ GRANT: dict[str, Any] = {
 """The schema of an answer that grants more."""
 
 
-def _words(name: str, used: Any, limit: Any) -> str:
-    if name == "micros":
-        return f"{used / MICROS:g} of {limit / MICROS:g} seconds"
-    return f"{used} of {limit} {name}"
+class BudgetMeter:
+    """A budget in use: of one conversation, or (with the empty path) of the whole run. What was used, granted
+    and refused is in the run's ledger, so that all who draw on it see the same."""
+
+    def __init__(self, budget: Budget, ledger: ContextLedger, path: str, who: str) -> None:
+        self.budget = budget
+        self.ledger = ledger
+        self.path = path
+        self.who = who
+
+    @property
+    def question_key(self) -> str:
+        return QUESTION if self.path else RUN_QUESTION
+
+    def limits(self) -> dict[str, int]:
+        granted = self.ledger.granted(self.path)
+        return {unit: limit + getattr(granted, UNITS[unit]) for unit, limit in self.budget.limits().items()}
+
+    def used(self) -> Amounts:
+        return self.ledger.used(self.path)
+
+    def reached(self, least: Amounts) -> list[BudgetState]:
+        """The units of which a threshold is reached, or of which a call that uses `least` needs more than is
+        left; empty: the agent may continue."""
+        return list(self._reached(least))
+
+    def _reached(self, least: Amounts) -> Iterator[BudgetState]:
+        used, unknown = self.used(), self.ledger.unknown(self.path)
+        for unit, limit in self.limits().items():
+            name = UNITS[unit]
+            spent, need = getattr(used, name), getattr(least, name)
+            state = BudgetState(unit=unit, used=spent, limit=limit, unknown=getattr(unknown, name))
+            if spent >= self.budget.threshold(unit, limit):
+                yield state
+            elif spent + need > limit:
+                yield msgspec.structs.replace(state, needed=need)
+
+    def free(self) -> dict[str, int]:
+        """What no call has used or reserved, by unit."""
+        used, running = self.used(), self.ledger.running(self.path) or Amounts()
+        taken = used + running
+        return {unit: limit - getattr(taken, UNITS[unit]) for unit, limit in self.limits().items()}
+
+    def has_room(self, enough: Amounts) -> bool:
+        """Whether a call need not wait for others that run: it has enough, or there are none."""
+        if self.ledger.is_taken():
+            return False
+        if self.ledger.running(self.path) is None:
+            return True
+        return all(free >= getattr(enough, UNITS[unit]) for unit, free in self.free().items())
+
+    def overrun(self) -> list[str]:
+        used = self.used()
+        return [
+            _words(unit, getattr(used, UNITS[unit]), limit)
+            for unit, limit in self.limits().items()
+            if getattr(used, UNITS[unit]) > limit
+        ]
 
 
-_OPTIONS = (
-    Option("continue", "Continue", "primary"),
-    Option("stop", "Stop with the present answer", "danger"),
-)
+def _words(unit: str, used: int, limit: int) -> str:
+    return f"{_number(unit, used)} of {_amount(unit, limit)}"
 
 
-async def limits_reached(purse: BudgetMeter, at: AgentScope, agent: str, turn: int) -> list[str]:
-    """Checked before each call of the model: the limits at which it has to stop; empty: it continues."""
-    asked = 0
-    while (reached := purse.reached()) or at.has(_key(turn, asked)):
-        # A question that was asked stays, by its record, even if the budget has changed since.
-        policy = "ask" if at.has(_key(turn, asked)) else purse.budget.at_limit
-        if policy == "fail":
-            raise BudgetError(
-                f"agent {agent!r} has used {', '.join(reached)}.",
-                hint="Raise its budget, and resume the run.",
-            )
-        if policy == "stop" or not await _ask_to_continue(purse, at, agent, turn, reached, asked):
-            return reached or ["the amount that a person allowed"]
-        asked += 1
-    return []
+def _amount(unit: str, value: int) -> str:
+    return f"{_number(unit, value)} {'seconds' if unit == 'micros' else unit}"
 
 
-def _key(turn: int, asked: int) -> str:
-    return f"{turn + 1}/budget{asked}"
-
-
-async def _ask_to_continue(
-    purse: BudgetMeter, at: AgentScope, agent: str, turn: int, reached: list[str], asked: int
-) -> bool:
-    try:
-        reply = await at.ask(
-            _key(turn, asked),
-            at.asked(_key(turn, asked)) or f"Agent {agent!r} has used {', '.join(reached)}. Continue?",
-            options=_OPTIONS,
-            type="approval",
-            assignee=purse.budget.assignee,
-            schema=GRANT,
-            context={
-                "agent": agent,
-                "turn": turn,
-                "tokens": purse.spent.tokens,
-                "money": str(purse.spent.money),
-                "seconds": purse.spent.micros / MICROS,
-            },
-        )
-    except HoldExpiredError:
-        # Silence never grants more.
-        return False
-    if reply.decision == "continue":
-        purse.grant(reply.data)
-    return reply.decision == "continue"
+def _number(unit: str, value: int) -> str:
+    if unit == "money":
+        return format((Decimal(value) / NANOS).normalize(), "f")
+    return f"{value / MICROS:g}" if unit == "micros" else str(value)

@@ -9,14 +9,16 @@ Errors of models, as they are recorded and raised again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.agents.answer_review import review_answer
-from holdfast.agents.budget import Budget, BudgetMeter, BudgetUsage, limits_reached
+from holdfast.agents.budget import BudgetMeter, BudgetUsage, usage_of
 from holdfast.agents.messages import (
     FINAL,
     Message,
@@ -28,6 +30,14 @@ from holdfast.agents.messages import (
     unanswered_calls,
 )
 from holdfast.agents.node_scope import AgentScope
+from holdfast.agents.reservation import (
+    BudgetStop,
+    CallBounds,
+    CallBudgets,
+    PlannedModelCall,
+    count_input,
+    plan_call,
+)
 from holdfast.agents.skills import join_texts, with_skills
 from holdfast.agents.tool_call import PlannedCall, ToolResult, result_text
 from holdfast.agents.toolbox import Toolbox
@@ -40,6 +50,7 @@ from holdfast.errors import (
     ModelUnavailableError,
     TurnLimitError,
 )
+from holdfast.model.ledger import NANOS
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.runs.context.substeps import StepFailedError
 from holdfast.types.text import clean_text
@@ -82,20 +93,23 @@ class Conversation:
         self,
         agent: Agent,
         at: AgentScope,
-        budget: Budget | None = None,
         *,
+        outer: Sequence[BudgetMeter] | None = None,
         listed: bool = True,
         uploads: Mapping[str, bytes] | None = None,
     ) -> None:
+        """`outer`: the budgets that it draws on besides its own; default: that of the run."""
         agent, self.lessons = with_skills(agent, at)
         self.agent = agent
         self.at = at
-        self.purse = BudgetMeter(budget or agent.budget or Budget())
+        self.budgets = CallBudgets(_meters(agent, at, outer), at, agent.name)
+        # How much more input the model counted in the last call than was estimated.
+        self.ratio = 1.0
         self.listed = listed
         self.messages: list[Message] = []
         self.turn = 0
         self.repairs = 0
-        self.tools = Toolbox(agent, at, self.purse, uploads or {}, self._delegate)
+        self.tools = Toolbox(agent, at, uploads or {}, self._delegate)
         # It ended without an answer because of its own limits, which are recorded, and not because of an
         # outage.
         self.gave_up = False
@@ -107,12 +121,13 @@ class Conversation:
         while True:
             if self.turn >= self.agent.max_turns:
                 return self._turn_limit_result()
-            reached = await limits_reached(self.purse, self.at, self.agent.name, self.turn)
-            if reached:
-                return self._stopped(reached)
+            request = self._request()
+            bounds = await self.budgets.admit(self._planned(request), self.turn)
+            if isinstance(bounds, BudgetStop):
+                return self._stopped(bounds)
             self.turn += 1
             self.unrecorded = {}
-            message, finish = await self._ask_model()
+            message, finish = await self._ask_model(request, bounds)
             result = await self._act(message, finish)
             # After all tool calls of the turn, so that this checkpoint includes their results.
             await self.at.mark_turn(self.turn, self.unrecorded, listed=self.listed)
@@ -146,35 +161,75 @@ class Conversation:
             self.messages.append(Message("user", kept["prompt"]))
 
     # ------------------------------------------------------------------ the model
-    async def _ask_model(self) -> tuple[Message, str]:
-        agent, ctx = self.agent, self.at.ctx
-        request = ModelRequest(
-            tuple(self.messages), agent.tool_specs, self._max_tokens(), must_call=agent.returns is not None
+    def _request(self) -> ModelRequest:
+        agent = self.agent
+        return ModelRequest(
+            tuple(self.messages), agent.tool_specs, agent.max_tokens, must_call=agent.returns is not None
         )
 
-        async def ask() -> dict[str, Any]:
-            started = ctx.now()
-            reply = await agent.model.reply(request, self._emit)
-            ctx.flush_chunks()
-            self._require_usage(reply)
-            cost = agent.model.prices.cost(reply.tokens) if agent.model.prices is not None else Decimal(0)
-            # Before the check: a refusal has been paid for too.
-            ctx.spent(tokens=reply.tokens.total, cost=float(cost))
-            self._require_answer(reply)
-            return self._kept(reply, cost, ctx.now() - started)
+    def _planned(self, request: ModelRequest) -> PlannedModelCall:
+        if not self.budgets.meters:
+            return PlannedModelCall(0, 0, None)
+        self.budgets.require_prices(self.agent.model)
+        return plan_call(self.agent.model, request, self.agent.max_tokens, self.ratio)
 
+    async def _ask_model(self, request: ModelRequest, bounds: CallBounds) -> tuple[Message, str]:
+        ctx, part = self.at.ctx, f"{self.turn}/model"
+        limited = msgspec.structs.replace(request, max_tokens=bounds.output or request.max_tokens)
+
+        async def ask() -> dict[str, Any]:
+            return await self._reply(limited, bounds)
+
+        reserved = (
+            nullcontext() if bounds.amounts is None else ctx.ledger.reserve(self.at.key(part), bounds.amounts)
+        )
         try:
-            kept = await self.at.step(f"{self.turn}/model", "model", ask, effect="read")
+            async with reserved:
+                kept = await self.at.step(part, "model", ask, effect="read")
         except StepFailedError as error:
             raise model_error(error.info) from None
-        # From the record and not from the reply: after a resume the same amount counts as before.
-        self.purse.spend(BudgetUsage(kept["tokens"], kept["cost"], kept["micros"]))
+        if self.budgets.meters:
+            counted = max(1, count_input(self.agent.model, request))
+            self.ratio = max(1.0, kept["usage"]["input"] / counted)
         message = message_from_plain(kept["message"])
         if kept["attempt"] != ctx.attempt and self.at.is_root and message.text:
             # Readers of the stream discard the output of the earlier attempt.
             ctx.emit(message.text)
         self.messages.append(message)
         return message, kept["finish"]
+
+    async def _reply(self, request: ModelRequest, bounds: CallBounds) -> dict[str, Any]:
+        """What is recorded of one call, and what it cost. A call that broke off may have been paid for: then
+        all that was reserved for it counts."""
+        ctx, model = self.at.ctx, self.agent.model
+        started = ctx.now()
+        try:
+            async with asyncio.timeout(bounds.seconds):
+                reply = await model.reply(request, self._emit)
+        except TimeoutError:
+            self._spent_unknown(bounds)
+            raise ModelUnavailableError(
+                f"{model.name!r} did not answer within the {bounds.seconds:g} s that its budget has left.",
+                hint="Raise the budget, and resume the run.",
+            ) from None
+        except ModelError as error:
+            if error.facts.get("may_be_paid"):
+                self._spent_unknown(bounds)
+            else:
+                ctx.spent(micros=ctx.now() - started)
+            raise
+        ctx.flush_chunks()
+        self._require_usage(reply)
+        cost = model.prices.cost(reply.tokens) if model.prices is not None else Decimal(0)
+        # Before the check: a refusal has been paid for too.
+        ctx.spent(tokens=reply.tokens.total, cost=float(cost), micros=ctx.now() - started)
+        self._require_answer(reply)
+        return self._kept(reply, cost, ctx.now() - started)
+
+    def _spent_unknown(self, bounds: CallBounds) -> None:
+        if bounds.amounts is not None:
+            tokens, nanos, micros = msgspec.structs.astuple(bounds.amounts)
+            self.at.ctx.spent(tokens=tokens, cost=nanos / NANOS, micros=micros)
 
     def _kept(self, reply: ModelReply, cost: Decimal, micros: int) -> dict[str, Any]:
         message = reply.message
@@ -202,7 +257,7 @@ class Conversation:
 
     def _require_usage(self, reply: ModelReply) -> None:
         """Without a usage report a budget would be exceeded silently."""
-        if not reply.tokens.total and self.purse.limits.keys() & {"tokens", "money"}:
+        if not reply.tokens.total and self.budgets.limits("tokens", "money"):
             raise ModelReplyError(
                 f"{self.agent.model.name!r} does not report its tokens, but agent "
                 f"{self.agent.name!r} has a budget in tokens.",
@@ -214,11 +269,6 @@ class Conversation:
             self.at.ctx.emit(data, kind)
         else:
             self.at.ctx.emit({"agent": self.at.label.rstrip("/"), kind: data}, "agent")
-
-    def _max_tokens(self) -> int | None:
-        left = self.purse.tokens_left()
-        limits = [limit for limit in (left, self.agent.max_tokens) if limit is not None]
-        return min(limits) if limits else None
 
     # ------------------------------------------------------------------ its answer
     async def _act(self, message: Message, finish: str) -> ConversationResult | None:
@@ -287,28 +337,32 @@ class Conversation:
             self._count_repair(results[-1].text)
 
     async def _delegate(self, at: AgentScope, plan: PlannedCall, arguments: str) -> ToolResult:
-        """A sub-agent: a conversation inside this one, with its own records, holds and budget."""
+        """A sub-agent: a conversation inside this one, with its own records and holds. It draws on the
+        budgets of this one, and on its own."""
         tool: Any = plan.tool
         inner = at.below("agent", tool.name)
-        talk = Conversation(tool.agent, inner, tool.agent.budget or plan.budget, listed=False)
+        talk = Conversation(tool.agent, inner, outer=self.budgets.meters, listed=False)
         try:
             result = await talk.run(tool.task(arguments))
         except (TurnLimitError, BudgetError, ModelReplyError) as error:
             # An outage is not recorded as a result: the whole node fails, and a resume tries again.
             if not talk.gave_up:
                 raise
-            return ToolResult(f"Error: {error.message}", failed=True, spent=talk.purse.spent)
+            return ToolResult(f"Error: {error.message}", failed=True)
         note = "(It was stopped before it was done.) " if result.stopped else ""
-        return ToolResult(note + result_text(result.value), spent=result.spent)
+        return ToolResult(note + result_text(result.value))
 
     # ------------------------------------------------------------------ limits
-    def _stopped(self, reached: list[str]) -> ConversationResult:
+    def _stopped(self, stop: BudgetStop) -> ConversationResult:
         """The last text of the model, if the agent has no return type."""
+        reached = ", ".join(stop.reasons)
+        if stop.error:
+            raise BudgetError(stop.error, hint="Raise its budget, and resume the run.", halts=True)
         # An unchecked text must not stand in for a typed or approved answer.
         if self.agent.returns is not None or self.agent.approval is not None:
             self.gave_up = True
             raise BudgetError(
-                f"agent {self.agent.name!r} was stopped at {', '.join(reached)} and has no answer yet.",
+                f"agent {self.agent.name!r} was stopped at {reached} and has no answer yet.",
                 hint="Give it a larger budget, and resume the run.",
             )
         return self._result(self._last_text(), stopped="budget")
@@ -328,8 +382,21 @@ class Conversation:
         return next(texts, "")
 
     def _result(self, value: Any, stopped: str = "") -> ConversationResult:
-        over = self.purse.overrun()
+        over = [words for meter in self.budgets.meters for words in meter.overrun()]
         if over:
             self.at.ctx.log.warning("agent %s exceeded its budget: %s", self.agent.name, ", ".join(over))
         files = self.tools.space.written()
-        return ConversationResult(value, tuple(self.messages), self.purse.spent, self.turn, stopped, files)
+        spent = usage_of(self.at.ctx.ledger.used(self.at.path))
+        return ConversationResult(value, tuple(self.messages), spent, self.turn, stopped, files)
+
+
+def _meters(agent: Agent, at: AgentScope, outer: Sequence[BudgetMeter] | None) -> list[BudgetMeter]:
+    ledger = at.ctx.ledger
+    found: list[BudgetMeter] = []
+    if agent.budget is not None:
+        found.append(BudgetMeter(agent.budget, ledger, at.path, f"Agent {agent.name!r}"))
+    if outer is not None:
+        return [*found, *outer]
+    if ledger.budget is not None:
+        found.append(BudgetMeter(ledger.budget, ledger, "", ledger.budget.run_words(at.ctx.node)))
+    return found

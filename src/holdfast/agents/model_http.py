@@ -123,6 +123,7 @@ class Endpoint:
         again, with a new collector."""
         url = f"{self.base_url}{path}"
         key = self._checked((await self.key()).strip())
+        paid = False
         for attempt in range(1, self.retries.attempts + 1):
             try:
                 # A new collector for each attempt: parts of a broken reply must not be mixed with the next.
@@ -132,11 +133,20 @@ class Endpoint:
                         listener.take(event)
                     return listener.reply()
             except EndpointBusyError as busy:
-                await self._pause(attempt, busy, url, self.retries.wait(attempt, busy.after, body), emit)
+                paid = paid or busy.may_be_paid
+                wait = self.retries.wait(attempt, busy.after, body)
+                await self._pause(attempt, busy, url, wait, emit, may_be_paid=paid)
         raise AssertionError("the last attempt either answers or raises")
 
     async def _pause(
-        self, attempt: int, busy: EndpointBusyError, url: str, wait: float, emit: StreamCallback
+        self,
+        attempt: int,
+        busy: EndpointBusyError,
+        url: str,
+        wait: float,
+        emit: StreamCallback,
+        *,
+        may_be_paid: bool,
     ) -> None:
         # A long wait belongs into the run, not into the memory of
         # a worker: the step fails, and the run is resumed later.
@@ -146,6 +156,7 @@ class Endpoint:
                 f"{url} did not answer in {attempt} attempts; the last one failed with: {busy.why}.{asked}",
                 hint="Resume the run later; completed steps are kept.",
                 attempts=attempt,
+                may_be_paid=may_be_paid,
             ) from None
         emit("retry", f"{busy.why}; retrying in {wait:g} s")
         await self._sleep(wait)
@@ -168,22 +179,26 @@ class Endpoint:
             raise ModelRefusedError(f"{url} is not a valid URL: {without_key(error, key)}.") from None
         except errors.RequestError as error:
             text = without_key(error, key)
+            unsent = isinstance(error, (errors.ConnectError, errors.ConnectTimeout, errors.PoolTimeout))
             raise EndpointBusyError(
-                f"{type(error).__name__}: {text}" if text else type(error).__name__
+                f"{type(error).__name__}: {text}" if text else type(error).__name__, may_be_paid=not unsent
             ) from None
         except StreamCutError as cut:
-            raise EndpointBusyError(without_key(cut, key)) from None
+            raise EndpointBusyError(without_key(cut, key), may_be_paid=True) from None
         except ModelReplyError as error:
-            raise ModelReplyError(without_key(error.message, key), hint=error.hint) from None
+            shown = without_key(error.message, key)
+            raise ModelReplyError(shown, hint=error.hint, may_be_paid=True) from None
 
 
 class EndpointBusyError(Exception):
-    """Retry, after the endpoint's Retry-After if it gives one."""
+    """Retry, after the endpoint's Retry-After if it gives one. `may_be_paid`: it has begun to answer, or may
+    have; so the attempt may cost something."""
 
-    def __init__(self, why: str, after: float | None = None) -> None:
+    def __init__(self, why: str, after: float | None = None, *, may_be_paid: bool = False) -> None:
         super().__init__(why)
         self.why = why
         self.after = after
+        self.may_be_paid = may_be_paid
 
 
 def require_library() -> None:

@@ -55,6 +55,10 @@ class Scripted:
             emit("text", piece)
         return reply
 
+    def count_tokens(self, request: ModelRequest) -> int:
+        """The input that it reports for this request."""
+        return _words(request) if self.tokens is None else self.tokens.input
+
     def _reply(self, scripted: Any, turn: int, request: ModelRequest) -> ModelReply:
         if callable(scripted) and not isinstance(scripted, type):
             scripted = scripted(request)

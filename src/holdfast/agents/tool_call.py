@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.agents.budget import Budget, BudgetUsage
 from holdfast.agents.messages import ToolCall
 from holdfast.agents.node_scope import AgentScope, ScriptContext
 from holdfast.agents.tool_approval import approve, shown_call
@@ -34,7 +33,6 @@ class ToolResult(msgspec.Struct, frozen=True):
     failed: bool = False
     malformed: bool = False
     recorded: bool = False
-    spent: BudgetUsage = BudgetUsage()
     changes: WorkspaceChanges = WorkspaceChanges()
 
 
@@ -45,7 +43,6 @@ class PlannedCall(msgspec.Struct, frozen=True):
     tool: Tool | None
     problem: str = ""
     malformed: bool = False
-    budget: Budget | None = None
 
 
 SubAgent = Callable[[AgentScope, PlannedCall, str], Awaitable[ToolResult]]
@@ -112,7 +109,10 @@ async def _step(
         given = _given(tool, arguments)
         if tool.idempotent:
             given["idempotency_key"] = idempotency_key
-        text, failed, changes = await _invoke(tool, given, ctx, space)
+        try:
+            text, failed, changes = await _invoke(tool, given, ctx, space)
+        finally:
+            ctx.spent(micros=ctx.now() - started)
         return {"text": text, "failed": failed, "micros": ctx.now() - started, **changes.kept()}
 
     name = shown_call(tool.name, shown)
@@ -130,10 +130,7 @@ def _result_for(kept: Any) -> ToolResult:
     """The recorded result; or the value that a person entered for an unknown outcome."""
     if isinstance(kept, dict) and set(cast("dict[str, Any]", kept)) >= KEPT:
         whole = cast("dict[str, Any]", kept)
-        spent = BudgetUsage(micros=whole["micros"])
-        return ToolResult(
-            whole["text"], failed=whole["failed"], recorded=True, spent=spent, changes=changes_in(whole)
-        )
+        return ToolResult(whole["text"], failed=whole["failed"], recorded=True, changes=changes_in(whole))
     return ToolResult(UNKNOWN_RESULT if kept is None else result_text(kept))
 
 

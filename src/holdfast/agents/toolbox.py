@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from holdfast.agents.budget import BudgetMeter, BudgetUsage
 from holdfast.agents.messages import ToolCall
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.tool_call import PlannedCall, SubAgent, ToolResult, gather_results, perform, read_call
@@ -24,13 +20,11 @@ class Toolbox:
         self,
         agent: Agent,
         at: AgentScope,
-        purse: BudgetMeter,
         uploads: Mapping[str, bytes],
         delegate: SubAgent,
     ) -> None:
         self.agent = agent
         self.at = at
-        self.purse = purse
         self.space = Workspace(agent.sandbox, uploads, agent.max_file_bytes)
         self.delegate = delegate
         self.calls: Counter[str] = Counter()
@@ -43,16 +37,11 @@ class Toolbox:
             at = self.at.below(f"{turn}/tool/{index}")
             return perform(at, plans[index], self.agent.name, turn, self.space, self.delegate)
 
-        results = await self._made(work, len(plans))
-        self._count(results)
-        return results
+        return await self._made(work, len(plans))
 
     def _plans(self, calls: Sequence[ToolCall]) -> list[PlannedCall]:
-        """Planned in their order, before any is made: counts and budget shares do not depend on timing."""
-        found = [self._plan(call) for call in calls]
-        agents = sum(1 for plan in found if plan.tool is not None and plan.tool.fn is None)
-        share = self.purse.share(agents) if agents else None
-        return [msgspec.structs.replace(plan, budget=share) for plan in found]
+        """Planned in their order, before any is made: counts do not depend on timing."""
+        return [self._plan(call) for call in calls]
 
     def _plan(self, call: ToolCall) -> PlannedCall:
         tool = self.agent.tool(call.name)
@@ -80,10 +69,3 @@ class Toolbox:
             found.append(await work(index))
             self.space.take(found[-1].changes)
         return found
-
-    def _count(self, results: Sequence[ToolResult]) -> None:
-        """For concurrent tools the time of the slowest counts."""
-        times = [result.spent.micros for result in results]
-        tokens = sum(result.spent.tokens for result in results)
-        money = sum((result.spent.money for result in results), Decimal(0))
-        self.purse.spend(BudgetUsage(tokens, money, max(times) if self.agent.parallel else sum(times)))

@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.errors import (
+    BudgetError,
     HoldfastError,
     InputError,
     LeaseLostError,
@@ -44,8 +45,8 @@ _BUSY: Final = 429
 
 def raise_if_ours(error: BaseException) -> None:
     """Whether it is not a failure of the stage: the lease was lost, the store is unavailable, an effect is in
-    doubt, the replay does not match. The engine handles those."""
-    if isinstance(error, _OURS):
+    doubt, the replay does not match. The engine handles those; and a budget that is used up stops the run."""
+    if isinstance(error, _OURS) or (isinstance(error, BudgetError) and error.facts.get("halts")):
         raise error
 
 

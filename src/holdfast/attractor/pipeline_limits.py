@@ -1,22 +1,29 @@
 """Limits that stop a pipeline: repeated identical failures, and budgets.
 
-The counts are in the context and in the run's totals, so that they survive a resume.
+The counts are in the context and in the run's ledger, so that they survive a resume.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from decimal import Decimal
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
+from holdfast.agents.budget import MICROS, UNITS, Budget, BudgetMeter, BudgetState
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.frontends.dot.document import Attributes
+from holdfast.errors import BudgetError
+from holdfast.frontends.dot.document import Attributes, Pipeline
 from holdfast.frontends.dot.values import as_text
+from holdfast.model.ledger import NANOS, RUN, RUN_QUESTION, Amounts
+from holdfast.types.hold import Option
 
 SAME_FAILURES: Final = 3
 _SAME_KEY: Final = "internal.same_failures."
-_LIMIT_KEY: Final = "internal.budget."
+_CHECKED: Final = "budget"
 GO_ON, STOP = "go on", "stop"
 # Parts that differ between equal failures: numbers, hexadecimal ids.
 _VARIES = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", re.IGNORECASE)
@@ -54,26 +61,72 @@ def _limit(stage: Attributes, pipeline: Attributes) -> int:
     return stage.integer("max_same_failures", pipeline.integer("max_same_failures", SAME_FAILURES))
 
 
-class PipelineBudget(NamedTuple):
-    name: str
-    allowed: float
-    used: float
-    unit: str
-
-    def shown(self, amount: float) -> str:
-        return f"${amount:,.2f}" if self.unit == "$" else f"{amount:,.0f} {self.unit}"
+BUILT_IN: Final = frozenset(
+    {"start", "exit", "codergen", "wait.human", "conditional", "parallel", "parallel.fan_in", "tool",
+     "stack.manager_loop"}
+)  # fmt: skip
+"""Handlers that spend nothing themselves, or by a backend. What others spend has no bound."""
 
 
-def budgets_of(visit: StageVisit) -> list[PipelineBudget]:
-    """The budgets that the graph declares, with what is used so far."""
-    pipeline, totals = visit.pipeline, visit.ctx.totals
-    time = pipeline.microseconds("budget_time")
-    declared: list[tuple[str, float | None, float, str]] = [
-        ("tokens", _number(pipeline, "budget_tokens"), totals.get("tokens", 0), "tokens"),
-        ("usd", _number(pipeline, "budget_usd"), totals.get("cost", 0), "$"),
-        ("time", None if time is None else time / 1e6, totals.get("duration", 0) / 1e6, "seconds of work"),
-    ]
-    return [PipelineBudget(name, most, used, unit) for name, most, used, unit in declared if most is not None]
+class PipelineBudget(Budget):
+    """The budget of a run, as its graph declares it: `budget_tokens`, `budget_usd`, `budget_time`."""
+
+    options = tuple(Option(word, word) for word in (GO_ON, STOP))
+    more = GO_ON
+    halts = True
+
+    def __init__(self, limits: Mapping[str, int], ask_at: float | None) -> None:
+        super().__init__(at_limit="fail" if ask_at is None else "ask")
+        self._limits = dict(limits)
+        self._ask_at = 1.0 if ask_at is None else ask_at
+
+    def limits(self) -> dict[str, int]:
+        return dict(self._limits)
+
+    def threshold(self, unit: str, limit: int) -> Decimal:
+        """The threshold applies to each allowance: a grant adds the same amount again."""
+        return limit - (1 - Decimal(str(self._ask_at))) * self._limits[unit]
+
+    def grant(self, data: Mapping[str, Any] | None, reached: Sequence[BudgetState] = ()) -> Amounts:
+        """Only of what was asked about."""
+        return Amounts(**{UNITS[each.unit]: self._limits[each.unit] for each in reached[:1]})
+
+    def run_words(self, node: str) -> str:
+        return f" in stage {node!r}"
+
+    def question(self, who: str, reached: Sequence[BudgetState]) -> str:
+        first = reached[0]
+        used, limit = shown(first.unit, first.used), shown(first.unit, first.limit)
+        more = shown(first.unit, self._limits[first.unit])
+        return f"{used} of {limit} are used up{who}. Go on with {more} more?"
+
+    def limit_error(self, who: str, reached: Sequence[BudgetState]) -> str:
+        first = reached[0]
+        text = f"the budget of {shown(first.unit, first.limit)} is used up: {shown(first.unit, first.used)}"
+        needed = f", and the next call needs up to {shown(first.unit, first.needed)}" if first.needed else ""
+        return text + needed
+
+    def stop_error(self, who: str, reached: Sequence[BudgetState]) -> str:
+        at = f" at {shown(reached[0].unit, reached[0].used)}" if reached else ""
+        return f"the budget was not raised{at}"
+
+
+def shown(unit: str, value: float) -> str:
+    if unit == "money":
+        return f"${value / NANOS:,.2f}"
+    return f"{value / MICROS:,.0f} seconds of work" if unit == "micros" else f"{value:,.0f} tokens"
+
+
+def budget_of(pipeline: Pipeline) -> PipelineBudget | None:
+    """The budget that the graph declares, if any."""
+    tokens, usd = _number(pipeline, "budget_tokens"), _number(pipeline, "budget_usd")
+    found = {
+        "tokens": None if tokens is None else int(tokens),
+        "money": None if usd is None else round(usd * NANOS),
+        "micros": pipeline.microseconds("budget_time"),
+    }
+    limits = {unit: limit for unit, limit in found.items() if limit is not None}
+    return PipelineBudget(limits, _number(pipeline, "budget_ask_at")) if limits else None
 
 
 def _number(pipeline: Attributes, key: str) -> float | None:
@@ -84,47 +137,84 @@ def _number(pipeline: Attributes, key: str) -> float | None:
         return None
 
 
-async def check_budgets(visit: StageVisit) -> str:
-    """Before a stage starts: ask a person at a threshold. Returns why the run stops, if it does."""
-    declared = ("budget_tokens", "budget_usd", "budget_time")
-    if not any(key in visit.pipeline.attrs for key in declared):
-        return ""
-    ask_at = _number(visit.pipeline, "budget_ask_at")
-    # Recorded, so that a stage that is entered again sees the same numbers and asks the same question.
-    over = await visit.ctx.step("budget", _over, visit, ask_at, effect="read")
-    for each in over:
-        budget = PipelineBudget(each["name"], each["allowed"], each["used"], each["unit"])
-        if ask_at is None:
-            return f"the budget of {budget.shown(budget.allowed)} is used up: {budget.shown(budget.used)}"
-        if not await _granted(visit, budget, each["step"]):
-            return f"the budget was not raised at {budget.shown(budget.used)}"
-    return ""
+def spends_alone(visit: StageVisit) -> AbstractAsyncContextManager[None]:
+    """Around a call whose tokens and money have no bound: a command, a function. Beside it no other call of
+    the run is made, so that a budget is passed by one such call at most."""
+    ledger = visit.ctx.ledger
+    limited: PipelineBudget | None = ledger.budget
+    if limited is None or not limited.limits().keys() & {"tokens", "money"}:
+        return nullcontext()
+    return ledger.alone()
 
 
-def _over(visit: StageVisit, ask_at: float | None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for budget in budgets_of(visit):
-        raised: Any = visit.context.get(_LIMIT_KEY + budget.name)
-        allowed = float(raised) if isinstance(raised, (int, float)) else budget.allowed
-        # The threshold applies to each allowance: a grant adds the same amount again.
-        start = allowed - (1 - (ask_at if ask_at is not None else 1.0)) * budget.allowed
-        if budget.used >= start:
-            found.append(
-                {"name": budget.name, "allowed": allowed, "used": budget.used, "unit": budget.unit,
-                 "step": budget.allowed}
-            )  # fmt: skip
-    return found
+async def check_budgets(visit: StageVisit) -> None:
+    """Before a stage starts: ask a person at a threshold. Raises BudgetError if the run stops."""
+    ledger = visit.ctx.ledger
+    budget: PipelineBudget | None = ledger.budget
+    if budget is None:
+        return
+    meter = BudgetMeter(budget, ledger, RUN, f" before stage {visit.stage.id!r}")
+    # The calls of a stage that was started by an older version have numbers instead of keys.
+    numbered = visit.ctx.recorded(0) == _CHECKED
+    if numbered:
+        over = await visit.ctx.step(_CHECKED, _no_effect, effect="read")
+        for number, each in enumerate(over):
+            await _ask(visit, meter, _old_state(each), number, keyed=False)
+        return
+    asked = 0
+    passed = visit.ctx.recorded(_CHECKED) is not None
+    while True:
+        known = visit.ctx.recorded(f"{RUN_QUESTION}{asked}") is not None
+        reached = meter.reached(Amounts())
+        if not known and (passed or not (reached or ledger.refused(RUN))):
+            break
+        if known or not ledger.is_asked(RUN):
+            await _ask(visit, meter, reached, asked, keyed=True)
+            asked += 1
+        else:
+            await ledger.wait()
+    # Recorded, so that a stage that is entered again is not checked again in the middle of its work.
+    await visit.ctx.step(_CHECKED, _no_effect, effect="read", key=_CHECKED)
 
 
-async def _granted(visit: StageVisit, budget: PipelineBudget, more: float) -> bool:
+async def _no_effect() -> None:
+    pass
+
+
+def _old_state(each: Mapping[str, Any]) -> list[BudgetState]:
+    unit = {"usd": "money", "time": "micros"}.get(each["name"], "tokens")
+    factor = {"money": NANOS, "micros": MICROS}.get(unit, 1)
+    return [BudgetState(unit=unit, used=round(each["used"] * factor), limit=round(each["allowed"] * factor))]
+
+
+async def _ask(
+    visit: StageVisit, meter: BudgetMeter, reached: list[BudgetState], number: int, *, keyed: bool
+) -> None:
+    """Raises BudgetError unless more was granted."""
+    ledger, budget, key = visit.ctx.ledger, meter.budget, f"{RUN_QUESTION}{number}"
+    known = visit.ctx.recorded(key) if keyed else None
+    if budget.at_limit == "fail" and known is None:
+        raise BudgetError(budget.limit_error("", reached), halts=True)
+    if known is None and ledger.refused(RUN):
+        raise BudgetError(budget.stop_error("", reached), halts=True)
     reply = await visit.ctx.ask(
         # The text is compared with the recorded one: a changed text would stop runs that wait here.
-        f"{budget.shown(budget.used)} of {budget.shown(budget.allowed)} are used up before stage "
-        f"{visit.stage.id!r}. Go on with {budget.shown(more)} more?",
+        known or budget.question(meter.who, reached),
         options=[GO_ON, STOP],
-        context={"budget": budget.name, "used": budget.used, "allowed": budget.allowed},
+        context=_facts(reached),
+        key=key if keyed else None,
     )
-    if reply.decision != GO_ON:
-        return False
-    visit.context.set(_LIMIT_KEY + budget.name, budget.allowed + more)
-    return True
+    if reply.decision == GO_ON:
+        await ledger.note_answer(key, RUN, budget.grant(None, reached))
+        return
+    await ledger.note_answer(key, RUN, Amounts(), "a person stopped it")
+    raise BudgetError(budget.stop_error("", reached), halts=True)
+
+
+def _facts(reached: Sequence[BudgetState]) -> dict[str, Any]:
+    if not reached:
+        return {}
+    first = reached[0]
+    factor = {"money": NANOS, "micros": MICROS}.get(first.unit, 1)
+    name = {"money": "usd", "micros": "time"}.get(first.unit, "tokens")
+    return {"budget": name, "used": first.used / factor, "allowed": first.limit / factor}

@@ -19,6 +19,7 @@ from holdfast.attractor.handlers.human import HumanHandler
 from holdfast.attractor.handlers.manager import ManagerHandler
 from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.interviewers import Interviewer
+from holdfast.attractor.pipeline_limits import budget_of
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.required_access import refusal_of
 from holdfast.attractor.stage_runner import StageRunner
@@ -121,6 +122,7 @@ def _program(
         children={inner.name: _program(inner, pipeline, registry, performer) for inner in spec.subgraphs},
     )
     program.beside = DIRECTORY_SYNCS.beside
+    program.budget = budget_of(pipeline)
     return program
 
 

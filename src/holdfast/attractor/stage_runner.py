@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,11 +16,12 @@ from holdfast.attractor.context import PipelineContext, copied
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, TRANSIENT, failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.pipeline_limits import check_budgets, count_failure
+from holdfast.attractor.pipeline_limits import BUILT_IN, check_budgets, count_failure, spends_alone
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.run_files import own_updates
 from holdfast.attractor.stage_history import history_updates
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, StatusFileError, forget_status, read_status
+from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
 from holdfast.model.pipeline_conditions import outcome_word
@@ -70,11 +72,16 @@ class StageRunner:
     async def perform(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> Settled:
         visit = self._visit(stage, state, ctx)
         kind = self.registry.kind_of(stage)
-        # Before the handler: once a stage runs, its cost cannot be prevented.
-        stopped = "" if kind in _QUIET else await check_budgets(visit)
-        if stopped:
-            return self._settled(visit, kind, _stop(stopped), halt=True)
-        outcome = await self._performed(visit, kind)
+        try:
+            if kind in _QUIET:
+                outcome = await self._performed(visit, kind)
+            else:
+                async with spends_alone(visit) if self._has_no_bound(visit, kind) else nullcontext():
+                    # Before the handler: a cost without a bound cannot be prevented once it runs.
+                    await check_budgets(visit)
+                    outcome = await self._performed(visit, kind)
+        except BudgetError as error:
+            return self._settled(visit, kind, _stop(error.message), halt=True)
         # `_refused` first: an update that cannot be stored is then a
         # failure of the stage, and not of the write of its record.
         outcome = _last_attempt_outcome(visit, _normal(_refused(outcome) or outcome))
@@ -82,6 +89,11 @@ class StageRunner:
         if stopped:
             outcome = replace(outcome, failure_reason=stopped, terminal=True)
         return self._settled(visit, kind, outcome, halt=bool(stopped))
+
+    def _has_no_bound(self, visit: StageVisit, kind: str) -> bool:
+        """Whether nothing limits what the stage may spend once it runs."""
+        reserves = getattr(self.registry.resolve(visit.stage), "reserves", None)
+        return kind not in BUILT_IN if reserves is None else not reserves(visit)
 
     def _visit(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> StageVisit:
         # Values are copied when read: the cost depends on what a stage uses, not on the context's size.

@@ -14,6 +14,7 @@ from holdfast.errors import CheckpointCorruptError
 from holdfast.model.branch_deltas import Delta
 from holdfast.model.child_scopes import PARENTS, collects, result_of
 from holdfast.model.graph import Graph
+from holdfast.model.ledger import LEDGER, apply_ledger, busy_time, end_call, reopen
 from holdfast.model.migration import MIGRATED
 from holdfast.model.moves import apply_moves
 from holdfast.model.position import (
@@ -119,6 +120,7 @@ def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody
     if body.reason == "resumed":
         execution.passed = execution.passed and execution.phase != "failed"
         pos.failing, pos.failed_node, pos.status = None, "", "running"
+        reopen(pos)
         if execution.items is None:
             # Its attempts count from 1 again. (Those of a map or sub-flow are part of its children's names:
             # they continue.)
@@ -230,7 +232,9 @@ def set_options(pos: Position, options: dict[str, Any]) -> None:
 
 def _intent(graph: Graph, pos: Position, record: Record, body: IntentBody) -> None:
     execution = find_exec(graph, pos, record)
-    if body.ordinal < 0:
+    if body.ordinal == LEDGER:
+        apply_ledger(pos, execution, record.seq, body)
+    elif body.ordinal < 0:
         execution.intent = record.seq
     elif not body.key:
         # With an idempotency key the sub-step may simply run again: there is nothing to doubt.
@@ -248,6 +252,7 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
     execution.step_names.pop(body.ordinal, None)
     execution.code = execution.code or body.code
     _spend(pos, body.usage)
+    end_call(pos, execution, body.ordinal, body.usage)
     if body.ordinal == SETTLED:
         execution.phase = "work"
         execution.intent = -1
@@ -317,7 +322,7 @@ def settle_exec(graph: Graph, pos: Position, execution: Exec, record: Record, bo
     scope.active -= 1
     if pos.holds or execution.token or pos.timers:
         close_waits(pos, execution)
-    _count(pos, body)
+    _count(pos, execution, body)
 
 
 def _failed(pos: Position, execution: Exec, record: Record, body: StepBody) -> None:
@@ -330,8 +335,10 @@ def _failed(pos: Position, execution: Exec, record: Record, body: StepBody) -> N
         pos.failing, pos.failed_node = body.error, record.node
 
 
-def _count(pos: Position, body: StepBody) -> None:
+def _count(pos: Position, execution: Exec, body: StepBody) -> None:
     totals = pos.totals
+    if execution.spent:
+        pos.ledger.micros += max(0, busy_time(execution) - body.duration)
     totals["steps"] = totals.get("steps", 0) + 1
     totals["duration"] = totals.get("duration", 0) + body.duration
     if body.usage is not None:

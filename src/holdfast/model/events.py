@@ -187,7 +187,7 @@ def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator
     data["outcome"] = record.outcome
     if body.error is not None:
         data["error"] = {"code": body.error.code, "type": body.error.type, "message": body.error.message}
-    if body.usage is not None:
+    if body.usage is not None and (body.usage.tokens or body.usage.cost):
         data["usage"] = {"tokens": body.usage.tokens, "cost": body.usage.cost}
     if body.notes is not None:
         data["notes"] = body.notes
@@ -226,7 +226,7 @@ def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> I
     failed = "node.step_failed" if body.error is not None else "node.step_done"
     kind = "hold.answered" if body.hold else failed
     data: dict[str, Any] = {"step": body.name, "ordinal": body.ordinal, "hold_id": body.hold}
-    if body.usage is not None:
+    if body.usage is not None and (body.usage.tokens or body.usage.cost):
         data["usage"] = {"tokens": body.usage.tokens, "cost": body.usage.cost}
     yield (kind, record.node, record.scope, data)
 

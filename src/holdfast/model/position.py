@@ -12,6 +12,7 @@ import msgspec
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
+from holdfast.model.ledger import Amounts, Ledger
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.values import Values
 from holdfast.types.record import Record
@@ -56,6 +57,8 @@ class Exec(msgspec.Struct):
     step_intents: dict[str, int] = {}
     step_names: dict[str, str] = {}
     subs: dict[str, Sub] = {}
+    # What its calls have used, by ordinal; a retry keeps it, although it repeats the calls that failed.
+    spent: dict[str, Amounts] = {}
     wake_at: int | None = None
     token: str = ""
     error: ErrorInfo | None = None
@@ -137,6 +140,7 @@ class Position(msgspec.Struct):
     cancelling: str | None = None
     cancel_rows: list[int] = []
     totals: dict[str, float] = {}
+    ledger: Ledger = msgspec.field(default_factory=Ledger)
     # Options of this run: its breakpoints (and whether they are on), and which records are listed as
     # checkpoints.
     breaks: list[str] = []

@@ -122,6 +122,8 @@ class Program:
         # How many of its runs may be running at once. It is not in the graph, so changing it makes no new
         # version.
         self.limits: Limits | None = None
+        # What a run of it may spend in all: a `holdfast.Budget`. It may change during a run, as limits do.
+        self.budget: Any = None
         # A task that a worker runs beside each run that it advances, called with the worker and its claim,
         # such as syncing a run directory. It must not fail the run.
         self.beside: Callable[[Any, Any], AbstractAsyncContextManager[None]] | None = None

@@ -35,6 +35,7 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
 
     tokens: int = 0
     cost: float = 0.0
+    micros: int = 0  # of calls of models and tools
 
 
 class CreatedBody(Body):

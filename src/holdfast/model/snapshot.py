@@ -14,6 +14,7 @@ import msgspec
 from holdfast.model.branch_deltas import Delta
 from holdfast.model.frames import FrameTree
 from holdfast.model.growing_lists import Growth, Segment
+from holdfast.model.ledger import Amounts, BudgetAnswer, Ledger, Reservation
 from holdfast.model.position import Exec, LoopState, OpenHold, Position, Scope, Sub
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.values import DELETED
@@ -44,7 +45,10 @@ def dump_position(pos: Position, *, whole: bool = True, by_ref: bool = False) ->
 
 
 # The structs of a position. Other structs are values: references to blobs, instances of users' types.
-_PARTS = (Position, Scope, Exec, Sub, OpenHold, LoopState, ErrorInfo, Delta)
+_PARTS = (
+    Position, Scope, Exec, Sub, OpenHold, LoopState, ErrorInfo, Delta,
+    Ledger, Reservation, BudgetAnswer, Amounts,
+)  # fmt: skip
 
 
 def _plain(value: Any, how: How) -> Any:

@@ -86,6 +86,11 @@ def is_conversing(backend: Any) -> bool:
     return callable(getattr(backend, "converse", None))
 
 
+def reserves(backend: Any) -> bool:
+    """Whether it reserves each of its calls in the run's ledger, or spends nothing."""
+    return getattr(backend, "reserves", False) is True
+
+
 def as_durable(backend: AnyBackend) -> DurableBackend:
     return cast("DurableBackend", backend)
 

@@ -79,6 +79,8 @@ class ModelBackend:
     that a model may use, "shell" and "files"; none, unless they are named here or in the settings.
     `tools`: your functions."""
 
+    reserves = True
+
     def __init__(
         self,
         providers: Providers | None = None,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 class SimulationBackend:
+    reserves = True  # it spends nothing
+
     async def run(self, node: Stage, prompt: str, context: PipelineContext) -> str:
         return f"[Simulated] Response for stage: {node.id}"
 

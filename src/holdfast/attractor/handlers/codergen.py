@@ -22,6 +22,7 @@ from holdfast.attractor.backends.base import (
     is_conversing,
     is_durable,
     optional_arguments,
+    reserves,
     takes_preamble,
 )
 from holdfast.attractor.backends.select import Backends
@@ -40,6 +41,7 @@ from holdfast.attractor.status_file import (
     read_status,
     status_fields,
 )
+from holdfast.errors import SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
 
 SHOWN = 200
@@ -67,6 +69,13 @@ class CodergenHandler:
         if asking.thread and "text" in reply:
             keep_turn(visit, asking.thread, _turn(asking, reply))
         return _outcome(visit, reply)
+
+    def reserves(self, visit: StageVisit) -> bool:
+        """Whether its backend reserves its calls itself, so that it may draw on the budget beside others."""
+        try:
+            return reserves(self._backends.of(visit))
+        except SettingsError:
+            return True  # it is not called
 
     def _asking(self, visit: StageVisit, prompt: str, backend: AnyBackend) -> PromptRequest:
         """With what the stage's fidelity carries over, from the context at this moment."""

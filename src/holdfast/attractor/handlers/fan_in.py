@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 import msgspec
 
 from holdfast.attractor import run_files
-from holdfast.attractor.backends.base import AnyBackend, as_durable, is_durable
+from holdfast.attractor.backends.base import AnyBackend, as_durable, is_durable, reserves
 from holdfast.attractor.backends.select import Backends
 from holdfast.attractor.failures import failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import call_backend, prompt_of
 from holdfast.attractor.outcome import StageOutcome, StageStatus
+from holdfast.attractor.pipeline_limits import spends_alone
 
 RESULTS = "parallel.results"
 BEST_ID = "parallel.fan_in.best_id"
@@ -65,13 +67,14 @@ class FanInHandler:
 
 async def ask_backend(backend: AnyBackend, visit: StageVisit, prompt: str, name: str) -> str:
     """An answer as text, recorded under this name if the backend does not record it."""
-    if is_durable(backend):
-        return text_of(await as_durable(backend).answer(visit, prompt))
 
     async def answer() -> str:
         return text_of(await call_backend(backend, visit, prompt))
 
-    return await visit.ctx.step(name, answer, effect="read")
+    async with nullcontext() if reserves(backend) else spends_alone(visit):
+        if is_durable(backend):
+            return text_of(await as_durable(backend).answer(visit, prompt))
+        return await visit.ctx.step(name, answer, effect="read")
 
 
 def candidates(found: Any) -> list[dict[str, Any]]:

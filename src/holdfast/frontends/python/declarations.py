@@ -73,6 +73,7 @@ class Collector(DeclaredParts):
         fallback_retry_target: str | None = None,
         retention: Retention = DEFAULT_RETENTION,
         limits: Limits | None = None,
+        budget: Any = None,
         secrets: Iterable[str] = (),
     ) -> None:
         super().__init__()
@@ -101,6 +102,12 @@ class Collector(DeclaredParts):
         self.retention = retention
         # Not part of the graph either: operators change limits without a new version.
         self.limits = limits
+        # Not part of the graph either: what each of its runs may spend in all.
+        self.budget = budget
+        if budget is not None and not callable(getattr(budget, "limits", None)):
+            self.wrong(
+                "budget", f"budget={budget!r} is not a budget", fix="write budget=Budget(tokens=50_000)"
+            )
         # In addition to those that the state's type declares: paths such as "card" and "cards.*.number".
         self.secrets = tuple(secrets)
         self.types = tuple(types)

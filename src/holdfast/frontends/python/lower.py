@@ -45,6 +45,7 @@ class LoweredFlow(msgspec.Struct, frozen=True, kw_only=True):
         program.is_item = self.builder.is_item
         program.retention = self.builder.retention
         program.limits = self.builder.limits
+        program.budget = self.builder.budget
         return program
 
     def _migrations(self) -> tuple[Migration, ...]:

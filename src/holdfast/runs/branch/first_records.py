@@ -103,6 +103,8 @@ def detach(graph: Graph, pos: Position, history: History, run: RunId) -> dict[st
     """Make the position independent: no numbers, holds or failures of the source. Returns the
     source's holds."""
     waits, pos.holds = dict(pos.holds), {}
+    # Calls of the source: their cost is the source's.
+    pos.ledger.reserved.clear()
     _renumber(pos)
     pos.run, pos.head, pos.status, pos.code = run, -1, "running", ""
     pos.cancelling, pos.cancel_rows = None, []

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from holdfast.errors import InputError
@@ -16,6 +18,7 @@ from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.emit import Emitter
+from holdfast.runs.context.ledger import ContextLedger
 from holdfast.runs.context.node_timeout import PausedTimeout
 from holdfast.runs.context.questions import (
     Options,
@@ -78,6 +81,8 @@ class Context:
         # Writes to the memory that wait until the node has settled.
         self.memories: list[Memory] = []
         self._lives = 0
+        # Microseconds in which it waited for an answer or a timer.
+        self.waited = 0
 
     # Who and where.
     @property
@@ -175,6 +180,11 @@ class Context:
         return NodeMemory(self._session.services.memory, self, consistency)
 
     @property
+    def ledger(self) -> ContextLedger:
+        """What the run may still spend; models of agents reserve their calls there."""
+        return ContextLedger(self._calls.ledger, self._at, self._waiting)
+
+    @property
     def skills(self) -> RunSkills:
         """Those that the run's deployment binds, in the versions that the run is pinned to: the same from its
         start to its end, wherever it resumes."""
@@ -208,9 +218,10 @@ class Context:
         self._at.check_open()
         return await self._calls.file(reference)
 
-    def spent(self, *, tokens: int = 0, cost: float = 0.0) -> None:
+    def spent(self, *, tokens: int = 0, cost: float = 0.0, micros: int = 0) -> None:
         """What this node's work cost; summed into the run's diagnostics. Inside a sub-step it is recorded
-        with that, so that it counts once however often the node is entered."""
+        with that, so that it counts once however often the node is entered. `micros`: its time, for budgets
+        that limit that."""
         self._at.check_open()
         if type(tokens) is not int or type(cost) not in (int, float) or not math.isfinite(cost):
             raise InputError(
@@ -219,7 +230,7 @@ class Context:
             )
         # A context variable: parallel sub-steps of one handler each count their own cost.
         inside = spending.get()
-        (self._spent if inside is None else inside).append(Usage(tokens, float(cost)))
+        (self._spent if inside is None else inside).append(Usage(tokens, float(cost), micros))
 
     def usage(self) -> Usage | None:
         return total(self._spent)
@@ -262,9 +273,9 @@ class Context:
             return result_of(known)
         return await self._substeps.run(SubstepCall(ordinal, name, kind, idempotent), fn, args, kwargs)
 
-    def recorded(self, key: str) -> str | None:
-        """The name of the sub-step or question that is recorded under this key."""
-        known = self._exec.subs.get(f"={key}")
+    def recorded(self, key: str | int) -> str | None:
+        """The name of the sub-step or question that is recorded under this key, or this number."""
+        known = self._exec.subs.get(f"={key}" if isinstance(key, str) else str(key))
         return None if known is None else known.name
 
     async def mark_turn(self, number: int, value: Any = None, *, key: str, listed: bool = True) -> None:
@@ -359,8 +370,17 @@ class Context:
         await self._answer(ordinal)
 
     async def _answer(self, ordinal: str) -> Sub:
-        with self.patience:
+        with self._waiting():
             return await self._calls.wait_answer(self._exec, ordinal, in_thread=self._in_thread)
+
+    @contextmanager
+    def _waiting(self) -> Generator[None]:
+        since = time.perf_counter_ns()
+        try:
+            with self.patience:
+                yield
+        finally:
+            self.waited += (time.perf_counter_ns() - since) // 1000
 
     # For `ctx.memory`.
     def take_recorded(self, name: str) -> tuple[str, Any]:
@@ -399,8 +419,8 @@ class Context:
     # For the code that runs the node.
     @property
     def busy(self) -> bool:
-        """Whether a sub-step is running."""
-        return bool(self._substeps.running)
+        """Whether a sub-step is running, or about to."""
+        return bool(self._substeps.running) or self._calls.ledger.is_calling(self._exec)
 
     @property
     def doubt(self) -> tuple[str, ErrorInfo] | None:

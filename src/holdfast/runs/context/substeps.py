@@ -161,8 +161,12 @@ async def _result(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
 
 
 def total(spent: Sequence[Usage]) -> Usage | None:
-    found = Usage(sum(usage.tokens for usage in spent), sum(usage.cost for usage in spent))
-    return found if found.tokens or found.cost else None
+    found = Usage(
+        sum(usage.tokens for usage in spent),
+        sum(usage.cost for usage in spent),
+        sum(usage.micros for usage in spent),
+    )
+    return found if found.tokens or found.cost or found.micros else None
 
 
 def require_callable(fn: object, name: str, node: str) -> None:

@@ -16,6 +16,7 @@ from holdfast.runs.context.skills import RunSkills
 from holdfast.runs.driver import idempotency_keys
 from holdfast.runs.driver.late_evidence import LateEvidence
 from holdfast.runs.driver.record_writer import RecordWriter
+from holdfast.runs.driver.run_ledger import RunLedger
 from holdfast.runs.driver.session import RunSession
 from holdfast.runs.memory import StoredMemory
 from holdfast.runs.recorder.queue import retry_while_unavailable
@@ -49,6 +50,7 @@ class ContextCalls:
         self.writer = writer
         self.evidence = evidence
         self.skills = RunSkills()
+        self.ledger = RunLedger(session, writer)
         # Writes to a memory outside the store, by (scope, node, visit).
         self.remember_later: dict[tuple[str, int, int], list[Memory]] = {}
         # Writes to the store's memory, with the record that they are committed with.
@@ -124,7 +126,8 @@ class ContextCalls:
         crashpoint("after_substep")
         # Usage means that a model was paid for: repeating that costs money, so it is not left to the next
         # commit.
-        kept = (listed or body.usage is not None) and not session.queue.lazy
+        paid = body.usage is not None and bool(body.usage.tokens or body.usage.cost)
+        kept = (listed or paid) and not session.queue.lazy
         if self.writer.strict or kept:
             await recorder.committed(session.queue, session.pos.head)
         elif session.queue.full:

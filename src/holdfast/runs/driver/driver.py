@@ -114,6 +114,8 @@ class Driver:
             must_commit = writer.write(decision)
             if self.calls.journaled:
                 self.calls.note_memories(decision)
+            if self.calls.ledger.waiting:
+                self.calls.ledger.wake()
             for execution in decision.probes:
                 self.handlers.spawn(execution, probe=True)
             if must_commit:

@@ -141,9 +141,11 @@ class HandlerCall:
             scope=execution.scope,
             node=execution.node,
             visit=execution.visit,
-            duration=(time.perf_counter_ns() - started) // 1000,
+            duration=_since(started),
         )
         if ctx is not None:
+            # While a person answers, nothing is done.
+            finished.duration = max(0, finished.duration - ctx.waited)
             finished.usage = ctx.usage()
             if ctx.memories:
                 self.calls.remember_at_settle(finished, ctx.memories)

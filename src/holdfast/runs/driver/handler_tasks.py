@@ -40,8 +40,8 @@ class HandlerTasks:
         """The handler waits for answers: it continues with this one."""
         for where, answer in self.session.answers.items():
             if where[:2] == key:
-                sub = execution.subs[where[2]]
-                if sub.done and not answer.done():
+                sub = execution.subs.get(where[2])
+                if sub is not None and sub.done and not answer.done():
                     answer.set_result(sub)
 
     def _ended(self, key: Place, task: HandlerTask) -> None:
@@ -59,6 +59,8 @@ class HandlerTasks:
                 session.fatal = session.fatal or error
             else:
                 session.finished.append(self._broken(key, error))
+        # A handler that waits for the budget may continue, or has to ask the question itself.
+        self.call.calls.ledger.wake()
         session.wake.set()
 
     def _broken(self, key: Place, error: BaseException | None) -> HandlerFinished:

@@ -232,7 +232,7 @@ class StoryBuilder:
             self._fill_step(visit, record, body)
         elif isinstance(body, AttemptBody):
             self._fill_attempt(visit, record, body, ended=ended)
-        elif isinstance(body, IntentBody) and body.ordinal < 0:
+        elif isinstance(body, IntentBody) and body.ordinal == -1:
             visit.effect = str(record.effect)
         elif isinstance(body, SubstepBody):
             _fill_call(visit, record, body)

@@ -125,7 +125,7 @@ class Flow(AgentNodes):
         row, seq = await self._of_this_flow(service, run_id, checkpoint)
         if tenant is not None:
             await service.get(row.id, tenant=tenant)
-        if input is None and patch is None:
+        if seq is not None and input is None and patch is None:
             _, seq = await resume_point(service, run_id, checkpoint)
         if seq is not None or input is not None or patch is not None:
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)

@@ -60,6 +60,7 @@ HoldfastError
 │   ├── HoldCancelledError          the hold was cancelled, and its flow wants an error (on_cancel="raise")
 │   ├── SkillChangedError           a skill's content differs from what the run was pinned to
 │   ├── NodeTimeoutError            a node took longer than its timeout
+│   ├── UserCodeExitError           a function called sys.exit, or raised something that is no Exception
 │   ├── GuardrailError              a guardrail blocked the run
 │   ├── RoutingError                a router named a node that does not exist
 │   ├── StallError                  work remains but nothing can start
@@ -381,6 +382,10 @@ class SkillChangedError(RunError):
 
 class NodeTimeoutError(RunError):
     code = "node_timeout"
+
+
+class UserCodeExitError(RunError):
+    code = "user_code_exit"
 
 
 class GuardrailError(RunError):

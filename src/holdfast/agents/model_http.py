@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 
 from holdfast.errors import InputError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
+from holdfast.model.calls.boundary import call
 from holdfast.types.backoff import Backoff
 from holdfast.types.text import clean_text
 
@@ -104,8 +105,7 @@ class Endpoint:
                     hint=f"Set {self._key}, or pass key=None for an endpoint without a key.",
                 )
             return found
-        given = self._key()
-        return given if isinstance(given, str) else await given
+        return await call(self._key)
 
     def _checked(self, key: str) -> str:
         """Checked here, because an error about an invalid header would show the key."""

@@ -14,6 +14,7 @@ from holdfast.app.extensions import AGENT_NODES
 from holdfast.errors import InputError
 from holdfast.frontends.python import FlowBuilder, NodeHandle
 from holdfast.model.annotations import field_types, is_pydantic
+from holdfast.model.calls.boundary import call_plain
 from holdfast.model.template import TemplateSyntaxError, compile_template
 from holdfast.runs.context.context import Context
 from holdfast.types.text import clean_text
@@ -82,8 +83,8 @@ def problems_of(agent: Agent, fields: AgentFields, prompt: Prompt, state: Any) -
 def handler_of(agent: Agent, fields: AgentFields, *, prompt: Prompt, turns: Turns) -> Handler:
 
     async def converse(state: Any, ctx: Context) -> Any:
-        asked = ctx.render(prompt) if isinstance(prompt, str) else _text(prompt(state), agent)
-        listed = turns if isinstance(turns, bool) else bool(turns(state))
+        asked = ctx.render(prompt) if isinstance(prompt, str) else _text(call_plain(prompt, state), agent)
+        listed = turns if isinstance(turns, bool) else bool(call_plain(turns, state))
         result = await agent.run(
             ctx,
             asked,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, cast
 
@@ -16,6 +15,8 @@ from holdfast.agents.tools import Tool
 from holdfast.agents.workspace import Workspace, WorkspaceChanges, changes_in
 from holdfast.errors import InputError, NotDone
 from holdfast.model.annotations import is_pydantic
+from holdfast.model.calls.boundary import call as call_code
+from holdfast.model.calls.boundary import call_alone
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.questions import HoldExpiredError
 from holdfast.runs.context.substeps import StepFailedError
@@ -89,7 +90,7 @@ async def _script(at: AgentScope, tool: Tool, arguments: str) -> ToolResult:
     """Its code runs again on re-entry; its sub-steps and questions have their own records."""
     given = _given(tool, arguments)
     try:
-        value = await cast("Any", tool.fn)(ctx=ScriptContext(at), **given)
+        value = await call_code(cast("Any", tool.fn), ctx=ScriptContext(at), **given)
     except (NotDone, StepFailedError, HoldExpiredError, InputError) as error:
         return ToolResult(_error_text(error), failed=True)
     return ToolResult(result_text(value))
@@ -148,20 +149,14 @@ async def _invoke(
         if "sandbox" in tool.wants:
             given["sandbox"], used, note = await space.session()
         async with asyncio.timeout(tool.timeout):
-            text = note + result_text(await _called(cast("Any", tool.fn), given))
+            invoke = call_code if tool.timeout is None else call_alone
+            text = note + result_text(await invoke(cast("Any", tool.fn), **given))
     except Exception as error:
         if not (tool.is_repeatable or isinstance(error, NotDone)):
             raise
         # Files that a tool wrote before it failed are discarded; a sandbox that it started is kept.
         return note + _error_text(error), True, WorkspaceChanges({}, used)
     return text, False, WorkspaceChanges(files.changes, used)
-
-
-async def _called(fn: Callable[..., Any], given: dict[str, Any]) -> Any:
-    if inspect.iscoroutinefunction(fn):
-        return await fn(**given)
-    found = await asyncio.to_thread(fn, **given)
-    return await found if inspect.isawaitable(found) else found
 
 
 def _given(tool: Tool, arguments: str) -> dict[str, Any]:

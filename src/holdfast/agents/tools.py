@@ -13,6 +13,7 @@ import msgspec
 from holdfast.agents.messages import ToolSpec
 from holdfast.agents.schemas import Read, parameters_of, reader_of, schema_of
 from holdfast.errors import InputError, NotDone
+from holdfast.model.calls.boundary import call_plain
 from holdfast.model.expr import compile_expr, mapping_resolver
 from holdfast.types.duration import parse_duration
 from holdfast.types.status import REPEATABLE, Effect
@@ -62,7 +63,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
         try:
             if isinstance(when, str):
                 return compile_expr(when).evaluate(mapping_resolver(dict(arguments))) is not False
-            return when(arguments) is not False
+            return call_plain(when, arguments) is not False
         except Exception:
             return True
 

@@ -12,6 +12,7 @@ from holdfast.app.agent_nodes import AgentNodes
 from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.app.result import Result
 from holdfast.errors import RunExistsError, VersionMismatchError
+from holdfast.model.calls.boundary import call_plain, run_loop
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.claim_in_turn import WaitCallback, claim_in_turn
@@ -306,7 +307,7 @@ async def make_result(
         if partition == "artifacts":
             tree.fill(partition, key)
     holds = await service.holds(run) if status is RunStatus.pending_input else []
-    state = build_state(program, tree, values.get("scratch", {}))
+    state = call_plain(build_state, program, tree, values.get("scratch", {}))
     return Result(
         run,
         status,
@@ -325,7 +326,7 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return run_loop(work)
     done: list[Any] = []
     # Context variables do not follow into a thread: without them a run that is started inside a limited one
     # would wait for the place that its own caller holds.
@@ -334,7 +335,7 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     def target() -> None:
         set_held_limits(places)
         try:
-            done.append((True, asyncio.run(work)))
+            done.append((True, run_loop(work)))
         except BaseException as error:
             done.append((False, error))
 

@@ -6,7 +6,6 @@ Questions are holds: an interviewer is one more way to decide them, once.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import select
 import sys
@@ -19,6 +18,7 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
+from holdfast.model.calls.boundary import call
 from holdfast.model.forms.visible_text import for_terminal
 from holdfast.types.redaction import redactor
 from holdfast.types.text import clean_text
@@ -104,10 +104,7 @@ class CallbackInterviewer(InterviewerBase):
         self._callback = callback
 
     async def ask(self, question: Question) -> Answer:
-        if inspect.iscoroutinefunction(self._callback):
-            return await self._callback(question)
-        answer = await asyncio.to_thread(self._callback, question)
-        return await answer if inspect.isawaitable(answer) else answer
+        return await call(self._callback, question)
 
 
 class QueueInterviewer(InterviewerBase):
@@ -265,10 +262,7 @@ def inform(interviewer: Any, message: str, stage: str) -> None:
 
 
 async def ask_without_timeout(interviewer: Any, question: Question) -> Answer:
-    if inspect.iscoroutinefunction(interviewer.ask):
-        return await interviewer.ask(question)
-    answer = await asyncio.to_thread(interviewer.ask, question)
-    return await answer if inspect.isawaitable(answer) else answer
+    return await call(interviewer.ask, question)
 
 
 async def ask_with_timeout(interviewer: Any, question: Question) -> Answer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -24,6 +23,7 @@ from holdfast.attractor.status_file import AUTO_NOTE, NAME, StatusFileError, for
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
+from holdfast.model.calls.boundary import call, call_alone
 from holdfast.model.pipeline_conditions import outcome_word
 from holdfast.model.record_bodies import PARTIAL_ACCEPTED, RETRIES_EXCEEDED
 from holdfast.runs.context.context import Context
@@ -188,18 +188,13 @@ def logs_of(ctx: Context) -> Path:
 async def _call(handler: AnyHandler, visit: StageVisit) -> StageOutcome:
     perform = getattr(handler, "perform", None)
     if perform is not None:
-        return await perform(visit)
+        return await call(perform, visit)
     # Before the call: a status file of an earlier visit must not become this visit's outcome.
     forget_status(visit.folder)
     execute = cast("Any", handler).execute
     more = {"visit": visit} if wants_visit(handler) else {}
     args = (visit.stage, visit.context, visit.pipeline, visit.logs)
-    if inspect.iscoroutinefunction(execute):
-        result = await execute(*args, **more)
-    else:
-        # A synchronous handler would block the event loop, and with it every other run of this worker.
-        result = await asyncio.to_thread(execute, *args, **more)
-        result = await result if inspect.isawaitable(result) else result
+    result = await call_alone(execute, *args, **more)
     return result if isinstance(result, StageOutcome) else _without_outcome(visit, result)
 
 

@@ -6,7 +6,6 @@ They run inside the recorded step of the call: if the call is not repeated, neit
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import signal
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ import msgspec
 from holdfast.agents.tool_call import result_text
 from holdfast.agents.tools import Tool, ToolError
 from holdfast.attractor.handler import StageVisit
+from holdfast.model.calls.boundary import call as call_code
 from holdfast.types.text import clean_text
 
 PRE, POST = "tool_hooks.pre", "tool_hooks.post"
@@ -54,7 +54,7 @@ class Hooks:
             # Outside of the try: a refused call was not made, so the post hook does not run.
             await self._run_pre_hook(name, shown)
             try:
-                value = await _called(fn, given)
+                value = await call_code(fn, **given)
             except Exception as error:
                 await self._run_post(name, shown, clean_text(error, 2000), failed=True)
                 raise
@@ -148,10 +148,3 @@ def _end(group: int) -> None:
 
 def _ending(code: int | None) -> str:
     return "no exit code" if code is None else f"exit code {code}"
-
-
-async def _called(fn: Callable[..., Any], given: dict[str, Any]) -> Any:
-    if inspect.iscoroutinefunction(fn):
-        return await fn(**given)
-    found = await asyncio.to_thread(fn, **given)
-    return await found if inspect.isawaitable(found) else found

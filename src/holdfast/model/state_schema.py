@@ -24,6 +24,7 @@ from holdfast.model.annotations import (
     split_annotation,
     type_text,
 )
+from holdfast.model.calls.boundary import call_plain
 from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.reducer_marks import ReducerMark
 from holdfast.model.state_types import Shape, shape_of
@@ -265,7 +266,7 @@ class StateSchema:
         if field.custom is None:
             return ("scratch", name, field.op, self._operand(field, value))
         if scratch.get(name) is not None:
-            value = field.custom(scratch[name], value)
+            value = call_plain(field.custom, scratch[name], value)
         return ("scratch", name, "set", self._frozen(field, value))
 
     def _delete(self, field: StateField) -> Op:
@@ -290,7 +291,8 @@ class StateSchema:
     def _checked(self, field: StateField, check: Check | None, value: Any) -> Any:
         if check is not None:
             try:
-                value = check(value)
+                # It may call code of the user's types.
+                value = call_plain(check, value)
             except msgspec.ValidationError as error:
                 raise StateError(_misfit(field, value, error)) from None
         return freeze(value, self.adopt, field.name)

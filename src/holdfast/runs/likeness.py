@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import SettingsError
+from holdfast.model.calls.boundary import call
 
 Embed = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
 """One vector for each text, all of one length."""
@@ -22,7 +23,7 @@ async def likeness(text: str, others: Sequence[str], embed: Embed | None = None)
     if embed is None:
         wanted = _parts(text)
         return [_cosine(wanted, _parts(other)) for other in others]
-    vectors = list(await embed([text, *others]))
+    vectors: list[Sequence[float]] = list(await call(embed, [text, *others]))
     lengths = {len(vector) for vector in vectors}
     if len(vectors) != len(others) + 1 or len(lengths) != 1:
         raise SettingsError(

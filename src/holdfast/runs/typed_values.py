@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine.decision import Decision, node_of
-from holdfast.errors import InputError, StateError
+from holdfast.errors import HoldfastError, StateError
 from holdfast.model.child_scopes import as_input
 from holdfast.model.graph import NodeKind
 from holdfast.model.position import Exec, Scope
@@ -38,7 +38,7 @@ class TypedValues:
             found = [self._taken(program, scope, execution, op) if op[0] == "scratch" else op for op in ops]
             check_ops(scope.tree, execution.frame, found)
             return found
-        except InputError as error:
+        except Exception as error:  # a reducer or a type of the user may raise anything
             node = node_of(decision.graph, decision.pos, execution)
             return _type_error(_GIVES.get(node.kind, "{}").format(repr(node.id)), error)
 
@@ -60,7 +60,7 @@ class TypedValues:
             try:
                 for name, value in as_input(given).items():
                     schema.fit(name, value)
-            except InputError as error:
+            except Exception as error:
                 return _type_error(which, error)
         return None
 
@@ -68,5 +68,7 @@ class TypedValues:
         return True
 
 
-def _type_error(what: str, error: InputError) -> ErrorInfo:
-    return ErrorInfo(StateError.code, "StateError", clean_text(f"{what} does not fit the state: {error}"))
+def _type_error(what: str, error: Exception) -> ErrorInfo:
+    kind = "" if isinstance(error, HoldfastError) else f"{type(error).__name__}: "
+    text = f"{what} does not fit the state: {kind}{clean_text(error)}"
+    return ErrorInfo(StateError.code, "StateError", clean_text(text))

@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 from holdfast import telemetry
 from holdfast.errors import StoreUnavailableError
+from holdfast.model.calls.boundary import ControlFlow
 from holdfast.store.protocols import Store
 from holdfast.telemetry import CRASH_POINTS
 
@@ -33,8 +34,8 @@ EXIT_CODE: Final = 137
 _abandoned_tasks: list[asyncio.Task[Any]] = []
 
 
-class Crash(BaseException):
-    """A worker died here. Not an Exception, so that error handlers do not catch it."""
+class Crash(ControlFlow):
+    """A worker died here. No error handler catches it."""
 
     def __init__(self, point: str) -> None:
         super().__init__(point)

@@ -31,7 +31,8 @@ def clean_text(value: Any, limit: int = MAX_TEXT) -> str:
     """The text of any object, made storable: redacted, shortened, without invalid characters."""
     try:
         text = str(value)
-    except Exception as error:
+    # User code: an error whose text ends the process must not do so when it is reported.
+    except BaseException as error:
         text = f"(its text cannot be read: {type(error).__name__})"
     text = redactor.redact(text)
     if len(text) > limit:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -43,6 +41,7 @@ from holdfast.attractor.status_file import (
 )
 from holdfast.errors import SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
+from holdfast.model.calls.boundary import call
 
 SHOWN = 200
 """Characters of an answer that later stages see as `last_response`."""
@@ -208,10 +207,7 @@ async def call_backend(
     """A sync backend runs in a separate thread, so that it does not block the event loop."""
     run: Any = as_codergen(backend).run
     more = optional_arguments(backend, asking or PromptRequest(visit=visit, prompt=prompt))
-    if inspect.iscoroutinefunction(run):
-        return await run(visit.stage, prompt, visit.context, **more)
-    found = await asyncio.to_thread(run, visit.stage, prompt, visit.context, **more)
-    return await found if inspect.isawaitable(found) else found
+    return await call(run, visit.stage, prompt, visit.context, **more)
 
 
 def answer_fields(answer: Any) -> dict[str, Any]:

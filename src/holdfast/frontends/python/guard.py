@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
@@ -16,6 +15,7 @@ from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.policies import DeclarationReader
+from holdfast.model.calls.boundary import call, call_plain
 from holdfast.model.guardrails import Violation
 from holdfast.model.program import NodeHandler
 from holdfast.types.status import REPEATABLE, Effect
@@ -140,7 +140,7 @@ def _together(checks: list[NodeHandler], on_violation: str) -> NodeHandler:
     def ask(state: Any, ctx: Any = None) -> Any:
         found: list[Any] = []
         for check in checks:
-            _note(found, check.fn(*_args(check, state, ctx)))
+            _note(found, call_plain(check.fn, *_args(check, state, ctx)))
             if found and not ask_all:
                 break
         return _verdict(found, on_violation)
@@ -149,7 +149,7 @@ def _together(checks: list[NodeHandler], on_violation: str) -> NodeHandler:
         found: list[Any] = []
         for check in checks:
             args = _args(check, state, ctx)
-            _note(found, await (check.fn(*args) if check.is_async else asyncio.to_thread(check.fn, *args)))
+            _note(found, await call(check.fn, *args))
             if found and not ask_all:
                 break
         return _verdict(found, on_violation)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.directory.base import Circle, Directory, Memberships, Person
+from holdfast.model.calls.boundary import call_alone
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock, SystemClock
 
 MAX_REMEMBERED: Final = 10_000
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -31,11 +33,18 @@ class Lookups:
         memberships: Callable[[str, str], Awaitable[Memberships]] | None = None,
         stands_in_for: Callable[[str, str, int], Awaitable[Sequence[Person]]] | None = None,
     ) -> None:
-        self.person = person
-        self.group = group or _nothing
-        self.role = role or _nothing
-        self.memberships = memberships or _no_memberships
-        self.stands_in_for = stands_in_for or _no_absences
+        self.person = _contained(person)
+        self.group = _contained(group or _nothing)
+        self.role = _contained(role or _nothing)
+        self.memberships = _contained(memberships or _no_memberships)
+        self.stands_in_for = _contained(stands_in_for or _no_absences)
+
+
+def _contained(ask: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await call_alone(ask, *args, **kwargs)
+
+    return call
 
 
 class OutsideDirectory:
@@ -88,7 +97,7 @@ class OutsideDirectory:
             raise _unreachable("it did not answer just now")
         try:
             async with asyncio.timeout(self._time_limit):
-                found = await ask(tenant, ref)
+                found: T = await call_alone(ask, tenant, ref)
         except Exception as error:  # whatever it raises: without an answer no membership counts
             if isinstance(error, OSError):
                 # Unreachable for all queries. An error of one query says nothing about the others.

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.errors import SettingsError, VetoedError
 from holdfast.holds.policies.builtin_checks import STANDARD
 from holdfast.holds.policies.facts import UNTOUCHED, facts_of_row
-from holdfast.holds.policies.judge import call_function
+from holdfast.model.calls.boundary import call_alone
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldRow
 from holdfast.types.yes_no import approves, refusing_answer
@@ -84,7 +84,7 @@ class Guardrails:
             return "this guardrail is not registered here"
         try:
             async with asyncio.timeout(self.timeout):
-                verdict: Any = await call_function(check, facts)
+                verdict: Any = await call_alone(check, facts)
         except TimeoutError:
             log.warning("guardrail %s took longer than %g s", name, self.timeout)
             return f"it took longer than {self.timeout:g} s"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
 import msgspec
+
+from holdfast.model.calls.boundary import call_alone
 
 Facts = Mapping[str, Any]
 
@@ -50,13 +50,7 @@ def auto_reject(reason: str = "Auto-rejected") -> Callable[[Facts], Judgement]:
 
 async def ask_judge(judge: JudgeLike, facts: Facts) -> Judgement:
     """The judge's answer. Raises ValueError if it is not a judgement, and whatever the judge raises."""
-    return read_judgement(await call_function(judge.judge if isinstance(judge, Judge) else judge, facts))
-
-
-async def call_function(ask: Callable[[Facts], Any], facts: Facts) -> Any:
-    """The result of a plain or async function. A plain one runs in a thread, so that it does not block."""
-    result = ask(facts) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, facts)
-    return await result if inspect.isawaitable(result) else result
+    return read_judgement(await call_alone(judge.judge if isinstance(judge, Judge) else judge, facts))
 
 
 def read_judgement(answer: Any) -> Judgement:

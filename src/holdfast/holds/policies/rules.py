@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.holds.policies.facts import resolver_of
+from holdfast.model.calls.boundary import call_plain
 from holdfast.model.expr import Expr, compile_expr
 from holdfast.telemetry import log
 from holdfast.types.terms import ApprovalTerms, Rung
@@ -67,7 +68,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 expression, resolve = _compiled(self.when), resolver_of(facts)
                 found = expression.evaluate(resolve) if self.is_automatic else expression.lenient(resolve)
                 return found is True
-            return self.when(facts) is True
+            return call_plain(self.when, facts) is True
         except (MissingNameError, NotComparableError) as error:
             log.info("rule %r does not match: %s", self.name, error.message)
             return False

@@ -19,6 +19,10 @@ class PausedTimeout:
         self._asking = 0
         self._left = 0.0
 
+    @property
+    def is_over(self) -> bool:
+        return self.limit is not None and self.limit.expired()
+
     def __enter__(self) -> None:
         self._asking += 1
         if self.limit is not None and self._asking == 1:

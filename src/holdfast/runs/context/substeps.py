@@ -16,6 +16,7 @@ from holdfast.errors import (
     ScriptError,
     StepFailedError,
 )
+from holdfast.model.calls.boundary import call
 from holdfast.model.position import Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.runs.context.attempt import Attempt
@@ -107,7 +108,14 @@ class Substeps:
         if not repeatable:
             # As for nodes: without a durable intent a crash during the call would leave no trace of it.
             await calls.intend_step(at.execution, at.node, step)
-        value, error, usage = await _called(fn, args, kwargs)
+        try:
+            value, error, usage = await _called(fn, args, kwargs)
+        except asyncio.CancelledError:
+            # By its handler (a timeout of its own), by the node's timeout, or by itself: if the node ends
+            # after this, it must not be run again as if nothing had happened.
+            if not (repeatable or step.idempotent):
+                at.doubt = at.doubt or (step.ordinal, _cut_off(step, at.node.id))
+            raise
         at.check_open()
         if error is not None and not (repeatable or step.idempotent or error.code == NotDone.code):
             # Noted besides raising: a handler that catches the error must not settle over an unknown outcome.
@@ -144,7 +152,7 @@ async def _called(
     spent: list[Usage] = []
     inside, collecting = inside_step.set(True), spending.set(spent)
     try:
-        return await _result(fn, args, kwargs), None, total(spent)
+        return await call(fn, *args, **kwargs), None, total(spent)
     except Exception as error:
         return None, describe(error), total(spent)
     finally:
@@ -152,12 +160,10 @@ async def _called(
         spending.reset(collecting)
 
 
-async def _result(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    if inspect.iscoroutinefunction(fn):
-        # In the event loop; a plain function runs in a thread, because it may block.
-        return await fn(*args, **kwargs)
-    found = await asyncio.to_thread(fn, *args, **kwargs)
-    return await found if inspect.isawaitable(found) else found
+def _cut_off(step: SubstepCall, node: str) -> ErrorInfo:
+    return ErrorInfo(
+        OutcomeUnknownError.code, "OutcomeUnknownError", f"step {step.name!r} of {node!r} was cancelled"
+    )
 
 
 def total(spent: Sequence[Usage]) -> Usage | None:

@@ -37,12 +37,21 @@ class ThreadContext(Context):
         if self._at.closed:
             work.close()
         self._at.check_open()
-        call = asyncio.run_coroutine_threadsafe(work, self._session.loop)
+        call = asyncio.run_coroutine_threadsafe(self._until_closed(work), self._session.loop)
         self._thread_calls.add(call)
         try:
             return call.result()
         finally:
             self._thread_calls.discard(call)
+
+    async def _until_closed(self, work: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            return await work
+        except Exception:
+            # Closing it has cancelled the call: its thread does not wait for this error any more.
+            if self._at.closed:
+                return None
+            raise
 
     def emit(self, data: Any, kind: str = "text") -> None:
         self._at.check_open()

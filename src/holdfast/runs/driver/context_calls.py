@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from holdfast.engine import holds, timers
 from holdfast.engine.decision import Decision, lists_checkpoint
 from holdfast.engine.messages import HandlerFinished, Message, SubstepEvidence
+from holdfast.model.calls.boundary import ControlFlow
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub
 from holdfast.model.record_bodies import ChunkBody, IntentBody, SubstepBody
@@ -28,9 +29,8 @@ from holdfast.types.status import Effect
 from holdfast.types.value import FrozenDict
 
 
-class Suspended(BaseException):
-    """Unwinds a handler in a thread that waits for a person. Not an Exception, so that handlers do not catch
-    it."""
+class Suspended(ControlFlow):
+    """Unwinds a handler in a thread that waits for a person."""
 
 
 class SubstepCall(NamedTuple):

@@ -7,6 +7,8 @@ writer, context_calls, handler_call, handler_tasks, inbox, park, wait. Each impo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from math import inf
 from time import monotonic
 from typing import Any
@@ -15,10 +17,11 @@ from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished, Message
 from holdfast.engine.step import step
 from holdfast.errors import LeaseLostError, StoreError
+from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
 from holdfast.runs.driver.context_calls import ContextCalls
-from holdfast.runs.driver.handler_call import HandlerCall
+from holdfast.runs.driver.handler_call import Disowned, HandlerCall
 from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.late_evidence import LateEvidence
 from holdfast.runs.driver.load import LoadedRun
@@ -46,8 +49,13 @@ class Driver:
         self.session = session = RunSession(services, program, claim, loaded, self.lost)
         self.run = session.run
         self.lease = session.lease
-        self.task: asyncio.Task[Any] | None = None
+        self.task: OwnedTask[RunStatus] | None = None
+        self._outcome = _Outcome(self)
         self._left = asyncio.Event()
+        # Called when the run has left memory, before its caller continues.
+        self.on_left: Callable[[], None] | None = None
+        # Counts the handlers that ran inline: one that is overdue is told from a later one by its number.
+        self._inline_calls = 0
         self._interrupted = False
         self._yielded_at = monotonic()
         self._values = TypedValues(program)
@@ -65,11 +73,23 @@ class Driver:
 
     async def drive(self) -> RunStatus:
         """Until the run ends or waits. Raises LeaseLostError if another worker has claimed it."""
+        self._begin(self._first)
+        return await self._outcome
+
+    def _begin(self, first: Callable[[], Awaitable[list[Message]]]) -> None:
+        """In a task of its own: a handler that cancels its task, or does not stop, runs in that task and not
+        in the caller's."""
+        self.task = task = OwnedTask(self._drive_from(first), loop=self.session.loop)
+        task.on_cancel = self._note_cancel
+        task.add_done_callback(self._outcome.settle)
+
+    async def _drive_from(self, first: Callable[[], Awaitable[list[Message]]]) -> RunStatus:
         session = self.session
-        self.task = asyncio.current_task()
-        token = current_node.set((session, None))
+        current_node.set((session, None))
         try:
-            return await self._drive()
+            return await self._drive(await first())
+        except Disowned:
+            raise
         except asyncio.CancelledError:
             if session.lost:
                 # Shielded: a second cancel, from a worker that stops, must not cut the report off. What is
@@ -91,21 +111,24 @@ class Driver:
             session.services.evidence_outbox.keep(session.run, await self.evidence.collect())
             raise
         finally:
-            # Handlers end before the queue closes: until then their contexts may still append records.
-            await self.handlers.stop(set())
-            session.recorder.close(session.queue)
-            current_node.reset(token)
-            # From here on the task belongs to our caller, and must not be cancelled because of our handler.
-            self.task = None
-            self._left.set()
+            if self.task is asyncio.current_task():
+                # Handlers end before the queue closes: until then their contexts may still append records.
+                await self.handlers.stop(set())
+                session.recorder.close(session.queue)
+                self.task = None
+                self._left.set()
+                if self.on_left is not None:
+                    self.on_left()
 
-    async def _drive(self) -> RunStatus:
+    async def _first(self) -> list[Message]:
+        if self.session.pos.skills:
+            await self.calls.load_skills()
+        return await self.inbox.first(self.session.row.inbox_seq)
+
+    async def _drive(self, messages: list[Message]) -> RunStatus:
         session, writer = self.session, self.writer
         graph, pos, clock = session.graph, session.pos, session.clock
         recorder, queue = session.recorder, session.queue
-        if pos.skills:
-            await self.calls.load_skills()
-        messages = await self.inbox.first(session.row.inbox_seq)
         while True:
             if session.lost or session.fatal is not None:
                 session.check()
@@ -201,15 +224,20 @@ class Driver:
     async def _run_inline(self, execution: Exec) -> list[Message]:
         session = self.session
         session.inline = execution
+        self._inline_calls += 1
+        number = self._inline_calls
         try:
             message = await self.handlers.call.run(execution)
         # The handler runs in the driver's own task, so a cancel for the handler arrives here as well.
         except asyncio.CancelledError:
-            if not self._was_interrupted():
+            if number == self._inline_calls and not self._was_interrupted():
                 raise
             message = None
         finally:
-            session.inline = None
+            if number == self._inline_calls:
+                session.inline = None
+        if number != self._inline_calls:
+            raise Disowned
         stopped = self._interrupted
         if stopped:
             self._was_interrupted()
@@ -224,7 +252,7 @@ class Driver:
     def _was_interrupted(self) -> bool:
         """Whether the cancellation was our own, to stop a handler; then it is cleared."""
         ours, self._interrupted = self._interrupted, False
-        task = asyncio.current_task()
+        task = self.task
         # More than one cancel is left if the process stops at the same moment: then that one counts.
         return ours and task is not None and task.uncancel() == 0
 
@@ -245,7 +273,7 @@ class Driver:
         self.handlers.cancel_all_but_effects()
         # Not while an effect runs inline: it cannot be undone, and its outcome is worth reporting.
         if self.task is not None and self.task is not asyncio.current_task() and not self._effect_inline():
-            self.task.cancel()
+            self.task.stop()
 
     def _effect_inline(self) -> bool:
         session = self.session
@@ -267,7 +295,7 @@ class Driver:
         # Once only: a second cancel would look like one from outside, and end the whole driver.
         if self.session.inline is not None and self.task is not None and not self._interrupted:
             self._interrupted = True
-            self.task.cancel()
+            self.task.stop()
 
     def drain(self) -> None:
         """Handlers that run may finish, nothing new starts; then the run is released."""
@@ -295,6 +323,61 @@ class Driver:
             async with asyncio.timeout(grace):
                 await self._left.wait()
         except TimeoutError:
-            if not self._left.is_set():
-                task.cancel()
+            if not self._left.is_set() and self.task is not None:
+                self.task.stop()
             await self._left.wait()
+
+    # ------------------------------------------------------------------ handlers that do not stop
+    def _note_cancel(self) -> None:
+        """From this driver's task, whenever it is cancelled: the handler that runs inline has a while to
+        end."""
+        if self.session.inline is not None:
+            grace = self.session.services.settings.grace
+            self.session.loop.call_later(grace, self._disown_if_overdue, self.task, self._inline_calls)
+
+    def _disown_if_overdue(self, task: OwnedTask[RunStatus] | None, number: int) -> None:
+        execution = self.session.inline
+        if task is None or task is not self.task or execution is None or number != self._inline_calls:
+            return
+        late = self.handlers.timed_out(execution)
+        if late is None and not task.stopped:
+            return  # it cancelled itself, and goes on
+        self._inline_calls += 1
+        self.session.inline = None
+        self.handlers.disown(task, execution)
+        self._begin(partial(self._after_disowned, late))
+
+    async def _after_disowned(self, late: HandlerFinished | None) -> list[Message]:
+        """The run resumes in another task: with the timeout of the node, with the cancel that was not obeyed,
+        or by leaving this process."""
+        if late is not None:
+            return [late]
+        if not self._interrupted or self.session.lost:
+            raise asyncio.CancelledError
+        self._interrupted = False
+        return await self.inbox.take()
+
+
+class _Outcome(asyncio.Future[RunStatus]):
+    """What the caller of a driver waits for. A caller that is cancelled stops the driver and waits for its
+    end, as if it waited for the driver's task: but that task may be replaced."""
+
+    def __init__(self, driver: Driver) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self._driver = driver
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        task = self._driver.task
+        return task is not None and task.stop()
+
+    def settle(self, task: asyncio.Task[RunStatus]) -> None:
+        """The task has ended; one that was disowned changes nothing."""
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Disowned) or (isinstance(task, OwnedTask) and task.disowned) or self.done():
+            return
+        if task.cancelled():
+            super().cancel()
+        elif error is not None:
+            self.set_exception(error)
+        else:
+            self.set_result(task.result())

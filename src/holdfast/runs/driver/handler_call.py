@@ -8,7 +8,10 @@ import time
 from typing import Any
 
 from holdfast.engine.messages import HandlerFinished, SubstepDoubted
-from holdfast.errors import HoldfastError, InputError, LeaseLostError, StoreError
+from holdfast.errors import HoldfastError, InputError, LeaseLostError, StoreError, UserCodeExitError
+from holdfast.model.calls import forks
+from holdfast.model.calls.boundary import ControlFlow, absorb_own_cancel, call, to_error
+from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.graph import Node
 from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import NodeHandler, Program
@@ -26,7 +29,12 @@ from holdfast.types.outcome import Outcome
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
 
+OWN_CANCEL = "it cancelled its own task"
 SLOW = 50_000  # microseconds: work that took longer is flushed at once (D-9)
+
+
+class Disowned(ControlFlow):
+    """Unwinds the frames around code that did not stop: its run resumed without it."""
 
 
 class HandlerCall:
@@ -51,7 +59,8 @@ class HandlerCall:
             # may have happened.
             await self.writer.commit_intent(execution.intent)
             self.writer.uncalled.discard((execution.scope, execution.node))
-        started = time.perf_counter_ns()
+        started, began = time.perf_counter_ns(), forks.count
+        task = running_task()
         ctx: Context | None = None
         scratch = scope.tree.see(execution.frame, "scratch", lazily=True)
         try:
@@ -69,6 +78,9 @@ class HandlerCall:
             else:
                 ctx = self._context(execution, node, handler)
                 result = await self._call(node, handler, ctx, state, self._item(scope))
+            # Almost always false: an await here would cost each step a turn of the loop.
+            if forks.count != began or task.disowned or task.cancelling():
+                await _leave_code(task, began)
             # A change of the state in place would be in memory but in no record: lost with the next load.
             program.schema.unchanged(
                 state, handler_result.loaded_part(scratch) if scope.tree.lazy else scratch
@@ -87,23 +99,22 @@ class HandlerCall:
             return finished
         except Suspended:
             return None
-        except asyncio.CancelledError as error:
-            _raise_if_stopped()
-            return retryable_errors.failure(node, handler, execution, error, _since(started))
-        except Exception as error:
+        except BaseException as error:
+            found = await _error_of(task, error, began)
             # A handler may use Holdfast itself and get these errors from another run. They end the driver
             # only if this run's own queue failed.
-            if isinstance(error, (LeaseLostError, StoreError)) and session.queue.poison is not None:
+            if isinstance(found, (LeaseLostError, StoreError)) and session.queue.poison is not None:
                 raise
             if ctx is not None:
                 await ctx.wait_for_substeps()
                 if ctx.doubt is not None:
                     return _doubt(execution, ctx)
-            return retryable_errors.failure(node, handler, execution, error, _since(started))
+            return retryable_errors.failure(node, handler, execution, found, _since(started))
         finally:
             if ctx is not None:
                 ctx.close("its attempt has ended")
-                session.contexts.pop((execution.scope, execution.node), None)
+                if session.contexts.get((execution.scope, execution.node)) is ctx:
+                    del session.contexts[(execution.scope, execution.node)]
 
     def _no_code(self, node: Node) -> HoldfastError:
         return HoldfastError(
@@ -171,7 +182,10 @@ class HandlerCall:
         tree = self.session.pos.scopes[execution.scope].tree
         after = program.schema.build(handler_result.preview(tree, execution.frame, ops))
         ctx = ctx or Context(self.calls, execution, node)
-        return await handler_result.route(program, node, program.routers.get(node.id, []), after, ctx)
+        began = forks.count
+        chosen = await handler_result.route(program, node, program.routers.get(node.id, []), after, ctx)
+        await _leave_code(running_task(), began)
+        return chosen
 
     async def _choose(self, program: Program, node: Node, execution: Exec) -> HandlerFinished:
         """A node without a handler, or whose handler failed, is done: a router chooses its next edge."""
@@ -188,10 +202,12 @@ class HandlerCall:
         )
         if settled.get("usage"):
             finished.usage = Usage(*settled["usage"])
+        task, began = running_task(), forks.count
         try:
             finished.routes = await self._route(program, node, execution, finished.ops, None)
-        except Exception as error:
-            finished.error, finished.outcome = handler_result.describe(error), "fail"
+        except BaseException as error:
+            found = await _error_of(task, error, began)
+            finished.error, finished.outcome = handler_result.describe(found), "fail"
         return finished
 
     async def probe(self, execution: Exec) -> HandlerFinished | None:
@@ -202,14 +218,15 @@ class HandlerCall:
         handler = program.handlers[node.id]
         scratch = scope.tree.see(execution.frame, "scratch")
         ctx = Context(self.calls, execution, node)
-        state = program.schema.build(scratch)
         assert handler.probe is not None
         finished = HandlerFinished(scope=execution.scope, node=execution.node, visit=execution.visit)
+        task, began = running_task(), forks.count
         try:
-            found = handler.probe(*_probe_args(handler, state, ctx))
-            if asyncio.iscoroutine(found):
-                found = await found
-        except Exception as error:
+            state = program.schema.build(scratch)
+            found = await call(handler.probe, *_probe_args(handler, state, ctx))
+            await _leave_code(task, began)
+        except BaseException as raised:
+            error = await _error_of(task, raised, began)
             # A probe that fails proves nothing. "Not happened" would run the effect again.
             finished.outcome, finished.error, finished.probe = (
                 "fail",
@@ -264,13 +281,34 @@ def _doubt(execution: Exec, ctx: Context) -> SubstepDoubted:
     )
 
 
-def _raise_if_stopped() -> None:
-    """Raises if the handler was stopped: by a park (it waits for a person), a cancel, a lost lease, or from
-    outside. Otherwise it has cancelled itself: that is a failure like any other.
-    """
+def running_task() -> OwnedTask[Any]:
+    """The task of this driver or handler."""
     task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
+    assert isinstance(task, OwnedTask)
+    return task
+
+
+async def _leave_code(task: OwnedTask[Any], began: int) -> None:
+    """The code has returned. Raises if its result does not count."""
+    forks.leave_child_of(began)
+    if task.disowned:
+        raise Disowned
+    # A task that its owner stops may still finish: what it returned counts.
+    if task.cancelling() and not task.stopped:
+        await absorb_own_cancel(task)
+        raise UserCodeExitError(OWN_CANCEL)
+
+
+async def _error_of(task: OwnedTask[Any], error: BaseException, began: int) -> Exception:
+    """What the code raised. Raises it again if it was ended from outside."""
+    if task.disowned:
+        forks.leave_child_of(began)
+        raise Disowned from None
+    if isinstance(error, (Exception, asyncio.CancelledError)) and task.cancelling() and not task.stopped:
+        await absorb_own_cancel(task)
+        if isinstance(error, asyncio.CancelledError):
+            return UserCodeExitError(OWN_CANCEL)
+    return to_error(error, began)
 
 
 def _since(started: int) -> int:

@@ -1,8 +1,7 @@
-"""Calls a handler and interprets its result. The only place where user code runs."""
+"""Calls a handler and interprets its result."""
 
 from __future__ import annotations
 
-import asyncio
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -16,6 +15,8 @@ from holdfast.errors import (
     StateError,
 )
 from holdfast.model.branch_deltas import Delta
+from holdfast.model.calls.boundary import call_plain
+from holdfast.model.calls.threads import run_in_thread
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Node
 from holdfast.model.growing_lists import Segment
@@ -50,8 +51,9 @@ def loaded_part(scratch: dict[str, Any]) -> dict[str, Any]:
 async def call(handler: NodeHandler | Router, given: dict[str, Any]) -> Any:
     args = [given[name] for name in handler.takes]
     if handler.is_async:
+        # In the task of the node, whose boundary is `HandlerCall`.
         return await handler.fn(*args)
-    return await asyncio.to_thread(handler.fn, *args)
+    return await run_in_thread(call_plain, handler.fn, *args)
 
 
 def interpret_result(

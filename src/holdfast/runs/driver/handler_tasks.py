@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import copy_context
+from functools import partial
+from typing import Any
 
 from holdfast.engine.messages import HandlerFinished
-from holdfast.errors import LeaseLostError, StoreError
+from holdfast.errors import LeaseLostError, NodeTimeoutError, StoreError, UserCodeExitError
+from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
 from holdfast.model.record_bodies import ErrorInfo
-from holdfast.runs.driver.handler_call import HandlerCall
+from holdfast.runs.driver import retryable_errors
+from holdfast.runs.driver.handler_call import OWN_CANCEL, HandlerCall
 from holdfast.runs.driver.session import HandlerTask, Place, RunSession
-from holdfast.telemetry import current_node
+from holdfast.telemetry import current_node, log
 from holdfast.types.status import REPEATABLE
 
 
@@ -32,9 +36,10 @@ class HandlerTasks:
         context = copy_context()
         # A copy for each task: log lines of parallel handlers name their own node.
         context.run(current_node.set, (session, execution))
-        task = session.loop.create_task(work, context=context)
+        task = OwnedTask(work, loop=session.loop, context=context)
         session.tasks[key] = task
-        task.add_done_callback(lambda finished: self._ended(key, finished))
+        task.on_cancel = partial(self._note_cancel, key, task)
+        task.add_done_callback(lambda _finished: self._ended(key, task))
 
     def _answer(self, key: Place, execution: Exec) -> None:
         """The handler waits for answers: it continues with this one."""
@@ -48,7 +53,13 @@ class HandlerTasks:
         session = self.session
         if session.tasks.get(key) is task:
             del session.tasks[key]
-        if not task.cancelled() and task.exception() is None:
+        if task.disowned:
+            if not task.cancelled():
+                task.exception()  # retrieved: asyncio would log it as lost
+            return
+        if task.cancelled() and not task.stopped and key in session.pos.execs:
+            session.finished.append(self._cancelled_itself(key))
+        elif not task.cancelled() and task.exception() is None:
             message = task.result()
             if message is not None:
                 session.finished.append(message)
@@ -62,6 +73,13 @@ class HandlerTasks:
         # A handler that waits for the budget may continue, or has to ask the question itself.
         self.call.calls.ledger.wake()
         session.wake.set()
+
+    def _cancelled_itself(self, key: Place) -> HandlerFinished:
+        execution = self.session.pos.execs[key]
+        program = self.session.program_of(execution)
+        node = program.graph.nodes[execution.node]
+        error = UserCodeExitError(OWN_CANCEL)
+        return retryable_errors.failure(node, program.handlers.get(node.id), execution, error, 0)
 
     def _broken(self, key: Place, error: BaseException | None) -> HandlerFinished:
         """An error of ours inside a handler's task is a failure of the node: it must not stop without a
@@ -91,7 +109,7 @@ class HandlerTasks:
         """Effects in progress cannot be undone: they may end, and their outcome is reported (D-17)."""
         for key, task in self.session.tasks.items():
             if not self.session.is_effect(key):
-                task.cancel()
+                task.stop()
 
     async def suspend_all(self) -> None:
         """Handlers that wait for a person are unwound; they are entered again when the answer has arrived."""
@@ -99,9 +117,66 @@ class HandlerTasks:
 
     async def stop(self, keys: set[Place]) -> None:
         """Cancel these handlers (all, if the set is empty) and wait until they have ended."""
-        wanted = [task for key, task in self.session.tasks.items() if not keys or key in keys]
+        wanted = {task: key for key, task in self.session.tasks.items() if not keys or key in keys}
         for task in wanted:
-            task.cancel()
+            task.stop()
         if wanted:
             # With a limit: a handler may ignore its cancellation, and a thread cannot be cancelled at all.
-            await asyncio.wait(wanted, timeout=self.session.services.settings.grace)
+            _, late = await asyncio.wait(wanted, timeout=self.session.services.settings.grace)
+            for task in late & wanted.keys():
+                self._give_up(wanted[task], task)
+
+    # ------------------------------------------------------------------ those that do not stop
+    def timed_out(self, execution: Exec) -> HandlerFinished | None:
+        """The failure of a handler whose timeout has passed, and that did not stop when it was cancelled."""
+        session = self.session
+        ctx = session.contexts.get((execution.scope, execution.node))
+        if ctx is None or not ctx.patience.is_over:
+            return None
+        program = session.program_of(execution)
+        node = program.graph.nodes[execution.node]
+        limit = node.timeout or 0
+        error = NodeTimeoutError(
+            f"node {node.id!r} took longer than {limit / 1e6:g} s, and did not stop when it was cancelled"
+        )
+        return retryable_errors.failure(node, program.handlers.get(node.id), execution, error, limit)
+
+    def disown(self, task: OwnedTask[Any], execution: Exec) -> None:
+        """Its run resumes without it: it may not use its context any more, and its result is ignored."""
+        session = self.session
+        task.disowned = True
+        ctx = session.contexts.pop((execution.scope, execution.node), None)
+        if ctx is not None:
+            ctx.close("it did not stop when it was cancelled")
+        session.services.disowned.add(task)
+        log.error(
+            "node %r did not stop within %g s of its cancellation; its run resumes without it, and its code "
+            "may still run in this process",
+            session.node(execution).id,
+            session.services.settings.grace,
+            extra={"run": session.run, "node": session.node(execution).id},
+        )
+
+    def _give_up(self, key: Place, task: OwnedTask[Any]) -> None:
+        execution = self.session.pos.execs.get(key)
+        if execution is None or task.done():
+            return
+        if self.session.tasks.get(key) is task:
+            del self.session.tasks[key]
+        self.disown(task, execution)
+
+    def _note_cancel(self, key: Place, task: OwnedTask[Any]) -> None:
+        ctx = self.session.contexts.get(key)
+        if ctx is not None and ctx.patience.limit is not None:
+            grace = self.session.services.settings.grace
+            self.session.loop.call_later(grace, self._disown_if_overdue, key, task)
+
+    def _disown_if_overdue(self, key: Place, task: OwnedTask[Any]) -> None:
+        execution = self.session.pos.execs.get(key)
+        if task.done() or task.disowned or execution is None or self.session.tasks.get(key) is not task:
+            return
+        late = self.timed_out(execution)
+        if late is not None:
+            self._give_up(key, task)
+            self.session.finished.append(late)
+            self.session.wake.set()

@@ -7,6 +7,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from logging import DEBUG
 from typing import TYPE_CHECKING, Unpack
 
@@ -136,6 +137,7 @@ class Runtime(RunServices):
             loaded = LoadedRun(fresh, 1) if fresh is not None else await load_or_repair(self, claim, program)
             driver = Driver(self, program, claim, loaded)
             self.drivers[claim.run.id] = driver
+            driver.on_left = partial(self._forget, driver)
             self._start_watch_soon()
             beside = contextlib.nullcontext() if program.beside is None else program.beside(self, claim)
             with inside_limit(claim.run.limit):
@@ -147,11 +149,17 @@ class Runtime(RunServices):
             raise
         finally:
             self.recorder.expected -= 1
-            if self.drivers.get(claim.run.id) is driver:
-                # Otherwise the run was lost, and this process has claimed it again meanwhile.
-                self.drivers.pop(claim.run.id, None)
+            if driver is None:
                 self.leases.remove(claim.run.id)
+            else:
+                self._forget(driver)
             self._notify(claim.run.id)
+
+    def _forget(self, driver: Driver) -> None:
+        if self.drivers.get(driver.run) is driver:
+            # Otherwise the run was lost, and this process has claimed it again meanwhile.
+            del self.drivers[driver.run]
+            self.leases.remove(driver.run)
 
     async def _drive(self, driver: Driver) -> RunStatus:
         session = driver.session

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished, Message, SubstepDoubted
 from holdfast.errors import LeaseLostError
+from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position, Sub
 from holdfast.model.program import Program
@@ -28,13 +29,31 @@ from holdfast.types.ids import RunId
 Place = tuple[str, int]
 """(scope, node) of an execution"""
 
-HandlerTask = asyncio.Task[HandlerFinished | SubstepDoubted | None]
+HandlerTask = OwnedTask[HandlerFinished | SubstepDoubted | None]
 
 
 class OpenContext(Protocol):
     @property
     def busy(self) -> bool:
         """Whether a sub-step of its handler is running."""
+        ...
+
+    @property
+    def patience(self) -> NodeTimeout:
+        """The timeout of its node."""
+        ...
+
+    def close(self, why: str) -> None:
+        """From now on it raises on use."""
+        ...
+
+
+class NodeTimeout(Protocol):
+    limit: asyncio.Timeout | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has passed."""
         ...
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from holdfast.errors import HoldfastError, StateError
+from holdfast.model.calls.boundary import call_plain
 from holdfast.model.frames import FrameTree
 from holdfast.model.migration import Migration, Renamed, Restate
 from holdfast.runs.history.graph_match import Match
@@ -22,7 +23,7 @@ def migrate_state(tree: FrameTree, matched: Match, label: str) -> list[Migration
     found = list(_of_reducers(tree, matched, label))
     for step in matched.way:
         try:
-            _change(tree, step)
+            call_plain(_change, tree, step)
         except _NoOneStateError:
             found.append(
                 MigrationBlocker(

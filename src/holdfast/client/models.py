@@ -406,6 +406,17 @@ class Filters(Model, kw_only=True):
     resolved_by: list[str] = []
 
 
+class Firing(Model, kw_only=True):
+    """What became of an instant. `last`: the last of several that were missed; `instant` is the first."""
+
+    instant: str | None
+    at: str | None
+    outcome: str
+    run: str | None
+    reason: str
+    last: str | None
+
+
 class Flow(Model, kw_only=True):
     """Versions, newest first."""
 
@@ -1003,6 +1014,12 @@ class Schedule(Model, kw_only=True):
     trouble_at: str | None
     revision: int
     updated_at: str | None
+
+
+class ScheduleFill(Model, kw_only=True):
+    """The instants of the range. Those that have a run are left as they are."""
+
+    items: list[str]
 
 
 class ScheduleTrigger(Model, kw_only=True):

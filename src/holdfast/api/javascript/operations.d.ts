@@ -114,6 +114,8 @@ export interface Operations {
   exportRun(run: string, options?: Options): Promise<Response>;
   /** Extend its deadline. */
   extendHold(hold: string, body: ExtendHold, options?: Options): Promise<HoldWire>;
+  /** Start the runs of its past instants in a range. An instant that has a run is left as it is. */
+  fillSchedule(name: string, body: FillSchedule, options?: Options): Promise<ScheduleFill>;
   /** Create a run that starts at this checkpoint, with a patch of its state; the source is not changed. */
   forkGraphCheckpoint(checkpoint: string, body?: ForkGraphCheckpoint, options?: Options): Promise<GraphRun>;
   /** Create a new run that starts at a checkpoint of this one. This one is not changed. */
@@ -177,6 +179,8 @@ export interface Operations {
    * matches none. 409 if several questions are open and none is named, or if it is already decided.
    */
   giveInput(run: string, body: GiveInput, options?: Options): Promise<InputTaken>;
+  /** What became of its instants, the newest first: the last hundred. */
+  historyOfSchedule(name: string, options?: Options): Promise<Page<FiringWire>>;
   /** One decision as a file that `tools/verify_evidence.py` verifies offline. The export is audited. */
   holdEvidence(hold: string, options?: Options): Promise<unknown>;
   /** Its history, oldest first. Each entry has its number in the audit. */
@@ -1159,6 +1163,17 @@ export interface FileWire {
   file: Record<string, unknown>;
 }
 
+/**
+ * A range of the past, both ends included. `one_by_one`: each run starts when the one before it has
+ * ended.
+ */
+export interface FillSchedule {
+  first: string;
+  last: string;
+  one_by_one?: boolean;
+  dry_run?: boolean;
+}
+
 /** AND across the fields, OR within each. `q`: words as in the inbox, `priority>=high due<2d refund`. */
 export interface Filters {
   view?: HoldView;
@@ -1180,6 +1195,16 @@ export interface Filters {
   expires_from?: string | null;
   expires_to?: string | null;
   resolved_by?: string[];
+}
+
+/** What became of an instant. `last`: the last of several that were missed; `instant` is the first. */
+export interface FiringWire {
+  instant: string | null;
+  at: string | null;
+  outcome: "failed" | "filled" | "missed" | "skipped" | "started" | "triggered";
+  run: string | null;
+  reason: string;
+  last: string | null;
 }
 
 /** For each active run on another version, whether it fits this one. Nothing is changed. */
@@ -1885,6 +1910,11 @@ export interface RunWire {
   event_seq?: number;
   dead?: boolean;
   read_only?: boolean;
+}
+
+/** The instants of the range. Those that have a run are left as they are. */
+export interface ScheduleFill {
+  items: string[];
 }
 
 /** The run exists once a worker that serves the flow has started it. */

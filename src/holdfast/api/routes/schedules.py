@@ -11,12 +11,16 @@ from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_curso
 from holdfast.api.program_lookup import is_visible_to_tenant
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.schedules import (
+    FillSchedule,
+    FiringWire,
     Instants,
     PauseSchedule,
     PutSchedule,
+    ScheduleFill,
     ScheduleTrigger,
     ScheduleWire,
     TriggerSchedule,
+    firing_wire,
     schedule_wire,
 )
 from holdfast.errors import FlowNotFoundError, InputError, ScheduleNotFoundError
@@ -123,6 +127,33 @@ async def next_of_schedule(call: ApiCall, name: str, query: NextInstantsQuery) -
     """Its next starts, if it is not paused."""
     found = await (await call.hf.schedules()).next(name, query.count, tenant=call.tenant)
     return Instants(items=[iso(instant) for instant in found])
+
+
+@routes.get("/schedules/{name:path}/history", needs=Right.schedules_read, raises=_MISSING)
+async def history_of_schedule(call: ApiCall, name: str) -> Page[FiringWire]:
+    """What became of its instants, the newest first: the last hundred."""
+    found = await (await call.hf.schedules()).history(name, tenant=call.tenant)
+    return Page(items=[firing_wire(firing) for firing in found])
+
+
+@routes.post(
+    "/schedules/{name:path}/fill", needs=Right.schedules_write, keyed=True, raises=(*_MISSING, InputError)
+)
+async def fill_schedule(call: ApiCall, name: str, body: FillSchedule) -> ScheduleFill:
+    """Start the runs of its past instants in a range. An instant that has a run is left as it is."""
+    token = None if call.key is None else derived_id("fill", call.tenant, name, call.key)
+    found = await (await call.hf.schedules()).fill(
+        name,
+        body.first,
+        body.last,
+        one_by_one=body.one_by_one,
+        dry_run=body.dry_run,
+        by=call.actor.id,
+        via=call.actor.people,
+        tenant=call.tenant,
+        token=token,
+    )
+    return ScheduleFill(items=[iso(instant) for instant in found])
 
 
 @routes.post("/schedules/{name:path}/pause", needs=Right.schedules_write, raises=_MISSING)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
 from holdfast.api.schemas.common import Name, moment
 from holdfast.api.schemas.input_guard import require_outside
-from holdfast.runs.schedules.schedule import Schedule
+from holdfast.runs.schedules.schedule import Schedule, ScheduleFiring
 from holdfast.types.clock import MICROS
 
 Length = Annotated[str, msgspec.Meta(max_length=60, description="`15m`, `90s`, `1h30m`")]
@@ -52,6 +52,44 @@ class TriggerSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         require_outside(self.input)
+
+
+class FillSchedule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A range of the past, both ends included. `one_by_one`: each run starts when the one before it has
+    ended."""
+
+    first: Moment
+    last: Moment
+    one_by_one: bool = False
+    dry_run: bool = False
+
+
+class ScheduleFill(msgspec.Struct, kw_only=True):
+    """The instants of the range. Those that have a run are left as they are."""
+
+    items: list[str]
+
+
+class FiringWire(msgspec.Struct, kw_only=True):
+    """What became of an instant. `last`: the last of several that were missed; `instant` is the first."""
+
+    instant: str | None
+    at: str | None
+    outcome: Literal["started", "triggered", "filled", "skipped", "missed", "failed"]
+    run: str | None
+    reason: str
+    last: str | None
+
+
+def firing_wire(firing: ScheduleFiring) -> FiringWire:
+    return FiringWire(
+        instant=moment(firing.instant),
+        at=moment(firing.at),
+        outcome=cast("Any", firing.outcome),
+        run=firing.run,
+        reason=firing.reason,
+        last=moment(firing.last),
+    )
 
 
 class ScheduleTrigger(msgspec.Struct, kw_only=True):

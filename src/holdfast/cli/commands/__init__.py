@@ -41,7 +41,7 @@ COMMANDS: Final[dict[str, str]] = {
     "flows": "List versions of flows, check new ones, migrate runs.",
     "deployments": "Create, list, show, delegate and revoke deployments.",
     "skills": "Publish, list, show and yank skills.",
-    "schedules": "Set, list, pause, trigger and delete schedules.",
+    "schedules": "Set, list, pause, trigger, fill in and delete schedules.",
     "limits": "Limit how many runs are active at once or start per period.",
     "calendars": "Set, show and check business calendars.",
     "policy": "Check, simulate and store policies for holds.",

@@ -11,6 +11,8 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.schedules import (
+    firing_cells,
+    firing_json,
     moment_text,
     next_text,
     schedule_cells,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(
     no_args_is_help=True,
-    help="Set, list, pause, trigger and delete schedules.\n\n"
+    help="Set, list, pause, trigger, fill in and delete schedules.\n\n"
     "Any worker that serves the flow starts it when its time has come.",
     epilog='Examples:  holdfast schedules set nightly --flow jobs.py:report --cron "0 2 * * *" '
     "--zone Europe/Berlin   ·   holdfast schedules next nightly   ·   holdfast schedules pause nightly",
@@ -144,6 +146,31 @@ def next_(
 ) -> int:
     """Print the next starts, in the schedule's time zone."""
     return run_async(next_instants(name, count, tenant, store=store, json=json))
+
+
+@group.command(epilog="Example:  holdfast schedules history nightly --json")
+def history(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
+    """List what became of its last hundred starts, newest first."""
+    return run_async(show_history(name, tenant, store=store, json=json))
+
+
+@group.command(epilog="Example:  holdfast schedules fill nightly --from 2026-12-01 --to 2026-12-24T23:59")
+def fill(
+    name: Name,
+    first: Annotated[str, typer.Option("--from", help="First moment of the range", metavar="TIME")],
+    last: Annotated[str, typer.Option("--to", help="Last moment of the range; in the past", metavar="TIME")],
+    one_by_one: Annotated[
+        bool, typer.Option("--one-by-one", help="Start each run when the one before it has ended")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the starts of the range")] = False,
+    by: By = "user:local",
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Start the runs of past starts in a range that have none."""
+    how = {"one_by_one": one_by_one, "dry_run": dry_run, "by": by, "tenant": tenant}
+    return run_async(fill_schedule(name, first, last, how, store=store, json=json))
 
 
 @group.command(epilog="Example:  holdfast schedules pause nightly --reason stocktaking")
@@ -274,6 +301,40 @@ async def next_instants(name: str, count: int, tenant: str, *, store: str | None
         print_note("It is paused: it does not start until it is resumed.")
     elif not ahead:
         print_line("Never again.")
+    return Exit.ok
+
+
+async def show_history(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        schedules = await hf.schedules()
+        plan = (await schedules.get(name, tenant=tenant)).plan
+        found = await schedules.history(name, tenant=tenant)
+    if json:
+        print_list([firing_json(each) for each in found])
+    elif not found:
+        print_line(f"Schedule {name} has not fired.")
+    else:
+        heads = ("start", "outcome", "late", "run", "reason")
+        print_table(heads, [firing_cells(each, plan) for each in found])
+    return Exit.ok
+
+
+async def fill_schedule(
+    name: str, first: str, last: str, how: dict[str, Any], *, store: str | None, json: bool
+) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        schedules = await hf.schedules()
+        plan = (await schedules.get(name, tenant=how["tenant"])).plan
+        found = await schedules.fill(name, first, last, **how)
+    if json:
+        print_list([iso(at) for at in found])
+        return Exit.ok
+    for at in found:
+        print_line(moment_text(at, plan))
+    if how["dry_run"]:
+        print_note(f"{len(found)} starts. Nothing was started.")
+    else:
+        print_note(f"{len(found)} starts: workers that serve the flow start those that have no run yet.")
     return Exit.ok
 
 

@@ -174,7 +174,11 @@ async def _schedules(service: RunService) -> Finding | None:
 
 
 def _is_late(each: Schedule, now: int) -> bool:
-    return each.next_at is not None and not each.standing.asked and each.next_at < now - _LATE
+    return each.next_at is not None and not _by_hand(each) and each.next_at < now - _LATE
+
+
+def _by_hand(each: Schedule) -> bool:
+    return bool(each.standing.asked or each.standing.filling)
 
 
 def _named(each: Schedule, now: int) -> str:

@@ -12,7 +12,7 @@ from holdfast.types.duration import format_duration
 from holdfast.types.human_time import human_duration
 
 if TYPE_CHECKING:
-    from holdfast.runs.schedules.schedule import Schedule, SchedulePlan
+    from holdfast.runs.schedules.schedule import Schedule, ScheduleFiring, SchedulePlan
 
 
 def schedule_cells(each: Schedule, now: int, *, tenants: bool) -> tuple[str, ...]:
@@ -32,6 +32,8 @@ def schedule_cells(each: Schedule, now: int, *, tenants: bool) -> tuple[str, ...
 def next_text(each: Schedule, now: int) -> str:
     if each.standing.asked:
         return "now, by hand"
+    if each.standing.filling:
+        return "now, filling in"
     if each.paused:
         return "paused"
     if each.next_at is None:
@@ -90,6 +92,23 @@ def schedule_json(each: Schedule) -> dict[str, Any]:
         "declared": standing.declared,
         "by": standing.by,
     }
+
+
+def firing_json(firing: ScheduleFiring) -> dict[str, Any]:
+    return {
+        "instant": iso(firing.instant),
+        "at": iso(firing.at),
+        "outcome": firing.outcome,
+        "run": firing.run,
+        "reason": firing.reason or None,
+        "last": None if firing.last is None else iso(firing.last),
+    }
+
+
+def firing_cells(firing: ScheduleFiring, plan: SchedulePlan) -> tuple[str, ...]:
+    upto = "" if firing.last is None else f" to {moment_text(firing.last, plan)}"
+    late = human_duration(max(0, firing.at - firing.instant))
+    return moment_text(firing.instant, plan) + upto, firing.outcome, late, firing.run or "", firing.reason
 
 
 def schedule_fields(found: Schedule, now: int) -> list[tuple[str, str]]:

@@ -1622,10 +1622,37 @@ class Schedules(Group):
         request = request_of("DELETE", "/v1/schedules/{name}", {"name": name}, if_match=if_match)
         self._none(request)
 
+    def fill(
+        self,
+        name: str,
+        first: str,
+        last: str,
+        *,
+        one_by_one: bool | None = None,
+        dry_run: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.ScheduleFill:
+        """Start the runs of its past instants in a range. An instant that has a run is left as it is."""
+        request = request_of(
+            "POST",
+            "/v1/schedules/{name}/fill",
+            {"name": name},
+            sent={"first": first, "last": last},
+            maybe={"one_by_one": one_by_one, "dry_run": dry_run},
+            keyed=True,
+            key=idempotency_key,
+        )
+        return self._json(request, models.ScheduleFill)
+
     def get(self, name: str) -> models.Schedule:
         """A schedule with its settings and state."""
         request = request_of("GET", "/v1/schedules/{name}", {"name": name})
         return self._json(request, models.Schedule)
+
+    def history_of(self, name: str) -> Listing[models.Firing]:
+        """What became of its instants, the newest first: the last hundred."""
+        request = request_of("GET", "/v1/schedules/{name}/history", {"name": name})
+        return self._list(request, models.Firing)
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Pages[models.Schedule]:
         """The tenant's schedules, by name."""

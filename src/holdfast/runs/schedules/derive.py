@@ -8,7 +8,13 @@ from msgspec.structs import replace
 
 from holdfast.errors import InputError
 from holdfast.runs.schedules.cron import fires_at
-from holdfast.runs.schedules.schedule import Schedule, SchedulePlan, TriggerRequest
+from holdfast.runs.schedules.schedule import (
+    HISTORY,
+    Schedule,
+    ScheduleFiring,
+    SchedulePlan,
+    TriggerRequest,
+)
 from holdfast.types.clock import iso
 from holdfast.types.ids import RunId, derived_id
 
@@ -16,13 +22,20 @@ from holdfast.types.ids import RunId, derived_id
 def with_next_at(schedule: Schedule) -> Schedule:
     """With the `next_at` that follows from its state."""
     standing = schedule.standing
-    if standing.asked:
+    if standing.asked or standing.filling:
         # Always due: a request is served with the next sweep, also while the schedule is paused.
         return replace(schedule, next_at=0)
     if standing.due is None or standing.paused:
         return replace(schedule, next_at=None)
     at = fires_at(schedule.plan, schedule.tenant, schedule.name, standing.due)
     return replace(schedule, next_at=at)
+
+
+def with_firing(schedule: Schedule, firing: ScheduleFiring) -> Schedule:
+    """With one more entry in its history; the oldest one is dropped if there are too many."""
+    standing = schedule.standing
+    kept = (*standing.history, firing)[-HISTORY:]
+    return replace(schedule, standing=replace(standing, history=kept))
 
 
 def run_id_for(schedule: Schedule, what: int | TriggerRequest) -> RunId:

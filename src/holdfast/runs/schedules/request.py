@@ -74,11 +74,11 @@ def make_plan(
     plan = SchedulePlan(
         cron="" if cron is None else _cron(cron),
         every=0 if every is None else _every(every),
-        at=None if at is None else _moment(at, "at", zone),
+        at=None if at is None else moment_for(at, "at", zone),
         zone=zone,
-        anchor=0 if anchor is None else _moment(anchor, "anchor", zone),
-        start=None if start is None else _moment(start, "start", zone),
-        end=None if end is None else _moment(end, "end", zone),
+        anchor=0 if anchor is None else moment_for(anchor, "anchor", zone),
+        start=None if start is None else moment_for(start, "start", zone),
+        end=None if end is None else moment_for(end, "end", zone),
         jitter=0 if jitter is None else _length(jitter, "jitter"),
         missed=_word(missed, "missed", MISSED),
         grace=_length(grace, "grace"),
@@ -150,7 +150,7 @@ def _length(given: Length, what: str) -> int:
         raise InputError(f"{what}: {error.message}.", hint=error.hint) from None
 
 
-def _moment(given: Moment, what: str, zone: str) -> int:
+def moment_for(given: Moment, what: str, zone: str) -> int:
     """A time without an offset is in the schedule's zone."""
     try:
         found = datetime.fromisoformat(given) if isinstance(given, str) else given

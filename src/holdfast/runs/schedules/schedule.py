@@ -14,6 +14,9 @@ from holdfast.types.schedule import ScheduleRow
 MISSED: Final = ("skip", "last", "all")
 OVERLAP: Final = ("allow", "skip", "wait", "cancel")
 GRACE: Final = 60 * MICROS
+OUTCOMES: Final = ("started", "triggered", "filled", "skipped", "missed", "failed")
+HISTORY: Final = 100
+"""Firings that are kept: the whole history is part of the schedule's row, which each firing writes."""
 
 
 class SchedulePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,6 +51,30 @@ class TriggerRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     via: tuple[str, ...] = ()  # everybody in the chain of the caller's credential
 
 
+class ScheduleFiring(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of an instant. `outcome`: one of `OUTCOMES`. `last`: of several that were missed, the last
+    one; `instant` is the first."""
+
+    instant: int
+    at: int  # when it was decided
+    outcome: str
+    run: str | None = None
+    reason: str = ""
+    last: int | None = None
+
+
+class FillRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Runs for instants of the past. `next`: the first that is not handled yet. With `one_by_one`, each
+    waits until the one before it has ended."""
+
+    token: str
+    by: str
+    next: int
+    last: int
+    one_by_one: bool = False
+    via: tuple[str, ...] = ()  # everybody in the chain of the caller's credential
+
+
 class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`due`: the next instant, before any jitter."""
 
@@ -65,6 +92,8 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     passed: int = 0  # instants that were skipped because the previous run had not ended
     trouble: str = ""  # why the last instant started nothing, or not all that was missed
     trouble_at: int | None = None
+    history: tuple[ScheduleFiring, ...] = ()  # the newest `HISTORY`, oldest first
+    filling: tuple[FillRequest, ...] = ()
 
 
 class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,16 +21,24 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.model.program import Program
-from holdfast.runs.schedules.cron import following
-from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
+from holdfast.runs.schedules.cron import following, newest
+from holdfast.runs.schedules.derive import run_id_for, with_firing, with_instant, with_next_at
 from holdfast.runs.schedules.missed_instants import instants_to_start, is_missed, start_of
-from holdfast.runs.schedules.overlap import decide_overlap
-from holdfast.runs.schedules.schedule import Schedule, TriggerRequest, read, write
+from holdfast.runs.schedules.overlap import LOOK_AGAIN, decide_overlap
+from holdfast.runs.schedules.schedule import (
+    FillRequest,
+    Schedule,
+    ScheduleFiring,
+    TriggerRequest,
+    read,
+    write,
+)
 from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.ids import RunId
 from holdfast.types.schedule import ScheduleRow, starter_of_schedule
+from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -136,6 +144,7 @@ class ScheduleTurn:
         while self.schedule.standing.asked:
             if not await self._answer(self.schedule.standing.asked[0]):
                 return
+        await self._fill()
         firing = self.schedule.standing.firing
         if firing is not None and not await self._begin(firing):
             return
@@ -148,6 +157,9 @@ class ScheduleTurn:
 
     def _wanted(self, due: int, now: int) -> list[int]:
         found, too_many = instants_to_start(self.schedule, due, now)
+        if found[0] > due:
+            before = newest(self.schedule.plan, due, found[0] - 1)
+            self._record(due, "missed", last=before[-1] if before and before[-1] > due else None)
         if too_many:
             trouble = (
                 f"more than {len(found):,} instants were missed; those before {iso(found[0])} are skipped"
@@ -161,6 +173,7 @@ class ScheduleTurn:
         """False: another worker has the schedule now, or it has to wait."""
         if is_missed(self.schedule, instant, self.store.now()):
             log.info("schedule %s: %s was missed and is skipped", self.schedule.name, iso(instant))
+            self._record(instant, "missed", reason="no worker served it in time")
             return await self._move_on(instant)
         overlap = await decide_overlap(self.service, self.schedule)
         if overlap.action == "wait":
@@ -181,6 +194,7 @@ class ScheduleTurn:
             started_via=schedule.standing.set_via,
             idempotency_key=f"schedule:{schedule.name}:{iso(instant)}",
         )
+        self._record(instant, "started" if begun else "failed", run=run if begun else None)
         return await self._move_on(instant, run=run if begun else None)
 
     async def _skip(self, instant: int, previous: RunId | None) -> bool:
@@ -189,6 +203,7 @@ class ScheduleTurn:
         )
         standing = self.schedule.standing
         self.schedule = replace(self.schedule, standing=replace(standing, passed=standing.passed + 1))
+        self._record(instant, "skipped", reason=f"run {previous} had not ended")
         return await self._move_on(instant)
 
     async def _start(self, run: RunId, instant: int, given: Any, **how: Any) -> bool:
@@ -213,10 +228,72 @@ class ScheduleTurn:
         begun = await self._start(
             run, self.store.now(), asked.input, started_by=asked.by, started_via=asked.via
         )
+        self._record(self.store.now(), "triggered" if begun else "failed", run=run if begun else None)
         standing = self.schedule.standing
         left = tuple(each for each in standing.asked if each.token != asked.token)
         done = replace(self.schedule, standing=replace(standing, asked=left))
         return await self._put(with_next_at(replace(done, last_run=run if begun else done.last_run)))
+
+    async def _fill(self) -> None:
+        """Instants of the past that an operator asked for, some of them in each turn."""
+        for _ in range(BATCH):
+            asked = next(iter(self.schedule.standing.filling), None)
+            if asked is None or not await self._fill_one(asked):
+                return
+
+    async def _fill_one(self, asked: FillRequest) -> bool:
+        """False: another worker has the schedule now, or the run before has not ended."""
+        schedule, now = self.schedule, self.store.now()
+        if asked.one_by_one and not await self._has_ended(asked):
+            due = with_next_at(replace(schedule, standing=replace(schedule.standing, filling=()))).next_at
+            look_at = now + LOOK_AGAIN
+            await self._put(replace(schedule, next_at=look_at if due is None else min(due, look_at)))
+            return False
+        instant = following(schedule.plan, asked.next - 1)
+        if instant is not None and instant <= asked.last:
+            await self._fill_instant(asked, instant)
+        after = None if instant is None else following(schedule.plan, instant)
+        standing = self.schedule.standing
+        left = tuple(each for each in standing.filling if each.token != asked.token)
+        if after is not None and after <= asked.last:
+            left = (replace(asked, next=after), *left)
+        return await self._put(with_next_at(replace(self.schedule, standing=replace(standing, filling=left))))
+
+    async def _fill_instant(self, asked: FillRequest, instant: int) -> None:
+        """The run has the id and the key of that instant: one that is there is not started again."""
+        run, before = run_id_for(self.schedule, instant), self.started
+        begun = await self._start(
+            run,
+            instant,
+            self.schedule.plan.input,
+            started_by=starter_of_schedule(self.schedule.name, asked.by),
+            started_via=asked.via,
+            idempotency_key=f"schedule:{self.schedule.name}:{iso(instant)}",
+        )
+        if not begun or self.started > before:
+            self._record(instant, "filled" if begun else "failed", run=run if begun else None)
+
+    async def _has_ended(self, asked: FillRequest) -> bool:
+        """The run of the instant before the next one."""
+        before = newest(self.schedule.plan, 0, asked.next - 1)
+        row = await self.store.get_run(run_id_for(self.schedule, before[-1])) if before else None
+        return row is None or row.status in ENDED
+
+    def _record(
+        self,
+        instant: int,
+        outcome: str,
+        *,
+        run: RunId | None = None,
+        reason: str = "",
+        last: int | None = None,
+    ) -> None:
+        """Stored with the schedule's next revision."""
+        reason = reason or (self.schedule.standing.trouble if outcome == "failed" else "")
+        firing = ScheduleFiring(
+            instant=instant, at=self.store.now(), outcome=outcome, run=run, reason=reason, last=last
+        )
+        self.schedule = with_firing(self.schedule, firing)
 
     async def _move_on(self, instant: int, *, run: RunId | None = None) -> bool:
         schedule = self.schedule

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -17,9 +18,12 @@ from holdfast.errors import (
 from holdfast.model.program import Program
 from holdfast.runs.schedules.cron import fires_at, following, upcoming
 from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
-from holdfast.runs.schedules.request import make_plan, require_name
+from holdfast.runs.schedules.missed_instants import AT_MOST
+from holdfast.runs.schedules.request import Moment, make_plan, moment_for, require_name
 from holdfast.runs.schedules.schedule import (
+    FillRequest,
     Schedule,
+    ScheduleFiring,
     SchedulePlan,
     ScheduleState,
     TriggerRequest,
@@ -27,6 +31,7 @@ from holdfast.runs.schedules.schedule import (
     write,
 )
 from holdfast.telemetry import log
+from holdfast.types.clock import iso
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_id
 from holdfast.types.text import require_text
 
@@ -199,6 +204,51 @@ class ScheduleService:
 
         return run_id_for(await self._change_known(tenant, name, change), asked)
 
+    async def history(self, name: str, *, tenant: str = DEFAULT_TENANT) -> list[ScheduleFiring]:
+        """What became of its instants, the newest first; the last hundred are kept."""
+        return list(reversed((await self.get(name, tenant=tenant)).standing.history))
+
+    async def fill(
+        self,
+        name: str,
+        first: Moment,
+        last: Moment,
+        *,
+        one_by_one: bool = False,
+        dry_run: bool = False,
+        by: str = "user:local",
+        via: Sequence[str] = (),
+        tenant: str = DEFAULT_TENANT,
+        token: str | None = None,
+    ) -> list[int]:
+        """Start the runs of its past instants from `first` to `last`, both included. An instant that has a
+        run is left as it is. Workers that serve the flow do it, also while the schedule is paused; with
+        `one_by_one` each waits for the one before. Returns the instants. A moment without an offset is in the
+        schedule's zone. Raises InputError for a range in the future, without instants, or with more than
+        1,000."""
+        known = await self.get(name, tenant=tenant)
+        begin = moment_for(first, "from", known.plan.zone)
+        end = moment_for(last, "to", known.plan.zone)
+        found = _past_instants(known, begin, end, self.store.now())
+        asked = FillRequest(
+            token=token or new_id(),
+            by=by,
+            next=found[0],
+            last=found[-1],
+            one_by_one=one_by_one,
+            via=tuple(via),
+        )
+
+        def change(known: Schedule) -> Schedule:
+            if any(other.token == asked.token for other in known.standing.filling):
+                return known
+            requests = (*known.standing.filling, asked)
+            return with_next_at(replace(known, standing=replace(known.standing, filling=requests)))
+
+        if not dry_run:
+            await self._change_known(tenant, name, change)
+        return found
+
     async def drop(self, name: str, *, tenant: str = DEFAULT_TENANT) -> list[RunId]:
         """Runs that it has started continue. Runs that `trigger` promised and that no worker has started are
         dropped with it. Raises ScheduleNotFoundError."""
@@ -235,6 +285,25 @@ class ScheduleService:
             if written is not None:
                 return read(written)
         raise StoreBusyError(f"the schedule {name!r} is being changed by other processes.", hint="Try again.")
+
+
+def _past_instants(schedule: Schedule, begin: int, end: int, now: int) -> list[int]:
+    if begin > end:
+        raise InputError("the range to fill in ends before it begins.", hint="Give `from` before `to`.")
+    if end > now:
+        raise InputError(
+            f"the range to fill in ends in the future, at {iso(end)}.",
+            hint="Later instants start by themselves; use `trigger` for a run now.",
+        )
+    found = list(takewhile(lambda at: at <= end, upcoming(schedule.plan, begin - 1, AT_MOST + 1)))
+    if not found:
+        raise InputError(f"the schedule {schedule.name!r} has no instant from {iso(begin)} to {iso(end)}.")
+    if len(found) > AT_MOST:
+        raise InputError(
+            f"from {iso(begin)} to {iso(end)} there are more than {AT_MOST:,} instants.",
+            hint="Fill in a shorter range, and the rest after it.",
+        )
+    return found
 
 
 def _startable_flow(flow: Program | FlowBuilder, plan: SchedulePlan, now: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +22,7 @@ from holdfast.runs.driver.handler_result import build_state
 from holdfast.runs.resume import resume_point
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
+from holdfast.types.clock import to_datetime
 from holdfast.types.event import Event
 from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.status import ENDED, RunStatus
@@ -318,7 +320,13 @@ async def make_result(
         pos.failed_node,
         dict(pos.totals),
         program.graph.secrets,
+        await _wakes_at(service, run) if status is RunStatus.waiting else None,
     )
+
+
+async def _wakes_at(service: RunService, run: RunId) -> datetime | None:
+    found = (await service.store.wake_times([run])).get(run)
+    return None if found is None else to_datetime(found)
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:

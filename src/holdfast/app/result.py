@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from holdfast.errors import RunError
@@ -27,6 +28,7 @@ class Result:
         failed_node: str = "",
         totals: dict[str, float] | None = None,
         secrets: Paths = (),
+        wakes_at: datetime | None = None,
     ) -> None:
         self.run_id = run_id
         self.status = status
@@ -37,6 +39,8 @@ class Result:
         self.failed_node = failed_node
         # Over all settled steps so far: steps, duration (microseconds), tokens, cost.
         self.totals = totals or {}
+        # Until when a run with the status `waiting` sleeps.
+        self.wakes_at = wakes_at
         self._secrets = secrets
 
     def shown(self) -> tuple[Any, Any]:

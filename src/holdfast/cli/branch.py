@@ -12,7 +12,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
-from holdfast.cli.output.results import command, print_holds, row_json
+from holdfast.cli.output.results import command, print_holds, row_json, shown_run
 from holdfast.cli.output.screen import print_fields, print_json, print_note
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.types.status import RunStatus, run_label
@@ -141,7 +141,7 @@ async def _print_branch(
     json: bool,
 ) -> None:
     if json:
-        print_json({**row_json(made), "source": source.id, "seq": seq,
+        print_json({**row_json(await shown_run(service.store, made)), "source": source.id, "seq": seq,
                     "superseded_by": source.superseded_by})  # fmt: skip
         return
     print_fields(

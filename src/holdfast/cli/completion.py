@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.cli.main import Exit
 from holdfast.errors import InputError
-from holdfast.types.status import RunStatus, run_label
+from holdfast.types.status import RunStatus
 
 VARIABLE: Final = "_HOLDFAST_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -115,6 +115,8 @@ def _from_store(find: Found) -> Callable[[Any, str], list[Item]]:
 
 async def _runs(store: str | None, begun: str) -> list[Item]:
     from holdfast.cli.options.store import open_store_for_command
+    from holdfast.cli.output.results import status_text
+    from holdfast.runs.run_view import shown_runs
     from holdfast.store.rows import RunFilter
 
     async with open_store_for_command(store, must_exist=True) as hf:
@@ -124,7 +126,7 @@ async def _runs(store: str | None, begun: str) -> list[Item]:
         # Older runs only if no recent one matches: the usual case needs one small query.
         if not rows and begun:
             rows = await opened.find_runs(begun)
-        return [Item(row.id, f"{row.flow}: {run_label(row.status)}") for row in rows]
+        return [Item(row.id, f"{row.flow}: {status_text(row)}") for row in await shown_runs(opened, rows)]
 
 
 async def _holds(store: str | None, begun: str) -> list[Item]:

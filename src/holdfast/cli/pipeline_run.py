@@ -23,7 +23,15 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import backend_asked_for, name_for_workers, require_model
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, exit_for, print_holds, result_json, row_json
+from holdfast.cli.output.results import (
+    command,
+    exit_for,
+    print_holds,
+    result_json,
+    row_json,
+    shown_run,
+    status_text,
+)
 from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.cli.output.watch import follow, watch
 from holdfast.errors import InputError
@@ -32,11 +40,12 @@ from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.program import Program
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.concurrency_limits import QueuedRun
+from holdfast.runs.run_view import ShownRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
 from holdfast.types.human_time import human_duration
-from holdfast.types.status import RunStatus, run_label
+from holdfast.types.status import RunStatus
 
 _MARKS = {"node.completed": "✓", "node.failed": "✗", "node.skipped": "-"}
 ALL = 1_000_000
@@ -84,7 +93,7 @@ async def run_file(
         )
         if detach:
             row, _ = await service.create(ready.program, given, **options)
-            return _print_detached(row, manner)
+            return _print_detached(await shown_run(service.store, row), manner)
         started = await service.start(ready.program, given, **options)
         if isinstance(started, (QueuedRun, RunRow)):
             row = started.row if isinstance(started, QueuedRun) else started
@@ -130,11 +139,11 @@ def _warn(ready: PreparedPipeline, manner: OutputOptions) -> None:
                 print_note(str(each))
 
 
-def _print_detached(row: RunRow, manner: OutputOptions) -> Exit:
+def _print_detached(row: ShownRun, manner: OutputOptions) -> Exit:
     if manner.json:
         print_json(row_json(row))
     else:
-        print_line(f"run {row.id} is {run_label(row.status)} in lane {row.lane}. A worker advances it.")
+        print_line(f"run {row.id} is {status_text(row)} in lane {row.lane}. A worker advances it.")
     return Exit.ok
 
 

@@ -819,6 +819,7 @@ class Pipeline(Model, kw_only=True):
     created_at: str | None
     updated_at: str | None
     ended_at: str | None
+    wakes_at: str | None = None
     diagnostics: list[Diagnostic] = []
 
 
@@ -884,7 +885,8 @@ Right = Literal[
 
 
 class Run(Model, kw_only=True):
-    """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled."""
+    """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
+    `wakes_at`: until when a run with the status waiting sleeps."""
 
     id: str
     flow: str
@@ -896,6 +898,7 @@ class Run(Model, kw_only=True):
     created_at: str | None
     updated_at: str | None
     ended_at: str | None = None
+    wakes_at: str | None = None
     thread: str | None = None
     instance_key: str | None = None
     started_by: str | None = None
@@ -921,6 +924,7 @@ class RunDetail(Model, kw_only=True):
     created_at: str | None
     updated_at: str | None
     ended_at: str | None = None
+    wakes_at: str | None = None
     thread: str | None = None
     instance_key: str | None = None
     started_by: str | None = None
@@ -961,6 +965,7 @@ class RunResult(Model, kw_only=True):
     artifacts: dict[str, Any]
     error: str | None = None
     open_holds: list[str] = []
+    wakes_at: str | None = None
 
 
 RunStatus = Literal[

@@ -1,16 +1,42 @@
-"""A run in JSON: the same over HTTP and on the command line."""
+"""A run as it is shown: the same over HTTP, on pages and on the command line."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import iso
 from holdfast.types.status import RunStatus
 
 
+class ShownRun(RunRow, frozen=True, kw_only=True):
+    """What every view of a run is made from, so that none forgets when a sleeping run wakes up."""
+
+    wakes_at: int | None = None
+
+
+async def shown_runs(store: Store, rows: Sequence[RunRow]) -> list[ShownRun]:
+    sleeping = [row.id for row in rows if row.status is RunStatus.waiting]
+    times = await store.wake_times(sleeping) if sleeping else {}
+    return [_shown(row, times.get(row.id)) for row in rows]
+
+
+async def shown_run(store: Store, row: RunRow) -> ShownRun:
+    (found,) = await shown_runs(store, [row])
+    return found
+
+
+def _shown(row: RunRow, timer: int | None) -> ShownRun:
+    wakes_at = (timer or row.ready_at) if row.status is RunStatus.waiting else None
+    return ShownRun(**{name: getattr(row, name) for name in RunRow.__struct_fields__}, wakes_at=wakes_at)
+
+
 class RunWire(msgspec.Struct, kw_only=True):
-    """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled."""
+    """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
+    `wakes_at`: until when a run with the status waiting sleeps."""
 
     id: str
     flow: str
@@ -22,6 +48,7 @@ class RunWire(msgspec.Struct, kw_only=True):
     created_at: str | None
     updated_at: str | None
     ended_at: str | None = None
+    wakes_at: str | None = None
     thread: str | None = None
     instance_key: str | None = None
     started_by: str | None = None
@@ -36,7 +63,7 @@ class RunWire(msgspec.Struct, kw_only=True):
     read_only: bool = False
 
 
-def run_wire(row: RunRow) -> RunWire:
+def run_wire(row: ShownRun) -> RunWire:
     return RunWire(
         id=row.id,
         flow=row.flow,
@@ -48,6 +75,7 @@ def run_wire(row: RunRow) -> RunWire:
         created_at=_moment(row.created_at),
         updated_at=_moment(row.updated_at),
         ended_at=_moment(row.ended_at),
+        wakes_at=_moment(row.wakes_at),
         thread=row.thread,
         instance_key=row.instance_key,
         started_by=row.started_by,

@@ -223,6 +223,10 @@ class Inbox(Protocol):
         """When the earliest timer is due."""
         ...
 
+    async def wake_times(self, runs: Sequence[RunId]) -> dict[RunId, int]:
+        """When the earliest timer of each of these runs is due; those without a timer are left out."""
+        ...
+
     async def report_late(self, run: RunId, seq: int, payload: bytes) -> None:
         """Store evidence from a fenced worker beside the intent at `seq`. It is not fenced itself (D-17)."""
         ...

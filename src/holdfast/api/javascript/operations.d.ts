@@ -1653,6 +1653,7 @@ export interface PipelineWire {
   created_at: string | null;
   updated_at: string | null;
   ended_at: string | null;
+  wakes_at?: string | null;
   diagnostics?: DiagnosticWire[];
 }
 
@@ -1844,6 +1845,7 @@ export interface RunDetail {
   created_at: string | null;
   updated_at: string | null;
   ended_at?: string | null;
+  wakes_at?: string | null;
   thread?: string | null;
   instance_key?: string | null;
   started_by?: string | null;
@@ -1882,11 +1884,15 @@ export interface RunResult {
   artifacts: Record<string, unknown>;
   error?: string | null;
   open_holds?: string[];
+  wakes_at?: string | null;
 }
 
 export type RunStatus = "cancelled" | "completed" | "failed" | "pending" | "pending_input" | "resumable" | "running" | "waiting";
 
-/** `status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled. */
+/**
+ * `status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
+ * `wakes_at`: until when a run with the status waiting sleeps.
+ */
 export interface RunWire {
   id: string;
   flow: string;
@@ -1898,6 +1904,7 @@ export interface RunWire {
   created_at: string | null;
   updated_at: string | null;
   ended_at?: string | null;
+  wakes_at?: string | null;
   thread?: string | null;
   instance_key?: string | null;
   started_by?: string | null;

@@ -14,7 +14,8 @@ from holdfast.api.pages.render import page, redirect
 from holdfast.api.pagination import Cursor
 from holdfast.api.routing import ApiCall
 from holdfast.holds.queries.list import EARLIER, VIEWS
-from holdfast.store.rows import RunFilter, RunRow
+from holdfast.runs.run_view import ShownRun, shown_runs
+from holdfast.store.rows import RunFilter
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.status import HoldStatus
 
@@ -101,12 +102,12 @@ async def open_of(call: ApiCall, view: str) -> list[HoldRow]:
     return list((await service.list(call.actor, view=view, limit=SHOWN)).rows)
 
 
-async def recent_runs(call: ApiCall, limit: int = 10) -> Sequence[RunRow]:
+async def recent_runs(call: ApiCall, limit: int = 10) -> Sequence[ShownRun]:
     """None for a person without the right to see runs."""
     if not call.who.may(Right.runs_read):
         return []
     service = await call.runs()
-    return await service.list(RunFilter(tenant=call.tenant), limit=limit)
+    return await shown_runs(service.store, await service.list(RunFilter(tenant=call.tenant), limit=limit))
 
 
 def _open() -> HoldFilter:

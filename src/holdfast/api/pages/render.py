@@ -21,7 +21,7 @@ from holdfast.holds.queries.history_text import short_date, short_name
 from holdfast.holds.queries.summary import assignee_of, countdown, roughly, title_of
 from holdfast.model.forms.visible_text import hides, show_invisible
 from holdfast.model.template import as_text
-from holdfast.store.rows import RunRow
+from holdfast.runs.run_view import ShownRun
 from holdfast.types.clock import MICROS, iso, to_datetime
 from holdfast.types.hold import HoldRow
 from holdfast.types.human_time import human_duration
@@ -117,9 +117,9 @@ def moment(instant: int) -> str:
     return f"{to_datetime(instant):%Y-%m-%d %H:%M} UTC"
 
 
-def run_status(row: RunRow) -> str:
+def run_status(row: ShownRun) -> str:
     """`sleeping until 29 Nov 23:39`."""
-    return run_label(row.status, "" if row.ready_at is None else short_date(iso(row.ready_at)))
+    return run_label(row.status, "" if row.wakes_at is None else short_date(iso(row.wakes_at)))
 
 
 def since(instant: int, now: int) -> str:

@@ -21,6 +21,7 @@ from holdfast.model.graph import Graph
 from holdfast.model.shown_names import shown_name
 from holdfast.reports.run_graph import waiting_text
 from holdfast.runs.history.timeline import Timeline, make_timeline
+from holdfast.runs.run_view import shown_run, shown_runs
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.event import EVENTS
@@ -64,7 +65,7 @@ async def runs_page(call: ApiCall, query: RunsQuery) -> Response:
         call.request,
         "runs.html",
         who=call.who,
-        rows=shown,
+        rows=await shown_runs(service.store, shown),
         now=service.store.now(),
         next=None if last is None else cursor_of(last.created_at, last.key),
         wanted=query.status,
@@ -86,7 +87,7 @@ async def run_page(call: ApiCall, run: str, query: RunQuery) -> Response:
         call.request,
         "run.html",
         who=call.who,
-        row=row,
+        row=await shown_run(service.store, row),
         now=now,
         live=live,
         names=NAMES,

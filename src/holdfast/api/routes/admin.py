@@ -27,7 +27,7 @@ from holdfast.api.schemas.admin import (
 from holdfast.api.schemas.runs import RunDetail, run_detail
 from holdfast.errors import ForbiddenError, NotFoundError, RunEndedError, RunNotFoundError, SettingsError
 from holdfast.runs.limit_service import Limit as Held
-from holdfast.runs.run_view import RunWire, run_wire
+from holdfast.runs.run_view import RunWire, run_wire, shown_run, shown_runs
 from holdfast.types.clock import MICROS
 from holdfast.types.ids import DEFAULT_TENANT
 
@@ -133,8 +133,9 @@ async def clear_limit(call: ApiCall, name: str) -> None:
 @routes.get("/dead", needs=Right.runs_read)
 async def list_dead_runs(call: ApiCall, query: ListDead) -> Page[RunWire]:
     """Dead letters: runs that were given up because their workers kept dying, newest first."""
-    found = await (await call.runs()).dead(tenant=call.tenant, limit=query.limit)
-    return Page(items=[run_wire(row) for row in found])
+    service = await call.runs()
+    found = await service.dead(tenant=call.tenant, limit=query.limit)
+    return Page(items=[run_wire(row) for row in await shown_runs(service.store, found)])
 
 
 @routes.get("/dead/{run}", needs=Right.runs_read, raises=(RunNotFoundError,))
@@ -142,7 +143,7 @@ async def get_dead_run(call: ApiCall, run: str) -> DeadRunWire:
     """Every death of a worker that had this run, with the nodes that were running."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    return dead_run_wire(await service.deaths(row.id))
+    return dead_run_wire(await service.deaths(row.id), await shown_run(service.store, row))
 
 
 @routes.post("/dead/{run}/retry", needs=Right.runs_write, raises=_DEAD)

@@ -36,6 +36,7 @@ from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.runs.events import reader_of
 from holdfast.runs.history.timeline import make_timeline
 from holdfast.runs.idempotency import require_same
+from holdfast.runs.run_view import shown_run
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.status import ENDED
@@ -131,4 +132,5 @@ async def get_pipeline_context(call: ApiCall, run: str) -> dict[str, Any]:
 async def _pipeline_reply(
     service: RunService, row: RunRow, found: tuple[Diagnostic, ...] = ()
 ) -> PipelineWire:
-    return pipeline_wire(row, await read_progress(service, row.id), await service.holds(row.id), found)
+    shown = await shown_run(service.store, row)
+    return pipeline_wire(shown, await read_progress(service, row.id), await service.holds(row.id), found)

@@ -52,7 +52,7 @@ from holdfast.runs.branch.fork import branch
 from holdfast.runs.idempotency import require_same
 from holdfast.runs.pending_holds import pending_page
 from holdfast.runs.resume import resume
-from holdfast.runs.run_view import RunWire, run_wire
+from holdfast.runs.run_view import RunWire, run_wire, shown_run, shown_runs
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter, RunRow
 
@@ -85,7 +85,8 @@ async def page_of_runs(
     rows = await service.store.list_runs(where, after=after, limit=limit + 1)
     shown = rows[:limit]
     following = cursor_of(shown[-1].created_at, shown[-1].key) if len(rows) > limit else None
-    return Page(items=[run_wire(row) for row in shown], next=following)
+    items = [run_wire(row) for row in await shown_runs(service.store, shown)]
+    return Page(items=items, next=following)
 
 
 @routes.post(
@@ -209,6 +210,7 @@ async def get_run_result(call: ApiCall, run: str, query: ResultQuery) -> RunResu
         artifacts=jsonable(picture.artifacts),
         error=row.error,
         open_holds=[each.hold for each in picture.pending_input],
+        wakes_at=moment((await shown_run(service.store, row)).wakes_at),
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.api.schemas.common import moment
 from holdfast.runs.dead_letters import DeadRun
-from holdfast.runs.run_view import RunWire, run_wire
+from holdfast.runs.run_view import RunWire, ShownRun, run_wire
 from holdfast.runs.unserved import find_unserved
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, WorkerRow
@@ -186,9 +186,9 @@ class DeadRunWire(msgspec.Struct, kw_only=True):
     suspects: dict[str, int]
 
 
-def dead_run_wire(dead: DeadRun) -> DeadRunWire:
+def dead_run_wire(dead: DeadRun, run: ShownRun) -> DeadRunWire:
     return DeadRunWire(
-        run=run_wire(dead.run),
+        run=run_wire(run),
         deaths=[
             DeathWire(
                 worker=each.death.worker,

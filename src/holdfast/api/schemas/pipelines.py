@@ -12,7 +12,7 @@ from holdfast.attractor.gates import Gate
 from holdfast.attractor.progress import RunProgress
 from holdfast.attractor.required_access import RequiredAccess
 from holdfast.frontends.dot.diagnostics import Diagnostic
-from holdfast.store.rows import RunRow
+from holdfast.runs.run_view import ShownRun
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import RunStatus
 
@@ -75,6 +75,7 @@ class PipelineWire(msgspec.Struct, kw_only=True):
     created_at: str | None
     updated_at: str | None
     ended_at: str | None
+    wakes_at: str | None = None
     diagnostics: list[DiagnosticWire] = []
 
 
@@ -142,7 +143,7 @@ def brought_wire(found: RequiredAccess) -> DiagnosticWire:
 
 
 def pipeline_wire(
-    row: RunRow, picture: RunProgress, holds: Iterable[HoldRow], found: Iterable[Diagnostic] = ()
+    row: ShownRun, picture: RunProgress, holds: Iterable[HoldRow], found: Iterable[Diagnostic] = ()
 ) -> PipelineWire:
     reason = str(picture.context.get("failure_reason") or "") or row.error or ""
     return PipelineWire(
@@ -160,6 +161,7 @@ def pipeline_wire(
         created_at=moment(row.created_at),
         updated_at=moment(row.updated_at),
         ended_at=moment(row.ended_at),
+        wakes_at=moment(row.wakes_at),
         diagnostics=[diagnostic_wire(each) for each in found],
     )
 

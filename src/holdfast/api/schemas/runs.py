@@ -9,7 +9,7 @@ import msgspec
 from holdfast.api.pagination import Cursor, Limit
 from holdfast.api.schemas.common import Name, Wait, moment
 from holdfast.api.schemas.input_guard import require_outside
-from holdfast.runs.run_view import RunWire, run_wire
+from holdfast.runs.run_view import RunWire, run_wire, shown_run
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
@@ -31,7 +31,7 @@ async def run_detail(service: RunService, row: RunRow) -> RunDetail:
     holds = await service.holds(row.id) if row.status is RunStatus.pending_input else []
     asked = [str(hold.id) for hold in sorted(holds, key=lambda hold: hold.seq, reverse=True)]
     seen = RunMetadata(checkpoint_id=asked[0] if asked else None, checkpoint_ids=asked)
-    shown = run_wire(row)
+    shown = run_wire(await shown_run(service.store, row))
     fields = {name: getattr(shown, name) for name in shown.__struct_fields__}
     return RunDetail(**fields, metadata=seen)
 
@@ -50,6 +50,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     artifacts: dict[str, Any]
     error: str | None = None
     open_holds: list[str] = []
+    wakes_at: str | None = None
 
 
 class InputTaken(msgspec.Struct, kw_only=True):

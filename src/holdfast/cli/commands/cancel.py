@@ -10,7 +10,7 @@ from holdfast.cli.app import By, Json, Run, Store, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source
-from holdfast.cli.output.results import row_json
+from holdfast.cli.output.results import row_json, shown_run
 from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.types.status import ENDED, RunStatus
@@ -43,7 +43,7 @@ async def cancel_run(run: str, *, reason: str, by: str, manner: OutputOptions) -
         if row.status not in ENDED and row.worker is None:
             row = await _cancel_here(service, row, manner.store)
         if manner.json:
-            print_json(row_json(row))
+            print_json(row_json(await shown_run(service.store, row)))
         elif row.status is RunStatus.cancelled:
             print_line(f"Run {row.id} is cancelled.")
         else:

@@ -9,7 +9,7 @@ import typer
 from holdfast.cli.app import By, Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, row_json
+from holdfast.cli.output.results import command, row_json, shown_run
 from holdfast.cli.output.screen import (
     is_terminal,
     print_fields,
@@ -25,7 +25,7 @@ from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.runs.dead_letters import DeadRun, DeathReport
-    from holdfast.store.rows import RunRow
+    from holdfast.runs.run_view import ShownRun
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -159,7 +159,8 @@ def _advise(found: DeadRun, store: str | None) -> None:
 
 async def retry_dead(run: str, by: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
-        row = await (await hf.service()).retry_dead(run, by=by)
+        service = await hf.service()
+        row = await shown_run(service.store, await service.retry_dead(run, by=by))
     text = f"Run {row.id} is queued again; a worker resumes it. Completed steps are not repeated."
     return _print_run(row, text, json=json)
 
@@ -168,14 +169,16 @@ async def discard_dead(
     run: str, reason: str, by: str, *, unread: bool, store: str | None, json: bool
 ) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
-        row = await (await hf.service()).discard_dead(run, reason=reason, by=by, unread=unread)
+        service = await hf.service()
+        ended = await service.discard_dead(run, reason=reason, by=by, unread=unread)
+        row = await shown_run(service.store, ended)
     text = f"Run {row.id} will be cancelled by the next worker that serves {row.flow}."
     if row.status is RunStatus.cancelled:
         text = f"Run {row.id} is cancelled without loading it: check yourself what its running steps did."
     return _print_run(row, text, json=json)
 
 
-def _print_run(row: RunRow, text: str, *, json: bool) -> Exit:
+def _print_run(row: ShownRun, text: str, *, json: bool) -> Exit:
     if json:
         print_json(row_json(row))
     else:

@@ -13,7 +13,7 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source
-from holdfast.cli.output.results import command, row_json
+from holdfast.cli.output.results import command, row_json, shown_run, status_text
 from holdfast.cli.output.screen import iso_times, print_fields, print_json, print_line, print_note
 from holdfast.errors import (
     CheckpointCorruptError,
@@ -23,12 +23,11 @@ from holdfast.errors import (
     SchemaTooNewError,
 )
 from holdfast.types.human_time import clock_time
-from holdfast.types.status import run_label
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
+    from holdfast.runs.run_view import ShownRun
     from holdfast.runs.transfer.archive import Archive
-    from holdfast.store.rows import RunRow
 
 
 @app.command(
@@ -109,7 +108,8 @@ async def import_run(wanted: ImportOptions, *, store: str | None, json: bool) ->
         if program is not None:
             service.runtime.register(program)
         known = await service.store.get_run(archive.history.run.id) is not None and not wanted.as_new_run
-        row = await service.import_run(data, as_new_run=wanted.as_new_run, tenant=wanted.tenant)
+        made = await service.import_run(data, as_new_run=wanted.as_new_run, tenant=wanted.tenant)
+        row = await shown_run(service.store, made)
     if wanted.resume:
         return await resume_run(row.id, wanted.flow, OutputOptions(store, False, json))
     _print_imported(row, store, known=known, json=json)
@@ -169,16 +169,14 @@ def _contents(archive: Archive) -> dict[str, Any]:
     }
 
 
-def _print_imported(row: RunRow, store: str | None, *, known: bool, json: bool) -> None:
+def _print_imported(row: ShownRun, store: str | None, *, known: bool, json: bool) -> None:
     if json:
         print_json({**row_json(row), "known": known})
     elif known:
-        print_line(f"Run {row.id} ({run_label(row.status)}) is already in this store and was not changed.")
+        print_line(f"Run {row.id} ({status_text(row)}) is already in this store and was not changed.")
     elif row.read_only:
-        print_line(
-            f"Run {row.id} ({run_label(row.status)}) was imported as history: it can be read and forked."
-        )
+        print_line(f"Run {row.id} ({status_text(row)}) was imported as history: it can be read and forked.")
         print_note(f"Show it: {command('show', row.id[:8], store)}")
     else:
-        print_line(f"Run {row.id} ({run_label(row.status)}) was imported as a new run.")
+        print_line(f"Run {row.id} ({status_text(row)}) was imported as a new run.")
         print_note(f"Resume it: {command('resume', row.id[:8], store)}")

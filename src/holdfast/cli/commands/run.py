@@ -11,10 +11,9 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, remember_source
-from holdfast.cli.output.results import command, row_json
+from holdfast.cli.output.results import command, row_json, shown_run, status_text
 from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.errors import InputError, StateError
-from holdfast.types.status import run_label
 
 if TYPE_CHECKING:
     from holdfast.app.flow import Flow
@@ -185,11 +184,12 @@ async def start_detached(spec: str, given: Any, options: dict[str, Any], manner:
         except StateError as error:
             raise _input_error(flow, error) from error
         remember_source(manner.store, program.version, absolute(spec))
+        row = await shown_run(service.store, row)
     if manner.json:
         print_json({**row_json(row), "created": fresh})
         return Exit.ok
     if not fresh:
         print_note(f"A run with this idempotency key exists already: {row.id}.")
-    print_line(f"run {row.id} is {run_label(row.status)} in lane {row.lane}.")
+    print_line(f"run {row.id} is {status_text(row)} in lane {row.lane}.")
     print_line(f"A worker advances it: {command('worker', spec, store=manner.store)}")
     return Exit.ok

@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, row_json
+from holdfast.cli.output.results import command, row_json, shown_runs, status_text
 from holdfast.cli.output.screen import (
     is_terminal,
     print_line,
@@ -23,9 +23,10 @@ from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.human_time import ago, clock_time
 from holdfast.types.ids import RunId
-from holdfast.types.status import ENDED, RUN_LABELS, HoldStatus, RunStatus, run_label
+from holdfast.types.status import ENDED, RUN_LABELS, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
+    from holdfast.runs.run_view import ShownRun
     from holdfast.runs.service import RunService
     from holdfast.store.rows import RunRow
 
@@ -79,7 +80,7 @@ async def list_runs(wanted: RunListOptions, *, store: str | None, json: bool) ->
         service = await hf.service()
         now = service.store.now()
         rows = await _page(service, wanted, now)
-        shown = rows[: wanted.limit]
+        shown = await shown_runs(service.store, rows[: wanted.limit])
         asks = {row.id: await _question(service, row) for row in shown}
     if json:
         more = len(rows) > len(shown)
@@ -145,7 +146,7 @@ async def _question(service: RunService, row: RunRow) -> str:
     return found[0].prompt if found else ""
 
 
-def _print_runs(shown: list[RunRow], asks: dict[RunId, str], now: int) -> None:
+def _print_runs(shown: list[ShownRun], asks: dict[RunId, str], now: int) -> None:
     """A column for the tenant, if not all runs are of the default tenant."""
     tenants = any(row.tenant != DEFAULT_TENANT for row in shown)
     heads = (
@@ -160,10 +161,10 @@ def _print_runs(shown: list[RunRow], asks: dict[RunId, str], now: int) -> None:
     print_table(heads, [_cells(row, asks[row.id], now, tenants=tenants) for row in shown])
 
 
-def _cells(row: RunRow, asks: str, now: int, *, tenants: bool) -> tuple[str, ...]:
+def _cells(row: ShownRun, asks: str, now: int, *, tenants: bool) -> tuple[str, ...]:
     """In a terminal short ids and ages; in a pipe full ids and times."""
     last = next(iter((row.error or asks).splitlines()), "")
     short = is_terminal()
     times = [ago(at, now) if short else clock_time(at) for at in (row.created_at, row.updated_at)]
     whose = (row.tenant,) if tenants else ()
-    return (row.id[:8] if short else row.id, row.flow, *whose, run_label(row.status), *times, last)
+    return (row.id[:8] if short else row.id, row.flow, *whose, status_text(row), *times, last)

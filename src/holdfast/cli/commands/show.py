@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, print_holds, version_text
+from holdfast.cli.output.results import command, print_holds, shown_run, status_text, version_text
 from holdfast.cli.output.run_json import costs, holds_of, last_error, run_json, values_of
 from holdfast.cli.output.screen import (
     brief,
@@ -29,7 +29,7 @@ from holdfast.cli.output.screen import (
 from holdfast.errors import InputError, RunNotFoundError
 from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.ids import is_id
-from holdfast.types.status import ENDED, HoldStatus, RunStatus, label_for, run_label
+from holdfast.types.status import ENDED, HoldStatus, RunStatus, label_for
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint
@@ -193,6 +193,7 @@ def _print_separator(view: ShowOptions, *, draws: bool) -> None:
 
 async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> str:
     """Returns what is damaged, if anything."""
+    status = status_text(await shown_run(service.store, row))
     state, artifacts, damage = await values_of(service, row, line)
     print_fields(
         [
@@ -203,7 +204,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("deployment", await _deployment(service, row)),
             ("entity", row.instance_key or ""),
             ("started by", row.started_by or ""),
-            ("status", run_label(row.status, _wakes(row)) + (" (imported history)" if row.read_only else "")),
+            ("status", status + (" (imported history)" if row.read_only else "")),
             ("error", last_error(row, line)),
             ("damaged", damage),
             ("created", clock_time(row.created_at)),
@@ -286,7 +287,3 @@ def _cells(record: Record, graph: Graph) -> tuple[str, ...]:
         record.effect,
         record.outcome,
     )
-
-
-def _wakes(row: RunRow) -> str:
-    return "" if row.ready_at is None else clock_time(row.ready_at)

@@ -13,12 +13,15 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.store import shown_address
 from holdfast.cli.output.forms import form_lines, sample_data
 from holdfast.cli.output.screen import brief, iso_times, print_fields, print_line, print_note
-from holdfast.types.clock import to_datetime
+from holdfast.types.clock import iso, to_datetime, to_micros
+from holdfast.types.human_time import clock_time
 from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.app.result import Result
     from holdfast.model.graph import Graph
+    from holdfast.runs.run_view import ShownRun
+    from holdfast.store.protocols import Store
     from holdfast.store.rows import RunRow
     from holdfast.types.event import Event
     from holdfast.types.hold import HoldRow
@@ -48,7 +51,7 @@ def print_result(result: Result, store: str | None) -> None:
     print_fields(
         [
             ("run", result.run_id),
-            ("status", run_label(result.status)),
+            ("status", run_label(result.status, _wakes(result))),
             ("error", _error_text(result)),
             ("state", brief(state)),
             ("artifacts", brief(artifacts) if artifacts else ""),
@@ -57,6 +60,10 @@ def print_result(result: Result, store: str | None) -> None:
     print_holds(result.holds, store)
     if result.failed or result.status is RunStatus.resumable:
         print_note(f"Resume it: {command('resume', result.run_id, store)}")
+
+
+def _wakes(result: Result) -> str:
+    return "" if result.wakes_at is None else clock_time(to_micros(result.wakes_at))
 
 
 def _error_text(result: Result) -> str:
@@ -121,6 +128,7 @@ def result_json(result: Result) -> dict[str, Any]:
         "artifacts": artifacts,
         "error": None if error is None else f"{error.type}: {error.message}",
         "open_holds": [hold.id for hold in result.holds],
+        "wakes_at": None if result.wakes_at is None else iso(to_micros(result.wakes_at)),
         "failed_node": result.failed_node or None,
         "holds": [hold_json(hold) for hold in result.holds],
     }
@@ -133,7 +141,23 @@ def hold_json(hold: HoldRow) -> dict[str, Any]:
     return hold_view(hold)
 
 
-def row_json(row: RunRow) -> dict[str, Any]:
+async def shown_run(store: Store, row: RunRow) -> ShownRun:
+    (found,) = await shown_runs(store, [row])
+    return found
+
+
+async def shown_runs(store: Store, rows: Sequence[RunRow]) -> list[ShownRun]:
+    from holdfast.runs import run_view
+
+    return await run_view.shown_runs(store, rows)
+
+
+def status_text(row: ShownRun) -> str:
+    """`sleeping until 2026-11-29 23:39:00`."""
+    return run_label(row.status, "" if row.wakes_at is None else clock_time(row.wakes_at))
+
+
+def row_json(row: ShownRun) -> dict[str, Any]:
     """As over HTTP."""
     from holdfast.runs.run_view import run_wire
 
@@ -181,6 +205,8 @@ def _detail(data: dict[str, Any]) -> str:
     error: Any = data.get("error")
     if error:
         return f"{error['type']}: {error['message']}"
+    if isinstance(data.get("wake_at"), int):
+        return f"until {clock_time(data['wake_at'])}"
     if "horizon" in data:
         return f"events {data['first']} to {data['last']} were deleted with old records"
     for key in ("prompt", "decision", "data", "status"):

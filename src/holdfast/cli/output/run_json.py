@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.commands.graph import graph_json
-from holdfast.cli.output.results import hold_json, row_json, stored_json
+from holdfast.cli.output.results import hold_json, row_json, shown_run, stored_json
 from holdfast.errors import StoreError
 from holdfast.types.clock import iso
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
@@ -57,7 +57,7 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
     state, artifacts, damage = await values_of(service, row, line)
     interrupted = row.worker is None and row.status not in ENDED
     return {
-        "run": row_json(row),
+        "run": row_json(await shown_run(service.store, row)),
         "stored": stored_json(row),
         "state": state,
         "artifacts": artifacts,

@@ -23,6 +23,7 @@ from holdfast.integrations.mcp.ask_people_flow import NAME
 from holdfast.integrations.mcp.change_signals import run_signal
 from holdfast.integrations.mcp.tool_registry import ToolRegistry
 from holdfast.integrations.mcp.tool_schemas import LONGEST_WAIT, RunName, Wait
+from holdfast.runs.run_view import shown_run
 from holdfast.store.rows import RunRow
 from holdfast.types.status import ENDED, RunStatus
 
@@ -85,7 +86,7 @@ class McpPendingQuestion(msgspec.Struct, kw_only=True):
 
 class McpRunView(msgspec.Struct, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
-    `cursor`: of its latest event. `next`: what to do now."""
+    `cursor`: of its latest event. `next`: what to do now. `wakes_at`: until when it sleeps."""
 
     run: str
     flow: str
@@ -98,6 +99,7 @@ class McpRunView(msgspec.Struct, kw_only=True):
     cursor: int
     waits_for: list[McpPendingQuestion]
     next: str
+    wakes_at: str | None = None
 
 
 class McpRunList(msgspec.Struct, kw_only=True):
@@ -225,6 +227,7 @@ async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
         cursor=row.event_seq,
         waits_for=waits,
         next=_next(row, waits),
+        wakes_at=moment((await shown_run(service.store, row)).wakes_at),
     )
 
 

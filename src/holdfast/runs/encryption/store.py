@@ -97,7 +97,7 @@ PLAIN = frozenset({
     "now", "close", "examine", "durability", "wait_change", "free_space",
     "extend", "extend_now", "park", "set_idle", "delete_run", "list_threads",
     "last_snapshot", "event_heads", "feed", "trim_feed",
-    "inbox_heads", "fire_timers", "next_timer", "next_due_hold",
+    "inbox_heads", "fire_timers", "next_timer", "wake_times", "next_due_hold",
     "audit_head", "audit_tenants", "finish_outbox", "replay_outbox", "drop_document",
     "put_limit", "limits", "drop_limit", "next_schedule", "drop_schedule",
     "put_worker", "workers", "drop_worker", "deaths", "fleet_figures",

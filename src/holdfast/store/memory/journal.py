@@ -226,6 +226,11 @@ class MemoryInbox(MemoryTables):
         with self._lock:
             return min((at for run in self._keys.values() for at in run.timers.values()), default=None)
 
+    async def wake_times(self, runs: Sequence[RunId]) -> dict[RunId, int]:
+        with self._lock:
+            found = [self._ids[run] for run in runs if run in self._ids]
+            return {run.id: min(run.timers.values()) for run in found if run.timers}
+
     async def report_late(self, run: RunId, seq: int, payload: bytes) -> None:
         with self._lock:
             found = self._ids.get(run)

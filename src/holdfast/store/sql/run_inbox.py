@@ -50,6 +50,9 @@ RETURNING run_key, token, fire_at"""
 _ORPHANS = """
 DELETE FROM @timers AS timers WHERE fire_at <= ?
 AND NOT EXISTS (SELECT 1 FROM @runs AS runs WHERE runs.key = timers.run_key)"""
+_WAKE_TIMES = """
+SELECT runs.id, min(timers.fire_at) FROM @timers AS timers JOIN @runs AS runs ON runs.key = timers.run_key
+WHERE runs.id = ANY(?::text[]) GROUP BY runs.id"""
 _ANY_DUE = "SELECT 1 FROM @timers WHERE fire_at <= ? LIMIT 1"
 _REPORT = """
 INSERT INTO @late_reports (run_key, seq, payload)
@@ -149,6 +152,10 @@ async def fire_timers(conn: Conn, now: int, limit: int, run: RunId | None) -> in
 async def next_timer(conn: Conn) -> int | None:
     found = await conn.row("SELECT min(fire_at) FROM @timers")
     return None if found is None else found[0]
+
+
+async def wake_times(conn: Conn, runs: Sequence[RunId]) -> dict[RunId, int]:
+    return {RunId(run): at for run, at in await conn.rows(_WAKE_TIMES, list(runs))}
 
 
 async def report_late(conn: Conn, _now: int, run: RunId, seq: int, payload: bytes) -> None:

@@ -114,6 +114,9 @@ class SqlStore(SqlHolds, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
     async def next_timer(self) -> int | None:
         return await self._read(run_inbox.next_timer)
 
+    async def wake_times(self, runs: Sequence[RunId]) -> dict[RunId, int]:
+        return await self._read(partial(run_inbox.wake_times, runs=runs))
+
     async def report_late(self, run: RunId, seq: int, payload: bytes) -> None:
         await self._write(partial(run_inbox.report_late, run=run, seq=seq, payload=payload), single=True)
 

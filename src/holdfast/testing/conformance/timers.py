@@ -25,6 +25,19 @@ async def armed(kit: StoreKit, *tokens: str, seconds: int = 60) -> Lease:
 
 @pytest.mark.anyio
 class TimerSuite:
+    @pytest.mark.covers("SAFE-READ-09")
+    async def test_wake_time_of_a_run_is_its_earliest_timer(self, kit: StoreKit) -> None:
+        early, late = await armed(kit, "a", seconds=5), await armed(kit, "b", "c", seconds=60)
+        without = await kit.claimed()
+        more = [NewTimer("d", kit.clock.now() + 7_000_000), NewTimer("e", kit.clock.now() + 90_000_000)]
+        await kit.written(late, kit.record(2, side=Side(timers=more)))
+        found = await kit.store.wake_times([early.run, late.run, without.run])
+        assert found == {
+            early.run: kit.clock.now() + 5_000_000,
+            late.run: kit.clock.now() + 7_000_000,
+        }
+        assert await kit.store.wake_times([]) == {}
+
     @pytest.mark.covers("D-30")
     async def test_due_timer_becomes_a_message_and_is_gone(self, kit: StoreKit) -> None:
         lease = await armed(kit, "wait/ü/1")

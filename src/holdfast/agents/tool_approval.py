@@ -51,15 +51,18 @@ async def approve(at: AgentScope, tool: Tool, call: ToolCall, agent: str, turn: 
         )
     except HoldExpiredError:
         return ToolApprovalResult(None, "This call was not approved in time, and it was not made.")
-    return _verdict(reply, tool, call, arguments)
+    return _verdict(reply, tool, call, arguments, at.ctx.shown(arguments))
 
 
-def _verdict(reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> ToolApprovalResult:
+def _verdict(
+    reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any], shown: dict[str, Any]
+) -> ToolApprovalResult:
     why = f": {reply.comment}" if reply.comment else "."
     # Compared with the one word that approves: any other answer must not run the tool.
     if reply.decision != "approve":
         return ToolApprovalResult(None, f"A person refused this call, and it was not made{why}")
-    edited = edited_arguments(arguments, reply.data)
+    # The person saw masks in place of secrets: an argument that is still masked was not changed.
+    edited = _unmasked(edited_arguments(arguments, reply.data), shown, arguments)
     adds = instructions_in(reply.data)
     if adds and tool.fn is None:
         # A sub-agent gets the instructions itself, as part of its task.
@@ -69,6 +72,19 @@ def _verdict(reply: Reply, tool: Tool, call: ToolCall, arguments: dict[str, Any]
         return ToolApprovalResult(call.arguments, note)
     text = msgspec.json.encode(edited).decode()
     return ToolApprovalResult(text, f"A person approved this call with other arguments, {text}{why}\n{note}")
+
+
+def _unmasked(edited: Any, shown: Any, given: Any) -> Any:
+    """`edited` with the values of `given` wherever it still has what was shown for them."""
+    if edited == shown:
+        return given
+    if not all(isinstance(each, dict) for each in (edited, shown, given)):
+        return edited
+    named, before, real = (cast("dict[str, Any]", each) for each in (edited, shown, given))
+    return {
+        name: _unmasked(value, before[name], real[name]) if name in before and name in real else value
+        for name, value in named.items()
+    }
 
 
 def edited_arguments(arguments: Mapping[str, Any], data: Any) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from holdfast.api.auth.rights import DOCUMENT_NAMES, Access, Right
 from holdfast.api.compression import compress
 from holdfast.api.cors import cors
 from holdfast.api.live.websocket import sockets
+from holdfast.api.mask import mask
 from holdfast.api.openapi import document
 from holdfast.api.pages.all import PAGES
 from holdfast.api.pages.negotiation import TAG, error_page, internal_error_page, page_route, wants_page
@@ -197,7 +198,8 @@ async def _authenticate(
 
 
 def _with_common_headers(request: Request, response: Response, request_id: str) -> Response:
-    """Add the headers of every answer."""
+    """Mask known secrets, and add the headers of every answer."""
+    mask(response)
     compress(request, response)
     response.headers["X-Request-Id"] = request_id
     # By default nothing is cached: most answers depend on who asks.

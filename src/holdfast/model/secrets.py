@@ -149,6 +149,12 @@ def _fields_of(value: Any) -> dict[str, Any] | None:
     return dict(cast("Iterable[tuple[str, Any]]", value)) if is_pydantic(type(value)) else None
 
 
+def outgoing(value: Any, paths: Paths = ()) -> Any:
+    """Plain data as it may leave the process: without what lies at the secret paths, and without every known
+    secret in any text. Everything that leaves passes here, or through `redactor.redact` where it is text."""
+    return redact_known_secrets(masked(value, paths) if paths else value)
+
+
 def redact_known_secrets(value: Any) -> Any:
     """A copy of plain data in which every known secret is masked in every text."""
     if isinstance(value, str):

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.errors import InputError
 from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports.style import STYLE
+from holdfast.reports.text import readable
 from holdfast.types.clock import iso
 
 Section = tuple[str, list[tuple[str, str]]]
@@ -22,7 +23,7 @@ def page_of(pack: Mapping[str, Any], form: str) -> str:
         raise InputError(f"unknown format {form!r}.", hint="Use a file name that ends with .html or .md.")
     title = f"Evidence of hold {pack['content']['hold']['id']}"
     sections = [(name, [pair for pair in facts if pair[1]]) for name, facts in _sections(pack)]
-    return show_invisible((_html if form == "html" else _markdown)(title, sections))
+    return readable((_html if form == "html" else _markdown)(title, sections))
 
 
 def _sections(pack: Mapping[str, Any]) -> Iterator[Section]:

@@ -7,10 +7,10 @@ from html import escape
 
 from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import to_svg
-from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports import text
 from holdfast.reports.postmortem import Gap, Postmortem
 from holdfast.reports.style import STYLE
+from holdfast.reports.text import readable
 from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -24,7 +24,7 @@ def to_html(postmortem: Postmortem) -> str:
     title = f"Post-mortem of {postmortem.flow}, run {postmortem.run[:8]}"
     parts = (_top, _drawing, _incidents, _visits, _questions, _remarks, _values)
     body = "\n".join(line for part in parts for line in part(postmortem))
-    return show_invisible(
+    return readable(
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"{_CLOSED}\n"

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import to_text
-from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports import text as sections
 from holdfast.reports.postmortem import Gap, Postmortem
+from holdfast.reports.text import readable
 from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -19,7 +19,7 @@ _MARKUP = re.compile(r"([\\`*_\[\]<|])")
 
 def to_markdown(postmortem: Postmortem) -> str:
     parts = (_top, _drawing, _incidents, _visits, _questions, _remarks, _values)
-    return show_invisible("\n".join(line for part in parts for line in part(postmortem)).rstrip() + "\n")
+    return readable("\n".join(line for part in parts for line in part(postmortem)).rstrip() + "\n")
 
 
 def escape(text: str) -> str:

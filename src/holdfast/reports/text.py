@@ -8,16 +8,24 @@ import msgspec
 
 from holdfast.checkpoint.value_diff import Change, show, show_text
 from holdfast.checkpoint.visit import Alteration, AttemptDetail, CallDetail, QuestionDetail, Visit, error_text
+from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports.postmortem import Postmortem
 from holdfast.runs.history.decision_text import ended_text
 from holdfast.types.clock import to_datetime
 from holdfast.types.human_time import clock_time, human_duration
+from holdfast.types.redaction import redactor
 from holdfast.types.status import label_for
 
 WHOLE = 20_000
 """Characters of a state that are shown in full."""
 
 Row = tuple[str, str]
+
+
+def readable(document: str) -> str:
+    """A whole report, as it is written: known secrets are masked, hidden characters are spelled out."""
+    return show_invisible(redactor.redact(document))
+
 
 _ATTEMPTS = {
     "retry": "tried again",

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.events import derive_events
-from holdfast.model.secrets import masked, redact_known_secrets
+from holdfast.model.secrets import outgoing
 from holdfast.runs import resume_events
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import RunReader, RunReaders, reader_of, readers_of
@@ -89,10 +89,7 @@ async def hide_secrets(service: RunAccess, row: RunRow, found: list[Event]) -> l
         service.caches.known_secrets.add(row.id)
         await load(service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs)
     secrets = reader.graph.secrets
-    return [
-        msgspec.structs.replace(event, data=redact_known_secrets(masked(event.data, secrets)))
-        for event in found
-    ]
+    return [msgspec.structs.replace(event, data=outgoing(event.data, secrets)) for event in found]
 
 
 async def bare_events(

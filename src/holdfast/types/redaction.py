@@ -7,13 +7,15 @@ their own field (`model.secrets`).
 
 from __future__ import annotations
 
+import html
+import json
 from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Any, Final, cast
 
 MASK: Final = "***"
 MIN_SECRET_LENGTH: Final = 6
-MAX_SECRETS: Final = 2_000
+MAX_SECRETS: Final = 8_000
 
 
 class Secret:
@@ -25,7 +27,7 @@ def is_secret_mark(extra: Any) -> bool:
 
 
 class Redactor:
-    """Masks the secrets that were added to it. It keeps the newest MAX_SECRETS values."""
+    """Masks the secrets that were added to it. It keeps the newest MAX_SECRETS forms of values."""
 
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
@@ -35,7 +37,7 @@ class Redactor:
 
     def learn(self, value: Any) -> None:
         """Add every text and long number in a secret value."""
-        fresh = [text for text in _texts(value) if text not in self._values]
+        fresh = [form for text in _texts(value) for form in _forms(text) if form not in self._values]
         if fresh:
             with self._lock:
                 self._values.update(dict.fromkeys(fresh))
@@ -50,6 +52,13 @@ class Redactor:
                 text = text.replace(value, MASK)
         return text
 
+    def redact_bytes(self, data: bytes) -> bytes:
+        """The same for encoded text."""
+        if not self._by_length:
+            return data
+        text = data.decode("utf-8", "surrogateescape")
+        return self.redact(text).encode("utf-8", "surrogateescape")
+
     def is_known_secret(self, number: int) -> bool:
         # No secret has thousands of digits, and Python refuses to write such numbers out.
         return bool(self._values) and number.bit_length() < 10_000 and str(number) in self._values
@@ -58,6 +67,20 @@ class Redactor:
         with self._lock:
             self._values.clear()
             self._by_length = ()
+
+
+def _forms(text: str) -> Iterable[str]:
+    """As it is, and as JSON and HTML write it. JSON twice: the arguments of a tool are JSON inside a text,
+    which is written as JSON again."""
+    found = {text: None}
+    for plain in (True, False):
+        once = json.dumps(text, ensure_ascii=plain)[1:-1]
+        found |= dict.fromkeys((once, json.dumps(once, ensure_ascii=plain)[1:-1]))
+    for form in list(found):
+        for quoted in (html.escape(form), html.escape(form, quote=False)):
+            # The templates of pages write quotes in the second way.
+            found |= dict.fromkeys((quoted, quoted.replace("&quot;", "&#34;").replace("&#x27;", "&#39;")))
+    return found
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -10,6 +10,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Send
 
 from holdfast.api.problems import HttpError
+from holdfast.types.redaction import redactor
 
 MEDIA: Final = "text/event-stream"
 RETRY: Final = b"retry: 1000\n\n"
@@ -45,7 +46,8 @@ class EventStream(StreamingResponse):
 
 def event_frame(number: int | str, name: str, body: bytes) -> bytes:
     """One event of the stream. Encoded JSON contains no line break."""
-    return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(number).encode(), name.encode(), body)
+    shown = redactor.redact_bytes(body)
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(number).encode(), name.encode(), shown)
 
 
 def chunks(frames: Iterable[bytes]) -> Iterable[bytes]:

@@ -36,6 +36,7 @@ from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, Route
 from holdfast.api.schemas.events import EncodedEvent, EventNames
 from holdfast.errors import HoldfastError
 from holdfast.types.ids import new_id
+from holdfast.types.redaction import redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -296,7 +297,7 @@ class Socket:
     async def _write(self, data: bytes) -> None:
         # Several followed runs write to the same socket; frames must not be interleaved.
         async with self._writing:
-            await self._socket.send_text(data.decode())
+            await self._socket.send_text(redactor.redact_bytes(data).decode())
 
 
 def _request(scope: Scope, *, token: str | None = None, key: str | None = None) -> Request:

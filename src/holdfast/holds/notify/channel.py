@@ -83,7 +83,7 @@ async def send_notice(channel: Channel, notice: Notice) -> Delivery:
     """A channel that raises or hangs has not accepted it."""
     try:
         async with asyncio.timeout(PATIENCE):
-            return await channel.send(notice)
+            return await channel.send(notice.without_secrets())
     except TimeoutError:
         return Delivery(accepted=False, retry=True, detail="no answer in time")
     except Exception as error:

@@ -10,6 +10,7 @@ from holdfast.holds.notify.escape import clean_text, one_line
 from holdfast.types import outbox
 from holdfast.types.clock import to_datetime
 from holdfast.types.hold import HoldRow, Option
+from holdfast.types.redaction import redactor
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee
 
@@ -71,6 +72,14 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_about_the_end(self) -> bool:
         return self.topic == outbox.CLOSED
+
+    def without_secrets(self) -> Notice:
+        """As it leaves the process. Its link and tokens are for the recipient, and stay."""
+        texts = {name: redactor.redact(getattr(self, name)) for name in ("prompt", "why", "outcome")}
+        options = tuple(
+            msgspec.structs.replace(each, label=redactor.redact(each.label)) for each in self.options
+        )
+        return msgspec.structs.replace(self, options=options, **texts)
 
     def facts(self) -> list[tuple[str, str]]:
         """The facts below the prompt, as labels and texts."""

@@ -105,7 +105,7 @@ def event_of(notice: Notice, now: int) -> dict[str, Any]:
         "flow_name": notice.flow,
         "node_id": notice.node,
         "checkpoint_type": notice.type,
-        "prompt": redactor.redact(notice.prompt),
+        "prompt": notice.prompt,
         "options": [{"id": option.id, "label": option.label} for option in notice.options],
         "assignee": {"type": notice.assignee.type, "value": notice.assignee.value},
         "priority": notice.priority,

@@ -11,6 +11,7 @@ from holdfast.holds.egress import Egress
 from holdfast.holds.notify.http_post import post
 from holdfast.holds.notify.webhook import secret_of, signed
 from holdfast.holds.policies.judge import Judgement, read_judgement
+from holdfast.model.secrets import outgoing
 from holdfast.types.clock import MICROS, Clock, SystemClock
 from holdfast.types.ids import new_id
 from holdfast.types.redaction import redactor
@@ -41,7 +42,7 @@ class WebhookJudge:
 
     async def judge(self, facts: Mapping[str, Any]) -> Judgement:
         """Raises EgressError, OSError, TimeoutError and ValueError: then a person decides."""
-        body = msgspec.json.encode({"type": "hold.judge", "data": dict(facts)})
+        body = msgspec.json.encode({"type": "hold.judge", "data": outgoing(facts)})
         headers = signed(f"msg_{new_id()}", self._clock.now() // MICROS, body, self._secrets)
         headers["Content-Type"] = "application/json"
         reply = await post(self._url, body, headers, egress=self._egress)

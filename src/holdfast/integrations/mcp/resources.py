@@ -17,6 +17,7 @@ from holdfast.integrations.mcp.question_tools import list_questions
 from holdfast.integrations.mcp.question_view import view_question
 from holdfast.integrations.mcp.run_tools import run_view
 from holdfast.integrations.mcp.tool_schemas import ListQuestionsInput, McpQuestionList
+from holdfast.types.redaction import redactor
 
 MEDIA: Final = "application/json"
 _URI: Final = re.compile(r"holdfast://(runs|questions)/([^/?#\s]{1,200})\Z")
@@ -72,9 +73,10 @@ async def read_resource(agent: McpCaller, uri: str) -> bytes:
     if kind == "runs":
         service = await agent.call.runs()
         row = await service.get(name, tenant=agent.call.tenant)
-        return msgspec.json.encode(await run_view(agent, row))
+        return redactor.redact_bytes(msgspec.json.encode(await run_view(agent, row)))
     people = await agent.call.holds()
-    return msgspec.json.encode(await view_question(agent, await people.get(agent.call.actor, name)))
+    question = await view_question(agent, await people.get(agent.call.actor, name))
+    return redactor.redact_bytes(msgspec.json.encode(question))
 
 
 async def version_of(agent: McpCaller, uri: str) -> str:

@@ -19,6 +19,7 @@ from holdfast.integrations.mcp import question_tools, resources, run_tools, subs
 from holdfast.integrations.mcp.agent import McpCaller
 from holdfast.integrations.mcp.tool_registry import McpTool, schema_of
 from holdfast.telemetry import log
+from holdfast.types.redaction import redactor
 
 _ASK_FIRST: Final = types.Prompt(
     name="ask_first",
@@ -144,7 +145,7 @@ async def _call_tool(
         return _failed(
             "The tool failed with an internal error. The operator finds the details in the server's log."
         )
-    body = msgspec.json.encode(result)
+    body = redactor.redact_bytes(msgspec.json.encode(result))
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=body.decode())],
         structured_content=msgspec.json.decode(body),

@@ -22,6 +22,7 @@ from holdfast.checkpoint.fold import error_of
 from holdfast.checkpoint.visit import error_text
 from holdfast.integrations.otel.facts import Moment, RunEnded, RunStory, StepEnded
 from holdfast.integrations.otel.ids import DerivedIds, Key, root_of, segment_of, step_of, trace_id_of, wanted
+from holdfast.model.secrets import outgoing
 from holdfast.store.rows import RunRow
 
 _FAILED = frozenset({"fail", "failed", "unknown", "cancelled"})
@@ -128,6 +129,8 @@ class Spans:
         failed: bool = False,
         error: dict[str, str] | None = None,
     ) -> None:
+        # Names of steps have the arguments of an agent's tools, and messages what a handler wrote.
+        name, attributes, error = outgoing(name), outgoing(attributes), outgoing(error)
         wanted.set((trace_id_of(run), span_id))
         parent = (
             Context() if is_root else set_span_in_context(NonRecordingSpan(self._place(run, root_of(run))))
@@ -136,7 +139,7 @@ class Spans:
             name, parent, SpanKind.INTERNAL, attributes, links, start_time=_nanos(when[0])
         )
         for at, what, entry in moments:
-            span.add_event(what, _attributes(entry), _nanos(at))
+            span.add_event(what, outgoing(_attributes(entry)), _nanos(at))
         if error is not None:
             span.add_event("exception", self._error(error), _nanos(when[1]))
         if failed:

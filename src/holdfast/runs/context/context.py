@@ -16,6 +16,7 @@ from holdfast.errors import InputError
 from holdfast.model.graph import Node
 from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
+from holdfast.model.secrets import outgoing
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.ledger import ContextLedger
@@ -143,6 +144,10 @@ class Context:
     def last_try(self) -> bool:
         """Whether the node's retry policy allows no further attempt after this one."""
         return self._exec.failures + 1 >= self._node.retry.attempts
+
+    def shown(self, value: Any) -> Any:
+        """Plain data as people may see it: the flow's secrets are masked."""
+        return outgoing(value, self._session.graph.secrets)
 
     @property
     def dropped(self) -> bool:
@@ -347,7 +352,8 @@ class Context:
                 form=form,
                 manner=manner,
             )
-            more = storable(self._at, "context", context_of(manner, self._node.id))
+            context = self.shown(context_of(manner, self._node.id))
+            more = storable(self._at, "context", dict(context))
             self._calls.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
         return reply_of(await self._answer(ordinal), form, bare=options is None)
 

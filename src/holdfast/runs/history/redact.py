@@ -11,6 +11,7 @@ import msgspec
 from holdfast.checkpoint.value_diff import MISSING, Change
 from holdfast.model.secrets import Paths, hide_at, masked
 from holdfast.runs.history.story import Story
+from holdfast.types.redaction import redactor
 
 _PARTS: Final = re.compile(r"[^.\[\]\"]+")
 _PARTITIONS: Final = frozenset({"state", "scratch", "input", "artifacts"})
@@ -44,5 +45,7 @@ def hide_story(story: Story, paths: Paths) -> None:
         visit.changes = [_hidden(change, paths) for change in visit.changes]
         for call in visit.calls:
             call.value = masked(call.value, paths)
+            # The name of an agent's call has the arguments of its tool.
+            call.name = redactor.redact(call.name)
         for question in visit.questions:
             question.data = masked(question.data, paths)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from typing import Any
 
 from holdfast.app.flow import Flow
@@ -42,12 +44,18 @@ async def drive_and_print(
     if not manner.json:
         print_note(f"run {row.id}")
     driving = asyncio.ensure_future(drive(service, program, row.id, claimed, created=created))
-    if manner.watch:
-        await watch(service, row, driving, json=manner.json)
-    elif not manner.json:
-        await show_slow_progress(service, row, driving)
-    result: Result = await driving
-    print_run_result(result, manner)
+    try:
+        if manner.watch:
+            await watch(service, row, driving, json=manner.json)
+        elif not manner.json:
+            await show_slow_progress(service, row, driving)
+        result: Result = await driving
+        print_run_result(result, manner)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output is gone, the run is not: the exit code still says how it ended.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        result = await driving
     return exit_for(result.status)
 
 

@@ -161,14 +161,14 @@ def command_line() -> Any:
 
 
 def run_async(work: Coroutine[Any, Any, int]) -> int:
-    import asyncio
+    from holdfast.model.calls.boundary import run_loop
 
+    code = 0
     try:
-        code = int(asyncio.run(work))
+        code = int(run_loop(work))
         # Inside the try: buffered output meets a closed pipe only now, not at the print.
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has closed the pipe (`holdfast runs | head -1`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return code

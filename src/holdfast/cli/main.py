@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import IntEnum
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from holdfast.errors import HoldfastError, RunError, StoreError
+
+THREAD_GRACE: Final = 1.0  # seconds for threads of user code to end after the command has
 
 
 class Exit(IntEnum):
@@ -23,7 +27,29 @@ class Exit(IntEnum):
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """The console script."""
-    sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
+    code = run(list(sys.argv[1:] if argv is None else argv))
+    _leave_threads(code)
+    sys.exit(code)
+
+
+def _leave_threads(code: int) -> None:
+    """Python waits for threads at the end of a process: not for those that the code of a run left running."""
+    import threading
+
+    main, until = threading.main_thread(), time.monotonic() + THREAD_GRACE
+    left = [each for each in threading.enumerate() if each is not main and not each.daemon]
+    for thread in left:
+        thread.join(max(0.0, until - time.monotonic()))
+    left = [thread.name for thread in left if thread.is_alive()]
+    if not left:
+        return
+    from holdfast.cli.output.screen import print_error
+
+    print_error(f"The code that ran left a thread behind ({', '.join(left[:5])}), which ends now.")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def run(argv: list[str]) -> int:
@@ -43,6 +69,10 @@ def run(argv: list[str]) -> int:
         print_error("Interrupted.")
         # 130 is what shells use for a command that Ctrl-C ended.
         return Exit.interrupted
+    except SystemExit as error:
+        # Code of a user: whatever code it asks for, the command has not done its work.
+        print_error(f"The code that ran called sys.exit({error.code}).")
+        return Exit.run_failed
     except Exception as error:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise

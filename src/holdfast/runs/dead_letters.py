@@ -54,8 +54,10 @@ class DeadRun(msgspec.Struct, frozen=True):
 
     @property
     def counted(self) -> list[DeathReport]:
-        """The deaths that the run alone can have caused; all of them if there is none yet."""
-        return [report for report in self.deaths if report.death.alone] or self.deaths
+        """The deaths since its last record that the run alone can have caused; if there is none yet, all
+        since then. What ran at earlier deaths has ended well since."""
+        last = [report for report in self.deaths if report.death.head == self.deaths[-1].death.head]
+        return [report for report in last if report.death.alone] or last
 
     @property
     def suspects(self) -> list[tuple[str, int]]:

@@ -26,7 +26,7 @@ from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.late_evidence import LateEvidence
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.park import DriverPark
-from holdfast.runs.driver.record_writer import RecordWriter
+from holdfast.runs.driver.record_writer import CAREFUL_DECISIONS, RecordWriter
 from holdfast.runs.driver.run_inbox import DriverInbox
 from holdfast.runs.driver.services import RunServices
 from holdfast.runs.driver.session import RunSession
@@ -67,6 +67,7 @@ class Driver:
         self.parking = DriverPark(session, self.handlers, self.writer)
         self.waiting = DriverWait(session, self.writer, self.handlers, self.inbox, self.parking)
         self.writer.strict = loaded.pos.mode == "strict"
+        self.writer.careful = CAREFUL_DECISIONS if claim.run.recoveries or claim.run.suspect else 0
         session.queue.lazy = loaded.pos.mode == "exit"
         if program.graph.spec.allow_uncheckpointed:
             session.queue.on_outage = self.writer.uncheckpointed

@@ -23,6 +23,8 @@ from holdfast.types.status import RunStatus
 
 # Loading a run reads the newest snapshot and at most about this many records after it (D-27).
 SNAPSHOT_RECORDS = 200
+# Of a run whose last worker died: so the journal names the node that runs if this worker dies too.
+CAREFUL_DECISIONS = 16
 
 
 class RecordWriter:
@@ -37,6 +39,8 @@ class RecordWriter:
         self.bytes_since = 0
         self.snapshot_size = 0
         self.strict = False
+        # Decisions that are still committed before anything else happens, although the mode is not strict.
+        self.careful = 0
         self.hurry = False
         # The status in the run's row while it is kept in memory and only waits (D-31).
         self.idle_status: RunStatus | None = None
@@ -58,6 +62,9 @@ class RecordWriter:
             self.recorder.hurry()
         if self.since_snapshot >= SNAPSHOT_RECORDS and not decision.ended:
             self._snapshot()
+        if not self.strict and self.careful and decision.records:
+            self.careful -= 1
+            return True
         return self.strict and bool(decision.records)
 
     def append_all(self, decision: Decision) -> None:

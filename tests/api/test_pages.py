@@ -21,6 +21,7 @@ from holdfast.holds.links.tokens import LinkGrant
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
 from tests.api.conftest import Server, serving
+from tests.api.sign_in import bearer, token
 from tests.services import postgres
 
 pytestmark = pytest.mark.anyio
@@ -508,3 +509,41 @@ async def test_pages_decide_on_postgresql(simple: Flow) -> None:
             *(post(server, f"/holds/{hold}", {"decision": word, "comment": word}) for word in ("yes", "no"))
         )
         assert sorted(each.status_code for each in answers) == [303, 409]
+
+
+# ---------------------------------------------------------------------- what was decided
+
+
+@pytest.mark.covers("SAFE-READ-10")
+async def test_decided_form_shows_its_values_and_a_returned_one_is_no_refusal(server: Server) -> None:
+    flow = Flow("form", effect="pure")
+    sections: list[dict[str, Any]] = [
+        {"type": "input", "field": "amount", "kind": "integer", "label": "Amount", "default": 250},
+        {"type": "input", "field": "why", "kind": "text", "label": "Reason", "required": True},
+        {"type": "decision", "options": [{"id": "yes", "label": "Yes"}]},
+    ]
+    flow.hold("ask", prompt="Pay?", sections=sections, into="said", assignee="user:local")
+    hold = await waiting(server, flow)
+    shown = await get(server, f"/holds/{hold}")
+    assert "Decided values" not in shown
+    sent = {"decision": "yes", "request_hash": hidden(shown, "request_hash"), "f.amount": "200"}
+    assert (await post(server, f"/holds/{hold}", sent)).status_code == 422
+    returned = (await server.json("GET", f"/v1/holds/{hold}/history"))["items"]
+    assert [each["action"] for each in returned if each["action"] in ("refused", "returned")] == ["returned"]
+    sent["f.why"] = "agreed <b>"
+    assert (await post(server, f"/holds/{hold}", sent)).status_code == 303
+    text = unescape(re.sub(r"<[^>]+>", " ", await get(server, f"/holds/{hold}")))
+    words = " ".join(text.split())
+    assert "Decided values Amount 200 changed; proposed was 250 Reason agreed <b>" in words
+    assert "local sent an incomplete answer: a field was missing or wrong" in words
+    assert "was not accepted" not in words
+
+
+@pytest.mark.covers("SAFE-READ-10")
+async def test_refusal_stays_a_refusal(server: Server, simple: Flow) -> None:
+    hold = await waiting(server, simple)
+    eve = bearer(await token(server, "user:eve", rights=("holds:write",)))
+    answer = await server.client.post(f"/v1/holds/{hold}/resolve", json={"decision": "yes"}, headers=eve)
+    assert answer.status_code == 403, answer.text
+    history = (await server.json("GET", f"/v1/holds/{hold}/history"))["items"]
+    assert [each["action"] for each in history if each["action"] in ("refused", "returned")] == ["refused"]

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from holdfast import Scripted, tool_call
-from holdfast.api.pages.tool_arguments import argument_data, argument_sections, argument_values
+from holdfast.api.pages.tool_arguments import argument_data, argument_sections
+from holdfast.holds.queries.decided_values import argument_values
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import operator
 from tests.agents.helpers import World, a_flow
@@ -92,3 +93,22 @@ async def test_fields_are_of_the_kind_of_their_argument_and_empty_ones_say_nothi
     changed = argument_data(row, {**same, "sure": True, "rate": None})
     assert changed == {"arguments": {"text": "a\nb", "sure": True, "extra": 1}}
     assert argument_values(changed) == {"text": "a\nb", "sure": True, "extra": 1}
+
+
+@pytest.mark.covers("SAFE-READ-10")
+async def test_decided_call_shows_its_arguments_and_what_was_changed(server: Server) -> None:
+    hold = await asked(server)
+    await answer(server, hold, **{"f.amount": "200", "f.to": "c-9", "f.holdfast.instructions": "Round down."})
+    shown = " ".join(re.sub(r"<[^>]+>", " ", await page(server, hold)).split())
+    assert (
+        "Decided values Amount 200 changed; proposed was 250 To c-9 Message to the agent Round down." in shown
+    )
+
+
+@pytest.mark.covers("SAFE-READ-10")
+async def test_call_that_was_approved_as_asked_shows_its_arguments_unchanged(server: Server) -> None:
+    hold = await asked(server)
+    await answer(server, hold, **{"f.amount": "250", "f.to": "c-9"})
+    shown = " ".join(re.sub(r"<[^>]+>", " ", await page(server, hold)).split())
+    assert "Decided values Amount 250 To c-9" in shown
+    assert "changed" not in shown.partition("Decided values")[2].partition("Comments")[0]

@@ -63,3 +63,23 @@ def test_form_is_shown_and_its_answer_checked_and_bound(cli: Cli, pay: str) -> N
     result = done["state"]["decision_result"]
     assert result["edited_fields"] == [{"field": "amount", "original": "100", "final": "99.50"}]
     assert result["request_hash"] == hold["request_hash"]
+
+
+@pytest.mark.covers("SAFE-READ-10")
+def test_decided_form_is_shown_with_its_values_and_edits(cli: Cli, pay: str) -> None:
+    run = cli("run", pay, "--input", '{"customer": "Ada", "amount": 100}', "--json").json["id"]
+    hold = cli("holds", "list", "--json").items[0]["id"]
+    assert cli("holds", "resolve", hold, "approve", "--data", '{"amount": "90"}').code == 2
+    data = '{"amount": "90", "note": "agreed", "way": "bank"}'
+    assert cli("holds", "resolve", hold, "approve", "--data", data).code == 0
+    shown = cli("holds", "show", hold).out
+    assert "Why = agreed" in shown
+    assert "Way = bank" in shown
+    assert "changed; proposed was" in next(line for line in shown.splitlines() if "Amount" in line)
+    assert "(text, required)" not in shown, "it asks for nothing any more"
+    values = {each["field"]: each for each in cli("holds", "show", hold, "--json").json["values"]}
+    assert (values["amount"]["edited"], values["note"]["value"]) == (True, "agreed")
+    did = [line.split()[4] for line in cli("holds", "history", hold).out.splitlines()[1:]]
+    assert "refused" not in did
+    assert "returned" in did
+    assert cli("show", run).code == 0

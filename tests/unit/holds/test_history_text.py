@@ -35,6 +35,12 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
         "dana's answer was not accepted: a field was missing or wrong",
     ),
     (
+        "user:dana",
+        "returned",
+        {"action": "resolve", "code": "form_invalid", "status": 422},
+        "dana sent an incomplete answer: a field was missing or wrong",
+    ),
+    (
         "user:eve",
         "refused",
         {"action": "view", "code": "forbidden"},

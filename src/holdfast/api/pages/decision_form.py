@@ -16,9 +16,10 @@ from holdfast.api.pages.form_fields import (
     form_values,
     sections_of,
 )
-from holdfast.api.pages.tool_arguments import argument_sections, argument_values
+from holdfast.api.pages.tool_arguments import argument_sections
 from holdfast.errors import FormInvalidError, HoldfastError
 from holdfast.holds.actions.submission import Submission
+from holdfast.holds.queries.decided_values import argument_values
 from holdfast.holds.service import HoldService
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor

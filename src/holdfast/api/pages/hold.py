@@ -25,6 +25,7 @@ from holdfast.api.routing import ApiCall
 from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, HoldfastError
 from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.actions.vote import ballots_of
+from holdfast.holds.queries.decided_values import decided_values
 from holdfast.holds.queries.history import Entry
 from holdfast.holds.queries.history_text import history_sentence, short_name
 from holdfast.holds.queries.summary import (
@@ -150,6 +151,7 @@ def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError 
         "open": row.status is HoldStatus.pending and not row.read_only,
         "outcome": outcome_text(row, now),
         "resolution": resolution_of(row),
+        "values": decided_values(row),
         "placed": placed_of(row, now),
         "claimed": _claim(row, now),
         "due": countdown(row, now) if row.status is HoldStatus.pending else "",

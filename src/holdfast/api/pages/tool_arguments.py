@@ -7,10 +7,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from holdfast.holds.queries.decided_values import INSTRUCTIONS, tool_arguments
 from holdfast.types.hold import HoldRow
 
-INSTRUCTIONS: Final = "holdfast.instructions"
-"""The field for a message to the agent; no argument can have this name."""
 _KINDS: Final = {"integer": "integer", "number": "number", "boolean": "boolean"}
 _LONG: Final = 80
 
@@ -20,7 +19,7 @@ def argument_sections(row: HoldRow) -> list[Mapping[str, Any]]:
     known = _properties(row)
     if not known:
         return []
-    given = _given(row)
+    given = tool_arguments(row)
     fields = [_section(name, schema, given.get(name)) for name, schema in known.items()]
     more = {"field": INSTRUCTIONS, "kind": "textarea", "label": "Message to the agent", "type": "input"}
     return [*fields, more]
@@ -42,7 +41,7 @@ def _section(name: str, schema: Any, value: Any) -> Mapping[str, Any]:
 
 def argument_data(row: HoldRow, typed: Mapping[str, Any]) -> dict[str, Any] | None:
     """The data of the answer: only arguments that were changed or added."""
-    given = _given(row)
+    given = tool_arguments(row)
     instructions = str(typed.get(INSTRUCTIONS) or "").strip()
     edited = {name: value for name, value in given.items() if name not in typed}
     for name, value in typed.items():
@@ -55,18 +54,6 @@ def argument_data(row: HoldRow, typed: Mapping[str, Any]) -> dict[str, Any] | No
     return {**data, **({"modifications": {"instructions": instructions}} if instructions else {})} or None
 
 
-def argument_values(data: Any) -> dict[str, Any]:
-    """The values of an answer or a draft, by field."""
-    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-    changes: Any = fields.get("modifications")
-    more: Any = cast("dict[str, Any]", changes) if isinstance(changes, dict) else {}
-    given: Any = fields.get("arguments")
-    values: dict[str, Any] = {}
-    for part in (more.get("tool_args"), more.get("arguments"), given):
-        values |= part or {}
-    return {**values, **({INSTRUCTIONS: more["instructions"]} if more.get("instructions") else {})}
-
-
 def _properties(row: HoldRow) -> dict[str, Any]:
     """The schema of the tool's arguments, from the approval of a tool call."""
     if row.schema is None or "tool" not in _context(row):
@@ -74,11 +61,6 @@ def _properties(row: HoldRow) -> dict[str, Any]:
     found: Any = msgspec.json.decode(row.schema)
     for name in ("properties", "arguments", "properties"):
         found = cast("dict[str, Any]", found).get(name) if isinstance(found, dict) else None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-
-
-def _given(row: HoldRow) -> dict[str, Any]:
-    found: Any = _context(row).get("arguments")
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 

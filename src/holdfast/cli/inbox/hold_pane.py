@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from holdfast.cli.commands.holds.show import comment_line
 from holdfast.cli.inbox.state import HoldDetails, InboxState
-from holdfast.cli.output.forms import form_lines
+from holdfast.cli.output.forms import decided_lines, form_lines
 from holdfast.cli.output.screen import clean_text, one_line
 from holdfast.holds.queries.summary import (
     claim_of,
@@ -73,7 +73,10 @@ def _page(state: InboxState, sheet: HoldDetails, width: int) -> Group:
     parts: list[RenderableType] = [*_banner(state, row)]
     parts += [Text(clean_text(row.prompt.strip() or title_of(row)), style="bold"), ""]
     parts.append(_table([*_facts(state, row), *(("voted", vote) for vote in sheet.votes)]))
-    parts += _section("Form", list(form_lines(row)))
+    if row.resolution:
+        parts += _section("Decided values", list(decided_lines(row)))
+    else:
+        parts += _section("Form", list(form_lines(row)))
     parts += _section("Context", _context(row, width, None if state.expanded else BRIEF))
     parts += _section("Comments", [comment_line(each, state.now) for each in sheet.notes])
     if sheet.draft and state.filling is None:

@@ -25,6 +25,15 @@ def form_lines(hold: HoldRow) -> Iterator[str]:
             yield _field(section)
 
 
+def decided_lines(hold: HoldRow) -> Iterator[str]:
+    """What was decided with: `amount = 200 (changed; proposed was 250)`."""
+    from holdfast.holds.queries.decided_values import decided_values
+
+    for each in decided_values(hold):
+        proposed = "" if each.proposed is None else f"; proposed was {_short(each.proposed)}"
+        yield f"{each.label} = {_short(each.value)}" + (f" (changed{proposed})" if each.edited else "")
+
+
 def _field(section: Mapping[str, Any]) -> str:
     words = [_kind(section), *([section["currency"]] if "currency" in section else [])]
     words += [word for word in ("required", "readonly") if section.get(word)]

@@ -25,6 +25,12 @@ SHOWN: Final = frozenset(
 )  # fmt: skip
 
 
+RETURNED: Final = "returned"
+"""The action of an entry for an answer that did not fit the form: it may be corrected and sent again."""
+INVALID: Final = 422
+DECIDING: Final = ("resolve", "vote", "place", "bulk")
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """`id` never changes; `seq` is its number in the tenant's audit."""
 
@@ -44,14 +50,20 @@ async def history(ctx: HoldContext, actor: Actor, hold: str) -> list[Entry]:
 
 def entry_of(row: AuditRow) -> Entry:
     data: dict[str, Any] = msgspec.json.decode(row.data) if row.data else {}
+    action = RETURNED if _is_invalid_form(row.action, data) else row.action
     return Entry(
         id=f"{row.hold or row.tenant}:{row.seq}",
         seq=row.seq,
         at=iso(row.at),
         actor=row.actor,
-        action=row.action,
+        action=action,
         data={name: _shown(name, value) for name, value in data.items() if name in SHOWN},
     )
+
+
+def _is_invalid_form(action: str, data: dict[str, Any]) -> bool:
+    """The audit has it among the refusals; for the person it is a form to be corrected."""
+    return action == "refused" and data.get("status") == INVALID and data.get("action") in DECIDING
 
 
 def _shown(name: str, value: Any) -> Any:

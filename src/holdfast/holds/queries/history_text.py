@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.holds.queries.history import Entry
+from holdfast.holds.queries.history import DECIDING, Entry
 
 CHANNELS: Final = {
     "inbox": "on the web page",
@@ -101,9 +101,14 @@ def _refused(who: str, data: dict[str, Any]) -> str:
     if code == "hold_decided":
         return f"{who} answered too late; it was already decided"
     why = REFUSALS.get(code, code.replace("_", " "))
-    if action in ("resolve", "vote", "place"):
+    if action in DECIDING:
         return f"{who}'s answer was not accepted: {why}"
     return f"{who} was not allowed to {action.replace('_', ' ')}: {why}"
+
+
+def _returned(who: str, data: dict[str, Any]) -> str:
+    code = str(data.get("code"))
+    return f"{who} sent an incomplete answer: {REFUSALS.get(code, code.replace('_', ' '))}"
 
 
 def _to_date(who: str, data: dict[str, Any]) -> str:
@@ -155,6 +160,7 @@ _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
     "resolved": _decided,
     "voted": lambda who, data: f"{_decided(who, data)} (one of several votes)",
     "refused": _refused,
+    "returned": _returned,
     "cancelled": _plain("{who} withdrew the question"),
     "expired": _plain("The deadline passed without an answer"),
     "escalated": lambda _who, data: _to_person("escalated it to")("Holdfast", data),

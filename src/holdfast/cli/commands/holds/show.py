@@ -12,7 +12,7 @@ from holdfast.cli.app import Json, Store, run_async
 from holdfast.cli.commands.holds.group import As, Hold, Whose, group
 from holdfast.cli.hold_session import ActorOptions, HoldSession, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.forms import form_lines, sample_data
+from holdfast.cli.output.forms import decided_lines, form_lines, sample_data
 from holdfast.cli.output.results import command
 from holdfast.cli.output.screen import (
     brief,
@@ -51,6 +51,7 @@ def history(
 
 async def show_hold(which: str, options: ActorOptions) -> Exit:
     """If a person is named, it is recorded that they have seen the hold."""
+    from holdfast.holds.queries.decided_values import decided_values
     from holdfast.holds.queries.hold_view import hold_view
 
     async with open_hold_session(options) as session:
@@ -63,7 +64,8 @@ async def show_hold(which: str, options: ActorOptions) -> Exit:
         now = session.now
     if options.json:
         shown = {"comments": [comment_json(each) for each in comments], "draft": draft, "votes": votes}
-        print_json({**hold_view(row), **shown})
+        values = [msgspec.to_builtins(each) for each in decided_values(row)]
+        print_json({**hold_view(row), **shown, "values": values})
         return Exit.ok
     print_line(row.prompt or f"{row.flow} at {row.node}", style="bold")
     print_line()
@@ -130,7 +132,7 @@ def _deadline(row: HoldRow, now: int) -> str:
 def _print_details(
     row: HoldRow, comments: Sequence[Note], draft: Submission | None, now: int, store: str | None
 ) -> None:
-    lines = list(form_lines(row))
+    lines = list(decided_lines(row) if row.resolution else form_lines(row))
     if lines:
         print_line()
     for line in lines:

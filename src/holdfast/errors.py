@@ -86,6 +86,7 @@ HoldfastError
 │   ├── NotAStoreError              the file is not a Holdfast database
 │   ├── SchemaTooNewError           the store was written by a newer version of Holdfast
 │   ├── StoreMovedError             the store was moved or is being moved: it is read-only
+│   │   └── StoreReplacedError      its file was removed, replaced or emptied under this process
 │   ├── StoreFillingError           a move into this store has not finished
 │   ├── CheckpointCorruptError      a record does not match its digest
 │   ├── BlobMissingError            a blob that a record refers to is missing or damaged
@@ -500,6 +501,13 @@ class SchemaTooNewError(StoreError):
 class StoreMovedError(StoreError):
     code = "store_moved"
     status = 409
+
+
+class StoreReplacedError(StoreMovedError):
+    """A worker stops, as with a store that was moved: what it writes would reach no other process."""
+
+    code = "store_replaced"
+    status = 503
 
 
 class StoreFillingError(StoreError):

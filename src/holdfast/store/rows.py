@@ -191,3 +191,4 @@ class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
     outside: list[bytes] = []  # `deep`: blobs whose bytes are stored outside the store
     drift: list[Drift] = []
     unfinished: list[int] = []  # migrations whose second half has not run
+    went_back: str = ""  # what the store had acknowledged and does not have any more

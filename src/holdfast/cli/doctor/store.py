@@ -158,6 +158,9 @@ async def store_findings(service: RunService, store: str | None, *, deep: bool) 
     if moved is not None:
         yield moved
     yield _schema(facts)
+    file = file_of_store(store)
+    if file is not None:
+        yield _identity(facts, file)
     yield _drift(facts)
     yield _structure(facts, deep=deep, is_file=file_of_store(store) is not None)
     for finding in server_findings(await service.store.durability()):
@@ -173,6 +176,19 @@ def _schema(facts: StoreFacts) -> Finding:
         todo = "when every worker has this version: holdfast migrate --finish"
         return Finding("schema", WARN, f"{text}; the upgrade to it is not finished", todo)
     return Finding("schema", OK, text)
+
+
+def _identity(facts: StoreFacts, file: Path) -> Finding:
+    """By the mark beside the file: a deleted -wal, an emptied file, an older backup."""
+    if not facts.went_back:
+        return Finding("identity", OK, "the file has everything that its mark says")
+    return Finding(
+        "identity",
+        FAIL,
+        f"the file lacks what it once had; {facts.went_back}",
+        "restore a newer backup; steps after it may be repeated. If this is the file that you want, delete "
+        f"{file.name}-mark",
+    )
 
 
 def _drift(facts: StoreFacts) -> Finding:

@@ -18,8 +18,10 @@ class SqliteReaders:
     """One connection for each thread that reads at the same time. In a WAL database they never wait for
     writers."""
 
-    def __init__(self, settings: SqliteSettings) -> None:
+    def __init__(self, settings: SqliteSettings, check: Callable[[], None]) -> None:
+        """`check`: that the path still names the file that was opened."""
         self._settings = settings
+        self._check = check
         self._idle: deque[Cursor] = deque()
         self._closed = False
 
@@ -33,6 +35,7 @@ class SqliteReaders:
             finally:
                 self._give_back(cur)
         except apsw.Error as error:
+            self._check()  # a missing file explains more than what SQLite makes of it
             raise translated(error, self._settings.path) from error
 
     def read_together(self, query: Callable[[Cursor], T]) -> T:
@@ -60,6 +63,7 @@ class SqliteReaders:
         try:
             return self._idle.pop()
         except IndexError:
+            self._check()
             return connect_reader(self._settings).cursor()
 
     def _give_back(self, cur: Cursor) -> None:

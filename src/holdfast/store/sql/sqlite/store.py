@@ -9,11 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 import apsw
+import msgspec
 
+from holdfast.errors import StoreError
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.store.concurrency_limits import releases_lease, wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
@@ -33,6 +36,14 @@ from holdfast.store.sql.sqlite.delete import delete
 from holdfast.store.sql.sqlite.dialect import SqliteConn
 from holdfast.store.sql.sqlite.errors import closed, translated
 from holdfast.store.sql.sqlite.examine import examine
+from holdfast.store.sql.sqlite.identity import (
+    FileIdentity,
+    StoreMark,
+    compare_with_mark,
+    position,
+    read_mark,
+    write_mark,
+)
 from holdfast.store.sql.sqlite.migrate import prepare
 from holdfast.store.sql.sqlite.readers import SqliteReaders
 from holdfast.store.sql.sqlite.settle import park, settle
@@ -42,6 +53,7 @@ from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
+from holdfast.types.fleet import WorkerRow
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
@@ -67,15 +79,19 @@ class SqliteStore(SqlStore):
         """
         self._settings = settings
         self._now = (clock or SystemClock()).now
+        # Before the file is read: another process may move both on meanwhile.
+        known = read_mark(settings.path) if Path(settings.path).exists() else None
         prepare(settings)
         try:
-            self._writer = SqliteWriter(settings, self._now, self._woken)
+            self._identity = FileIdentity(settings.path)
+            self._writer = SqliteWriter(settings, self._now, self._woken, self._identity.check)
             self._beats = connect(settings)
         except apsw.Error as error:
             raise translated(error, settings.path) from error
         self._beating = threading.Lock()
         self._closed = False
-        self._readers = SqliteReaders(settings)
+        self._readers = SqliteReaders(settings, self._identity.check)
+        compare_with_mark(settings.path, known, self._readers.read(position), self._now())
         self._changes = SqliteChangeSignal(partial(self._writer.read_if_idle, _data_version))
         self._objects = LocalBlobs(settings.path + "-blobs")
         # Whether a claim here found a limit reached: then each place that becomes free wakes the workers.
@@ -89,7 +105,21 @@ class SqliteStore(SqlStore):
     async def wait_change(self, timeout: float) -> bool:
         return await self._changes.wait(wait_until_open(timeout, self._opens_at, self._now()))
 
+    def _save_mark(self) -> None:
+        """Only for the file that is open: another one has its own history."""
+        with contextlib.suppress(StoreError):
+            self._identity.check()
+            known, found = read_mark(self._settings.path), self._readers.read(position)
+            write_mark(self._settings.path, StoreMark(position=found, lost=known.lost if known else ""))
+
+    async def put_worker(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
+        holder = await super().put_worker(worker, ttl)
+        self._save_mark()
+        return holder
+
     async def close(self) -> None:
+        if not self._closed:
+            self._save_mark()
         self._closed = True
         self._readers.close()
         await asyncio.to_thread(self._close_writers)
@@ -171,9 +201,13 @@ class SqliteStore(SqlStore):
         with self._beating:
             try:
                 return transact(
-                    self._beats.cursor(), partial(claim.extend, leases=leases, ttl=ttl), self._now
+                    self._beats.cursor(),
+                    partial(claim.extend, leases=leases, ttl=ttl),
+                    self._now,
+                    self._identity.check,
                 )
             except apsw.Error as error:
+                self._identity.check()
                 raise translated(error, self._settings.path) from error
 
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
@@ -248,7 +282,9 @@ class SqliteStore(SqlStore):
 
     async def examine(self, *, deep: bool) -> StoreFacts:
         exists = self._objects.has if deep else None
-        return self._readers.read(partial(examine, now=self._now(), exists=exists))
+        facts = self._readers.read(partial(examine, now=self._now(), exists=exists))
+        mark = read_mark(self._settings.path)
+        return facts if mark is None else msgspec.structs.replace(facts, went_back=mark.lost)
 
     async def durability(self) -> Durability:
         return Durability(weak=[UNSYNCED_WARNING] if self._settings.sync == "normal" else [])

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 import apsw
 import msgspec
 
+from holdfast.errors import StoreReplacedError
 from holdfast.store.sql.sqlite.connect import Connection, Cursor, SqliteSettings, connect
 from holdfast.store.sql.sqlite.errors import closed, translated
 from holdfast.telemetry import log
@@ -35,8 +36,13 @@ class WriterBusy:
 BUSY: Final = WriterBusy()
 
 
-def transact(cur: Cursor, work: Work[T], now: Callable[[], int]) -> T:
-    """BEGIN IMMEDIATE, the work, COMMIT; on any failure nothing of it is kept (D-8)."""
+def _unchecked() -> None:
+    pass
+
+
+def transact(cur: Cursor, work: Work[T], now: Callable[[], int], check: Callable[[], None] = _unchecked) -> T:
+    """BEGIN IMMEDIATE, the work, COMMIT; on any failure nothing of it is kept (D-8). `check`: before the
+    result is given out, that the file is still in its place."""
     # The write lock at once: a transaction that has read may be refused when it writes first, whatever the
     # busy timeout, because its snapshot is old by then.
     cur.execute("BEGIN IMMEDIATE")
@@ -46,6 +52,7 @@ def transact(cur: Cursor, work: Work[T], now: Callable[[], int]) -> T:
     except BaseException:
         _roll_back(cur)
         raise
+    check()
     return result
 
 
@@ -70,10 +77,17 @@ class WriteJob(msgspec.Struct, eq=False):
 class SqliteWriter:
     """Owns the writing connection. `woken` is called after a commit that could concern a worker."""
 
-    def __init__(self, settings: SqliteSettings, now: Callable[[], int], woken: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        settings: SqliteSettings,
+        now: Callable[[], int],
+        woken: Callable[[], None],
+        check: Callable[[], None],
+    ) -> None:
         self._settings = settings
         self._now = now
         self._woken = woken
+        self._check = check
         self._conn = connect(settings)
         self._conn.set_busy_timeout(0)
         self._cur = self._conn.cursor()
@@ -106,7 +120,9 @@ class SqliteWriter:
         if not self._queue.empty() or not self._in_use.acquire(False):
             return BUSY
         try:
-            result = transact(self._cur, work, self._now) if flushed else self._without_flush(work)
+            result = (
+                transact(self._cur, work, self._now, self._check) if flushed else self._without_flush(work)
+            )
         except apsw.BusyError:
             return BUSY
         except apsw.Error as error:
@@ -121,7 +137,7 @@ class SqliteWriter:
         # The log is written but not flushed; the next flushed commit flushes this one with it.
         self._conn.pragma("synchronous", "normal")
         try:
-            return transact(self._cur, work, self._now)
+            return transact(self._cur, work, self._now, self._check)
         finally:
             self._conn.pragma("synchronous", self._settings.sync)
 
@@ -170,6 +186,10 @@ class SqliteWriter:
         self._in_use = threading.Lock()
 
     def _translated(self, error: apsw.Error) -> Exception:
+        try:
+            self._check()
+        except StoreReplacedError as replaced:
+            return replaced  # it explains more than what SQLite makes of it
         return translated(error, self._settings.path, _system_errno(self._conn))
 
     # The thread.
@@ -202,7 +222,12 @@ class SqliteWriter:
     def _together(self, jobs: list[WriteJob]) -> None:
         """All jobs in one transaction; if one of them fails, each in its own."""
         try:
-            results = transact(self._cur, lambda cur, now: [job.work(cur, now) for job in jobs], self._now)
+            results = transact(
+                self._cur, lambda cur, now: [job.work(cur, now) for job in jobs], self._now, self._check
+            )
+        except StoreReplacedError as error:
+            for job in jobs:
+                job.error = error
         # Not the fault of one job: each alone would fail in the same way, after the same wait.
         except (apsw.BusyError, apsw.FullError, apsw.IOError) as error:
             fault = self._translated(error)

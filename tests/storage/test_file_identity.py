@@ -1,0 +1,236 @@
+"""A SQLite file that is removed, replaced, emptied or older than it was is noticed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast import Flow, Holdfast, Worker
+from holdfast.errors import StoreReplacedError
+from holdfast.store.open import open_store
+from holdfast.store.protocols import Store
+from holdfast.store.rows import ClaimRequest
+from holdfast.testing.conformance.kit import StoreKit
+from tests.fleet.test_doctor_fleet import findings
+
+pytestmark = pytest.mark.anyio
+
+
+def removed(file: Path) -> None:
+    file.unlink()
+
+
+def moved_away(file: Path) -> None:
+    file.rename(file.with_suffix(".old"))
+
+
+def replaced_by_a_copy(file: Path) -> None:
+    shutil.copy(file, file.with_suffix(".copy"))
+    file.with_suffix(".copy").replace(file)
+
+
+def replaced_by_nothing(file: Path) -> None:
+    file.unlink()
+    file.touch()
+
+
+def emptied(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+def folder_replaced(file: Path) -> None:
+    file.parent.rename(file.parent.with_name("old"))
+    shutil.copytree(file.parent.with_name("old"), file.parent)
+
+
+def log_removed(file: Path) -> None:
+    Path(f"{file}-wal").unlink()
+
+
+def log_replaced(file: Path) -> None:
+    wal = Path(f"{file}-wal")
+    shutil.copy(wal, f"{file}-wal.copy")
+    Path(f"{file}-wal.copy").replace(wal)
+
+
+def mark_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}-mark")
+
+
+FAULTS = [
+    removed,
+    moved_away,
+    replaced_by_a_copy,
+    replaced_by_nothing,
+    emptied,
+    folder_replaced,
+    log_removed,
+    log_replaced,
+]
+
+
+async def create(kit: StoreKit) -> None:
+    await kit.created()
+
+
+async def settle(kit: StoreKit) -> None:
+    await kit.written(kit.lease, kit.record(1))  # type: ignore[attr-defined]
+
+
+async def settle_now(kit: StoreKit) -> None:
+    from holdfast.types.record import RunBatch
+
+    kit.store.settle_now([RunBatch(kit.lease, [kit.record(1)])])  # type: ignore[attr-defined]
+
+
+async def claim(kit: StoreKit) -> None:
+    await kit.store.claim(ClaimRequest(worker="w", ttl=1000))
+
+
+async def extend(kit: StoreKit) -> None:
+    await kit.store.extend([kit.lease], 1000)  # type: ignore[attr-defined]
+
+
+async def send(kit: StoreKit) -> None:
+    await kit.store.send(kit.lease.run, "note", b"{}")  # type: ignore[attr-defined]
+
+
+WRITES = [create, settle, settle_now, claim, extend, send]
+
+
+@pytest.mark.covers("SAFE-STORE-01")
+@pytest.mark.parametrize("write", WRITES, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda each: each.__name__)
+async def test_write_is_not_acknowledged_when_the_file_is_not_in_its_place(
+    tmp_path: Path, fault: Callable[[Path], None], write: Callable[..., object]
+) -> None:
+    (tmp_path / "here").mkdir()
+    file = tmp_path / "here" / "h.db"
+
+    async def opened(clock: object) -> Store:
+        return await open_store(str(file), clock=clock)  # type: ignore[arg-type]
+
+    kit = StoreKit(opened)
+    await kit.start()
+    try:
+        kit.lease = await kit.claimed()  # type: ignore[attr-defined]
+        await kit.created()
+        fault(file)
+        with pytest.raises(StoreReplacedError, match="while this process used it") as caught:
+            await write(kit)  # type: ignore[misc]
+        assert (caught.value.code, caught.value.status) == ("store_replaced", 503)
+    finally:
+        await kit.stop()
+
+
+@pytest.mark.covers("SAFE-STORE-01")
+async def test_worker_stops_when_its_file_is_removed(tmp_path: Path) -> None:
+    flow = Flow("f", effect="pure")
+
+    @flow.node
+    async def node(s: dict) -> dict:
+        return {}
+
+    file = tmp_path / "h.db"
+    async with Holdfast(f"sqlite:{file}") as hf:
+        service = await hf.service()
+        worker = Worker(flow, on=hf, poll=0.01)
+        await worker.run_until_idle()
+        file.unlink()
+        with pytest.raises(StoreReplacedError):
+            await service.create(flow.program(), {})
+        with pytest.raises(StoreReplacedError):
+            await worker.serve()
+
+
+# ---------------------------------------------------------------------- while no process had it open
+
+
+async def with_history(file: Path, runs: int = 1) -> None:
+    flow = Flow("f", effect="pure")
+
+    @flow.node
+    async def node(s: dict) -> dict:
+        return {}
+
+    async with Holdfast(f"sqlite:{file}") as hf:
+        for _ in range(runs):
+            await flow.run({}, on=hf)
+
+
+def older_backup(file: Path) -> None:
+    shutil.copy(file.with_suffix(".backup"), file)
+
+
+def emptied_while_closed(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+def other_store(file: Path) -> None:
+    shutil.copy(file.with_suffix(".other"), file)
+
+
+@pytest.mark.covers("SAFE-STORE-02")
+@pytest.mark.parametrize("fault", [older_backup, emptied_while_closed, other_store], ids=lambda f: f.__name__)
+async def test_doctor_says_that_the_file_went_back_until_its_mark_is_deleted(
+    tmp_path: Path, fault: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "h.db"
+    await with_history(file)
+    shutil.copy(file, file.with_suffix(".backup"))
+    await with_history(file)
+    await with_history(tmp_path / "other.db", runs=9)
+    shutil.copy(tmp_path / "other.db", file.with_suffix(".other"))
+    assert (await findings(f"sqlite:{file}"))["identity"]["state"] == "ok"
+    fault(file)
+    for _twice in range(2):
+        found = (await findings(f"sqlite:{file}"))["identity"]
+        assert found["state"] == "fail"
+        assert "h.db-mark" in found["todo"]
+    assert "went back" in caplog.text
+    mark_of(file).unlink()
+    assert (await findings(f"sqlite:{file}"))["identity"]["state"] == "ok"
+
+
+@pytest.mark.covers("SAFE-STORE-02")
+async def test_doctor_says_that_a_write_ahead_log_was_deleted_after_a_crash(tmp_path: Path) -> None:
+    """The process died: its last commits were in the log alone."""
+    live, file = tmp_path / "live.db", tmp_path / "h.db"
+    await with_history(live)
+    store = await open_store(str(live))
+    kit = StoreKit(lambda _clock: _given(store))
+    await kit.start()
+    await kit.created()
+    store._save_mark()  # as a worker does with each heartbeat
+    for ending in ("", "-mark"):  # what is left of it without its log
+        shutil.copy(f"{live}{ending}", f"{file}{ending}")
+    await store.close()
+    found = (await findings(f"sqlite:{file}"))["identity"]
+    assert (found["state"], "had 2 before" in found["said"]) == ("fail", True)
+
+
+async def _given(store: Store) -> Store:
+    return store
+
+
+@pytest.mark.covers("SAFE-STORE-02")
+async def test_file_that_was_deleted_on_purpose_begins_anew(tmp_path: Path) -> None:
+    file = tmp_path / "h.db"
+    await with_history(file, runs=3)
+    file.unlink()
+    await with_history(file)
+    assert (await findings(f"sqlite:{file}"))["identity"]["state"] == "ok"
+    mark = json.loads(mark_of(file).read_bytes())
+    assert mark["position"]["runs"] == 1
+
+
+async def test_store_opens_where_no_mark_can_be_written_or_read(tmp_path: Path) -> None:
+    file = tmp_path / "h.db"
+    mark_of(file).mkdir()
+    await with_history(file)
+    assert (await findings(f"sqlite:{file}"))["identity"]["state"] == "ok"

@@ -19,6 +19,7 @@ HoldfastError
 ├── ForbiddenError              the actor lacks the right to do this
 │   ├── NotAssignedError            the hold is assigned to another person or group
 │   ├── ExcludedError               separation of duties: this person may not decide it
+│   ├── StepUpRequiredError         the hold requires a recent sign-in
 │   ├── VetoedError                 a guardrail rejected the approval
 │   └── LinkInvalidError            the link is forged, expired, used or void
 ├── NotFoundError               it does not exist (or not in this tenant)

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from holdfast._version import __version__
+from holdfast.model.calls.threads import threads_left_behind
 from holdfast.runs.migrate.check import LIVE
 from holdfast.runs.unserved import find_unserved
 from holdfast.types.clock import MICROS
@@ -38,6 +39,7 @@ class FleetCollector(Collector):
         yield _gauge("holdfast_store_up", "Whether the store answered last.", (), [((), not self.away)])
         if self.worker is not None:
             yield from _of_worker(self.worker)
+            yield from _of_user_code(self.worker)
         if self.figures is not None:
             yield from self._of_lanes(self.figures)
             yield from _of_fleet(self.figures)
@@ -59,6 +61,25 @@ class FleetCollector(Collector):
         yield _gauge("holdfast_backlog_oldest_seconds", "Age of the oldest ready run.", of, oldest)
         yield _gauge("holdfast_running_runs", "Runs claimed by a worker.", of, running)
         yield _gauge("holdfast_in_line_runs", "Runs that wait for a limit.", of, in_line)
+
+
+def _of_user_code(worker: RunWorker) -> Iterator[Metric]:
+    """What the code of nodes did to this worker."""
+    runtime = worker.runtime
+    yield _counter(
+        "holdfast_loop_blocked_total",
+        "Times that a node blocked the event loop.",
+        ("flow", "node"),
+        list(runtime.leases.watchdog.blocks.items()),
+    )
+    yield _counter(
+        "holdfast_handlers_disowned_total",
+        "Handlers that did not stop when they were cancelled.",
+        ("flow", "node"),
+        list(runtime.disowned.items()),
+    )
+    left = [((), len(threads_left_behind()))]
+    yield _gauge("holdfast_threads_left_behind", "Threads of handlers that were given up.", (), left)
 
 
 def _of_worker(worker: RunWorker) -> Iterator[Metric]:
@@ -136,6 +157,15 @@ def _of_workers(workers: list[WorkerRow], now: int) -> Metric:
         ("state",),
         values,
     )
+
+
+def _counter(
+    name: str, about: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]
+) -> Metric:
+    family = CounterMetricFamily(name.removesuffix("_total"), about, labels=labels)
+    for label, value in values:
+        family.add_metric(label, value)
+    return family
 
 
 def _gauge(

@@ -148,7 +148,7 @@ class HandlerTasks:
         ctx = session.contexts.pop((execution.scope, execution.node), None)
         if ctx is not None:
             ctx.close("it did not stop when it was cancelled")
-        session.services.disowned.add(task)
+        session.services.disowned[(session.row.flow, session.node(execution).id)] += 1
         log.error(
             "node %r did not stop within %g s of its cancellation; its run resumes without it, and its code "
             "may still run in this process",

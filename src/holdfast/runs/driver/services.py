@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypedDict, Unpack
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from holdfast.checkpoint import TypeRegistry
 from holdfast.model.program import Program
@@ -73,8 +73,8 @@ class RunServices:
         self.memory: MemoryBackend = options.get("memory") or StoredMemory(store)
         # Called when a run begins to wait in memory.
         self.on_idle: Callable[[], None] = _ignore
-        # Handlers that did not stop when they were cancelled, and whose code may still run.
-        self.disowned: WeakSet[asyncio.Task[object]] = WeakSet()
+        # How often the code of a node did not stop when it was cancelled, by flow and node.
+        self.disowned: Counter[tuple[str, str]] = Counter()
         # Weak: a program that a later one replaces (`register`) is freed with its codec.
         self._codecs: WeakKeyDictionary[Program, RecordCodec] = WeakKeyDictionary()
 

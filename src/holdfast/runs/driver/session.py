@@ -136,6 +136,12 @@ class RunSession:
             execution.seq,
         )
 
+    def timeout_of(self, execution: Any) -> float | None:
+        """Of the node of an execution, in seconds; None as in `where`."""
+        execution = execution or self.inline
+        limit = None if execution is None else self.node(execution).timeout
+        return None if limit is None else limit / 1e6
+
     def is_effect(self, key: Place) -> bool:
         execution = self.pos.execs.get(key)
         return execution is not None and (execution.intent >= 0 or bool(execution.step_intents))

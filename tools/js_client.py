@@ -38,14 +38,14 @@ class Operation:
         self.keyed = any(each["name"] == "Idempotency-Key" for each in given)
 
     @property
-    def body(self) -> tuple[str, dict[str, Any], bool] | None:
-        """(what it is, its schema, whether it must be there)"""
+    def body(self) -> tuple[str, dict[str, Any]] | None:
+        """(what it is, its schema)"""
         found = self.said.get("requestBody")
         if found is None:
             return None
         ((media, content),) = found["content"].items()
         known = {"application/json": "json", "multipart/form-data": "form"}
-        return known.get(str(media), str(media)), content["schema"], found["required"]
+        return known.get(str(media), str(media)), content["schema"]
 
     @property
     def answers(self) -> dict[str, Any]:
@@ -153,9 +153,9 @@ def _paged(each: Operation, types: Types) -> str:
 def _arguments(each: Operation, types: Types) -> Iterator[str]:
     yield from (f"{name}: string" for name in each.params)
     if each.body is not None:
-        kind, schema, required = each.body
+        kind, schema = each.body
         shape = {"json": types.of(schema, given=True), "form": "FormData | Record<string, Blob>"}
-        yield f"body{'' if required else '?'}: {shape.get(kind, 'Sent')}"
+        yield f"body{'?' if kind == 'json' and types.may_be_empty(schema) else ''}: {shape.get(kind, 'Sent')}"
     if each.query:
         needed = any(one["required"] for one in each.query)
         yield f"query{'' if needed else '?'}: {pascal(each.name)}Query"

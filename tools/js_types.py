@@ -65,6 +65,11 @@ class Types:
     def fields(self, schema: dict[str, Any]) -> set[str]:
         return set(self._whole(schema).get("properties", ()))
 
+    def may_be_empty(self, schema: dict[str, Any]) -> bool:
+        """Whether an object without any field fits: the client sends it for a caller who gives none."""
+        whole = self._whole(schema)
+        return "properties" in whole and not whole.get("required")
+
     def item(self, schema: dict[str, Any]) -> str:
         """Of a page."""
         return self.of(self._whole(schema)["properties"]["items"]["items"])

@@ -61,11 +61,10 @@ class Source:
                     raise AssertionError(f"no field of an event: {line!r}")
 
     async def place(self) -> str:
-        """Where the stream begins, which it says before its first event."""
-        async for line in self._lines:
-            if line.startswith("id: "):
-                self.last = line.removeprefix("id: ")
-                return self.last
+        """Where the stream begins, which its first event says."""
+        async for each in self:
+            assert each.type == "stream.opened", each
+            return each.id
         raise AssertionError("the stream ended at once")
 
     async def until(self, kind: str) -> list[Sent]:

@@ -80,6 +80,38 @@ async def test_change_from_another_site_is_refused(server: Server) -> None:
             assert answer.status_code == status, headers
 
 
+@pytest.mark.covers("SAFE-TOOLS-03", "SERVER-AUTH-03")
+async def test_only_a_page_that_the_browser_calls_our_own_needs_no_value_and_only_on_runtime_paths(
+    server: Server,
+) -> None:
+    mine = await session(server, "user:dana", "admin")
+    own, evil = server.serving.address, "https://evil.example"
+    form = "application/x-www-form-urlencoded"
+    cases: list[tuple[str, dict[str, str], int]] = [
+        # 404: let through; there is no such run.
+        ("/runs/none/input", {"Origin": own, "Sec-Fetch-Site": "same-origin"}, 404),
+        ("/v2/runs/none/input", {"Origin": own}, 404),  # over plain http there is no Sec-Fetch-Site
+        ("/api/runs/none/input", {"Origin": own}, 404),
+        ("/runs/none/input", {}, 415),
+        ("/runs/none/input", {"Content-Type": "application/json"}, 403),
+        ("/runs/none/input", {"Sec-Fetch-Site": "same-origin"}, 415),
+        ("/runs/none/input", {"Origin": "null", "Sec-Fetch-Site": "same-origin"}, 415),
+        ("/runs/none/input", {"Origin": own, "Sec-Fetch-Site": "same-site"}, 403),
+        ("/runs/none/input", {"Origin": own, "Sec-Fetch-Site": "cross-site"}, 403),
+        ("/runs/none/input", {"Origin": evil}, 403),
+        ("/runs/none/input", {"Origin": evil, "Sec-Fetch-Site": "same-origin"}, 403),
+        ("/runs/none/input", {"Origin": own, "Content-Type": form}, 403),
+        ("/v1/runs/none/input", {"Origin": own, "Content-Type": "application/json"}, 403),
+        ("/checkpoints/none/resolve", {"Origin": own, "Content-Type": "application/json"}, 403),
+        ("/pipelines/none/cancel", {"Origin": own, "Content-Type": "application/json"}, 403),
+    ]
+    async with browser(server, mine) as client:
+        for path, headers, status in cases:
+            sent = {"Content-Type": "text/plain;charset=UTF-8", **headers}
+            answer = await client.post(path, content=b'{"content": "approve"}', headers=sent)
+            assert answer.status_code == status, (path, headers, answer.text)
+
+
 @pytest.mark.covers("SERVER-AUTH-03")
 async def test_form_shows_the_value_in_a_field(server: Server) -> None:
     mine = await session(server, "user:dana", "admin")

@@ -37,6 +37,16 @@ EXAMPLE = """
   return { told, ...await page({ fetch, EventSource, runId: %(run)s, ask, storage: localStorage, log }) };
 })()
 """
+# The browser's own `fetch` and `EventSource`, with nothing of the client: the document's sample as it is.
+NATIVE = """
+(async () => {
+  %(page)s
+  const told = [];
+  const [ask, log] = [async () => true, (each) => told.push(each)];
+  const own = { fetch: (...given) => window.fetch(...given), EventSource: window.EventSource };
+  return { told, ...await page({ ...own, runId: %(run)s, ask, storage: localStorage, log }) };
+})()
+"""
 SOCKET = """
 (async () => {
   const { Holdfast } = await import(%(module)s);
@@ -97,6 +107,19 @@ async def test_page_works_with_a_token_and_with_a_session(server: Server) -> Non
             tab.open(home)
             follows(evaluated(tab, EXAMPLE, module=module, options={}, run=runs[1]))
             talks(evaluated(tab, SOCKET, module=module, options={}))
+
+        await browse(work)
+
+
+@pytest.mark.covers("SAFE-TOOLS-03")
+async def test_sample_of_the_runtime_document_works_as_written_in_a_signed_in_browser(server: Server) -> None:
+    home = await sign_in_address(Authenticator(server.hf), server.serving.address)
+    async with Worker(asking(), on=server.hf, poll=0.05):
+        run = await started(server, asking())
+
+        def work(tab: Tab) -> None:
+            tab.open(home)
+            follows(evaluated(tab, NATIVE, run=run))
 
         await browse(work)
 

@@ -97,7 +97,7 @@ class Operation:
             kind = self.schemas.argument(shape)
             if name in required:
                 found.append(Argument(field_name(name), name, kind, None, "sent"))
-            elif kind.endswith("| None") and "default" not in shape:
+            elif kind.endswith("| None") and "x-default" not in shape:
                 found.append(Argument(field_name(name), name, f"{kind} | UnsetType", "UNSET", "sent"))
             else:
                 found.append(Argument(field_name(name), name, _maybe(kind), "None", "maybe"))

@@ -143,7 +143,7 @@ def _union(kinds: list[str]) -> str:
 
 
 def _default(shape: Schema) -> str:
-    default = shape.get("default")
+    default = shape.get("default", shape.get("x-default"))
     return repr(list(default) if isinstance(default, tuple) else default)
 
 

@@ -22,18 +22,20 @@ ROOT: Final = "/api"
 
 
 class Alias(NamedTuple):
-    """`needs`: the right that is required in place of the route's own (PE-1)."""
+    """`needs`: the right that is required in place of the route's own (PE-1). `runtime`: a path of the
+    runtime document, whose sample for browsers sends no CSRF token."""
 
     prefix: str
     target: str
     needs: Right | None = None
+    runtime: bool = False
 
 
 ALIASES: Final = (
-    Alias("/v2/runs", "/v1/runs"),
-    Alias("/v2/threads", "/v1/threads"),
-    Alias("/runs", "/v1/runs"),
-    Alias("/threads", "/v1/threads"),
+    Alias("/v2/runs", "/v1/runs", runtime=True),
+    Alias("/v2/threads", "/v1/threads", runtime=True),
+    Alias("/runs", "/v1/runs", runtime=True),
+    Alias("/threads", "/v1/threads", runtime=True),
     Alias("/pipelines", "/v1/pipelines"),
     Alias("/checkpoints", "/v1/checkpoints"),
     # The proxy forwards to the module in the same process: status, body, request id, idempotency key and

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from holdfast._version import __version__
 from holdfast.api.auth.rights import Access, Right
+from holdfast.api.openapi_schemas import prepare_schemas
 from holdfast.api.problems import MEDIA, Problem
 from holdfast.api.routing import LONGEST_KEY, LONGEST_NAME, Route
 
@@ -20,8 +21,34 @@ _TYPED = re.compile(r"\{(\w+):\w+\}")
 _FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 _NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
 _FORM: dict[str, Any] = {"schema": {"type": "object", "additionalProperties": _FILE["schema"]}}
+_ABOUT = (
+    "Runs of durable flows, and the questions that they ask people. Errors are `application/problem+json`; "
+    "every answer has `X-Request-Id`. Where no field of a body is needed, send `{}`."
+)
+_TOKEN = "A token of `holdfast tokens create`."
+_SESSION = "The cookie of a browser that is signed in. Changes also need a header against other sites."
 ALWAYS = (400, 401, 403, 429, 500, 503)
 """Statuses of every route: an invalid credential is refused everywhere."""
+TAGS = {
+    "admin": "Figures, workers, limits, dead letters, tokens",
+    "arrangements": "Calendars, policies, substitutes and other settings of holds",
+    "audit": "The audit log and its verification",
+    "checkpoints": "Holds under the names of the checkpoint document",
+    "deployments": "Deployments and skills",
+    "directory": "People, groups and rights",
+    "flows": "Flows, their versions and checks",
+    "graph": "Checkpoints of the graph document",
+    "holds": "Questions to people, and their decisions",
+    "inbound": "Answers that come by chat, mail and webhook",
+    "mcp": "The Model Context Protocol, for agents",
+    "pipelines": "Pipelines in DOT",
+    "runs": "Runs, their history and files",
+    "schedules": "Schedules",
+    "session": "The caller",
+    "streams": "Events as they happen",
+    "threads": "Runs of one conversation",
+    "views": "Saved views of the inbox",
+}
 
 
 def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, Any]:
@@ -34,19 +61,33 @@ def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, A
         path = _TYPED.sub(r"{\1}", route.path)
         paths.setdefault(path, {})[route.method.lower()] = _operation(route, schemas)
     _link(shown, paths)
-    return {
+    tags = sorted({route.tag for route in shown})
+    whole = {
         "openapi": "3.1.0",
-        "info": {"title": title, "version": __version__, "license": {"name": "Apache-2.0"}},
+        "info": {
+            "title": title,
+            "version": __version__,
+            "description": _ABOUT,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
         "servers": [{"url": "/"}, {"url": "/api"}],
+        "tags": [{"name": each, "description": TAGS.get(each, each)} for each in tags],
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": components,
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer"},
-                "session": {"type": "apiKey", "in": "cookie", "name": "holdfast_session"},
+                "token": {"type": "http", "scheme": "bearer", "description": _TOKEN},
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "holdfast_session",
+                    "description": _SESSION,
+                },
             },
         },
     }
+    prepare_schemas(whole)
+    return whole
 
 
 def _link(routes: list[Route], paths: dict[str, Any]) -> None:
@@ -80,29 +121,19 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
         operation["parameters"] = parameters
     if route.body is bytes:
         operation["requestBody"] = {"required": True, "content": _files(route.media)}
-    elif route.body is not None:
-        content = {"application/json": {"schema": schemas[route.body]}}
-        operation["requestBody"] = {"required": _is_required(route.body), "content": content}
+    elif route.body is not None or route.reads_body:
+        # Always required, although the server takes a missing body as an empty object: otherwise generated
+        # clients let callers forget the body of an operation whose fields have two names, such as `flow`.
+        content = {"application/json": {"schema": schemas.get(route.body, {"type": "object"})}}
+        operation["requestBody"] = {"required": True, "content": content}
+    operation["security"] = [] if route.needs is Access.public else [{"token": []}, {"session": []}]
     if isinstance(route.needs, Right):
-        operation["security"] = [{"token": []}, {"session": []}]
         operation["x-holdfast-right"] = str(route.needs)
-    elif route.needs is Access.signed_in:
-        operation["security"] = [{"token": []}, {"session": []}]
     return operation
 
 
 def _in_path(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": _NAME}
-
-
-def _is_required(body: Any) -> bool:
-    """A missing body counts as an empty object, which is valid if no field is required."""
-    fields = msgspec.structs.fields(body) if _is_struct(body) else ()
-    return not _is_struct(body) or any(field.required for field in fields)
-
-
-def _is_struct(body: Any) -> bool:
-    return isinstance(body, type) and issubclass(body, msgspec.Struct)
 
 
 def _in_header(route: Route) -> list[dict[str, Any]]:

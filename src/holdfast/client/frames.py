@@ -9,6 +9,8 @@ import msgspec
 from holdfast.client.problems import AnswerUnreadableError
 from holdfast.client.requests import Request
 
+OPENED = "stream.opened"
+
 
 class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
     """`id`: its number in the stream; `data`: its content."""
@@ -73,7 +75,8 @@ class EventParser:
         self.last = self._id
         kind, data = self._type or "message", b"\n".join(self._data)
         self._type, self._data = "", []
-        if not data:
+        # The place where a stream begins: for the next request, not for the caller.
+        if not data or kind == OPENED:
             return None
         try:
             return StreamEvent(id=self.last, type=kind, data=msgspec.json.decode(data, type=dict[str, Any]))

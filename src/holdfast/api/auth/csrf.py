@@ -1,6 +1,8 @@
 """Cross-site request forgery: a change with a session's cookie must come from our own page.
 
-Both are checked: the browser's headers about the origin, and the token of the session (`csrf_token`).
+Both are checked: the browser's headers about the origin, and the token of the session (`csrf_token`). On the
+paths of the runtime document the headers are enough if they say that our own page sent it: its sample calls
+`fetch` with no header of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection, Request
 
+from holdfast.api.aliases import alias_in
 from holdfast.api.auth.principal import Principal
 from holdfast.api.problems import HttpError
 from holdfast.api.request_body import read_form
@@ -29,6 +32,8 @@ async def require_own(
     if not same_origin(request, origins, proven=True):
         raise HttpError(403, "The request came from a page of another site.", code="cross_site")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in FORMS and _is_runtime_path(request) and _names_own_origin(request, origins):
+        return
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     # Other types, such as text/plain, can be sent by a form of another site without a CORS preflight.
     if has_body and kind not in ("application/json", "application/octet-stream", *FORMS):
@@ -63,6 +68,16 @@ def same_origin(connection: HTTPConnection, origins: frozenset[str], *, proven: 
     if origin is None or (origin == "null" and (site == "same-origin" or (proven and site is None))):
         return True
     return origin.lower() in origins
+
+
+def _is_runtime_path(request: Request) -> bool:
+    alias = alias_in(request.scope)
+    return alias is not None and alias.runtime
+
+
+def _names_own_origin(request: Request, origins: frozenset[str]) -> bool:
+    """Whether the browser says so itself; a missing header says nothing. No page can set or remove it."""
+    return request.headers.get("origin", "").lower() in origins
 
 
 def own_origins(connection: HTTPConnection, public_url: str | None) -> frozenset[str]:

@@ -38,8 +38,8 @@ export class Frames {
     const [type, data] = [this.#type, this.#data];
     this.#type = "";
     this.#data = [];
-    // An id alone moves the place and tells nobody.
-    if (data.length) yield { id: this.#id, type: type || "message", text: data.join("\n") };
+    // An id alone, or where a stream begins: moves the place and tells nobody.
+    if (data.length && type !== "stream.opened") yield { id: this.#id, type: type || "message", text: data.join("\n") };
     else if (this.#id !== null) yield { place: this.#id };
   }
 }

@@ -374,7 +374,8 @@ export interface Operations {
    * Changes of the holds that you may see, as server-sent events.
    *
    * The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
-   * there, without one it starts now. The numbers have gaps where you may not see a change.
+   * there, without one it starts now, with the event `stream.opened` whose id is the current number. The
+   * numbers have gaps where you may not see a change.
    */
   streamHolds(query?: StreamHoldsQuery, options?: StreamOptions): EventStream<HoldEvent>;
   /**
@@ -729,6 +730,7 @@ export interface ArtifactWire {
 /** `to`: requester, agent, or a colleague as `user:NAME`. */
 export interface AskBack {
   text: string;
+  /** Default: requester. */
   to?: string;
 }
 
@@ -800,6 +802,7 @@ export interface BulkAnswer {
   holds: string[];
   decision: string;
   comment?: string | null;
+  /** Default: true. */
   preview?: boolean;
   versions?: Record<string, number>;
 }
@@ -822,10 +825,12 @@ export interface BulkWire {
 }
 
 export interface CancelPipeline {
+  /** Default: cancelled. */
   reason?: string;
 }
 
 export interface CancelRun {
+  /** Default: cancelled. */
   reason?: string;
 }
 
@@ -978,7 +983,7 @@ export interface CreateRun {
   mode?: "barrier" | "exit" | "strict" | null;
   breaks?: string[];
   idempotency_key?: string | null;
-  /** Seconds to wait until it ends or waits. */
+  /** Seconds to wait until it ends or waits. Default: 0. */
   wait?: number;
 }
 
@@ -989,6 +994,7 @@ export interface CreateToken {
   groups?: string[];
   /** Default: in 90 days. */
   expires_at?: string | null;
+  /** Default: false. */
   never_expires?: boolean;
   note?: string;
 }
@@ -1076,7 +1082,9 @@ export interface Difference {
 
 /** `unread`: its history will not show which effects were running. */
 export interface DiscardDead {
+  /** Default: discarded. */
   reason?: string;
+  /** Default: false. */
   unread?: boolean;
 }
 
@@ -1176,6 +1184,7 @@ export interface FillSchedule {
 
 /** AND across the fields, OR within each. `q`: words as in the inbox, `priority>=high due<2d refund`. */
 export interface Filters {
+  /** Default: all. */
   view?: HoldView;
   q?: string | null;
   status?: HoldStatus[];
@@ -1531,7 +1540,9 @@ export interface NewComment {
 /** `to`: one person, `user:NAME`. `decide`: whether it may decide, as far as the hold allows links to. */
 export interface NewLink {
   to: string;
+  /** Default: true. */
   decide?: boolean;
+  /** Default: 604800. */
   seconds?: number;
 }
 
@@ -1540,6 +1551,7 @@ export interface NewView {
   title: string;
   filters: Filters;
   order?: HoldOrder | null;
+  /** Default: false. */
   shared?: boolean;
 }
 
@@ -1669,6 +1681,7 @@ export interface PlaceDecision {
 }
 
 export interface PresenceBeat {
+  /** Default: false. */
   editing?: boolean;
 }
 
@@ -1708,9 +1721,11 @@ export interface PutCircle {
 export interface PutDeployment {
   flow: string;
   version?: string;
+  /** Default: plain. */
   mode?: string;
   skills?: string[];
   policies?: string[];
+  /** Default: warn. */
   on_changed_skill?: string;
   defaults?: Defaults;
 }
@@ -1718,6 +1733,7 @@ export interface PutDeployment {
 export interface PutPerson {
   email?: string;
   name?: string;
+  /** Default: true. */
   active?: boolean;
   language?: string;
   zone?: string;
@@ -1729,13 +1745,15 @@ export interface PutSchedule {
   cron?: string | null;
   every?: string | null;
   at?: string | null;
+  /** Default: UTC. */
   zone?: string;
   anchor?: string | null;
   start?: string | null;
   end?: string | null;
   jitter?: string | null;
+  /** Default: last. */
   missed?: "all" | "last" | "skip";
-  /** `15m`, `90s`, `1h30m` */
+  /** `15m`, `90s`, `1h30m`. Default: 1m. */
   grace?: string;
   overlap?: "allow" | "cancel" | "skip" | "wait" | null;
   input?: Record<string, unknown> | null;
@@ -1822,7 +1840,9 @@ export interface ReplyToQuestion {
 export interface ResumeRun {
   checkpoint_id?: string | null;
   input_data?: Record<string, unknown> | null;
+  /** Default: resume. */
   mode?: "fork" | "resume" | "rewind";
+  /** Default: false. */
   accept_loss?: boolean;
 }
 
@@ -1984,6 +2004,7 @@ export interface SimulatePolicies {
   policy?: Record<string, unknown> | null;
   since?: string | null;
   flows?: string[];
+  /** Default: 1000. */
   limit?: number;
 }
 
@@ -2061,7 +2082,9 @@ export interface StatusWire {
 export interface SubmitPipeline {
   dot: string;
   context?: Record<string, unknown>;
+  /** Default: false. */
   simulate?: boolean;
+  /** Default: false. */
   strict?: boolean;
   thread?: string | null;
   lane?: string | null;
@@ -2081,7 +2104,7 @@ export interface ThreadRun {
   mode?: "barrier" | "exit" | "strict" | null;
   breaks?: string[];
   idempotency_key?: string | null;
-  /** Seconds to wait until it ends or waits. */
+  /** Seconds to wait until it ends or waits. Default: 0. */
   wait?: number;
   content?: string | Record<string, unknown> | null;
   request_id?: string | null;

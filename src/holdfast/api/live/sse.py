@@ -13,10 +13,15 @@ from holdfast.api.problems import HttpError
 from holdfast.types.redaction import redactor
 
 MEDIA: Final = "text/event-stream"
-RETRY: Final = b"retry: 1000\n\n"
-"""Milliseconds after which a browser reconnects."""
-BEAT: Final = b": still here\n\n"
+# Neither ends with an empty line: for several parsers an empty line ends a message, with or without data, and
+# their callers would get an event that is none. Both take effect as soon as their line is read.
+RETRY: Final = b"retry: 1000\n"
+"""Milliseconds after which a browser reconnects. The first line of the first event."""
+BEAT: Final = b": still here\n"
 """A comment: it keeps an idle connection open, and clients ignore it."""
+OPENED: Final = "stream.opened"
+"""The first event of a stream that begins now. Its id is where a client continues that is cut off before the
+next one."""
 MOST: Final = 0x7FFF_FFFF
 """The highest number of an event of a run."""
 CHUNK: Final = 64 << 10

@@ -18,6 +18,7 @@ from holdfast.api.live.sse import (
     HEADERS,
     MEDIA,
     MOST,
+    OPENED,
     RETRY,
     EventStream,
     chunks,
@@ -77,7 +78,8 @@ async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
     """Changes of the holds that you may see, as server-sent events.
 
     The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
-    there, without one it starts now. The numbers have gaps where you may not see a change."""
+    there, without one it starts now, with the event `stream.opened` whose id is the current number. The
+    numbers have gaps where you may not see a change."""
     named = resume_position(call.request, -1)
     after = named if named >= 0 else query.after
     if call.request.method == "HEAD":
@@ -85,13 +87,14 @@ async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
     people = await call.holds()
     hub = hub_of(call.hf)
     hub.require_room(call.settings.most_streams)
+    first = RETRY
     if after is None:
         after, _hash = await people.store.audit_head(call.tenant)
+        first += event_frame(after, OPENED, msgspec.json.encode({"type": OPENED, "seq": after}))
     source = follow_holds(hub, people, call.actor, after, stream_timeouts(call))
 
     async def framed() -> AsyncGenerator[bytes]:
-        # An id without data: a client that is cut off before the first event continues from here.
-        yield RETRY + b"id: %d\n\n" % after
+        yield first
         async with aclosing(source):
             async for batch in source:
                 frames = (event_frame(each.seq, each.type, msgspec.json.encode(each)) for each in batch)

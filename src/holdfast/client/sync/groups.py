@@ -1025,7 +1025,8 @@ class Holds(Group):
         """Changes of the holds that you may see, as server-sent events.
 
         The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
-        there, without one it starts now. The numbers have gaps where you may not see a change."""
+        there, without one it starts now, with the event `stream.opened` whose id is the current number.
+        The numbers have gaps where you may not see a change."""
         request = request_of("GET", "/v1/holds/stream", query={"after": after})
         return self._stream(request)
 

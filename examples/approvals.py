@@ -22,9 +22,9 @@ class Expense:
     what: str = "a desk"
     amount: str = "480.00"
     checked: str = ""
-    checked_result: dict[str, Any] = field(default_factory=dict)
+    checked_result: dict[str, Any] = field(default_factory=dict[str, Any])
     decision: str = ""
-    decision_result: dict[str, Any] = field(default_factory=dict)
+    decision_result: dict[str, Any] = field(default_factory=dict[str, Any])
     paid: str = ""
 
 

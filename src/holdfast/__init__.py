@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from holdfast.holds.policies.webhook_judge import WebhookJudge
     from holdfast.holds.queries.feedback import Feedback
     from holdfast.holds.service import HoldService
+    from holdfast.model.graph import END
     from holdfast.model.guardrails import Violation
     from holdfast.model.migration import renamed
     from holdfast.model.reducer_marks import (
@@ -229,6 +230,7 @@ _HOMES = {
     "holdfast.holds.directory.admin": ("Registrar",),
     "holdfast.holds.directory.stored": ("TableDirectory",),
     "holdfast.holds.service": ("HoldService",),
+    "holdfast.model.graph": ("END",),
     "holdfast.model.guardrails": ("Violation",),
     "holdfast.model.migration": ("renamed",),
     "holdfast.model.reducer_marks": (
@@ -271,6 +273,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "DELETE",
+    "END",
     "Actor",
     "Agent",
     "AlreadyVotedError",

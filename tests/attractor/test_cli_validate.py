@@ -255,11 +255,11 @@ def test_included_pipelines_are_drawn_inside_on_demand(cli: Cli, tmp_path: Path)
 
 
 @pytest.mark.covers("ATTRACTOR-CLI-04")
-def test_a_pipeline_that_cannot_run_is_drawn_with_a_note(cli: Cli) -> None:
+def test_a_pipeline_that_cannot_run_is_not_drawn(cli: Cli) -> None:
     said = cli("graph", "bad.dot", "--json")
-    assert said.code == 0
+    assert said.code == 2
     assert "2 errors" in said.err
-    assert {node["id"] for node in said.json["nodes"]} == {"start", "exit", "a"}
+    assert said.out == ""
 
 
 def test_a_drawing_is_svg_and_nothing_else(cli: Cli, tmp_path: Path) -> None:

@@ -257,7 +257,10 @@ def test_a_rule_that_breaks_is_an_error_and_hides_nothing() -> None:
 
 
 def _large(stages: int) -> Pipeline:
-    lines = [f'n{i} [prompt="p{i}"]; n{i} -> n{i + 1} [condition="context.k{i}=x"];' for i in range(stages)]
+    lines = [
+        f'n{i} [prompt="p{i}, sets k{i}"]; n{i} -> n{i + 1} [condition="context.k{i}=x"];'
+        for i in range(stages)
+    ]
     lines += [f"n{i} -> exit;" for i in range(stages + 1)]
     text = f'digraph P {{ {ENDS} start -> n0; n{stages} [prompt="p"]; {" ".join(lines)} }}'
     return parse(text).pipeline

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import pytest
 
@@ -244,7 +245,7 @@ def deadline(on_timeout: str | None, **options: Any) -> Flow:
 
     flow.edge("gate", shipped, when="decision in ['yes', 'no']")
     if on_timeout != "branch:late":
-        flow.edge("gate", late, when="decision == 'never'")
+        flow.edge("gate", late, when=lambda _s: False)
     return flow
 
 
@@ -292,6 +293,33 @@ async def test_a_branch_is_taken_when_nobody_answers_in_time_and_the_flow_says_s
     assert result.completed
     assert result.state["end"] == "late"
     assert hold.status is HoldStatus.expired
+
+
+@dataclass
+class Shipment:
+    decision: str = "nobody decided"
+    choice: Literal["yes", "no"] | None = None
+    end: str = ""
+
+
+@pytest.mark.parametrize(("bind", "value"), [("decision", "nobody decided"), ("choice", None)])
+@pytest.mark.covers("SAFE-TYPES-01")
+async def test_the_state_keeps_its_types_when_nobody_answers_in_time(
+    place: Place, bind: str, value: str | None
+) -> None:
+    flow = Flow("typed", state=Shipment)
+    flow.hold(
+        "gate", prompt="Ship?", options=["yes", "no"], timeout="2h", on_timeout="branch:late", bind=bind
+    )
+
+    @flow.node(effect="pure")
+    async def late(s: Shipment) -> dict[str, Any]:
+        return {"end": f"{s.decision}, {s.choice}"}
+
+    _, result, hold = await expired(place, flow)
+    assert hold.status is HoldStatus.expired
+    assert result.expect().state == Shipment(end="nobody decided, None")
+    assert getattr(result.state, bind) == value
 
 
 @pytest.mark.covers("R-26", "RC-2", "EX-10")

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from holdfast.app.agent_nodes import AgentNodes
 from holdfast.app.holdfast import Holdfast, default_instance
-from holdfast.app.result import Result
+from holdfast.app.result import Result, State
 from holdfast.errors import RunExistsError, VersionMismatchError
 from holdfast.model.calls.boundary import call_plain, run_loop
 from holdfast.model.position import Position
@@ -28,6 +28,7 @@ from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
+    from holdfast.frontends.python.declarations import FlowSettings
     from holdfast.runs.migrate.check import MigrationReport
 
 T = TypeVar("T")
@@ -35,8 +36,22 @@ T = TypeVar("T")
 LOOK_AGAIN = 0.25  # seconds
 
 
-class Flow(AgentNodes):
-    """A named, versioned description of work that runs with no server."""
+class Flow(AgentNodes, Generic[State]):
+    """A named, versioned description of work that runs with no server.
+
+    `Flow("refund", state=Refund)` is a `Flow[Refund]`, and the `state` of its results is a `Refund`; without
+    a type it is a mapping.
+    """
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __init__(
+            self: Flow[dict[str, Any]], name: str, state: None = None, **settings: Unpack[FlowSettings]
+        ) -> None: ...
+        @overload
+        def __init__(self, name: str, state: type[State], **settings: Unpack[FlowSettings]) -> None: ...
+        def __init__(self, name: str, state: Any = None, **settings: Any) -> None: ...
 
     def program(self) -> Program:
         """The compiled form; compiled once, until something is added."""
@@ -59,7 +74,7 @@ class Flow(AgentNodes):
 
     async def run(
         self, given: Any = None, *, on: Holdfast | None = None, run_id: str | None = None, **options: Any
-    ) -> Result:
+    ) -> Result[State]:
         """Start a run and advance it until it ends or waits for a person or for a long time.
 
         Options of the run: `tenant`, `thread`, `instance_key`, `idempotency_key`, `lane`, `priority`, `mode`;
@@ -94,7 +109,9 @@ class Flow(AgentNodes):
         row, _ = await service.create(self.program(), given if given is not None else {}, **options)
         return row.id
 
-    async def result(self, run_id: str, *, wait: float | None = 0.0, on: Holdfast | None = None) -> Result:
+    async def result(
+        self, run_id: str, *, wait: float | None = 0.0, on: Holdfast | None = None
+    ) -> Result[State]:
         """The present state of a run of this flow, without advancing it.
 
         `wait`: seconds to wait until it has ended or waits for a person; None: no limit. `result.status` says
@@ -115,7 +132,7 @@ class Flow(AgentNodes):
         tenant: str | None = None,
         breaks: Sequence[str] | None = None,
         accept_loss: bool = False,
-    ) -> Result:
+    ) -> Result[State]:
         """Resume a run of this flow: after an answer, a crash, or a failure that was fixed.
 
         `run_id` may be a checkpoint's id: of the latest one, or of the question that was just answered. An
@@ -148,7 +165,7 @@ class Flow(AgentNodes):
         patch: Mapping[str, Any] | None = None,
         input: Any = None,  # noqa: A002
         on: Holdfast | None = None,
-    ) -> Result:
+    ) -> Result[State]:
         """What if: a new run from a checkpoint (its id, or a run and a record), advanced like any other."""
         service = await self._service(on)
         await self._of_this_flow(service, checkpoint, seq)
@@ -163,7 +180,7 @@ class Flow(AgentNodes):
         patch: Mapping[str, Any] | None = None,
         input: Any = None,  # noqa: A002
         on: Holdfast | None = None,
-    ) -> Result:
+    ) -> Result[State]:
         """A fork that supersedes its source: the old run ends as cancelled."""
         service = await self._service(on)
         await self._of_this_flow(service, checkpoint, seq)
@@ -202,7 +219,7 @@ class Flow(AgentNodes):
         hf.register(self.program())
         return await hf.service()
 
-    def run_sync(self, given: Any = None, **options: Any) -> Result:
+    def run_sync(self, given: Any = None, **options: Any) -> Result[State]:
         """`run` for code without an event loop (inside one, it runs in a separate thread)."""
         return run_blocking(self.run(given, **options))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from holdfast.errors import RunError
 from holdfast.model.record_bodies import ErrorInfo
@@ -12,8 +12,18 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-class Result:
+    # With a default, so that a plain `Flow` or `Result` is one of any state.
+    State = TypeVar("State", default=Any)
+else:
+    from typing import TypeVar
+
+    State = TypeVar("State")
+
+
+class Result(Generic[State]):
     """`status` distinguishes completed, failed, cancelled and waiting; nothing is inferred from the
     output."""
 
@@ -21,7 +31,7 @@ class Result:
         self,
         run_id: RunId,
         status: RunStatus,
-        state: Any,
+        state: State,
         artifacts: dict[str, Any],
         error: ErrorInfo | None,
         holds: list[HoldRow],
@@ -64,7 +74,7 @@ class Result:
         more = f", error={self.error.message!r}" if self.error else ""
         return f"<Result {self.status} run={self.run_id}{more}>"
 
-    def expect(self) -> Result:
+    def expect(self) -> Result[State]:
         """This result if the run completed; otherwise an error that says why not."""
         if self.completed:
             return self

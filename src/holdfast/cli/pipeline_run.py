@@ -19,6 +19,7 @@ from holdfast.attractor.progress import read_progress
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.run_files import logs_root
 from holdfast.cli.drive import drive
+from holdfast.cli.flow_check import print_warnings
 from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import backend_asked_for, name_for_workers, require_model
 from holdfast.cli.options.output import OutputOptions
@@ -136,7 +137,7 @@ def _warn(ready: PreparedPipeline, manner: OutputOptions) -> None:
     if not manner.json:
         for each in ready.diagnostics:
             if each.severity is DiagnosticSeverity.warning:
-                print_note(str(each))
+                print_warnings([str(each)])
 
 
 def _print_detached(row: ShownRun, manner: OutputOptions) -> Exit:

@@ -73,8 +73,8 @@ async def run_checks(_s: dict[str, Any]) -> dict[str, Any]:
 
 go_live = release.hold(
     "go_live",
-    prompt="Release {{version}} to everybody now?",
-    context={"version": "{{version}}", "checks": "{{checks}}"},
+    prompt="Release {{input.version}} to everybody now?",
+    context={"version": "{{input.version}}", "checks": "{{checks}}"},
     options=[
         {"id": "yes", "label": "Release it", "variant": "primary"},
         {"id": "no", "label": "Not now", "requires_comment": True},

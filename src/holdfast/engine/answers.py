@@ -28,7 +28,7 @@ from holdfast.model.position import Exec, OpenHold
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo
 from holdfast.types.hold import Option
 from holdfast.types.record import Kind, Op, Side
-from holdfast.types.value import FrozenDict
+from holdfast.types.value import FrozenDict, freeze
 from holdfast.types.yes_no import approves
 
 CODE_OPTIONS = (
@@ -85,7 +85,7 @@ def decide(
         ops.append(("scratch", node.hold.into, "set", data))
     ops += _modified(decision, execution, node.hold, resolution, data)
     if reroute is not None:
-        fitting = _without_decision(decision, execution, ops)
+        fitting = _without_decision(decision, execution, bind, ops)
     else:
         fitting = decision.fits.ops(decision, execution, ops) if decision.fits else ops
     if isinstance(fitting, ErrorInfo):
@@ -116,11 +116,16 @@ def _modified(
     ]
 
 
-def _without_decision(decision: Decision, execution: Exec, ops: list[Op]) -> list[Op]:
-    """Without a decision the field is None, whatever its type; a field that collects decisions stays as it
-    is."""
-    graph = decision.pos.scope_graph(decision.graph, decision.pos.scopes[execution.scope])
-    return [op for op in ops if op[1] not in graph.spec.reducers]
+def _without_decision(decision: Decision, execution: Exec, bind: str, ops: list[Op]) -> list[Op]:
+    """Without a decision the field has its declared default, or None if there is none, which validation lets
+    through only where the type allows it; a field that collects decisions stays as it is. A run from before
+    that rule got None (ADR 58)."""
+    spec = decision.pos.scope_graph(decision.graph, decision.pos.scopes[execution.scope]).spec
+    kept = [op for op in ops if op[1] not in spec.reducers]
+    if not decision.pos.strict_names or spec.fields is None or bind not in spec.defaults:
+        return kept
+    default = freeze(spec.defaults[bind])
+    return [(where, key, op, default if key == bind else value) for where, key, op, value in kept]
 
 
 def _continue_with(

@@ -21,7 +21,7 @@ from holdfast.types.value import SCALARS
 Check = Callable[[Any], Any]
 """Returns the value as it is to be stored; raises msgspec.ValidationError."""
 
-_UNIONS: Final = (Union, types.UnionType)
+UNIONS: Final = (Union, types.UnionType)
 _NONE: Final = type(None)
 # A text is not bytes: reading it as base64 would change its meaning.
 _NATIVE: Final = (bytes, bytearray)
@@ -71,7 +71,7 @@ def plain_types(annotation: Any) -> frozenset[type]:
         return SCALARS
     if annotation is None:
         return frozenset({_NONE})
-    if get_origin(annotation) in _UNIONS:
+    if get_origin(annotation) in UNIONS:
         return frozenset[type]().union(*(plain_types(part) for part in get_args(annotation)))
     return frozenset({annotation}) if annotation in _SIMPLE else frozenset()
 
@@ -142,7 +142,7 @@ def item_type(annotation: Any) -> Any:
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) in _UNIONS else (annotation,)
+    return get_args(annotation) if get_origin(annotation) in UNIONS else (annotation,)
 
 
 def named_types(annotation: Any) -> Iterator[type]:
@@ -195,7 +195,7 @@ def type_text(annotation: Any, within: tuple[type, ...] = ()) -> str:
     """
     if annotation is None or annotation is _NONE:
         return "None"
-    if get_origin(annotation) in _UNIONS:
+    if get_origin(annotation) in UNIONS:
         return " | ".join(sorted(type_text(part, within) for part in get_args(annotation)))
     if get_origin(annotation) is Literal:
         return f"Literal[{', '.join(map(repr, get_args(annotation)))}]"

@@ -17,7 +17,8 @@ class Severity(StrEnum):
 
 
 class GraphProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """`rule` is stable and can be tested for; `fix` says what to write instead."""
+    """`rule` is stable and can be tested for; `fix` says what to write instead. `file` and `line`: where the
+    node or edge is declared, if that is known."""
 
     rule: str
     severity: Severity = Severity.error
@@ -25,13 +26,20 @@ class GraphProblem(msgspec.Struct, frozen=True, kw_only=True):
     node: str | None = None
     edge: str | None = None
     fix: str | None = None
+    file: str = ""
+    line: int = 0
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """The message, with the node or edge that it is about."""
         place = f"node {self.node!r}: " if self.node is not None else ""
         if self.edge is not None:
             place = f"edge {self.edge!r}: "
+        return f"{place}{self.message}"
+
+    def __str__(self) -> str:
         advice = f" Fix: {self.fix}" if self.fix else ""
-        return f"{place}{self.message}{advice} [{self.rule}]"
+        return f"{self.text}{advice} [{self.rule}]"
 
 
 def errors_in(problems: Iterable[GraphProblem]) -> list[GraphProblem]:

@@ -5,37 +5,38 @@ Each rule is linear in the size of the graph: ten thousand nodes take a fraction
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
+from holdfast.model.checks.comparisons import check_comparisons
 from holdfast.model.checks.conflicts import check_conflicts
+from holdfast.model.checks.coverage import check_coverage
 from holdfast.model.checks.cycles import check_cycles
-from holdfast.model.checks.graph_view import ValidationView, bound_names
+from holdfast.model.checks.graph_view import ValidationView
+from holdfast.model.checks.names import StateFacts, bound_names
 from holdfast.model.checks.node_kinds import check_conditions, check_kinds
 from holdfast.model.checks.policies import check_flow, check_policies
 from holdfast.model.checks.structure import check_structure
 from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.graph import GraphSpec
 
-__all__ = ["GraphProblem", "Severity", "bound_names", "validate"]
+__all__ = ["GraphProblem", "Severity", "StateFacts", "bound_names", "validate"]
 
 _RULES = (
     check_structure,
     check_cycles,
     check_flow,
     check_conditions,
+    check_comparisons,
+    check_coverage,
     check_policies,
     check_kinds,
     check_conflicts,
 )
 
 
-def validate(
-    spec: GraphSpec, *, writes: Mapping[str, frozenset[str]] | None = None, deep: bool = True
-) -> list[GraphProblem]:
-    """`writes`: which fields a node's code is known to set. `deep`: look into sub-flows too."""
-    view = ValidationView(spec, writes or {})
+def validate(spec: GraphSpec, *, facts: StateFacts | None = None, deep: bool = True) -> list[GraphProblem]:
+    """`facts`: what the flow's code says about its state, if it is known. `deep`: look into sub-flows too."""
+    view = ValidationView(spec, facts)
     for rule in _RULES:
         rule(view)
     problems = view.problems

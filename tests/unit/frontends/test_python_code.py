@@ -93,6 +93,7 @@ class S:
     b: set[str] = field(default_factory=lambda: {"x", "y", "z", "w"})
     c: Colour = Colour.red
     d: Literal["p", "q"] = "p"
+    out: list[str] = field(default_factory=list)
 
 flow = FlowBuilder("stable", S, effect="pure")
 a = flow.node(id="a", retry=Retry(2, retry_on=[OSError]))(lambda s: {"a": s.a in {"k", "l", "m"}})
@@ -239,7 +240,7 @@ def test_arms_that_exclude_each_other_may_set_the_same_field():
         return {"total": 2}
 
     fork = flow.node(id="fork")(lambda: None)
-    flow.edge(fork, left, when="x")
+    flow.edge(fork, left, when="input.x")
     flow.edge(fork, right, otherwise=True)
     assert flow.problems() == []
 

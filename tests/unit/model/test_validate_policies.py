@@ -25,7 +25,11 @@ from holdfast.model.validate import validate
 from holdfast.types.hold import Option
 from holdfast.types.status import Effect
 
-FIELDS = {"order_id": {"type": "str", "required": True}, "amount": {"type": "int", "required": False}}
+FIELDS = {
+    "order_id": {"type": "str", "required": True},
+    "amount": {"type": "int", "required": False},
+    "r": {},
+}
 
 
 def found(*nodes: Node, severity: Severity = Severity.error, **settings: Any) -> list[tuple[str, str | None]]:
@@ -77,6 +81,16 @@ def options(*ids: str) -> tuple[Option, ...]:
         (hold(priority="urgent"), "hold-priority"),
         (hold(prompt="{{amount"), "template"),
         (hold(bind="not a name"), "field-name"),
+        (hold(bind="decison"), "unknown-field"),
+        (hold(into="fields"), "unknown-field"),
+        (hold(modifies={"output": "draft"}), "unknown-field"),
+        (hold(prompt="{{amuont}}?"), "unknown-field"),
+        (hold(context={"a": [{"b": "{{amuont}}"}]}), "unknown-field"),
+        (hold(assignee="{{ownr}}"), "unknown-field"),
+        (hold(options=(Option("yes", "Pay {{amuont}}"),)), "unknown-field"),
+        (hold(timeout=1, on_timeout="escalate:{{boss}}"), "unknown-field"),
+        (hold(wait="{{deadlin}}"), "unknown-field"),
+        (hold(timeout=1, on_timeout="default_option", options=options("yes", "no")), "default-option"),
         (hold(timeout=1, on_timeout="escalate"), "escalate-target"),
         (hold(timeout=1, on_timeout="escalate: "), "escalate-target"),
         (hold(timeout=1, on_timeout="branch:nowhere"), "timeout-branch"),
@@ -90,6 +104,11 @@ def options(*ids: str) -> tuple[Option, ...]:
         (guard(on_violation="reroute", reroute="z"), "reroute"),
         (mapped(over="a..b"), "expression"),
         (mapped(body="gone"), "subflow-unknown"),
+        (mapped(over="amuont"), "unknown-field"),
+        (mapped(into="rr"), "unknown-field"),
+        (nested(inputs={"x": "amuont"}), "unknown-field"),
+        (nested(outputs={"rr": "state.x"}), "unknown-field"),
+        (Node(id="n", kind=NodeKind.timer, timer=TimerSpec(until="amuont")), "unknown-field"),
         (mapped(concurrency=-1), "concurrency"),
         (mapped(on_item_failure="x"), "on-item-failure"),
         (nested(inputs={}), "subflow-input"),
@@ -97,6 +116,7 @@ def options(*ids: str) -> tuple[Option, ...]:
         (nested(outputs={"r": "receipt"}), "subflow-output"),
     ],
 )
+@pytest.mark.covers("SAFE-CHECK-05")
 def test_validation_refuses_what_cannot_work(node, rule):
     child = GraphSpec(
         name="child",
@@ -115,7 +135,6 @@ def test_validation_refuses_what_cannot_work(node, rule):
         (Node(id="n", join=JoinPolicy(kind=JoinKind.quorum, count=1)), "join-single"),
         (Node(id="n", idempotency_key="constant"), "idempotency-key"),
         (hold(on_timeout="cancel"), "no-timeout"),
-        (hold(prompt="{{amuont}}?"), "unknown-field"),
         (guard(reroute="first"), "reroute"),
     ],
 )

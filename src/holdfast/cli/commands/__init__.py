@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, str]] = {
     "runs": "List runs, newest first.",
     "show": "Show a run, now or at an earlier record.",
     "graph": "Draw a flow, a pipeline, or a run with its states.",
+    "check": "Check flows and pipelines and report every problem.",
     "validate": "Check pipelines and report every problem with its position.",
     "checkpoints": "List a run's checkpoints, newest first.",
     "interface": "Read and fork checkpoints in the graph document's format.",

@@ -115,7 +115,10 @@ def revoke(
 async def create_deployment(
     name: str, flow: str, given: dict[str, Any], *, store: str | None, json: bool
 ) -> Exit:
+    from holdfast.cli.flow_check import check_stored_flow
+
     async with open_store_for_command(store, must_exist=False) as hf:
+        await check_stored_flow(hf, flow, given.get("version") or "")
         made = await hf.deploy(name, flow, **given)
     return _print_deployment(
         made, json=json, text=f"Deployment {made.name} of flow {made.flow} is {made.id}."

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from holdfast.cli.app import Json, Store, Text, app, run_async
-from holdfast.cli.commands.validate import read_pipeline
+from holdfast.cli.commands.check import read_pipeline
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, shown_address, store_exists
 from holdfast.cli.output.screen import busy, is_plain, print_drawing, print_json, print_note, width
@@ -89,13 +89,14 @@ def _write(drawn: str, place: str) -> None:
 
 async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
     """The first that exists: a file, a run, a flow of the store, a module."""
-    from holdfast.app.loader import is_file, load_flow
+    from holdfast.app.loader import is_file
+    from holdfast.cli.flow_check import load_checked_flow
     from holdfast.drawing import from_graph
 
     if what.lower().endswith(PIPELINES):
         return picture_of_file(what, expand=expand)
     if is_file(what.rpartition(":")[0] or what) or ":" in what:
-        return from_graph(load_flow(what).program().graph, expand=expand)
+        return from_graph(load_checked_flow(what).program().graph, expand=expand)
     if store_exists(store):
         async with open_store_for_command(store, must_exist=True) as hf:
             service = await hf.service()
@@ -103,7 +104,7 @@ async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
             if found is not None:
                 return found
     try:
-        return from_graph(load_flow(what).program().graph, expand=expand)
+        return from_graph(load_checked_flow(what).program().graph, expand=expand)
     except FlowNotFoundError:
         raise FlowNotFoundError(
             f"{what!r} is neither a run nor a flow of {shown_address(store)}, nor a module with a flow.",
@@ -141,15 +142,15 @@ async def _stored(service: RunService, name: str, *, expand: bool) -> Picture | 
 
 
 def picture_of_file(file: str, *, expand: bool) -> Picture:
-    """Also of an invalid pipeline: a picture helps to see why. `expand`: with included pipelines and with the
-    stylesheet applied."""
+    """`expand`: with included pipelines and with the stylesheet applied. Raises PipelineInvalidError."""
+    from holdfast.cli.flow_check import print_warnings
+    from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
     from holdfast.frontends.dot.parse import parse
     from holdfast.frontends.dot.transforms import prepare
     from holdfast.reports.pipelines import picture_of_pipeline
 
     source = read_pipeline(file)
     prepared = prepare(source, path=file)
-    if prepared.errors:
-        count = len(prepared.errors)
-        print_note(f"{file} has {count} error{'' if count == 1 else 's'}: see holdfast validate {file}.")
-    return picture_of_pipeline(prepared.pipeline if expand else parse(source, path=file).pipeline)
+    pipeline = prepared.require_valid()
+    print_warnings([str(d) for d in prepared.diagnostics if d.severity is DiagnosticSeverity.warning])
+    return picture_of_pipeline(pipeline if expand else parse(source, path=file).pipeline)

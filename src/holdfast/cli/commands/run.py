@@ -141,12 +141,13 @@ def _run_pipeline(
 
 
 async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
-    from holdfast.app.loader import absolute, load_flow
+    from holdfast.app.loader import absolute
     from holdfast.cli.advance import drive_and_print
+    from holdfast.cli.flow_check import load_checked_flow
     from holdfast.runs.concurrency_limits import QueuedRun
     from holdfast.store.rows import RunRow
 
-    flow = load_flow(spec)
+    flow = load_checked_flow(spec)
     program = flow.program()
     async with open_store_for_command(manner.store, must_exist=False) as hf:
         service = await hf.service()
@@ -171,11 +172,12 @@ def _input_error(flow: Flow, error: StateError) -> StateError:
 
 async def start_detached(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
     """Only create the run; a worker advances it."""
-    from holdfast.app.loader import absolute, load_flow
+    from holdfast.app.loader import absolute
+    from holdfast.cli.flow_check import load_checked_flow
 
     if manner.watch:
         raise InputError("--detach and --watch cannot both be given.", hint="Use one of them.")
-    flow = load_flow(spec)
+    flow = load_checked_flow(spec)
     program = flow.program()
     async with open_store_for_command(manner.store, must_exist=False) as hf:
         service = await hf.service()

@@ -174,7 +174,7 @@ async def run_server(wanted: ServeOptions) -> Exit:
 
 async def _run_server(wanted: ServeOptions) -> Exit:
     from holdfast.api.auth.settings import read_sign_in
-    from holdfast.app.loader import load_flows
+    from holdfast.cli.flow_check import load_checked_flows
     from holdfast.cli.server_access import ServerAccess
 
     if not wanted.worker and (wanted.terms.metrics or wanted.terms.health):
@@ -183,7 +183,7 @@ async def _run_server(wanted: ServeOptions) -> Exit:
             hint="The server itself answers at /healthz and /readyz; each worker has its own --metrics.",
         )
     options, lease = wanted.terms.options(), wanted.terms.lease_seconds()
-    carried = [(spec, flow) for spec in wanted.flows for flow in load_flows(spec)]
+    carried = load_checked_flows(wanted.flows)
     async with open_store_for_command(
         wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=wanted.allow_code
     ) as hf:

@@ -191,12 +191,13 @@ async def _run_worker(
     json: bool,
     terms: WorkerOptions,
 ) -> Exit:
-    from holdfast.app.loader import address_in, load_flows
+    from holdfast.app.loader import address_in
     from holdfast.app.worker import Worker
+    from holdfast.cli.flow_check import load_checked_flows
     from holdfast.integrations.mcp.ask_people_flow import ask_people
 
     options, lease = terms.options(), terms.lease_seconds()
-    carried = [(spec, flow) for spec in specs for flow in load_flows(spec)]
+    carried = load_checked_flows(specs)
     flows = [flow for _, flow in carried]
     async with open_store_for_command(
         store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=terms.allow_code

@@ -17,6 +17,7 @@ from holdfast.frontends.dot.attributes import (
     PROVIDERS,
     WORDS,
 )
+from holdfast.frontends.dot.condition_rules import CONDITIONS
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, Stage
 from holdfast.frontends.dot.parallel_rules import PARALLEL
@@ -234,6 +235,7 @@ ADVICE: Final[tuple[Check, ...]] = (
     no_way_out,
     all_conditional,
     condition_keys,
+    *CONDITIONS,
     values_fit,
     tool_command,
     goal_missing,

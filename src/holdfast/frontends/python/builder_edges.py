@@ -91,6 +91,7 @@ class Edges(Collector):
         values = {field: getattr(edge, field) for field in edge.__struct_fields__} | more
         values["when"] = when if isinstance(when, str) else None
         self.edge_ids.add(edge.id)
+        self.note_origin("edge", edge.id)
         self.edges.append(Edge(**values))
         if when is not None and not isinstance(when, str):
             self._route(edge.source, when, {True: (edge.id,), False: ()}, boolean=True)

@@ -166,6 +166,7 @@ class Nodes(Collector):
             self.wrong("option", f"unknown options {', '.join(unknown)}", node=node.id, fix=fix)
         self.revision += 1
         self.nodes.append(node)
+        self.note_origin("node", node.id)
         if options.get("guard") is not None:
             guard_node(self, node.id, options["guard"])
         if fn is not None:
@@ -242,6 +243,18 @@ class Nodes(Collector):
         node = Node(id=id, kind=NodeKind.timer, effect=Effect.pure, timer=spec, **self.policies(id, policies))
         return self.plain(node, policies)
 
+    @overload
+    def guardrail(self, id: Callable[P, R], /) -> NodeHandle[P, R]: ...
+    @overload
+    def guardrail(
+        self,
+        id: str | None = None,
+        *,
+        on_violation: str = "block",
+        reroute: str | None = None,
+        effect: str = "pure",
+        **policies: Any,
+    ) -> Callable[[Callable[P, R]], NodeHandle[P, R]]: ...
     def guardrail(
         self,
         id: str | Callable[..., Any] | None = None,

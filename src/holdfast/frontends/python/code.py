@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from types import CodeType
@@ -30,6 +30,10 @@ class FunctionSource:
     @cached_property
     def writes(self) -> frozenset[str]:
         return _returned_keys(self.tree)
+
+    @cached_property
+    def shows_writes(self) -> bool:
+        return _shows_keys(self.tree)
 
 
 def code_fingerprint(fn: Callable[..., Any], version: str | None = None) -> str:
@@ -162,15 +166,38 @@ def visible_writes(fn: Callable[..., Any]) -> frozenset[str]:
     return source.writes if source is not None else frozenset()
 
 
+def has_visible_writes_only(fn: Callable[..., Any]) -> bool:
+    """Whether the source shows every field that the function sets."""
+    source = source_of(innermost(fn))
+    return source is not None and source.shows_writes
+
+
 def _returned_keys(tree: _FunctionNode) -> frozenset[str]:
     names: set[str] = set()
+    for value in _returned(tree):
+        if isinstance(value, ast.Dict):
+            keys = [key.value for key in value.keys if isinstance(key, ast.Constant)]
+            names.update(key for key in keys if isinstance(key, str))
+    return frozenset(names)
+
+
+def _shows_keys(tree: _FunctionNode) -> bool:
+    """A call or a variable may be a mapping of any names; a constant or an f-string is none."""
+    return all(
+        value is None
+        or isinstance(value, (ast.Constant, ast.JoinedStr))
+        or (isinstance(value, ast.Dict) and all(isinstance(key, ast.Constant) for key in value.keys))
+        for value in _returned(tree)
+    )
+
+
+def _returned(tree: _FunctionNode) -> Iterator[ast.expr | None]:
+    """What the function's own return statements return."""
     todo: list[ast.AST] = list(tree.body)
     while todo:
         node = todo.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             continue
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict):
-            keys = [key.value for key in node.value.keys if isinstance(key, ast.Constant)]
-            names.update(key for key in keys if isinstance(key, str))
+        if isinstance(node, ast.Return):
+            yield node.value
         todo.extend(ast.iter_child_nodes(node))
-    return frozenset(names)

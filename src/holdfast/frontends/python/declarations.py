@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final, TypedDict
 
 import msgspec
 
@@ -19,6 +20,8 @@ from holdfast.model.reducer_marks import ReducerMark, as_mark
 from holdfast.types.concurrency_limits import Limits
 from holdfast.types.retention import DEFAULT_RETENTION, Retention
 from holdfast.types.status import Effect
+
+_OWN: Final = ("holdfast.frontends.python", "holdfast.app", "holdfast.agents")
 
 
 class DeclaredMigration(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +46,34 @@ class DeclaredParts:
         self.first: list[str] | None = None
         self.undeclared: list[str] = []
         self.edge_ids: set[str] = set()
+        # Where nodes and edges are declared, by ("node" or "edge", id).
+        self.origins: dict[tuple[str, str], tuple[str, int]] = {}
+
+
+class FlowSettings(TypedDict, total=False):
+    """What a flow takes besides its name and the type of its state."""
+
+    version: str | None
+    effect: str
+    in_doubt: str
+    checkpoints: str
+    checkpoint_when: str
+    mode: str
+    lane: str
+    priority: int
+    memory: str
+    types: Iterable[type]
+    reducers: Mapping[str, ReducerMark | str | Callable[[Any, Any], Any]] | None
+    code_change: str
+    allow_uncheckpointed: bool
+    traversal: str
+    max_visits: int
+    max_goal_jumps: int
+    retry_target: str | None
+    fallback_retry_target: str | None
+    retention: Retention
+    limits: Limits | None
+    secrets: Iterable[str]
 
 
 class Collector(DeclaredParts):
@@ -137,6 +168,14 @@ class Collector(DeclaredParts):
 
     def wrong(self, rule: str, message: str, *, node: str | None = None, fix: str | None = None) -> None:
         self.found.append(GraphProblem(rule=rule, message=message, node=node, fix=fix))
+
+    def note_origin(self, kind: str, name: str) -> None:
+        """The line of the caller's code that is running now declares this node or edge."""
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and frame.f_globals.get("__name__", "").startswith(_OWN):
+            frame = frame.f_back
+        if frame is not None:
+            self.origins.setdefault((kind, name), (frame.f_code.co_filename, frame.f_lineno))
 
     def free_id(self, source: str, target: str, what: str = "") -> str:
         base = f"{node_id(source)}->{node_id(target)}{what}"

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
 import msgspec
 
 from holdfast.errors import StateError
-from holdfast.frontends.python.code import code_fingerprint, visible_substeps, visible_writes
+from holdfast.frontends.python.code import (
+    code_fingerprint,
+    has_visible_writes_only,
+    innermost,
+    visible_substeps,
+    visible_writes,
+)
 from holdfast.frontends.python.concurrency_limits import limit_problems
 from holdfast.frontends.python.declarations import Collector
 from holdfast.frontends.python.guard_nodes import Parts, parts_of
+from holdfast.model.checks.names import near_name
+from holdfast.model.checks.value_types import type_of
 from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Edge, EdgeKind, Graph, GraphSpec, InDoubt, Node
@@ -16,7 +27,7 @@ from holdfast.model.migration import Migration
 from holdfast.model.program import NodeHandler, Program
 from holdfast.model.secrets import parsed, secret_paths, spelled
 from holdfast.model.state_schema import StateSchema
-from holdfast.model.validate import bound_names, validate, within_subflow
+from holdfast.model.validate import StateFacts, bound_names, validate, within_subflow
 from holdfast.types.status import REPEATABLE
 
 
@@ -85,10 +96,17 @@ class LoweredFlow(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(types))
 
 
-def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> LoweredFlow:
+def lower(
+    builder: Collector, within: tuple[Collector, ...] = (), given: frozenset[str] | None = None
+) -> LoweredFlow:
+    """`given`: the names of its input, if all of them are known."""
     problems = list(builder.found)
     around = (*within, builder)
-    children = {name: lower(child, around) for name, child in builder.children.items() if child not in around}
+    children = {
+        name: lower(child, around, _given_to(builder, name))
+        for name, child in builder.children.items()
+        if child not in around
+    }
     problems += _circles(builder, around)
     schema = _schema(builder, problems)
     parts = parts_of(builder)
@@ -108,15 +126,27 @@ def lower(builder: Collector, within: tuple[Collector, ...] = ()) -> LoweredFlow
         **builder.settings,
     )
     problems += schema.problems()
-    problems += validate(spec, writes=_writes(builder), deep=False)
+    problems += validate(spec, facts=_facts(builder, schema, given), deep=False)
     problems += _handler_problems(builder)
+    problems += _router_problems(builder)
     problems += _migration_problems(builder, spec)
     problems += limit_problems(builder, schema, parsed(spec.secrets or ()), child=bool(within))
+    problems = [_placed(builder, problem) for problem in problems]
     for name, child in children.items():
         problems += within_subflow(name, child.problems)
     return LoweredFlow(
         builder=builder, parts=parts, spec=spec, schema=schema, problems=problems, children=children
     )
+
+
+def _placed(builder: Collector, problem: GraphProblem) -> GraphProblem:
+    """With the line that declares its node or edge. A guardrail or an edge that a policy implies has none of
+    its own."""
+    for kind, name in (("edge", problem.edge), ("node", problem.node)):
+        if name is not None and (kind, name) in builder.origins:
+            file, line = builder.origins[kind, name]
+            return msgspec.structs.replace(problem, file=file, line=line)
+    return problem
 
 
 def _circles(builder: Collector, around: tuple[Collector, ...]) -> list[GraphProblem]:
@@ -189,6 +219,45 @@ def _handler_problems(builder: Collector) -> list[GraphProblem]:
     return problems
 
 
+def _router_problems(builder: Collector) -> list[GraphProblem]:
+    """A function whose annotation says what it returns must have an arm for each, and no others."""
+    problems: list[GraphProblem] = []
+    for node, routers in builder.routers.items():
+        for router in routers:
+            returned = _returned_values(router.fn)
+            if router.boolean or returned is None:
+                continue
+            name, known = getattr(router.fn, "__name__", "the function"), list(router.choices)
+            missing = [value for value in returned if value not in router.choices]
+            extra = [key for key in known if key is not None and key not in returned]
+            found = [
+                (f"{name} may return {value!r}, for which there is no arm", value, known, "add the arm")
+                for value in missing
+            ] + [
+                (f"{name} never returns {key!r}, which has an arm", key, returned, "remove the arm")
+                for key in extra
+            ]
+            problems += [
+                GraphProblem(
+                    rule="router-arm",
+                    node=node,
+                    message=message,
+                    fix=near_name(str(wrong), [str(other) for other in others if other is not None]) or fix,
+                )
+                for message, wrong, others, fix in found
+            ]
+    return problems
+
+
+def _returned_values(fn: Callable[..., Any]) -> tuple[Any, ...] | None:
+    """Every value that the function may return, if its annotation lists them."""
+    try:
+        annotation = get_type_hints(innermost(fn)).get("return", Any)
+    except (NameError, TypeError):
+        return None
+    return None if annotation is bool else type_of(annotation).values
+
+
 def _migration_problems(builder: Collector, spec: GraphSpec) -> list[GraphProblem]:
     """A rename to a missing node is reported when the flow is compiled, not when a run is migrated."""
     known = {node.id for node in spec.nodes}
@@ -230,9 +299,20 @@ def _substep_problems(node: Node, handler: NodeHandler) -> list[GraphProblem]:
     ]
 
 
-def _writes(builder: Collector) -> dict[str, frozenset[str]]:
-    return {
-        name: visible_writes(handler.fn)
-        for name, handler in builder.handlers.items()
-        if "item" not in handler.takes
-    }
+def _given_to(builder: Collector, child: str) -> frozenset[str] | None:
+    """What the nodes of this flow pass to a sub-flow, if each of them says so."""
+    nodes = [node for node in builder.nodes if node.body == child]
+    inputs = [node.subflow.inputs if node.subflow is not None else None for node in nodes]
+    if not nodes or any(each is None for each in inputs):
+        return None
+    return frozenset[str]().union(*(each or () for each in inputs))
+
+
+def _facts(builder: Collector, schema: StateSchema, given: frozenset[str] | None) -> StateFacts:
+    handlers = {name: h.fn for name, h in builder.handlers.items() if "item" not in h.takes}
+    return StateFacts(
+        types={name: schema.fields[name].annotation for name in schema.declared},
+        writes={name: visible_writes(fn) for name, fn in handlers.items()},
+        complete=frozenset(name for name, fn in handlers.items() if has_visible_writes_only(fn)),
+        given=given,
+    )

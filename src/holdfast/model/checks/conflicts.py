@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Final
 
-from holdfast.model.checks.graph_view import ValidationView, bound_by
+from holdfast.model.checks.graph_view import ValidationView
+from holdfast.model.checks.names import bound_by
 from holdfast.model.graph import EdgeKind
 
 # A warning is not worth a slow compile: of a field that very many nodes set only some pairs are compared.
@@ -23,7 +24,7 @@ def check_conflicts(view: ValidationView) -> None:
 def _writers(view: ValidationView) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for node in view.nodes.values():
-        for field in sorted({*bound_by(node), *view.writes.get(node.id, ())}):
+        for field in sorted({*bound_by(node), *view.facts.writes.get(node.id, ())}):
             found.setdefault(field, []).append(node.id)
     return found
 

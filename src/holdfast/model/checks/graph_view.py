@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Final
 
+from holdfast.model.checks.names import ReadableNames, StateFacts, near_name
 from holdfast.model.diagnostics import GraphProblem, Severity
-from holdfast.model.expr import PARTITIONS, Expr, ExprSyntaxError, Path, compile_expr
+from holdfast.model.expr import Expr, ExprSyntaxError, Path, compile_expr, required_names
 from holdfast.model.graph import END, Edge, GraphSpec, Node
 from holdfast.model.template import Template, TemplateSyntaxError, compile_template
-
-_SPECIAL: Final = PARTITIONS | {"state", "outcome", "output", "preferred_label", "context", "item"}
 
 
 class ValidationView:
     """Reports problems and answers questions about the graph. Ids may be invalid or not unique."""
 
-    def __init__(self, spec: GraphSpec, writes: Mapping[str, frozenset[str]]) -> None:
+    def __init__(self, spec: GraphSpec, facts: StateFacts | None) -> None:
         self.spec = spec
-        self.writes = writes
+        self.facts = facts or StateFacts()
+        self.names = ReadableNames(spec, facts)
         self.walk = spec.traversal == "walk"
         self.problems: list[GraphProblem] = []
         self.nodes: dict[str, Node] = {}
@@ -56,9 +55,15 @@ class ValidationView:
             names = ", ".join(allowed)
             self.error(rule, f"{value!r} is not one of {names}", node=node, fix=f"use one of {names}")
 
-    def field_name(self, name: str, what: str, *, node: str) -> None:
+    def field_name(self, name: str, what: str, *, node: str, implied: str = "") -> None:
+        """Report a name that cannot be a field, or is none of a typed state. `implied`: a name that need not
+        be declared."""
         if not name.isidentifier():
             self.error("field-name", f"{what}={name!r} cannot be a field", node=node, fix="use a plain name")
+        elif self.spec.fields is not None and name not in self.spec.fields and name != implied:
+            near = near_name(name, self.spec.fields)
+            fix = near or f"declare the field {name!r} in the state's type"
+            self.error("unknown-field", f"{what}={name!r} is not a field of the state", node=node, fix=fix)
 
     @cached_property
     def sound_edges(self) -> list[Edge]:
@@ -86,28 +91,26 @@ class ValidationView:
                 found[edge.source].append(edge)
         return found
 
-    @cached_property
-    def names(self) -> frozenset[str] | None:
-        """The names that a path may begin with; None if the state accepts any key."""
-        if self.spec.fields is None:
-            return None
-        return _SPECIAL.union(self.spec.fields, bound_names(self.spec.nodes))
-
-    def expression(self, text: str, what: str, *, node: str | None = None, edge: str | None = None) -> None:
-        """Report a text that is not an expression, and names that the state does not have."""
+    def compiled(self, text: str) -> Expr | ExprSyntaxError:
         if text not in self._expressions:
             try:
                 self._expressions[text] = compile_expr(text)
             except ExprSyntaxError as problem:
                 self._expressions[text] = problem
-        found = self._expressions[text]
+        return self._expressions[text]
+
+    def expression(self, text: str, what: str, *, node: str | None = None, edge: str | None = None) -> None:
+        """Report a text that is not an expression, and names that cannot have a value."""
+        found = self.compiled(text)
         if isinstance(found, ExprSyntaxError):
             self.error("expression", f"{what}: {found}", node=node, edge=edge, fix=found.hint or None)
-        else:
-            self._known(map(_root, found.names), what, self.warn, node=node, edge=edge)
+            return
+        needed = required_names(found.node)
+        self._known(needed, what, node=node, edge=edge)
+        self._known(found.names - needed, what, node=node, edge=edge, may_miss=True)
 
-    def template(self, text: str, what: str, *, node: str, strict: bool = False) -> Template | None:
-        """As `expression`, for text with placeholders. `strict`: an unknown name is an error."""
+    def template(self, text: str, what: str, *, node: str) -> Template | None:
+        """As `expression`, for text with placeholders."""
         if "{{" not in text:
             return None
         try:
@@ -115,46 +118,28 @@ class ValidationView:
         except TemplateSyntaxError as problem:
             self.error("template", f"{what} {text!r}: {problem}", node=node)
             return None
-        self._known(map(_root, found.names), what, self.error if strict else self.warn, node=node)
+        self._known(found.names, what, node=node)
         return found
 
     def _known(
-        self, roots: Iterable[str], what: str, report: Callable[..., None], **place: str | None
+        self,
+        paths: Iterable[Path],
+        what: str,
+        *,
+        node: str | None = None,
+        edge: str | None = None,
+        may_miss: bool = False,
     ) -> None:
-        if self.names is None:
-            return
-        for name in sorted(set(roots) - self.names):
-            report(
-                "unknown-field",
-                f"{what} reads {name!r}, which the state does not have",
-                fix=f"declare the field, or use one of {', '.join(self.spec.fields or ())}",
-                **place,
-            )
-
-
-def _root(path: Path) -> str:
-    """`state.x` and `x` are the same field."""
-    first, *rest = path
-    return rest[0] if first == "state" and rest else first
-
-
-def bound_names(nodes: tuple[Node, ...] | list[Node]) -> tuple[str, ...]:
-    """Fields that the flow itself fills: decisions, results of maps, outputs of sub-flows."""
-    names: list[str] = []
-    for node in nodes:
-        names += bound_by(node)
-    return tuple(dict.fromkeys(names))
-
-
-def bound_by(node: Node) -> list[str]:
-    if node.hold is not None:
-        return [
-            node.hold.bind,
-            *([node.hold.into] if node.hold.into else []),
-            *(node.hold.modifies or {}).values(),
-        ]
-    if node.map is not None:
-        return [node.map.into]
-    if node.subflow is not None:
-        return list(node.subflow.outputs or ())
-    return []
+        for path in sorted(paths):
+            found = self.names.problem(path, on_edge=edge is not None, may_miss=may_miss)
+            if found is not None:
+                self.problems.append(
+                    GraphProblem(
+                        rule="unknown-field" if self.names.typed else "unknown-name",
+                        severity=found.severity,
+                        message=f"{what} {found.message}",
+                        node=node,
+                        edge=edge,
+                        fix=found.fix,
+                    )
+                )

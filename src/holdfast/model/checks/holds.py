@@ -10,7 +10,10 @@ import msgspec
 
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.json_schemas import schema_faults
+from holdfast.model.checks.names import near_name
+from holdfast.model.checks.value_types import TEXT
 from holdfast.model.forms.compile import compile_form
+from holdfast.model.forms.field_kinds import CONDITIONS, KINDS
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.hold_rules import assignee_fault, default_of
 from holdfast.types.hold import Option
@@ -39,8 +42,11 @@ def check_hold(view: ValidationView, node: Node, hold: HoldSpec) -> None:
         )
         view.warn("hold-context", problem, node=node.id, fix="use another key")
     view.one_of("hold-priority", hold.priority, PRIORITIES, node=node.id)
-    view.field_name(hold.bind, "bind", node=node.id)
+    view.field_name(hold.bind, "bind", node=node.id, implied="decision")
     _options(view, node, hold)
+    for option in hold.options or ():
+        view.template(option.label, f"the label of its option {option.id!r}", node=node.id)
+    _option_types(view, node, hold)
     _timeout(view, node, hold)
     _form(view, node, hold)
     for fault in [] if hold.schema is None else schema_faults(hold.schema):
@@ -79,10 +85,27 @@ def _form(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     found = compile_form(hold.form.get("sections"), templates=not hold.form.get("literal"))
     for problem in found.problems:
         view.error("hold-form", problem, node=node.id)
-    for warning in found.warnings:
-        view.warn("hold-form", warning, node=node.id)
+    for section in hold.form.get("sections", ()):
+        _section(view, node, section, literal=bool(hold.form.get("literal")))
     if hold.schema is not None:
         view.error("hold-form", "it has both a form and a schema", node=node.id, fix="remove one of them")
+
+
+def _section(view: ValidationView, node: Node, section: Mapping[str, Any], *, literal: bool) -> None:
+    where = f"its field {section['field']!r}" if section.get("field") else "a section of its form"
+    if "asked_as" in section:
+        view.error(
+            "field-kind",
+            f"{where} has the kind {section['asked_as']!r}, which does not exist",
+            node=node.id,
+            fix=near_name(section["asked_as"], KINDS) or f"use one of {', '.join(sorted(KINDS))}",
+        )
+    for column in section.get("columns") or ():
+        if isinstance(column, Mapping):
+            _section(view, node, cast("Mapping[str, Any]", column), literal=literal)
+    if not literal:
+        for text in _texts({name: value for name, value in section.items() if name not in CONDITIONS}):
+            view.template(text, where, node=node.id)
 
 
 def _options(view: ValidationView, node: Node, hold: HoldSpec) -> None:
@@ -122,6 +145,7 @@ def _timeout(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     if action == "escalate":
         _escalation(view, node, target)
     elif action == "branch":
+        _expired_value(view, node, hold)
         if target not in view.nodes:
             view.error(
                 "timeout-branch",
@@ -136,11 +160,41 @@ def _timeout(view: ValidationView, node: Node, hold: HoldSpec) -> None:
             node=node.id,
             fix=f"use {_TIMEOUTS}",
         )
-    if action.startswith("default") or terms.final_action == "default_option":
+    if (action in ("default", "default_option") and not target) or terms.final_action == "default_option":
         _default(view, node, hold, terms)
     if hold.wait:
         view.template(hold.wait, "its timeout", node=node.id)
     _never(view, node, hold, terms)
+
+
+def _expired_value(view: ValidationView, node: Node, hold: HoldSpec) -> None:
+    """Nobody decided: the field gets its default, or null if its type allows that."""
+    spec = view.spec
+    about: Any = (spec.fields or {}).get(hold.bind)
+    if about is None or hold.bind in spec.defaults or hold.bind in spec.reducers:
+        return
+    if not {"None", "Any", "object", ""}.intersection(str(about.get("type", "")).split(" | ")):
+        view.error(
+            "timeout-value",
+            f"after its timeout {hold.bind!r} has no decision, and the state declares no value for that",
+            node=node.id,
+            fix=f"give the field {hold.bind!r} a default, or allow None",
+        )
+
+
+def _option_types(view: ValidationView, node: Node, hold: HoldSpec) -> None:
+    """An option that the state's field does not accept would fail the run after a person decided."""
+    known = view.names.type_at((hold.bind,))
+    if known.families is None or hold.bind in view.spec.reducers:
+        return
+    for option in hold.options or ():
+        if TEXT not in known.families or (known.values is not None and option.id not in known.values):
+            view.error(
+                "option-type",
+                f"its option {option.id!r} does not fit the type of the field {hold.bind!r}",
+                node=node.id,
+                fix=f"add it to the type of {hold.bind!r}, or correct the option",
+            )
 
 
 def _escalation(view: ValidationView, node: Node, target: str) -> None:
@@ -161,7 +215,9 @@ def _default(view: ValidationView, node: Node, hold: HoldSpec, terms: HoldTerms)
         known = ", ".join(ids)
         view.error("default-option", f"its default {found!r} is not one of {known}", node=node.id)
     elif found not in ids and terms.default_option is None:
-        view.warn(
+        # 'default' is no value that a typed state declares, and no edge of the flow asks for it.
+        report = view.error if view.names.typed else view.warn
+        report(
             "default-option",
             "on_timeout is default_option, but no option is marked as the default: the flow gets 'default'",
             node=node.id,

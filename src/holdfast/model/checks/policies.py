@@ -132,4 +132,4 @@ def _key(view: ValidationView, node: Node) -> None:
             node=node.id,
             fix="include a value that is unique, such as {{order_id}}",
         )
-    view.template(node.idempotency_key, "its idempotency key", node=node.id, strict=True)
+    view.template(node.idempotency_key, "its idempotency key", node=node.id)

@@ -1,0 +1,246 @@
+"""`holdfast check`: every problem of flows and pipelines, with its place, rule and fix."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+
+from holdfast.cli.app import Json, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.output.screen import print_json, print_line
+from holdfast.errors import HoldfastError, InputError, PipelineSyntaxError
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
+from holdfast.frontends.dot.document import SourceLocation
+from holdfast.model.diagnostics import GraphProblem, Severity
+
+if TYPE_CHECKING:
+    from holdfast.app.flow import Flow
+
+FORMATS: Final = ("text", "json", "sarif")
+PIPELINES: Final = (".dot", ".gv")
+_STYLES: Final = {
+    DiagnosticSeverity.error: "red",
+    DiagnosticSeverity.warning: "yellow",
+    DiagnosticSeverity.info: "dim",
+}
+_SEVERITIES: Final = {
+    Severity.error: DiagnosticSeverity.error,
+    Severity.warning: DiagnosticSeverity.warning,
+    Severity.hint: DiagnosticSeverity.info,
+}
+
+
+@app.command(
+    epilog="Examples:  holdfast check refund.py   ·   holdfast check shop.flows:refund build.dot   ·   "
+    "holdfast check refund.py --format sarif > out.sarif"
+)
+def check(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            help="path/to/file.py[:name], package.module[:name] or file.dot", metavar="FILE|MODULE|PIPELINE"
+        ),
+    ],
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Pipelines: strict grammar, tolerated deviations are errors")
+    ] = False,
+    form: Annotated[Text, typer.Option("--format", help="text, json or sarif", metavar="FORM")] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type", help="Pipelines: handler type that you registered; may be repeated", metavar="NAME"
+        ),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Check flows and pipelines and report every problem.
+
+    A flow's module is imported, but nothing is run. Exits with 2 if there is an error.
+    """
+    chosen = form or ("json" if json else "text")
+    return run_async(check_all(what, strict=strict, form=chosen, types=types or []))
+
+
+class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The result for one flow or pipeline. No name if it could not be parsed or loaded."""
+
+    file: str
+    diagnostics: tuple[Diagnostic, ...]
+    name: str = ""
+    stages: int = 0
+    edges: int = 0
+    unit: str = "stage"
+
+    @property
+    def valid(self) -> bool:
+        return not any(each.severity is DiagnosticSeverity.error for each in self.diagnostics)
+
+    def count(self, severity: DiagnosticSeverity) -> int:
+        return sum(each.severity is severity for each in self.diagnostics)
+
+
+async def check_all(what: Sequence[str], *, strict: bool, form: str, types: Sequence[str]) -> Exit:
+    checked = [one for spec in what for one in check_spec(spec, strict=strict, types=types)]
+    return print_checked(checked, form)
+
+
+def check_spec(spec: str, *, strict: bool = False, types: Sequence[str] = ()) -> list[CheckedFile]:
+    """The flows of a module, or one pipeline. What cannot be loaded becomes a diagnostic, so that the rest is
+    still checked."""
+    if spec == "-" or spec.lower().endswith(PIPELINES):
+        return [check_pipeline(spec, strict=strict, types=types)]
+    from holdfast.app.loader import load_flows
+
+    try:
+        return [check_flow(flow, spec) for flow in load_flows(spec)]
+    except HoldfastError as error:
+        return [CheckedFile(file=spec, diagnostics=(_unreadable(spec, error),))]
+
+
+def check_flow(flow: Flow, file: str) -> CheckedFile:
+    from holdfast.frontends.python.lower import lower
+
+    lowered = lower(flow)
+    ends = {edge.id: (edge.source, edge.target) for edge in lowered.spec.edges}
+    found = [diagnostic_of(problem, ends) for problem in lowered.problems]
+    return CheckedFile(
+        file=file,
+        diagnostics=tuple(sorted(found, key=_order)),
+        name=flow.name,
+        stages=len(lowered.spec.nodes),
+        edges=len(lowered.spec.edges),
+        unit="node",
+    )
+
+
+def diagnostic_of(problem: GraphProblem, ends: dict[str, tuple[str, str]]) -> Diagnostic:
+    """A problem of a graph in the form that pipelines have."""
+    return Diagnostic(
+        rule=problem.rule,
+        severity=_SEVERITIES[problem.severity],
+        message=problem.text,
+        node_id=problem.node or "",
+        edge=ends.get(problem.edge or ""),
+        fix=problem.fix or "",
+        place=SourceLocation(problem.line, 1 if problem.line else 0),
+        path=_relative(problem.file),
+    )
+
+
+def _relative(file: str) -> str:
+    """As a reader of the output, or a code scanner, finds it from here."""
+    try:
+        return str(Path(file).resolve().relative_to(Path.cwd())) if file else ""
+    except (ValueError, OSError):
+        return file
+
+
+def _unreadable(file: str, error: HoldfastError) -> Diagnostic:
+    return Diagnostic(
+        rule="file",
+        severity=DiagnosticSeverity.error,
+        message=error.message.rstrip("."),
+        fix=error.hint or "",
+        path=file,
+    )
+
+
+def check_pipeline(file: str, *, strict: bool = False, types: Sequence[str] = ()) -> CheckedFile:
+    """An unreadable file becomes a diagnostic, so that the other files are still checked."""
+    from holdfast.frontends.dot.handler_kinds import BUILT_IN
+    from holdfast.frontends.dot.transforms import prepare
+
+    try:
+        prepared = prepare(read_pipeline(file), path=file, strict=strict, known_types=BUILT_IN | set(types))
+    except PipelineSyntaxError as error:
+        found: Any = error.facts["diagnostics"]
+        return CheckedFile(file=file, diagnostics=tuple(found))
+    except InputError as error:
+        return CheckedFile(file=file, diagnostics=(_unreadable(file, error),))
+    pipeline = prepared.pipeline
+    return CheckedFile(
+        file=file,
+        diagnostics=tuple(sorted(prepared.diagnostics, key=_order)),
+        name=pipeline.name,
+        stages=len(pipeline.stages),
+        edges=len(pipeline.links),
+    )
+
+
+def read_pipeline(file: str) -> bytes:
+    """`-` is stdin. Raises InputError."""
+    if file == "-":
+        return sys.stdin.buffer.read()
+    if file.lower().endswith(".py"):
+        raise InputError(f"{file} is not a pipeline.", hint=f"Flows are checked by: holdfast check {file}.")
+    try:
+        return Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"{file} cannot be read: {why}.", hint="Name a file in DOT, or - for stdin."
+        ) from None
+
+
+def _order(diagnostic: Diagnostic) -> tuple[str, int, int]:
+    return diagnostic.path, diagnostic.place.line, diagnostic.place.column
+
+
+def print_checked(checked: Sequence[CheckedFile], form: str) -> Exit:
+    """In one of FORMATS. Raises InputError for another."""
+    from holdfast.cli.output.sarif import sarif_log
+
+    if form not in FORMATS:
+        raise InputError(f"unknown --format {form!r}.", hint=f"Use one of: {', '.join(FORMATS)}.")
+    if form == "sarif":
+        print_json(sarif_log([each for one in checked for each in one.diagnostics]))
+    elif form == "json":
+        print_json({"valid": all(one.valid for one in checked), "files": [_json(one) for one in checked]})
+    else:
+        for one in checked:
+            _print_text(one)
+    return Exit.ok if all(one.valid for one in checked) else Exit.bad_input
+
+
+def _print_text(checked: CheckedFile) -> None:
+    for each in checked.diagnostics:
+        print_line(str(each), _STYLES[each.severity])
+    counts = [(checked.count(each), each) for each in (DiagnosticSeverity.error, DiagnosticSeverity.warning)]
+    words = [f"{count} {severity}{'' if count == 1 else 's'}" for count, severity in counts if count]
+    size = f"{_count_text(checked.stages, checked.unit)}, {_count_text(checked.edges, 'edge')}"
+    verdict = f"valid: {checked.name}, {size}" if checked.valid else "not valid"
+    print_line(f"{checked.file}: {verdict}{'; ' + ', '.join(words) if words else ''}")
+
+
+def _count_text(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _json(checked: CheckedFile) -> dict[str, Any]:
+    return {
+        "file": checked.file,
+        "valid": checked.valid,
+        "name": checked.name,
+        "stages": checked.stages,
+        "edges": checked.edges,
+        "diagnostics": [_diagnostic(each) for each in checked.diagnostics],
+    }
+
+
+def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
+    return {
+        "rule": diagnostic.rule,
+        "severity": str(diagnostic.severity),
+        "message": diagnostic.message,
+        "node_id": diagnostic.node_id or None,
+        "edge": list(diagnostic.edge) if diagnostic.edge else None,
+        "fix": diagnostic.fix or None,
+        "file": diagnostic.path,
+        "line": diagnostic.place.line,
+        "column": diagnostic.place.column,
+    }

@@ -1,0 +1,165 @@
+"""Which names an expression or a template may read: fields of the state, or what nodes are known to set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.model.checks.value_types import ANY, ValueType, part_of, type_of
+from holdfast.model.diagnostics import Severity
+from holdfast.model.expr import PARTITIONS, Path
+from holdfast.model.graph import GraphSpec, Node, NodeKind
+
+_EDGE: Final = frozenset({"outcome", "output"})
+"""What a condition of an edge reads from its source."""
+_WALK: Final = frozenset({"preferred_label", "context"})
+_FIELDS: Final = frozenset({"scratch", "input"})
+RESULT: Final = "_result"
+"""Behind the name that a hold binds: the whole answer."""
+
+
+class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the code says about the state, and a stored graph does not.
+
+    `types`: the annotation of each field. `writes`: the names that the code of a node is known to set.
+    `complete`: the nodes that set nothing else. `given`: the names of the input, if they are known.
+    """
+
+    types: Mapping[str, Any] = {}
+    writes: Mapping[str, frozenset[str]] = {}
+    complete: frozenset[str] = frozenset()
+    given: frozenset[str] | None = None
+
+
+class NameProblem(msgspec.Struct, frozen=True):
+    severity: Severity
+    message: str
+    fix: str
+
+
+class ReadableNames:
+    """Answers for one graph whether a path can have a value."""
+
+    def __init__(self, spec: GraphSpec, facts: StateFacts | None) -> None:
+        self._spec, self._facts = spec, facts or StateFacts()
+        self._writers_unknown = facts is None
+        self.typed = spec.fields is not None
+        self._bound = _bound(spec.nodes)
+        self._extra = _EDGE | _WALK if spec.traversal == "walk" else _EDGE
+
+    def field(self, path: Path) -> Path | None:
+        """The path as one from a field of the state; None for one of another partition."""
+        parts = list(path[1:] if path[0] == "state" and len(path) > 1 else path)
+        if parts[0] in PARTITIONS and len(parts) > 1:
+            return tuple(parts[1:]) if parts[0] in _FIELDS else None
+        return tuple(parts)
+
+    def problem(self, path: Path, *, on_edge: bool = False, may_miss: bool = False) -> NameProblem | None:
+        """Why it cannot have a value. `may_miss`: the expression says that it may be missing."""
+        inside = self.field(path)
+        if inside is None or (on_edge and inside == path and path[0] in self._extra):
+            return None
+        if self.typed:
+            return self._typed(inside)
+        asks_caller = len(path) > len(inside) and "input" in path[:2]
+        return None if may_miss or asks_caller or self._writers_unknown else self._untyped(inside[0])
+
+    def type_at(self, path: Path, *, on_edge: bool = False) -> ValueType:
+        """What is known of the values at a path."""
+        inside = self.field(path)
+        if inside is None or (on_edge and inside == path and path[0] in self._extra):
+            return ANY
+        annotation = self._facts.types.get(inside[0], Any)
+        for part in inside[1:]:
+            known, annotation = part_of(annotation, part)
+            if not known:
+                return ANY
+        return type_of(annotation)
+
+    def _typed(self, path: Path) -> NameProblem | None:
+        first, *rest = path
+        fields = self._spec.fields or {}
+        if first not in fields:
+            return None if first in self._bound else _unknown(first, {*fields, *self._bound}, "the state")
+        annotation, seen = self._facts.types.get(first, Any), first
+        for part in rest:
+            known, inner = part_of(annotation, part)
+            if not known:
+                return NameProblem(
+                    Severity.error, f"reads {'.'.join(path)!r}, but {seen!r} has no part {part!r}",
+                    near_name(part, _parts(annotation)) or "correct the path",
+                )  # fmt: skip
+            annotation, seen = inner, f"{seen}.{part}"
+        return None
+
+    def _untyped(self, name: str) -> NameProblem | None:
+        facts = self._facts
+        known = {"item", *self._bound, *(facts.given or ())}.union(*facts.writes.values())
+        if name in known:
+            return None
+        if facts.given is not None and self._all_declare():
+            return _unknown(name, known, "no node, and not the input,")
+        near = near_name(name, known)
+        why = "the caller has to give it" if self._all_declare() else "no node is known to set it"
+        advice = (
+            f"write input.{name} if the caller gives it, exists({name}) or {name} | default(...) if it may "
+            "be missing, or declare the state's type"
+        )
+        return NameProblem(
+            Severity.warning, f"reads {name!r}: {why}", f"{near} Else {advice}" if near else advice
+        )
+
+    def _all_declare(self) -> bool:
+        works = (NodeKind.task, NodeKind.guardrail)
+        return all(node.id in self._facts.complete for node in self._spec.nodes if node.kind in works)
+
+
+def _unknown(name: str, known: Iterable[str], what: str) -> NameProblem:
+    found = sorted(known)
+    has = "which the state does not have" if what == "the state" else f"which {what} sets"
+    listed = f"use one of {', '.join(found[:20])}" if found else "remove it"
+    fix = near_name(name, found) or f"declare the field, or {listed}"
+    return NameProblem(Severity.error, f"reads {name!r}, {has}", fix)
+
+
+def near_name(name: str, known: Iterable[str]) -> str:
+    """A question about the most similar of the known names; empty if none is similar."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, sorted(known)[:500], n=1, cutoff=0.7)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _parts(annotation: Any) -> list[str]:
+    from holdfast.model.checks.value_types import fields_of_type, members_of
+
+    return [name for member in members_of(annotation) for name in fields_of_type(member) or ()]
+
+
+def bound_by(node: Node) -> list[str]:
+    """The fields that a node fills without code: decisions, results of maps, outputs of sub-flows."""
+    if node.hold is not None:
+        return [
+            node.hold.bind,
+            *([node.hold.into] if node.hold.into else []),
+            *(node.hold.modifies or {}).values(),
+        ]
+    if node.map is not None:
+        return [node.map.into]
+    if node.subflow is not None:
+        return list(node.subflow.outputs or ())
+    return []
+
+
+def bound_names(nodes: Iterable[Node]) -> tuple[str, ...]:
+    names: list[str] = []
+    for node in nodes:
+        names += bound_by(node)
+    return tuple(dict.fromkeys(names))
+
+
+def _bound(nodes: Iterable[Node]) -> frozenset[str]:
+    found = set(bound_names(nodes))
+    return frozenset(found | {node.hold.bind + RESULT for node in nodes if node.hold is not None})

@@ -155,11 +155,11 @@ async def test_effect_does_not_happen_when_its_idempotency_key_cannot_be_made(hf
 async def test_map_fails_when_there_is_no_list_to_go_over(hf: Holdfast) -> None:
     flow = Flow("order", effect="pure")
     flow.map("each", over="items", body=lambda item: item, into="found")
-    for given in ({}, {"items": 5}):
+    for given, problem in (({}, "has no value"), ({"items": 5}, "not a list")):
         result = await flow.run(given, on=hf)
         assert result.failed_node == "each"
         assert result.error is not None
-        assert_told(result.error.message, "'each'", "'items'", "not a list")
+        assert_told(result.error.message, "'each'", "'items'", problem)
 
 
 COMBINED: dict[str, tuple[str, Any, Any]] = {

@@ -44,8 +44,6 @@ def check_hold(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     view.one_of("hold-priority", hold.priority, PRIORITIES, node=node.id)
     view.field_name(hold.bind, "bind", node=node.id, implied="decision")
     _options(view, node, hold)
-    for option in hold.options or ():
-        view.template(option.label, f"the label of its option {option.id!r}", node=node.id)
     _option_types(view, node, hold)
     _timeout(view, node, hold)
     _form(view, node, hold)

@@ -229,6 +229,8 @@ async def test_a_call_whose_worker_died_counts_with_all_that_was_reserved_for_it
         (ModelUnavailableError("the stream was cut", may_be_paid=True), 120),
         (ModelUnavailableError("503"), 0),
         (ModelRefusedError("400"), 0),
+        (RuntimeError("of a model of one's own"), 120),
+        (TimeoutError(), 120),
     ],
 )
 async def test_a_call_that_broke_off_counts_unless_it_was_certainly_not_paid(

@@ -3,16 +3,12 @@
 Everything that determines the conversation is recorded: the first messages, each answer with its cost, each
 result. After a crash or a pause the code here runs again, and builds the same messages from the records, byte
 by byte.
-
-Errors of models, as they are recorded and raised again.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,13 +18,13 @@ from holdfast.agents.budget import BudgetMeter, BudgetUsage, usage_of
 from holdfast.agents.messages import (
     FINAL,
     Message,
-    ModelReply,
     ModelRequest,
     ToolCall,
     message_from_plain,
     message_to_plain,
     unanswered_calls,
 )
+from holdfast.agents.model_call import ModelCall, model_error
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.reservation import (
     BudgetStop,
@@ -37,6 +33,7 @@ from holdfast.agents.reservation import (
     PlannedModelCall,
     count_input,
     plan_call,
+    require_prices,
 )
 from holdfast.agents.skills import join_texts, with_skills
 from holdfast.agents.tool_call import PlannedCall, ToolResult, result_text
@@ -44,30 +41,14 @@ from holdfast.agents.toolbox import Toolbox
 from holdfast.errors import (
     BudgetError,
     InputError,
-    ModelError,
-    ModelRefusedError,
     ModelReplyError,
-    ModelUnavailableError,
     TurnLimitError,
 )
-from holdfast.model.ledger import NANOS
-from holdfast.model.record_bodies import ErrorInfo
 from holdfast.runs.context.substeps import StepFailedError
 from holdfast.types.text import clean_text
 
 if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
-
-
-_ERRORS = {
-    kind.code: kind for kind in (ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError)
-}
-
-
-def model_error(info: ErrorInfo) -> ModelError:
-    """As it was raised in the sub-step; an error of another type becomes a ModelError that names it."""
-    kind = _ERRORS.get(info.code)
-    return ModelError(f"{info.type}: {info.message}") if kind is None else kind(info.message)
 
 
 EMPTY = "Your answer was empty. Answer, or use a tool."
@@ -170,7 +151,7 @@ class Conversation:
     def _planned(self, request: ModelRequest) -> PlannedModelCall:
         if not self.budgets.meters:
             return PlannedModelCall(0, 0, None)
-        self.budgets.require_prices(self.agent.model)
+        require_prices(self.agent.model, self.budgets.meters)
         return plan_call(self.agent.model, request, self.agent.max_tokens, self.ratio)
 
     async def _ask_model(self, request: ModelRequest, bounds: CallBounds) -> tuple[Message, str]:
@@ -178,7 +159,8 @@ class Conversation:
         limited = msgspec.structs.replace(request, max_tokens=bounds.output or request.max_tokens)
 
         async def ask() -> dict[str, Any]:
-            return await self._reply(limited, bounds)
+            call = ModelCall(self.agent, self.at, self.budgets, self._emit)
+            return await call.make(limited, bounds, self.turn)
 
         reserved = (
             nullcontext() if bounds.amounts is None else ctx.ledger.reserve(self.at.key(part), bounds.amounts)
@@ -197,72 +179,6 @@ class Conversation:
             ctx.emit(message.text)
         self.messages.append(message)
         return message, kept["finish"]
-
-    async def _reply(self, request: ModelRequest, bounds: CallBounds) -> dict[str, Any]:
-        """What is recorded of one call, and what it cost. A call that broke off may have been paid for: then
-        all that was reserved for it counts."""
-        ctx, model = self.at.ctx, self.agent.model
-        started = ctx.now()
-        try:
-            async with asyncio.timeout(bounds.seconds):
-                reply = await model.reply(request, self._emit)
-        except TimeoutError:
-            self._spent_unknown(bounds)
-            raise ModelUnavailableError(
-                f"{model.name!r} did not answer within the {bounds.seconds:g} s that its budget has left.",
-                hint="Raise the budget, and resume the run.",
-            ) from None
-        except ModelError as error:
-            if error.facts.get("may_be_paid"):
-                self._spent_unknown(bounds)
-            else:
-                ctx.spent(micros=ctx.now() - started)
-            raise
-        ctx.flush_chunks()
-        self._require_usage(reply)
-        cost = model.prices.cost(reply.tokens) if model.prices is not None else Decimal(0)
-        # Before the check: a refusal has been paid for too.
-        ctx.spent(tokens=reply.tokens.total, cost=float(cost), micros=ctx.now() - started)
-        self._require_answer(reply)
-        return self._kept(reply, cost, ctx.now() - started)
-
-    def _spent_unknown(self, bounds: CallBounds) -> None:
-        if bounds.amounts is not None:
-            tokens, nanos, micros = msgspec.structs.astuple(bounds.amounts)
-            self.at.ctx.spent(tokens=tokens, cost=nanos / NANOS, micros=micros)
-
-    def _kept(self, reply: ModelReply, cost: Decimal, micros: int) -> dict[str, Any]:
-        message = reply.message
-        # Some providers send calls without ids. Derived from
-        # the position, so that a replay gives the same ones.
-        named = tuple(
-            call if call.id else msgspec.structs.replace(call, id=f"call_{self.turn}_{index + 1}")
-            for index, call in enumerate(message.calls)
-        )
-        return {
-            "message": message_to_plain(msgspec.structs.replace(message, calls=named)),
-            "tokens": reply.tokens.total,
-            "usage": msgspec.to_builtins(reply.tokens),
-            "cost": cost,
-            "finish": reply.finish,
-            "micros": micros,
-            "attempt": self.at.ctx.attempt,
-        }
-
-    def _require_answer(self, reply: ModelReply) -> None:
-        """A refusal is not an answer: it is recorded as an error, so that a resume asks again."""
-        if reply.finish == "refused" and not reply.message.calls:
-            reason = clean_text(reply.message.text, 500) or "it gave no reason"
-            raise ModelRefusedError(f"{self.agent.model.name!r} refused to answer: {reason}.")
-
-    def _require_usage(self, reply: ModelReply) -> None:
-        """Without a usage report a budget would be exceeded silently."""
-        if not reply.tokens.total and self.budgets.limits("tokens", "money"):
-            raise ModelReplyError(
-                f"{self.agent.model.name!r} does not report its tokens, but agent "
-                f"{self.agent.name!r} has a budget in tokens.",
-                hint="Give the agent a budget in seconds, or an endpoint that reports usage.",
-            )
 
     def _emit(self, kind: str, data: str) -> None:
         if self.at.is_root:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Any, Final
+from contextlib import nullcontext
+from decimal import Decimal
+from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.agents.messages import FINAL, Message, ModelRequest, ToolSpec
+from holdfast.agents.messages import FINAL, Message, ModelReply, ModelRequest, ToolSpec
 from holdfast.agents.model import Model
+from holdfast.agents.reservation import JudgeBudget
 from holdfast.errors import ModelReplyError
-from holdfast.holds.policies.judge import Judgement, read_judgement
+from holdfast.holds.policies.judge import Judgement, judged_hold, read_judgement
+from holdfast.runs.context.ledger import ContextLedger
 
 MAX_SHOWN: Final = 100_000
 VERDICT: Final[dict[str, Any]] = {
@@ -46,7 +51,7 @@ class ModelJudge:
 
     async def judge(self, facts: Mapping[str, Any]) -> Judgement:
         """Raises ModelError."""
-        reply = await self.model.reply(self.request(facts), _ignore_stream)
+        reply, noted = await self._reply(self.request(facts))
         # A verdict that was cut off is not the whole answer, even if it can be parsed.
         if reply.finish in ("length", "refused"):
             raise ModelReplyError(f"{self.model.name!r} gave no verdict: {reply.finish}.")
@@ -58,7 +63,30 @@ class ModelJudge:
             found = read_judgement(fields)
         except ValueError as error:
             raise ModelReplyError(f"{self.model.name!r} gave no verdict: {error}.") from error
-        return msgspec.structs.replace(found, decided_by="llm-judge")
+        usage = {} if noted else {"tokens": reply.tokens.total, "cost": float(self._cost(reply))}
+        return msgspec.structs.replace(found, decided_by="llm-judge", **usage)
+
+    async def _reply(self, request: ModelRequest) -> tuple[ModelReply, bool]:
+        """The reply, and whether its cost is in the ledger of the run. Raises BudgetError if too little is
+        left there: then a person decides."""
+        here = judged_hold.get()
+        if here is None:
+            return await self.model.reply(request, _ignore_stream), False
+        ledger = cast("ContextLedger", here.ledger)
+        budgets = JudgeBudget(ledger)
+        bounds = budgets.admit(self.model, request, self.max_tokens)
+        request = msgspec.structs.replace(request, max_tokens=bounds.output or request.max_tokens)
+        reserved = nullcontext() if bounds.amounts is None else ledger.reserve(here.key, bounds.amounts)
+        started = time.perf_counter_ns()
+        async with reserved:
+            reply = await self.model.reply(request, _ignore_stream)
+            micros = (time.perf_counter_ns() - started) // 1000
+            cost = float(self._cost(reply))
+            await ledger.note_spent(here.key, "judge", tokens=reply.tokens.total, cost=cost, micros=micros)
+        return reply, True
+
+    def _cost(self, reply: ModelReply) -> Decimal:
+        return Decimal(0) if self.model.prices is None else self.model.prices.cost(reply.tokens)
 
     def request(self, facts: Mapping[str, Any]) -> ModelRequest:
         """Raises ModelReplyError if it is too long: it must not be judged by a part of it."""

@@ -21,6 +21,7 @@ from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.prices import MILLION, Prices
 from holdfast.errors import BudgetError
 from holdfast.model.ledger import NANOS, Amounts
+from holdfast.runs.context.ledger import ContextLedger
 from holdfast.runs.context.questions import HoldExpiredError
 
 OUTPUT: Final = 16_384
@@ -111,6 +112,19 @@ def plan_call(model: Model, request: ModelRequest, max_tokens: int | None, ratio
     return PlannedModelCall(math.ceil(count_input(model, request) * ratio), output, model.prices)
 
 
+def limits_any(meters: Sequence[BudgetMeter], *units: str) -> bool:
+    return any(unit in meter.budget.limits() for meter in meters for unit in units)
+
+
+def require_prices(model: Model, meters: Sequence[BudgetMeter]) -> None:
+    """Raises BudgetError: a cost that is not known cannot be kept within a budget."""
+    if model.prices is None and limits_any(meters, "money"):
+        raise BudgetError(
+            f"the run has a budget in money, but the prices of {model.name!r} are not known.",
+            hint="Give the model prices, or the run a budget in tokens.",
+        )
+
+
 class CallBudgets:
     """The budgets that one conversation draws on, its own first."""
 
@@ -120,15 +134,7 @@ class CallBudgets:
         self.agent = agent
 
     def limits(self, *units: str) -> bool:
-        return any(unit in meter.budget.limits() for meter in self.meters for unit in units)
-
-    def require_prices(self, model: Model) -> None:
-        """Raises BudgetError: a cost that is not known cannot be kept within a budget."""
-        if model.prices is None and self.limits("money"):
-            raise BudgetError(
-                f"the run has a budget in money, but the prices of {model.name!r} are not known.",
-                hint="Give the model prices, or the run a budget in tokens.",
-            )
+        return limits_any(self.meters, *units)
 
     async def admit(self, call: PlannedModelCall, turn: int) -> CallBounds | BudgetStop:
         """What the call may use; or why it is not made. Raises BudgetError."""
@@ -212,6 +218,28 @@ class CallBudgets:
             return True
         await at.ctx.ledger.note_answer(whole, meter.path, Amounts(), "a person stopped it")
         return False
+
+
+class JudgeBudget:
+    """A judge draws on the budget of the run. It asks for no more: without it, a person decides."""
+
+    def __init__(self, ledger: ContextLedger) -> None:
+        budget = ledger.budget
+        self.meters = [] if budget is None else [BudgetMeter(budget, ledger, "", "The run")]
+
+    def admit(self, model: Model, request: ModelRequest, max_tokens: int) -> CallBounds:
+        """Raises BudgetError."""
+        if not self.meters:
+            return CallBounds()
+        require_prices(model, self.meters)
+        call = plan_call(model, request, max_tokens, 1.0)
+        for meter in self.meters:
+            reached = meter.reached(call.least())
+            if reached:
+                raise BudgetError(meter.budget.limit_error(meter.who, reached))
+            if not meter.has_room(call.enough()):
+                raise BudgetError("other calls of the run have reserved what is left of its budget.")
+        return call.bounds(self.meters)
 
 
 def _stop(meter: BudgetMeter, reached: Sequence[BudgetState]) -> BudgetStop:

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.checkpoint.visit import STATES, Visit
 from holdfast.model.events import LOST, graph_at
 from holdfast.model.graph import END, START, Graph, Node
+from holdfast.model.ledger import usage_noted
 from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.model.record_bodies import (
     AskedBody,
@@ -197,6 +198,7 @@ def _attempt(graph: Graph, history: History, record: Record, body: AttemptBody) 
 def _intent(_graph: Graph, history: History, record: Record, body: IntentBody) -> None:
     label = record.scope + record.node
     _started(history, label)
+    _spend(history, label, usage_noted(body))
     if body.ordinal >= 0 and body.key:
         history.keyed.setdefault(label, {})[body.name] = record.seq
 

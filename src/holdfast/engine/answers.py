@@ -25,7 +25,7 @@ from holdfast.model.graph import HoldSpec
 from holdfast.model.hold_rules import BRANCH, decision_of, mapping_of
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, OpenHold
-from holdfast.model.record_bodies import AttemptBody, ErrorInfo
+from holdfast.model.record_bodies import AttemptBody, ErrorInfo, usage_of_judge
 from holdfast.types.hold import Option
 from holdfast.types.record import Kind, Op, Side
 from holdfast.types.value import FrozenDict, freeze
@@ -99,6 +99,7 @@ def decide(
         duration=0,
         inbox=inbox,
         reroute=reroute,
+        usage=usage_of_judge(resolution),
     )
     settle.settle(decision, execution, finished)
 

@@ -25,7 +25,7 @@ from holdfast.model.hold_text import PlaceholderRenderer, UnshowableError
 from holdfast.model.paths import masking_resolver, resolver
 from holdfast.model.pinned_skills import with_pins
 from holdfast.model.position import Exec, OpenHold, Position
-from holdfast.model.record_bodies import AskedBody, ErrorInfo, SubstepBody
+from holdfast.model.record_bodies import AskedBody, ErrorInfo, SubstepBody, usage_of_judge
 from holdfast.model.template import as_text, compile_template, json_bytes
 from holdfast.types.clock import micros
 from holdfast.types.duration import BusinessDuration, parse_length
@@ -363,7 +363,7 @@ def record_answer(
     node = node_of(decision.graph, decision.pos, execution)
     known = execution.subs.get(waiting.key)
     name = known.name if known else execution.step_names.get(waiting.key, "")
-    body = SubstepBody(waiting.key, name, resolution, error, hold)
+    body = SubstepBody(waiting.key, name, resolution, error, hold, usage=usage_of_judge(resolution))
     side = Side(inbox_done=[inbox] if inbox else [])
     record = decision.draft(
         Kind.substep, body, node=node.id, execution=execution, effect="human", listed=True, side=side

@@ -14,7 +14,7 @@ from holdfast.errors import CheckpointCorruptError
 from holdfast.model.branch_deltas import Delta
 from holdfast.model.child_scopes import PARENTS, collects, result_of
 from holdfast.model.graph import Graph
-from holdfast.model.ledger import LEDGER, apply_ledger, busy_time, end_call, reopen
+from holdfast.model.ledger import LEDGER, apply_ledger, busy_time, end_call, reopen, spend
 from holdfast.model.migration import MIGRATED
 from holdfast.model.moves import apply_moves
 from holdfast.model.position import (
@@ -38,7 +38,6 @@ from holdfast.model.record_bodies import (
     IntentBody,
     StepBody,
     SubstepBody,
-    Usage,
 )
 from holdfast.model.snapshot import load_position
 from holdfast.types.record import Kind, Record
@@ -251,7 +250,7 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
     execution.step_intents.pop(body.ordinal, None)
     execution.step_names.pop(body.ordinal, None)
     execution.code = execution.code or body.code
-    _spend(pos, body.usage)
+    spend(pos, body.usage)
     end_call(pos, execution, body.ordinal, body.usage)
     if body.ordinal == SETTLED:
         execution.phase = "work"
@@ -342,13 +341,7 @@ def _count(pos: Position, execution: Exec, body: StepBody) -> None:
     totals["steps"] = totals.get("steps", 0) + 1
     totals["duration"] = totals.get("duration", 0) + body.duration
     if body.usage is not None:
-        _spend(pos, body.usage)
-
-
-def _spend(pos: Position, usage: Usage | None) -> None:
-    if usage is not None:
-        pos.totals["tokens"] = pos.totals.get("tokens", 0) + usage.tokens
-        pos.totals["cost"] = pos.totals.get("cost", 0) + usage.cost
+        spend(pos, body.usage)
 
 
 def _snapshot(_graph: Graph, pos: Position, record: Record, body: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.model.graph import Graph
+from holdfast.model.ledger import usage_noted
 from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.model.record_bodies import (
     AskedBody,
@@ -19,6 +20,7 @@ from holdfast.model.record_bodies import (
     ChunkBody,
     CreatedBody,
     EndBody,
+    IntentBody,
     SnapshotBody,
     StepBody,
     SubstepBody,
@@ -59,7 +61,7 @@ def count_events(kind: int, body: Any, *, listed: bool) -> int:
     if kind == Kind.snapshot:
         return 1 if MIGRATION in body.position else 0
     if kind == Kind.intent:
-        return 0
+        return 0 if usage_noted(body) is None else 1
     if kind == Kind.attempt:
         if body.reason == "loaded":
             return 1 + len(open_questions(body))
@@ -231,6 +233,15 @@ def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> I
     yield (kind, record.node, record.scope, data)
 
 
+def _intent(_graph: Graph, _run: RunId, record: Record, body: IntentBody) -> Iterator[DerivedEvent]:
+    """Only what a judge used has an event: it is a step of the node that asked."""
+    usage = usage_noted(body)
+    if usage is not None:
+        data: dict[str, Any] = {"step": body.key, "ordinal": body.name, "hold_id": ""}
+        data["usage"] = {"tokens": usage.tokens, "cost": usage.cost}
+        yield ("node.step_done", record.node, record.scope, data)
+
+
 def entity_of(context: Any, node: str) -> str:
     """What a question is about: the `entity_id` of its context (a tool call), else its node (R-17)."""
     named = context.get("entity_id") if isinstance(context, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -281,6 +292,7 @@ _DERIVE = {
     Kind.created: _created,
     Kind.step: _step,
     Kind.attempt: _attempt,
+    Kind.intent: _intent,
     Kind.substep: _substep,
     Kind.asked: _asked,
     Kind.chunk: _chunk,

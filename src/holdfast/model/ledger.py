@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from holdfast.model.record_bodies import Usage
+
 if TYPE_CHECKING:
     from holdfast.model.position import Exec, Position
-    from holdfast.model.record_bodies import IntentBody, Usage
+    from holdfast.model.record_bodies import IntentBody
 
 NANOS: Final = 1_000_000_000
 """Money is counted in billionths, as whole numbers: sums of floats are not exact."""
 RUN: Final = ""
 """The account of the whole run; the others are of agents with their own budgets."""
 LEDGER: Final = -2
-"""The ordinal of an intent that reserves, or that notes the answer to a question about a budget."""
+"""The ordinal of an intent that reserves, that notes the answer to a question about a budget, or what a call
+outside the node's handler has used: that of a judge."""
 QUESTION: Final = "budget"
 RUN_QUESTION: Final = "run-budget"
 """The last part of the keys of questions about budgets, without their number."""
@@ -94,8 +97,19 @@ def busy_time(execution: Exec) -> int:
     return sum(spent.micros for spent in execution.spent.values())
 
 
+def usage_noted(body: IntentBody) -> Usage | None:
+    """What a call outside the node's handler has used, if that is what the intent notes."""
+    noted: Any = body.facts["spent"] if body.ordinal == LEDGER and "spent" in body.facts else None
+    return None if noted is None else Usage(*noted)
+
+
 def apply_ledger(pos: Position, execution: Exec, seq: int, body: IntentBody) -> None:
     facts: Any = body.facts
+    usage = usage_noted(body)
+    if usage is not None:
+        spend(pos, usage)
+        end_call(pos, execution, body.name, usage)
+        return
     if "reserve" in facts:
         amounts = Amounts(*facts["reserve"])
         pos.ledger.reserved[seq] = Reservation(
@@ -105,6 +119,13 @@ def apply_ledger(pos: Position, execution: Exec, seq: int, body: IntentBody) -> 
         account, granted, refused = facts["answer"]
         answer = BudgetAnswer(account, Amounts(*granted), refused)
         pos.ledger.answers[question_id(execution, body.name)] = answer
+
+
+def spend(pos: Position, usage: Usage | None) -> None:
+    """Add to the totals of the run."""
+    if usage is not None:
+        pos.totals["tokens"] = pos.totals.get("tokens", 0) + usage.tokens
+        pos.totals["cost"] = pos.totals.get("cost", 0) + usage.cost
 
 
 def end_call(pos: Position, execution: Exec, ordinal: str, usage: Usage | None) -> None:

@@ -38,6 +38,12 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
     micros: int = 0  # of calls of models and tools
 
 
+def usage_of_judge(resolution: Any) -> Usage | None:
+    """What the judge that decided has used, where no worker advanced the run then."""
+    usage: Any = resolution.get("usage") if resolution is not None else None
+    return None if usage is None else Usage(int(usage["tokens"]), float(usage["cost"]))
+
+
 class CreatedBody(Body):
     flow: str
     version: str

@@ -113,6 +113,7 @@ async def simulate_policies(call: ApiCall, body: SimulatePolicies) -> Simulation
         since=None if body.since is None else to_micros(body.since),
         flows=tuple(body.flows),
         limit=body.limit,
+        guardrails=(await call.hf.holds()).ctx.guardrails,
     )
 
 

@@ -154,6 +154,7 @@ async def simulate_file(file: str, past: SimulationOptions, *, store: str | None
             since=_since(past.since, opened.now()),
             flows=past.flows,
             limit=past.limit,
+            guardrails=(await hf.holds()).ctx.guardrails,
         )
     if json:
         print_json(done)

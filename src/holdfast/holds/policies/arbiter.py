@@ -6,6 +6,7 @@ Every failure leaves the hold as it was: open, for its assignee.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,7 @@ from holdfast.holds.actions.submission import Submission
 from holdfast.holds.policies.apply import PolicyStep, is_for_people
 from holdfast.holds.policies.facts import as_asked, facts_of_row
 from holdfast.holds.policies.guardrails import Guardrails
-from holdfast.holds.policies.judge import Judgement, ask_judge
+from holdfast.holds.policies.judge import Judgement, ask_judge, judged_hold
 from holdfast.holds.policies.load import PolicyLoader
 from holdfast.holds.policies.policy import RuleMatch, rule_named
 from holdfast.store.protocols import Store
@@ -46,6 +47,11 @@ class AutomaticDecision(msgspec.Struct, frozen=True):
     decided_by: str
     reason: str = ""
     confidence: float | None = None
+    usage: dict[str, float] | None = None
+
+
+def policy_actor(rule: str) -> str:
+    return f"policy:{rule}"
 
 
 class UnsureError(Exception):
@@ -133,10 +139,13 @@ class Arbiter:
         await self.store.finish_outbox(message.id, attempt=message.attempts, state=state)
 
     async def _resolve(self, row: HoldRow, rule: str, ruling: AutomaticDecision) -> HoldRow:
-        actor = Actor(id=f"policy:{rule}", tenant=row.tenant, channel="system", auth_method="policy")
+        actor = Actor(id=policy_actor(rule), tenant=row.tenant, channel="system", auth_method="policy")
         recorded: dict[str, Any] = {"decided_by": ruling.decided_by}
         if ruling.confidence is not None:
             recorded["confidence"] = ruling.confidence
+        if ruling.usage is not None:
+            # No worker advances the run here: it counts the usage when it gets the answer.
+            recorded["usage"] = ruling.usage
         submission = Submission(decision=ruling.decision, comment=ruling.reason or None)
         return (await resolve(self.ctx, actor, row.id, submission, ResolveConditions(recorded=recorded))).row
 
@@ -154,8 +163,12 @@ class Arbiter:
         await self.store.append_audit(row.tenant, [note])
 
 
-async def rule_on(row: HoldRow, chosen: RuleMatch | None) -> AutomaticDecision:
-    """The decision by the present version of the rule. Raises UnsureError if people have to decide."""
+AskJudge = Callable[[RuleMatch, dict[str, Any]], Awaitable[Judgement]]
+
+
+async def rule_on(row: HoldRow, chosen: RuleMatch | None, ask: AskJudge | None = None) -> AutomaticDecision:
+    """The decision by the present version of the rule. Raises UnsureError if people have to decide. `ask`:
+    gives the judgement, instead of the judge."""
     if chosen is None or not chosen.rule.is_automatic:
         raise UnsureError("the rule does not exist any more or does not decide")
     rule, facts = chosen.rule, facts_of_row(row)
@@ -166,11 +179,23 @@ async def rule_on(row: HoldRow, chosen: RuleMatch | None) -> AutomaticDecision:
         raise UnsureError(f"rule {chosen.name} no longer matches it")
     if rule.decide is not None:
         return _by_rule(row, rule.decide, rule.reason)
-    judgement = await _judged(chosen, {**facts, "rule": chosen.name})
+    judgement = await (ask or _judged)(chosen, {**facts, "rule": chosen.name})
+    usage = await _note_usage(judgement)
     if judgement.confidence < rule.threshold:
         raise UnsureError(f"the judge's confidence of {judgement.confidence:g} is below {rule.threshold:g}")
     decision = answer_for(row, judgement.decision)
-    return AutomaticDecision(decision, judgement.decided_by, judgement.reasoning, judgement.confidence)
+    return AutomaticDecision(decision, judgement.decided_by, judgement.reasoning, judgement.confidence, usage)
+
+
+async def _note_usage(judgement: Judgement) -> dict[str, float] | None:
+    """In the ledger of the run that is advanced here; else returned, to be stored with the decision."""
+    if not (judgement.tokens or judgement.cost):
+        return None
+    here = judged_hold.get()
+    if here is None:
+        return {"tokens": judgement.tokens, "cost": judgement.cost}
+    await here.ledger.note_spent(here.key, "judge", tokens=judgement.tokens, cost=judgement.cost)
+    return None
 
 
 def _by_rule(row: HoldRow, decide: str, reason: str) -> AutomaticDecision:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from typing import Any, Protocol, cast, runtime_checkable
 
 import msgspec
@@ -19,6 +20,29 @@ class Judgement(msgspec.Struct, frozen=True):
     confidence: float = 1.0
     reasoning: str = ""
     decided_by: str = "judge"  # llm-judge, webhook, ...: as the decision is recorded
+    # What it used, for the totals of the run; one that has noted it in the ledger itself leaves it out.
+    tokens: int = 0
+    cost: float = 0.0
+
+
+class JudgeLedger(Protocol):
+    """The ledger of the run that asked, where the judge is called by the worker that advances the run."""
+
+    async def note_spent(
+        self, key: str, name: str, *, tokens: int = 0, cost: float = 0.0, micros: int = 0
+    ) -> None: ...
+
+
+class JudgedHold(msgspec.Struct, frozen=True):
+    hold: str
+    ledger: JudgeLedger
+
+    @property
+    def key(self) -> str:
+        return f"judge/{self.hold}"
+
+
+judged_hold: ContextVar[JudgedHold | None] = ContextVar("the hold that is judged", default=None)
 
 
 @runtime_checkable

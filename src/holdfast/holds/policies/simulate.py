@@ -1,23 +1,30 @@
 """Simulates past decisions with other rules: changes of assignee, deadline and outcome.
 
-The rules are applied to each hold as its flow asked it, and the result is compared with what happened. No
-judge is called and nothing is written.
+The rules are applied to each hold as its flow asked it, by the steps of a real decision, guardrails
+included, and the result is compared with what happened. No judge is called (what a judge said of a hold is
+known where the same rule asked it), and nothing is written.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.holds.policies.apply import apply, is_for_people
-from holdfast.holds.policies.arbiter import UnsureError, answer_for
+from holdfast.errors import HoldfastError, VetoedError
+from holdfast.holds.actions.submission import Submission, check, fit_resolution
+from holdfast.holds.policies.apply import apply
+from holdfast.holds.policies.arbiter import LEFT, UnsureError, policy_actor, rule_on
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of_row
+from holdfast.holds.policies.guardrails import Guardrails, review_resolution
+from holdfast.holds.policies.judge import Judgement
 from holdfast.holds.policies.policy import Policy, RuleMatch, first_match
 from holdfast.holds.policies.select import PolicySelector
+from holdfast.holds.timing.expire import final_action
+from holdfast.model.hold_rules import default_of
 from holdfast.store.protocols import Store
 from holdfast.types.duration import format_duration
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow, NewHold
@@ -70,8 +77,10 @@ async def simulate(
     since: int | None = None,
     flows: tuple[str, ...] = (),
     limit: int = 10_000,
+    guardrails: Guardrails | None = None,
 ) -> Simulation:
-    """Over all decisions since then, including those of rules and deadlines."""
+    """Over all decisions since then, including those of rules and deadlines. `guardrails`: default: the
+    standard checks."""
     where = HoldFilter(
         tenant=tenant,
         status=(HoldStatus.resolved,),
@@ -80,9 +89,11 @@ async def simulate(
         not_type=tuple(sorted(UNTOUCHED)),
         live=False,
     )
-    governing = PolicySelector(store, policies)
+    governing, rails = PolicySelector(store, policies), guardrails or Guardrails()
     replayed = [
-        replay(row, await governing.of(row.tenant, row.deployment))
+        await replay(
+            row, await governing.of(row.tenant, row.deployment), rails, await _left_to_people(store, row)
+        )
         async for row in _rows(store, where, limit)
     ]
     judged = [each.agrees for each in replayed if each.agrees is not None]
@@ -94,6 +105,14 @@ async def simulate(
         agreeing=sum(judged),
         overturned=len(judged) - sum(judged),
     )
+
+
+async def _left_to_people(store: Store, row: HoldRow) -> tuple[str, ...]:
+    """The rules that did not decide it, as the audit has them."""
+    if row.terms.auto is None or (row.resolved_by or "").startswith("policy:"):
+        return ()
+    entries = await store.audit(row.tenant, hold=row.id)
+    return tuple(msgspec.json.decode(each.data)["rule"] for each in entries if each.action == LEFT)
 
 
 async def _rows(store: Store, where: HoldFilter, limit: int) -> AsyncIterator[HoldRow]:
@@ -108,14 +127,18 @@ async def _rows(store: Store, where: HoldFilter, limit: int) -> AsyncIterator[Ho
             return
 
 
-def replay(row: HoldRow, policies: Iterable[Policy]) -> Replayed:
+async def replay(
+    row: HoldRow, policies: Iterable[Policy], guardrails: Guardrails, left: Collection[str] = ()
+) -> Replayed:
+    """`left`: the rules whose judges left this hold to people."""
     chosen = first_match(policies, facts_of_row(row))
     before = as_asked(row)
-    then = before if chosen is None else apply(before, chosen)
-    outcome = _outcome(row, chosen)
-    resolution: dict[str, Any] = msgspec.json.decode(row.resolution or b"{}")
-    decided = str(resolution.get("effective_decision") or resolution.get("decision"))
-    by_people = not (row.resolved_by or "").startswith(("policy:", "system:"))
+    then = before if chosen is None else cast("HoldRow", apply(before, chosen))
+    past = PastDecision(row)
+    outcome = await _automatic(then, chosen, past, guardrails, left)
+    automatic = outcome not in (PEOPLE, JUDGED)
+    if outcome == PEOPLE:
+        outcome = await _without_rule(then, past, guardrails)
     return Replayed(
         hold=row.id,
         flow=row.flow,
@@ -123,33 +146,97 @@ def replay(row: HoldRow, policies: Iterable[Policy]) -> Replayed:
         prompt=row.prompt,
         decided_by=row.resolved_by or "",
         rule=None if chosen is None else chosen.name,
-        differences=tuple(_differences(row, then, outcome, decided, by_people=by_people)),
-        agrees=outcome == decided if outcome not in (PEOPLE, JUDGED) and by_people else None,
+        differences=tuple(_differences(row, then, outcome, past.decided)),
+        agrees=outcome == past.decided if automatic and past.by_people else None,
     )
 
 
-def _outcome(row: HoldRow, chosen: RuleMatch | None) -> str:
-    rule = chosen.rule if chosen is not None else None
-    if rule is None or is_for_people(as_asked(row).terms, rule):
+class PastDecision:
+    """What was decided, and by whom."""
+
+    def __init__(self, row: HoldRow) -> None:
+        self.row = row
+        self.by = row.resolved_by or ""
+        self.resolution: dict[str, Any] = msgspec.json.decode(row.resolution or b"{}")
+        self.decided = effective_of(self.resolution)
+        self.by_people = not self.by.startswith(("policy:", "system:"))
+
+    def judgement(self, rule: str) -> Judgement | None:
+        """Of the judge, if this rule decided by one."""
+        confidence = self.resolution.get("confidence")
+        if self.by != policy_actor(rule) or confidence is None:
+            return None
+        return Judgement(str(self.resolution["decision"]), confidence, self.resolution.get("comment") or "")
+
+
+def effective_of(resolution: Mapping[str, Any]) -> str:
+    return str(resolution.get("effective_decision") or resolution.get("decision"))
+
+
+class _NotAskedError(Exception):
+    """No judgement of this hold is known."""
+
+
+async def _automatic(
+    then: HoldRow,
+    chosen: RuleMatch | None,
+    past: PastDecision,
+    guardrails: Guardrails,
+    left: Collection[str],
+) -> str:
+    """What the rule decides, by the same steps as for an open hold: the judgement that is known in place of
+    the judge, the check of the answer, the guardrails."""
+    if chosen is None or not chosen.rule.is_automatic:
         return PEOPLE
-    if rule.decide is None:
-        return JUDGED if rule.judge is not None else PEOPLE
+
+    async def known(rule: RuleMatch, _facts: dict[str, Any]) -> Judgement:
+        found = past.judgement(rule.name)
+        if found is not None:
+            return found
+        if rule.name in left:
+            raise UnsureError("its judge left it to people")
+        raise _NotAskedError
+
     try:
-        return answer_for(row, rule.decide)
-    except UnsureError:
+        ruling = await rule_on(then, chosen, known)
+        answer = check(then, Submission(decision=ruling.decision, comment=ruling.reason or None))
+        resolution = fit_resolution(
+            then, {"decision": answer.decision, "response_data": None, "comment": answer.comment}
+        )
+        return await _reviewed(then, resolution, policy_actor(chosen.name), guardrails)
+    except _NotAskedError:
+        return JUDGED
+    except (UnsureError, HoldfastError):
         return PEOPLE
 
 
-def _differences(
-    row: HoldRow, then: NewHold, outcome: str, decided: str, *, by_people: bool
-) -> Iterable[Difference]:
+async def _without_rule(then: HoldRow, past: PastDecision, guardrails: Guardrails) -> str:
+    """No rule decides: the person decides as before, or the deadline does."""
+    if past.by_people:
+        resolution = {**past.resolution, "effective_decision": None, "decided_by": None}
+    elif past.resolution.get("auto_expired") and final_action(then) == "default_option":
+        default = default_of(then.options, then.terms)
+        resolution = {**past.resolution, "effective_decision": default, "decided_by": None}
+    else:
+        return PEOPLE
+    try:
+        return await _reviewed(then, resolution, past.by, guardrails)
+    except VetoedError:
+        return PEOPLE
+
+
+async def _reviewed(then: HoldRow, resolution: Mapping[str, Any], by: str, guardrails: Guardrails) -> str:
+    return effective_of(await review_resolution(guardrails, then, resolution, by))
+
+
+def _differences(row: HoldRow, then: NewHold, outcome: str, decided: str) -> Iterable[Difference]:
     pairs = {
         "rule": (row.terms.routed_by or "(none)", then.terms.routed_by or "(none)"),
         "assignee": (row.assignee or "(unassigned)", then.assignee or "(unassigned)"),
         "approval": (_approval(row.terms.approval), _approval(then.terms.approval)),
         "deadline": (_deadline(row), _deadline(then)),
         "priority": (row.priority, then.priority),
-        "outcome": (decided, decided if outcome == PEOPLE and by_people else outcome),
+        "outcome": (decided, outcome),
     }
     return [Difference(field, *pair) for field, pair in pairs.items() if pair[0] != pair[1]]
 

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any
 
 from holdfast.model.ledger import RUN, Amounts, question_id
+from holdfast.model.record_bodies import Usage
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.driver.run_ledger import RunLedger
 
@@ -62,6 +63,13 @@ class ContextLedger:
         """Around the sub-step with this key. Its record gives back what it did not use."""
         self._attempt.check_open()
         return self._ledger.reserve(self._exec, self._attempt.node, f"={key}", amounts)
+
+    async def note_spent(
+        self, key: str, name: str, *, tokens: int = 0, cost: float = 0.0, micros: int = 0
+    ) -> None:
+        """What a call outside the node's handler has used. Its reservation under this key is given back."""
+        usage = Usage(tokens, cost, micros)
+        await self._ledger.note_spent(self._exec, self._attempt.node, f"={key}", name, usage)
 
     def alone(self) -> AbstractAsyncContextManager[None]:
         """Around a call whose cost has no bound."""

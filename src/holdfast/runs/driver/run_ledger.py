@@ -24,7 +24,7 @@ from holdfast.model.ledger import (
     used_by_run,
 )
 from holdfast.model.position import Exec
-from holdfast.model.record_bodies import IntentBody
+from holdfast.model.record_bodies import IntentBody, Usage
 from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.session import Place, RunSession
 from holdfast.types.record import Kind
@@ -120,6 +120,13 @@ class RunLedger:
         self._unbounded = {at: each for at, each in self._unbounded.items() if execs.get(at) is each}
         waiting = {place[:2] for place in self.session.answers}
         return any(at not in waiting for at, each in self._unbounded.items() if each is not by_other_than)
+
+    async def note_spent(self, execution: Exec, node: Node, ordinal: str, name: str, usage: Usage) -> None:
+        """What a call outside the node's handler has used: that of a judge."""
+        facts = FrozenDict({"spent": (usage.tokens, usage.cost, usage.micros)})
+        body = IntentBody(LEDGER, ordinal, name, facts)
+        seq = self.writer.note(Kind.intent, body, execution, node, effect="read")
+        await self._committed(seq)
 
     # ------------------------------------------------------------------ questions
     def answered(self, execution: Exec, ordinal: str) -> bool:

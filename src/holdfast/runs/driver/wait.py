@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
+from typing import TYPE_CHECKING
 
 from holdfast.engine.messages import HandlerFinished, HandlersStopped, Message, TimerFired
 from holdfast.model.position import NAP, Exec, Position
+from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.ledger import ContextLedger
 from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.park import DriverPark
 from holdfast.runs.driver.record_writer import RecordWriter
@@ -17,6 +21,9 @@ from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import crashpoint
 from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.holds.policies.arbiter import Arbiter
 
 
 class MonotonicTimers:
@@ -146,9 +153,26 @@ class DriverWait:
         self._judged.update(fresh)
         # A policy changes the row of the hold, which exists only after this commit.
         await session.recorder.committed(session.queue, session.pos.head)
-        decided = [await arbiter.judge_here(hold) for hold in fresh]
+        decided = [await self._judge_one(arbiter, hold) for hold in fresh]
         self.inbox.urgent = True
         return any(decided)
+
+    async def _judge_one(self, arbiter: Arbiter, hold: str) -> bool:
+        """What the judge uses is drawn from the budget of the run."""
+        from holdfast.holds.policies.judge import JudgedHold, judged_hold
+
+        session = self.session
+        waiting = session.pos.holds.get(hold)
+        execution = None if waiting is None else session.pos.execs.get((waiting.scope, waiting.node))
+        if execution is None:
+            return await arbiter.judge_here(hold)
+        attempt = Attempt(self.tasks.call.calls, execution, session.node(execution))
+        here = JudgedHold(hold, ContextLedger(attempt.calls.ledger, attempt, nullcontext))
+        token = judged_hold.set(here)
+        try:
+            return await arbiter.judge_here(hold)
+        finally:
+            judged_hold.reset(token)
 
     def _should_check_inbox(self, idle_since: float) -> bool:
         """Nothing is running, and it will not park: a park checks the inbox itself (D-29)."""

@@ -19,6 +19,7 @@ from holdfast.model.breakpoints import SUFFIX
 from holdfast.model.events import derive_events, graph_at
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
+from holdfast.model.ledger import usage_noted
 from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.model.position import SETTLED, Position, find_exec
 from holdfast.model.record_bodies import (
@@ -234,6 +235,8 @@ class StoryBuilder:
             self._fill_attempt(visit, record, body, ended=ended)
         elif isinstance(body, IntentBody) and body.ordinal == -1:
             visit.effect = str(record.effect)
+        elif isinstance(body, IntentBody):
+            _fill_noted(visit, record, body)
         elif isinstance(body, SubstepBody):
             _fill_call(visit, record, body)
         elif isinstance(body, AskedBody):
@@ -342,6 +345,16 @@ def _fill_call(visit: Visit, record: Record, body: SubstepBody) -> None:
     if body.usage is not None:
         call.tokens, call.cost = body.usage.tokens, body.usage.cost
     visit.calls.append(call)
+
+
+def _fill_noted(visit: Visit, record: Record, body: IntentBody) -> None:
+    usage = usage_noted(body)
+    if usage is not None:
+        call = CallDetail(
+            name=body.key, ordinal=body.name, effect=str(record.effect), at=record.at, seq=record.seq
+        )
+        call.tokens, call.cost = usage.tokens, usage.cost
+        visit.calls.append(call)
 
 
 def _question(record: Record, body: AskedBody) -> QuestionDetail:

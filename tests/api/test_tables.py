@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
@@ -288,10 +289,9 @@ async def test_store_that_has_grown_begins_with_what_comes_now(
     flow.node(id="only")(lambda s: {"n": 1})
     address, ask = f"sqlite:{tmp_path / 's.db'}", on_file(tmp_path / "s.db")
     # As if the tables of the proposal had come last, in a store with a run.
-    every = migrate.migrations()
-    before = [each for each in every if each.name != "proposal"]
-    (proposal,) = [each for each in every if each.name == "proposal"]
-    after = [*before, proposal._replace(number=before[-1].number + 1)]
+    late = sorted(migrate.migrations(), key=lambda each: each.name == "proposal")
+    after = [msgspec.structs.replace(each, number=n) for n, each in enumerate(late, 1)]
+    before = after[:-1]
     monkeypatch.setattr(migrate, "migrations", lambda: before)
     async with Holdfast(address) as hf:
         await flow.run({}, on=hf)

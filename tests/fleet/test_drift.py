@@ -31,7 +31,8 @@ FILE = Path(drift.__file__).parent / "schema" / "catalogue.txt"
 async def catalogue_of(address: str, schema: str) -> drift.Things:
     connection = await asyncpg.connect(address.partition("?")[0])
     try:
-        return await drift.read_catalogue(PostgresConnection(connection, schema))
+        async with connection.transaction():
+            return await drift.read_catalogue(PostgresConnection(connection, schema))
     finally:
         await connection.close()
 
@@ -76,7 +77,9 @@ async def changed(schema: str, *acts: str, mended: bool = False) -> list[Drift]:
 async def test_catalogue_in_the_package_is_what_the_migrations_make(address: str) -> None:
     await (await open_store(address)).close()
     found = await catalogue_of(address, schema_of(address))
-    assert drift.written_catalogue(found) == FILE.read_text("utf-8"), "renew it, see the top of this file"
+    assert drift.written_catalogue(found, schema_of(address)) == FILE.read_text("utf-8"), (
+        "renew it, see the top of this file"
+    )
 
 
 async def test_schema_that_was_upgraded_is_the_same_as_a_new_one(address: str) -> None:
@@ -222,7 +225,7 @@ async def renew() -> None:
     address = postgres.with_setting(postgres.database(), schema="renewed")
     FILE.touch()
     await (await open_store(address)).close()
-    FILE.write_text(drift.written_catalogue(await catalogue_of(address, "renewed")), "utf-8")
+    FILE.write_text(drift.written_catalogue(await catalogue_of(address, "renewed"), "renewed"), "utf-8")
 
 
 if __name__ == "__main__":

@@ -58,7 +58,14 @@ NOT_VALID = "(not valid) "
 DISABLED = "(disabled) "
 
 
+# Names that the search path finds are described without their schema: with a role, a schema and a database of
+# one name, the default path finds ours. Until the end of the transaction it finds nothing.
+_NO_PATH = "SELECT set_config('search_path', 'pg_catalog', true)"
+
+
 async def read_catalogue(conn: PostgresConnection) -> Things:
+    """Inside a transaction, whose search path it changes."""
+    await conn.rows(_NO_PATH)
     found: Things = {}
     for name, kind, options in await conn.rows(_TABLES, conn.schema):
         found[f"{kind} {name}"] = options
@@ -77,23 +84,32 @@ async def read_catalogue(conn: PostgresConnection) -> Things:
 
 
 def _plain(text: str, schema: str) -> str:
-    """Without the schema's name, on one line."""
-    named = re.sub(rf'"?\b{re.escape(schema)}\b"?\.', "@", text)
-    return " ".join(named.split())
+    """On one line, with the schema's name never in quotes."""
+    return " ".join(text.replace(f'"{schema}".', f"{schema}.").split())
+
+
+def _named(text: str, schema: str) -> str:
+    """With the schema's name for each `@`. The other way round would be ambiguous: a schema may be called
+    `new` or `runs`, as things in the text are."""
+    return re.sub(r"@(?=\w)", f"{schema}.", text)
 
 
 def expected_catalogue() -> Things:
-    """What the migrations make, stored in the package; `python -m tests.fleet.test_drift` renews it."""
+    """What the migrations make, with `@` for the schema, stored in the package; `python -m
+    tests.fleet.test_drift` renews it."""
     file = resources.files("holdfast.store.sql.postgres").joinpath("schema", "catalogue.txt")
     pairs = (line.partition("\t") for line in file.read_text("utf-8").splitlines() if line)
     return {name: how for name, _, how in pairs}
 
 
-def written_catalogue(things: Things) -> str:
-    return "".join(f"{name}\t{how}\n" for name, how in sorted(things.items()))
+def written_catalogue(things: Things, schema: str) -> str:
+    """`schema`: a name that is nothing else in the text."""
+    lines = (f"{name}\t{how}\n" for name, how in sorted(things.items()))
+    return re.sub(rf"\b{re.escape(schema)}\.", "@", "".join(lines))
 
 
 _WORD = re.compile(r"\w+")
+_INDEXED = re.compile(r" ON (?:@|\w+\.)(\w+) ")
 # What keeps writers away from a store that is being moved (`move_barrier`): dropping it would open the store
 # again.
 _OF_A_MOVE = re.compile(r"\bmoved(_\w+)?\b")
@@ -112,7 +128,7 @@ def drift_of(expected: Things, found: Things, schema: str, to_come: str = "") ->
         kind, _, thing = name.partition(" ")
         wanted, is_now = expected.get(name), found.get(name)
         if (
-            wanted == is_now
+            (wanted is not None and _named(wanted, schema) == is_now)
             or thing.rpartition(".")[2] in waits
             or _OF_A_MOVE.search(thing)
             or (kind != "table" and _table_of(kind, thing, wanted or is_now or "") in whole)
@@ -134,7 +150,8 @@ def _tables(things: Things) -> set[str]:
 
 def _table_of(kind: str, thing: str, how: str) -> str:
     if kind == "index":
-        return how.partition(" ON @")[2].partition(" ")[0]
+        table = _INDEXED.search(how)
+        return "" if table is None else table[1]
     return thing.partition(".")[0]
 
 
@@ -154,10 +171,11 @@ def _added(kind: str, thing: str) -> Drift:
 
 
 def _changed(kind: str, thing: str, wanted: str, found: str, schema: str) -> Drift:
-    if found.removeprefix(NOT_VALID) == wanted and kind == "index":
+    meant = _named(wanted, schema)
+    if found.removeprefix(NOT_VALID) == meant and kind == "index":
         todo = f'REINDEX INDEX CONCURRENTLY "{schema}".{thing}'
         return Drift(what=f"the index {thing} is not valid", todo=todo, grave=True)
-    if found.removeprefix(DISABLED) == wanted and kind == "trigger":
+    if found.removeprefix(DISABLED) == meant and kind == "trigger":
         table, _, name = thing.partition(".")
         todo = f'ALTER TABLE "{schema}".{table} ENABLE TRIGGER {name}'
         return Drift(what=f"the trigger {thing} is disabled", todo=todo, grave=True)
@@ -165,13 +183,13 @@ def _changed(kind: str, thing: str, wanted: str, found: str, schema: str) -> Dri
         return Drift(
             what=f"the function {thing} was changed", todo=_remedy(kind, thing, wanted, schema), grave=True
         )
-    what = f"the {kind} {thing} is {found or 'plain'!r}, not {wanted or 'plain'!r}"
+    what = f"the {kind} {thing} is {found or 'plain'!r}, not {meant or 'plain'!r}"
     # Storage parameters such as the fill factor: they change speed, never results.
     return Drift(what=what, todo=_repair(kind, thing, wanted, schema), grave=kind != "table")
 
 
 def _remedy(kind: str, thing: str, how: str, schema: str) -> str:
-    sql = how.replace("@", f'"{schema}".')
+    sql = re.sub(r"@(?=\w)", f'"{schema}".', how)
     if kind == "index":
         return sql.replace("INDEX ", "INDEX CONCURRENTLY ", 1)
     if kind in ("trigger", "function"):

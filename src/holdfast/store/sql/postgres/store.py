@@ -326,7 +326,8 @@ class PostgresStore(SqlStore):
     # The database.
 
     async def examine(self, *, deep: bool) -> StoreFacts:
-        return await self._pools.read(partial(examine, now=self._clock.given, deep=deep))
+        # Together: the description of the schema needs a search path of its own.
+        return await self._pools.read_together(partial(examine, now=self._clock.given, deep=deep))
 
     async def durability(self) -> Durability:
         return await self._pools.read(durability)

@@ -3,6 +3,7 @@ this process, over a store in memory."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.rights import Right
 from holdfast.api.auth.tokens import ApiTokens
+from holdfast.api.inbound.settings import parse_settings
 from holdfast.api.pages.links import csrf_value
 from holdfast.api.routes.all import THEMES
 from holdfast.holds.notify.channel import ChannelScope, Delivery
@@ -28,7 +30,9 @@ from holdfast.types.terms import Assignee
 
 EVERY_RIGHT = tuple(Right)
 SITE = "https://office.example"
-PEOPLE = ("ada", "dana", "sam", "kim")
+MCP_ACCEPT = "application/json, text/event-stream"
+SLACK_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
+PEOPLE = ("ada", "dana", "sam", "kim", "lee")
 
 
 class Mailboxes:
@@ -76,6 +80,7 @@ class Office:
         transport: httpx2.ASGITransport,
         client: httpx2.AsyncClient,
         mail: Mailboxes,
+        authenticator: Authenticator,
     ) -> None:
         self.hf = hf
         self.transport = transport
@@ -83,6 +88,7 @@ class Office:
         self.client = client
         self.mail = mail
         self.tokens: dict[str, str] = {}
+        self.authenticator = authenticator
         self.flows: dict[str, Flow] = {}
         self.paid: list[str] = []
 
@@ -102,10 +108,21 @@ class Office:
         assert answer.status_code == status, (answer.status_code, answer.text)
         return answer.json() if answer.content else None
 
+    async def mcp(self, who: str, message: dict[str, Any]) -> dict[str, Any] | None:
+        """One message to the agents' interface."""
+        answer = await self.send(who, "POST", "/mcp", message, headers={"Accept": MCP_ACCEPT})
+        lines = [each[6:] for each in answer.text.splitlines() if each.startswith("data: {")]
+        text = lines[-1] if lines else answer.text
+        return json.loads(text) if answer.status_code == 200 and text else None
+
     async def mint(self, who: str, subject: str, **more: Any) -> str:
         """A token that one caller makes for somebody."""
         body = {"subject": subject, "roles": ["member"], **more}
         return str((await self.ask(who, "POST", "/v1/tokens", body, status=201))["token"])
+
+    def forget_tokens(self) -> None:
+        """The server reads them again."""
+        self.authenticator._tokens = None
 
     async def decide(self, who: str, hold: str, decision: str = "approve", **more: Any) -> httpx2.Response:
         return await self.send(who, "POST", f"/v1/holds/{hold}/resolve", {"decision": decision, **more})
@@ -120,12 +137,15 @@ class Office:
             sent = await browser.post(page.url.path, data=form)
             return sent.status_code < 400
 
-    async def asks(self, *, started_by: str | None = "user:ada", **asked: Any) -> HoldRow:
+    async def asks(
+        self, *, started_by: str | None = "user:ada", deployment: str | None = None, **asked: Any
+    ) -> HoldRow:
         """A run that waits at a hold."""
         flow = Flow("refund", effect="pure")
         given = {"prompt": "Pay {{amount}}?", "options": ["approve", "reject"], **asked}
         flow.hold("approve", **given)
-        (hold,) = (await flow.run({"amount": 250}, on=self.hf, started_by=started_by)).holds
+        names = {"started_by": started_by, "deployment": deployment}
+        (hold,) = (await flow.run({"amount": 250}, on=self.hf, **names)).holds
         self.flows[hold.id] = flow
         return await self.row(hold.id)
 
@@ -162,7 +182,9 @@ class Office:
 
 
 @asynccontextmanager
-async def office_of(*, directory: str | None = "store", **more: Any) -> AsyncIterator[Office]:
+async def office_of(
+    *, directory: str | None = "store", slack: bool = False, **more: Any
+) -> AsyncIterator[Office]:
     clock, mail = FakeClock(), Mailboxes()
     notify = NotifySettings(base_url=SITE)
     async with Holdfast(
@@ -175,15 +197,22 @@ async def office_of(*, directory: str | None = "store", **more: Any) -> AsyncIte
             for name in PEOPLE:
                 await people.put_person("default", Person(id=name, email=f"{name}@acme"))
             await people.put_group("default", "finance", ["dana", "sam"])
-        app = build(hf, Authenticator(hf), ApiSettings(), THEMES)
+            await people.put_group("default", "traders", ["ada"])
+            await people.put_role("default", "cfo", ["kim"])
+        way = {"name": "desk", "kind": "slack", "secrets": [SLACK_SECRET]}
+        inbound = parse_settings({"way": [way]} if slack else {})
+        authenticator = Authenticator(hf)
+        app = build(hf, authenticator, ApiSettings(inbound=inbound), THEMES)
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url=SITE) as client:
-            office = Office(hf, clock, transport, client, mail)
+            office = Office(hf, clock, transport, client, mail, authenticator)
             made = ApiTokens(store)
             for name in PEOPLE:
                 rights = EVERY_RIGHT if name == "ada" else ()
                 grant = CredentialGrant(subject=f"user:{name}", roles=("member",), rights=rights)
                 office.tokens[name] = (await made.create(grant, by="user:local"))[1]
+            by_address = CredentialGrant(subject="user:ada@acme", roles=("member",), rights=EVERY_RIGHT)
+            office.tokens["ada@acme"] = (await made.create(by_address, by="user:local"))[1]
             also = CredentialGrant(subject="user:kim", roles=("admin",))
             office.tokens["kim-admin"] = (await made.create(also, by="user:local"))[1]
             yield office

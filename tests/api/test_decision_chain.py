@@ -83,7 +83,9 @@ async def test_minting_a_token_is_audited_with_its_chain(office: Office) -> None
     assert made["actor"] == "user:dana"
     assert [(each["by"], each["to"]) for each in made["data"]["chain"]] == [
         ("system:operator", "user:ada"),
+        ("user:ada@acme", "user:ada"),
         ("user:ada", "user:dana"),
+        ("user:dana@acme", "user:dana"),
         ("user:dana", "user:sam"),
     ]
 

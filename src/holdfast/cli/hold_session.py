@@ -17,7 +17,7 @@ from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.ids import DEFAULT_TENANT, HoldId, is_id
 from holdfast.types.status import HoldStatus, run_label
-from holdfast.types.terms import Actor, operator
+from holdfast.types.terms import AT_THE_STORE, Actor, operator
 
 if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
@@ -152,7 +152,7 @@ def actor_of(holds: HoldService, options: ActorOptions, channel: str = "cli") ->
     # has the store itself anyway; `--as` then only names who acted.
     if holds.ctx.directory is None:
         return operator(name, tenant=options.tenant, channel=channel)
-    return Actor(id=name, tenant=options.tenant, channel=channel)
+    return Actor(id=name, tenant=options.tenant, channel=channel, signed_in_at=AT_THE_STORE)
 
 
 def _named(text: str) -> str:

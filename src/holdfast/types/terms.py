@@ -46,7 +46,7 @@ class Assignee(msgspec.Struct, frozen=True):
 
 class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
     """A credential between people and an action: who made it (`by`), and for whom (`to`). `kind`: token,
-    session, link, mail, slack, webhook, substitute, delegation or fork."""
+    session, link, mail, slack, webhook or policy."""
 
     kind: str
     by: str
@@ -79,6 +79,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     auth_method: str = "local"
     on_behalf_of: str | None = None
     chain: tuple[ChainLink, ...] = ()
+    also: tuple[str, ...] = ()  # their other names in the directory when the credential was checked
     credential: str = ""  # the public id of the token, if it is one
     signed_in_at: int | None = None  # when they proved who they are; None: not in person, as by a token
 
@@ -89,8 +90,14 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def people(self) -> tuple[str, ...]:
-        """The actor, and everybody in the chain of their credential."""
-        return tuple(dict.fromkeys((self.id, *people_in(self.chain))))
+        """The actor under all their names, and everybody in the chain of their credential."""
+        return tuple(dict.fromkeys((self.id, *self.also, *people_in(self.chain))))
+
+    @property
+    def whole_chain(self) -> tuple[ChainLink, ...]:
+        """The chain for what the actor makes with this credential. It keeps the names that they have now:
+        they may change them later."""
+        return (*self.chain, *(ChainLink(kind="person", by=name, to=self.id) for name in self.also))
 
     @property
     def is_service(self) -> bool:

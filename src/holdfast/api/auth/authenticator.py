@@ -25,6 +25,7 @@ from holdfast.api.problems import HttpError
 from holdfast.app.holdfast import Holdfast
 from holdfast.errors import DirectoryUnavailableError, StoreError
 from holdfast.holds.directory.stored import TableDirectory
+from holdfast.holds.permissions.actor import names_of
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
@@ -45,32 +46,36 @@ class ActiveCheck:
 
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
-        self._known: dict[tuple[str, str], tuple[float, bool]] = {}
+        self._known: dict[tuple[str, str], tuple[float, tuple[str, ...] | None]] = {}
 
-    async def may_sign_in(self, grant: CredentialGrant) -> bool:
+    async def names(self, grant: CredentialGrant) -> tuple[str, ...] | None:
+        """The other names of the subject in the directory; None: they are not active."""
         key = (grant.tenant, grant.subject)
         kept = self._known.get(key)
         if kept is not None and time.monotonic() - kept[0] < FRESH:
             return kept[1]
         asked = time.monotonic()
         try:
-            active = await self._is_active(grant)
+            found = await self._look_up(grant)
         except DirectoryUnavailableError as error:
             # Use the last known state: decisions on holds check the directory again and fail without it.
             log.warning("the directory is unavailable, using the last known state: %s", error)
-            active = kept is None or kept[1]
+            found = () if kept is None else kept[1]
         if len(self._known) >= _MOST_KNOWN:
             # A bound on memory; an empty cache costs one query per person.
             self._known.clear()
         # The time before the query: the answer may be as old as that.
-        self._known[key] = (asked, active)
-        return active
+        self._known[key] = (asked, found)
+        return found
 
-    async def _is_active(self, grant: CredentialGrant) -> bool:
+    async def _look_up(self, grant: CredentialGrant) -> tuple[str, ...] | None:
         directory = (await self._hf.holds()).ctx.directory
         found = directory or TableDirectory(await self._hf.open())
         person = await found.person(grant.tenant, person_key(grant.subject))
-        return person is None or person.active
+        if person is None:
+            return ()
+        names = sorted(f"user:{name}" for name in names_of(person) if name != person_key(grant.subject))
+        return tuple(names) if person.active else None
 
 
 SPAN: Final = 60.0
@@ -202,14 +207,15 @@ class Authenticator:
         if self.local is not None and (own := self.local.by_token(text)) is not None:
             return own
         token = await (await self.tokens()).check(text)
-        if token is None or not await self.actives.may_sign_in(token.grant):
+        names = None if token is None else await self.actives.names(token.grant)
+        if token is None or names is None:
             raise HttpError(
                 401,
                 "This token is not valid (unknown, expired or revoked).",
                 code="unauthenticated",
                 hint="Ask your administrator for a new one.",
             )
-        return token.known_grant.principal(method="token", credential=token.id, channel="api")
+        return token.known_grant.principal(method="token", credential=token.id, channel="api", also=names)
 
     async def by_session(self, secret: str) -> Principal | None:
         """None for an ended session: the caller is not signed in, and can sign in again."""
@@ -220,11 +226,12 @@ class Authenticator:
         grant = await self._grant_of(found)
         if grant is None:
             return None
-        if not await self.actives.may_sign_in(grant):
+        names = await self.actives.names(grant)
+        if names is None:
             return None
         since = found.session.began_at
         return grant.principal(
-            method="session", credential=found.name, channel="inbox", csrf=found.csrf, since=since
+            method="session", credential=found.name, channel="inbox", csrf=found.csrf, since=since, also=names
         )
 
     async def note_refusal(

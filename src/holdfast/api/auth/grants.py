@@ -42,9 +42,16 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         return with_implied(frozenset(given | set(self.rights)))
 
     def principal(
-        self, *, method: str, credential: str, channel: str, csrf: str | None = None, since: int | None = None
+        self,
+        *,
+        method: str,
+        credential: str,
+        channel: str,
+        csrf: str | None = None,
+        since: int | None = None,
+        also: tuple[str, ...] = (),
     ) -> Principal:
-        """`since`: the start of the session; None: it is none."""
+        """`since`: the start of the session; None: it is none. `also`: further names of the subject."""
         rights = self.all_rights
         actor = Actor(
             id=self.subject,
@@ -55,6 +62,7 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             channel=channel,
             auth_method=method,
             chain=self.chain or (),
+            also=also,
             credential=credential if method == "token" else "",
             signed_in_at=since if since is None or self.signed_in_at is None else self.signed_in_at,
         )

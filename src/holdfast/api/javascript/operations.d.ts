@@ -1178,7 +1178,9 @@ export interface FileWire {
 export interface FillSchedule {
   first: string;
   last: string;
+  /** Default: false. */
   one_by_one?: boolean;
+  /** Default: false. */
   dry_run?: boolean;
 }
 

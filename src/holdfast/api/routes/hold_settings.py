@@ -89,7 +89,9 @@ async def list_policies(call: ApiCall) -> Page[HoldSetting]:
 async def put_policy(call: ApiCall, name: str, body: Rules) -> HoldSetting:
     """Store it: it applies to holds that open from now on."""
     store = await call.hf.open()
-    kept = await _put_policy(store, call.tenant, {**body, "name": name}, by=call.actor.id)
+    kept = await _put_policy(
+        store, call.tenant, {**body, "name": name}, by=call.actor.id, people=call.actor.people
+    )
     return HoldSetting(name=kept.name, rules=msgspec.json.decode(kept.body), version=kept.revision)
 
 

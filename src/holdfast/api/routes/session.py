@@ -188,7 +188,7 @@ async def create_token(call: ApiCall, body: CreateToken) -> ApiReply[TokenWire]:
     )
     # An administrator must not gain rights by creating a token that has more than they have.
     require_within(grant, call.who)
-    grant = made_for(grant, "token", by=call.actor.id, through=call.actor.chain)
+    grant = made_for(grant, "token", by=call.actor.id, through=call.actor.whole_chain)
     now = tokens.store.now()
     until = _until(body, now)
     token, text = await tokens.create(grant, by=call.actor.id, expires_at=until, note=body.note[:200])

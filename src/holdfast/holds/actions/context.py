@@ -13,7 +13,7 @@ from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.actor import ActorMemberships, Capacity, capacity_named, memberships_for
 from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key, route
-from holdfast.holds.permissions.check import PermissionFacts, PermissionVerdict, can, require
+from holdfast.holds.permissions.check import DECISIONS, PermissionFacts, PermissionVerdict, can, require
 from holdfast.holds.permissions.hands import HandsLookup
 from holdfast.holds.permissions.past import permission_facts
 from holdfast.holds.queries.audit import records_of
@@ -105,7 +105,7 @@ class HoldContext:
             require_comment(reason)
         # Delegations cost a query, and most holds name none.
         standing = await self.standing(actor, now, delegated=_may_be_delegated(row))
-        past = await self._facts(standing, row, now)
+        past = await self._facts(standing, row, now, decides=action in DECISIONS)
         verdict = can(standing, action, row, now, past, reason=reason, decision=decision)
         try:
             return Permit(standing, require(verdict, row, action), past)
@@ -144,9 +144,13 @@ class HoldContext:
         """Whether a person may do an action; for checks of many rows."""
         return can(standing, action, row, now, await self._facts(standing, row, now)).allowed
 
-    async def _facts(self, standing: ActorMemberships, row: HoldRow, now: int) -> PermissionFacts:
+    async def _facts(
+        self, standing: ActorMemberships, row: HoldRow, now: int, *, decides: bool = False
+    ) -> PermissionFacts:
         past = await permission_facts(self.store, self.deployments, row, now)
-        return await self._hands.add(past, standing, row)
+        # A decision records everybody who took part, also where it does not matter for this hold: a later
+        # hold of the run may exclude them.
+        return await self._hands.add(past, standing, row) if decides or row.terms.binds_everybody else past
 
     async def _was_theirs(
         self, standing: ActorMemberships, action: str, row: HoldRow, now: int, past: PermissionFacts

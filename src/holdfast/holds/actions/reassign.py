@@ -43,6 +43,7 @@ async def reassign(
         # Refused here although the target could not decide anyway:
         # the hold would wait for a person who may not answer it.
         await _require_target(ctx, row, target, permit, now)
+        _require_no_earlier(row, expires_at)
         why = require_comment(reason) if reason else None
         return moved(
             row, to, target, by=actor.id, at=now, expires_at=expires_at, reason=why, behind=actor.people[1:]
@@ -64,6 +65,17 @@ async def _require_target(ctx: HoldContext, row: HoldRow, target: Assignee, perm
         raise InputError(
             f"hold {row.id} cannot be assigned to {target}: {why}.",
             hint="Name another assignee.",
+            hold=row.id,
+        )
+
+
+def _require_no_earlier(row: HoldRow, expires_at: int | None) -> None:
+    """A deadline that decides in place of certain people is not brought forward by one of them."""
+    decides = row.expiry_action == "default_option" and row.terms.binds_everybody
+    if decides and expires_at is not None and expires_at < (row.expires_at or 0):
+        raise InputError(
+            f"the deadline of hold {row.id} decides it, and cannot be before {iso(row.expires_at or 0)}.",
+            hint="Leave expires_at out, or give a later one.",
             hold=row.id,
         )
 

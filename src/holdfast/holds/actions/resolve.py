@@ -137,6 +137,7 @@ def settled(
     if not actor.is_system:
         # Stored, because the directory may say something else by the time of an audit.
         resolution["members"] = snapshot(permit.standing, verdict.matched, now)
+    if actor.chain or not actor.is_system:
         resolution["chain"] = msgspec.to_builtins(actor.chain)
         resolution["took_part"] = list(_took_part(permit))
     if verdict.flagged:

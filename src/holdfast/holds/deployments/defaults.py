@@ -41,7 +41,10 @@ def with_defaults(hold: NewHold, defaults: Defaults) -> NewHold:
 def _expiring(hold: NewHold, defaults: Defaults) -> NewHold:
     length = parse_length(defaults.timeout or "")
     expiry = expiry_of(defaults.on_timeout, hold.terms)
-    more: dict[str, Any] = {"expiry_action": expiry.action, "escalation_target": expiry.target}
+    # Where certain people must decide, a deadline that the flow did not set decides nothing: it expires.
+    decides = expiry.action == "default_option" and hold.terms.binds_everybody
+    action = None if decides else expiry.action
+    more: dict[str, Any] = {"expiry_action": action, "escalation_target": expiry.target}
     if isinstance(length, BusinessDuration):
         more["terms"] = msgspec.structs.replace(hold.terms, timeout=defaults.timeout)
     else:

@@ -1,7 +1,5 @@
 """Looks up who gave somebody their place in a decision: absences, delegations, assignments, and changes of
 the directory while the hold was open or before a run of the same caller asked.
-
-Only for holds that certain people must decide: where anybody may decide alone, it does not matter.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ class HandsLookup:
 
     async def add(self, past: PermissionFacts, standing: ActorMemberships, row: HoldRow) -> PermissionFacts:
         """The facts with everybody who has a hand in the places of this actor on this hold."""
-        if not row.terms.binds_everybody or standing.actor.is_system:
+        if standing.actor.is_system:
             return past
         found: Hands = defaultdict(list)
         seats = (*voters_of(row), *(parse_assignee(text) for text in row.terms.approval.veto))

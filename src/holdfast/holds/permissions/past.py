@@ -10,6 +10,7 @@ from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.permissions.assignees import DELEGATED
 from holdfast.holds.permissions.check import PermissionFacts
+from holdfast.holds.permissions.starters import RunStarters
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow, Note
@@ -39,27 +40,31 @@ async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | N
     # Most holds exclude neither; the holds of the run and of its ancestors are read only for those that do.
     if not {"earlier_approvers", "last_editor"} & set(row.terms.approval.exclude):
         return frozenset(), None, frozenset()
-    found = await _decided_before(store, row)
+    found, forkers = await _decided_before(store, row)
     earlier = sorted((each for each in found if each.id != row.id), key=lambda each: each.resolved_at or 0)
     edited = [each for each in earlier if resolution_of(each).get("edited_fields")]
-    deciders = frozenset(by for each in earlier for by in _who_decided(each))
+    deciders = frozenset(by for each in earlier for by in _who_decided(each)) | forkers
     if not edited:
-        return deciders, None, frozenset()
-    return deciders, edited[-1].resolved_by, frozenset(_who_decided(edited[-1]))
+        return deciders, None, forkers
+    return deciders, edited[-1].resolved_by, forkers | frozenset(_who_decided(edited[-1]))
 
 
-async def _decided_before(store: Store, row: HoldRow) -> list[HoldRow]:
-    """Holds of its run, and of the runs that it was forked from, up to the fork."""
+async def _decided_before(store: Store, row: HoldRow) -> tuple[list[HoldRow], frozenset[str]]:
+    """Holds of its run, and of the runs that it was forked from, up to the fork; and who made those forks
+    through a server: they stand behind the decisions and the state that they took along."""
     found = await store.holds(run=row.run, status=HoldStatus.resolved, limit=ALL)
-    run = await store.get_run(row.run)
+    run, forkers = await store.get_run(row.run), set[str]()
     # A fork must not be a way around the exclusion: approvals before the fork belong to its history.
     while run is not None and run.forked_from is not None:
+        makers = await RunStarters(store).forked_by(run.tenant, run.id)
         run, at = await source_of(store, run.forked_from)
         if run is not None:
             theirs = await store.holds(run=run.id, status=HoldStatus.resolved, limit=ALL)
             # Only up to the fork: later decisions of the original run are not part of this run's past.
-            found += [each for each in theirs if each.seq < at]
-    return found
+            taken = [each for each in theirs if each.seq < at]
+            found += taken
+            forkers.update(makers if taken else ())
+    return found, frozenset(forkers)
 
 
 async def source_of(store: Store, checkpoint: str) -> tuple[RunRow | None, int]:

@@ -3,7 +3,7 @@ for a fork everybody who started its source. They count as initiators of its hol
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from holdfast.types.schedule import person_behind
 from holdfast.types.terms import PEOPLE
 
 KIND: Final = "run_starters"
+FORKED: Final = "run_forked_by"
 
 
 class RunStarters:
@@ -43,8 +44,18 @@ class RunStarters:
         first = person_behind(source.started_by)
         return (*([] if first is None else [first]), *await self.of(source.tenant, source.id))
 
+    async def put_forked_by(self, tenant: str, run: str, people: Sequence[str]) -> None:
+        """Who made this fork through a server: they stand behind every decision that it took along."""
+        body = msgspec.json.encode(people)
+        await self._store.put_document(Document(tenant=tenant, kind=FORKED, name=run, body=body))
+
+    async def forked_by(self, tenant: str, run: str) -> tuple[str, ...]:
+        kept = await self._store.document(tenant, FORKED, run)
+        return () if kept is None else msgspec.json.decode(kept.body, type=tuple[str, ...])
+
     async def drop(self, tenant: str, run: str) -> None:
-        await self._store.drop_document(tenant, KIND, run)
+        for kind in (KIND, FORKED):
+            await self._store.drop_document(tenant, kind, run)
 
 
 class StarterStep:

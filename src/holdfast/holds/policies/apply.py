@@ -16,7 +16,7 @@ from holdfast.holds.policies.select import PolicySelector
 from holdfast.store.protocols import Store
 from holdfast.types.duration import is_business, parse_duration
 from holdfast.types.hold import HoldFacts, NewHold
-from holdfast.types.terms import HoldTerms
+from holdfast.types.terms import ApprovalTerms, HoldTerms
 from holdfast.types.yes_no import approving_answer, refusing_answer
 
 
@@ -54,7 +54,10 @@ def route(hold: NewHold, facts: Mapping[str, Any], policies: Iterable[Policy]) -
 
 def apply(hold: NewHold, chosen: RuleMatch) -> NewHold:
     """Apply a rule, replacing what another rule changed, if any."""
-    hold, rule = as_asked(hold), chosen.rule
+    hold = as_asked(hold)
+    if chosen.policy.stored and hold.terms.binds_everybody:
+        chosen = RuleMatch(chosen.policy, _no_weaker(chosen.rule, hold))
+    rule = chosen.rule
     columns: dict[str, Any] = {}
     if rule.tags:
         columns["tags"] = tuple(dict.fromkeys((*hold.tags, *rule.tags)))
@@ -69,6 +72,37 @@ def apply(hold: NewHold, chosen: RuleMatch) -> NewHold:
     before = {name: getattr(hold, name) for name in columns} | {"terms": msgspec.to_builtins(hold.terms)}
     terms = msgspec.structs.replace(_terms(hold, chosen), routed_from=before)
     return msgspec.structs.replace(hold, **columns, terms=terms)
+
+
+def _no_weaker(rule: Rule, hold: NewHold) -> Rule:
+    """What a rule in the store may change of a hold that certain people must decide: it becomes no easier to
+    decide, and no deadline decides it."""
+    asked = hold.terms
+    lapse = read_on_timeout(rule.on_timeout) if rule.on_timeout is not None else None
+    decides = "default_option" in (hold.expiry_action, lapse.action if lapse else None)
+    return msgspec.structs.replace(
+        rule,
+        approval=None if rule.approval is None else _stricter(asked.approval, rule.approval),
+        strict_assignee=True if asked.strict_assignee else rule.strict_assignee,
+        assign=rule.assign if hold.assignee is None else None,
+        timeout=None if decides else rule.timeout,
+        on_timeout=None if decides else rule.on_timeout,
+        default_option=None,
+    )
+
+
+def _stricter(asked: ApprovalTerms, given: ApprovalTerms) -> ApprovalTerms:
+    """The flow's terms with the rule's exclusions and vetoes; the rule's mode only where it asks for more."""
+    more = given if asked.mode == "any" or (asked.mode, given.mode) == ("quorum", "quorum") else asked
+    if more is given and given.mode == "quorum" and given.need < asked.need:
+        more = asked
+    return msgspec.structs.replace(
+        more,
+        of=asked.of or more.of,
+        veto=tuple(dict.fromkeys((*asked.veto, *given.veto))),
+        exclude=tuple(dict.fromkeys((*asked.exclude, *given.exclude))),
+        distinct_people=asked.distinct_people or given.distinct_people,
+    )
 
 
 def _deadline(hold: NewHold, rule: Rule) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from holdfast.types.ids import HoldId
 from holdfast.types.outbox import JUDGE, OutboxRow, OutboxState
 from holdfast.types.redaction import redactor
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import Actor
+from holdfast.types.terms import Actor, ChainLink
 from holdfast.types.text import clean_text
 from holdfast.types.yes_no import NO, YES, approves, approving_answer, refusing_answer
 
@@ -79,7 +79,8 @@ class Arbiter:
             # that was withdrawn since must not decide any more.
             chosen = rule_named(await self.book.policies(row.tenant), row.terms.auto, facts_of_row(row))
             ruling = await rule_on(row, chosen)
-            return await self._resolve(row, row.terms.auto, ruling)
+            makers = () if chosen is None else chosen.policy.made_by
+            return await self._resolve(row, row.terms.auto, ruling, makers)
         except ConflictError:
             return None  # another decision was first
         except StoreError:
@@ -138,8 +139,12 @@ class Arbiter:
         state = OutboxState.skipped if decided is None else OutboxState.done
         await self.store.finish_outbox(message.id, attempt=message.attempts, state=state)
 
-    async def _resolve(self, row: HoldRow, rule: str, ruling: AutomaticDecision) -> HoldRow:
-        actor = Actor(id=policy_actor(rule), tenant=row.tenant, channel="system", auth_method="policy")
+    async def _resolve(
+        self, row: HoldRow, rule: str, ruling: AutomaticDecision, makers: tuple[str, ...]
+    ) -> HoldRow:
+        name = policy_actor(rule)
+        chain = tuple(ChainLink(kind="policy", by=each, to=name) for each in makers)
+        actor = Actor(id=name, tenant=row.tenant, channel="system", auth_method="policy", chain=chain)
         recorded: dict[str, Any] = {"decided_by": ruling.decided_by}
         if ruling.confidence is not None:
             recorded["confidence"] = ruling.confidence

@@ -22,6 +22,11 @@ class Policy:
     they are not known here, and people decide instead. Raises PolicyInvalidError that lists every problem.
     """
 
+    # In the store, where anybody with the right to administer writes it: it may make the terms of a flow
+    # stricter, and not weaker.
+    stored: bool = False
+    made_by: tuple[str, ...] = ()  # who wrote it through a server
+
     def __init__(self, name: str, *rules: Rule, judges: Judges | None = NO_JUDGES) -> None:
         self.name = name
         self.rules = rules

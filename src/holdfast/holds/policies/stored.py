@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
@@ -15,16 +15,28 @@ from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.document import Document
 
 KIND: Final = "policy"
+MAKERS: Final = "policy_makers"
+"""Who wrote the policy of this name through a server."""
 
 
 async def put_policy(
-    store: Store, tenant: str, plain: Mapping[str, Any], *, by: str, expect: int | None = None
+    store: Store,
+    tenant: str,
+    plain: Mapping[str, Any],
+    *,
+    by: str,
+    people: Sequence[str] = (),
+    expect: int | None = None,
 ) -> Document:
-    """Write a policy. Open holds do not change. `expect`: only if this is the present revision.
+    """Write a policy. Open holds do not change. `people`: who writes it through a server, with everybody in
+    the chain of their credential: they take part in what it decides. `expect`: only if this is the present
+    revision.
 
     Raises PolicyInvalidError, DocumentChangedError."""
     policy = policy_of(dict(plain))
     body = msgspec.json.encode({**plain, "name": policy.name})
+    makers = Document(tenant=tenant, kind=MAKERS, name=policy.name, body=msgspec.json.encode(people))
+    await store.put_document(makers)
     kept = await store.put_document(
         Document(tenant=tenant, kind=KIND, name=policy.name, body=body), expect=expect
     )

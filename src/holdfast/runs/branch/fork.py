@@ -89,6 +89,8 @@ async def fork(
     starters = RunStarters(service.store)
     people = (*(actor.people if actor else ()), *await starters.of_source(asked))
     await starters.put(new.tenant, new.id, people, started_by=new.started_by)
+    if actor is not None:
+        await starters.put_forked_by(new.tenant, new.id, actor.people)
     await service.runtime.preparer.prepare_all(records, facts_of(new))
     row, _ = await service.store.create(new)
     return row

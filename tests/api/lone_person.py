@@ -1,0 +1,292 @@
+"""One person with every right, who tries to pass a rule that needs two.
+
+Every move is a call over HTTP or MCP, or uses a link that arrived in a mailbox of hers."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from holdfast import Flow
+from holdfast.holds.notify.slack import ACTION, Click
+from holdfast.types.clock import MICROS
+from holdfast.types.hold import HoldRow
+from holdfast.types.status import HoldStatus, RunStatus
+from tests.api.office import SLACK_SECRET, Office
+
+RULES: dict[str, tuple[dict[str, Any], ...]] = {
+    "two of a group": ({"assignee": "group:finance", "approval": {"mode": "quorum", "need": 2}},),
+    "two of a group, without the starter": (
+        {"assignee": "group:finance", "approval": {"mode": "quorum", "need": 2, "exclude": ["initiator"]}},
+    ),
+    "one after the other": (
+        {"assignee": "user:dana", "approval": {"mode": "sequential", "of": ["user:dana", "role:cfo"]}},
+    ),
+    "not the starter": ({"assignee": "group:finance", "approval": {"exclude": ["initiator"]}},),
+    "not whoever approved before": (
+        {"assignee": "group:finance"},
+        {"assignee": "group:finance", "approval": {"exclude": ["earlier_approvers"]}},
+    ),
+    "not a trader": ({"assignee": "user:ada", "approval": {"exclude": ["group:traders"]}},),
+    "somebody delegated": (
+        {
+            "assignee": "delegated_user",
+            "approval": {"mode": "quorum", "need": 2, "of": ["delegated_user", "user:dana"]},
+        },
+    ),
+}
+"""Each is a row of holds before money is paid. Ada starts every run, and is in the group of traders."""
+PEOPLE = ("user:ada", "user:dana", "user:sam", "user:kim", "user:ghost", "user:other", "service:robot")
+NAMES = ("dana", "sam", "kim", "ghost", "other", "ada")
+EVIL = "@evil.example"
+"""Mailboxes there are Ada's."""
+
+
+class LonePerson:
+    """`credentials`: tokens in her hands. Every method is one move; numbers choose among what there is."""
+
+    def __init__(self, office: Office, rule: str) -> None:
+        self.office = office
+        self.credentials = [office.tokens["ada"], office.tokens["ada@acme"]]
+        self.runs: list[str] = []
+        self.paid: list[str] = []
+        self.flow = Flow("payment", effect="pure")
+        nodes: list[Any] = []
+        for number, asked in enumerate(RULES[rule]):
+            given = {"prompt": "Pay?", "options": ["approve", "reject"], "bind": f"said_{number}", **asked}
+            nodes.append(self.flow.hold(f"hold_{number}", **given))
+
+        @self.flow.node(effect="pure")
+        async def pay(s: dict[str, Any]) -> dict[str, Any]:
+            if all(s.get(f"said_{number}") == "approve" for number in range(len(nodes))):
+                self.paid.append("paid")
+            return {}
+
+        self.flow.chain(*nodes, pay)
+        office.hf.register(self.flow.program())
+
+    # ------------------------------------------------------------------ what the office does by itself
+    async def begins(self) -> None:
+        await self.put_deployment(0, 0)
+        await self.delegate(4, 0)
+        await self.others_decide()
+        await self.start(0, 0)
+        await self.works()
+
+    async def others_decide(self) -> None:
+        """A run that was paid because the others agreed: nothing of it may be paid again."""
+        names = {"started_by": "user:lee", "deployment": "till"}
+        self.runs = [(await self.flow.run({}, on=self.office.hf, **names)).run_id]
+        for _ in range(2):
+            for hold in await self.open_holds():
+                for name in ("dana", "sam", "kim"):
+                    await self.office.decide(name, hold.id)
+            await self.works()
+        # What they did not end is left to them: with one vote of theirs, hers would be the second.
+        self.runs = self.runs if self.paid else []
+        self.paid.clear()
+
+    async def works(self) -> None:
+        """Workers advance every run, and mail is delivered."""
+        store = await self.office.hf.open()
+        for run in self.runs:
+            row = await store.get_run(run)  # type: ignore[arg-type]
+            if row is not None and not row.read_only and row.status not in ENDED:
+                await self.flow.resume(run, on=self.office.hf)
+        await self.office.delivers()
+
+    async def open_holds(self) -> list[HoldRow]:
+        store = await self.office.hf.open()
+        found = [hold for run in self.runs for hold in await store.holds(run=run, limit=50)]  # type: ignore[arg-type]
+        return [hold for hold in found if hold.status is HoldStatus.pending]
+
+    async def call(self, number: int, method: str, path: str, body: Any = None, **more: Any) -> Any:
+        """With one of her credentials. Refusals are what she expects."""
+        token = self.credentials[number % len(self.credentials)]
+        answer = await self.office.send(token, method, path, body, **more)
+        assert answer.status_code < 500, (method, path, answer.text)
+        return answer.json() if answer.content and answer.status_code < 400 else None
+
+    # ------------------------------------------------------------------ moves
+    async def start(self, by: int, over_mcp: int) -> None:
+        deployment = "till"
+        if over_mcp % 3 == 2:
+            arguments = {"flow": "payment", "input": {}}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+            said = await self.office.mcp(
+                self.credentials[by % len(self.credentials)],
+                {**message, "params": {"name": "start_run", "arguments": arguments}},
+            )
+            made = said and said.get("result", {}).get("structuredContent")
+        else:
+            body = {"flow": "payment", "input": {}, "deployment": deployment}
+            made = await self.call(by, "POST", "/v1/runs", body)
+        if made:
+            self.runs.append(made.get("id") or made.get("run_id") or made.get("run"))
+
+    async def mint(self, by: int, whom: int) -> None:
+        body = {"subject": PEOPLE[whom % len(PEOPLE)], "roles": ["admin"], "groups": ["finance"]}
+        made = await self.call(by, "POST", "/v1/tokens", body)
+        if made:
+            self.credentials.append(made["token"])
+
+    async def put_person(self, by: int, whom: int) -> None:
+        name = NAMES[whom % len(NAMES)]
+        await self.call(by, "PUT", f"/v1/directory/people/{name}", {"email": f"{name}{EVIL}"})
+
+    async def rename_herself(self, by: int, _: int) -> None:
+        await self.call(by, "PUT", "/v1/directory/people/ada", {"email": ""})
+        await self.call(by, "PUT", "/v1/directory/people/other", {"email": "ada@acme"})
+
+    async def drop_person(self, by: int, whom: int) -> None:
+        await self.call(by, "DELETE", f"/v1/directory/people/{NAMES[whom % len(NAMES)]}")
+
+    async def put_group(self, by: int, kind: int) -> None:
+        key = ("groups/finance", "groups/traders", "roles/cfo")[kind % 3]
+        members = {"groups/traders": ["dana"]}.get(key, ["dana", "sam", "ada"])
+        for extra in ("ghost", "other"):
+            known = await self.call(0, "GET", f"/v1/directory/people/{extra}")
+            members = [*members, extra] if known and key != "groups/traders" else members
+        await self.call(by, "PUT", f"/v1/directory/{key}", {"members": members})
+
+    async def drop_group(self, by: int, kind: int) -> None:
+        key = ("groups/finance", "groups/traders", "roles/cfo")[kind % 3]
+        await self.call(by, "DELETE", f"/v1/directory/{key}")
+
+    async def put_away(self, whom: int, instead: int) -> None:
+        path = f"/v1/directory/people/{NAMES[whom % len(NAMES)]}/away"
+        await self.call(0, "PUT", path, {"substitute": NAMES[instead % len(NAMES)]})
+
+    async def put_own_away(self, by: int, instead: int) -> None:
+        await self.call(by, "PUT", "/v1/directory/me/away", {"substitute": NAMES[instead % len(NAMES)]})
+
+    async def reassign(self, to: int, by: int) -> None:
+        targets = [*(f"user:{name}" for name in NAMES), "group:finance", "role:cfo"]
+        for hold in await self.open_holds():
+            body = {"assignee": targets[to % len(targets)]}
+            await self.call(by, "POST", f"/v1/holds/{hold.id}/reassign", body)
+
+    async def link(self, to: int, by: int) -> None:
+        for hold in await self.open_holds():
+            body = {"to": f"user:{NAMES[to % len(NAMES)]}"}
+            await self.call(by, "POST", f"/v1/holds/{hold.id}/links", body)
+
+    async def chat(self, whom: int, by: int) -> None:
+        path = "/v1/inbound/slack/desk/people/U-ADA"
+        await self.call(by, "PUT", path, {"person": f"user:{NAMES[whom % len(NAMES)]}"})
+
+    async def put_deployment(self, by: int, kind: int) -> None:
+        defaults = {"timeout": "1m", "on_timeout": "default_option"} if kind % 2 else {}
+        await self.call(by, "PUT", "/v1/deployments/till", {"flow": "payment", "defaults": defaults})
+
+    async def delegate(self, to: int, by: int) -> None:
+        body = {"to": f"user:{NAMES[to % len(NAMES)]}"}
+        await self.call(by, "PUT", "/v1/deployments/till/delegation", body)
+
+    async def put_policy(self, by: int, kind: int) -> None:
+        rule: dict[str, Any] = [
+            {"approval": {"mode": "any"}, "strict_assignee": False},
+            {"approval": {"mode": "quorum", "need": 1}, "assign": "user:ada"},
+            {"timeout": "1m", "on_timeout": "accept"},
+            {"decide": "approve"},
+        ][kind % 4]
+        await self.call(by, "PUT", "/v1/policies/easy", {"rules": [{"name": "all", **rule}]})
+
+    async def schedule(self, by: int, _: int) -> None:
+        await self.call(by, "PUT", "/v1/schedules/now", {"flow": "payment", "every": "1h"})
+        made = await self.call(by, "POST", "/v1/schedules/now/trigger", {})
+        if made:
+            self.runs.append(made["run_id"])
+
+    async def branch(self, which: int, how: int) -> None:
+        run = self.runs[which % len(self.runs)]
+        answers = {f"said_{number}": "approve" for number in range(2)}
+        path, body = [
+            ("fork", {}),
+            ("fork", {"patch": {"scratch": answers}}),
+            ("rewind", {"patch": {"scratch": answers}}),
+            ("resume", {"mode": "fork"}),
+            ("resume", {"input_data": answers}),
+        ][how % 5]
+        made = await self.call(how, "POST", f"/v1/runs/{run}/{path}", body)
+        if made and made["id"] not in self.runs:
+            self.runs.append(made["id"])
+
+    async def move_file(self, which: int, _: int) -> None:
+        run = self.runs[which % len(self.runs)]
+        exported = await self.office.send("ada", "GET", f"/v1/runs/{run}/export")
+        media = {"Content-Type": "application/octet-stream"}
+        query = {"as_new_run": "true"}
+        made = await self.call(
+            0, "POST", "/v1/runs/import", content=exported.content, headers=media, params=query
+        )
+        if made and made["id"] not in self.runs:
+            self.runs.append(made["id"])
+
+    async def wait(self, minutes: int, _: int) -> None:
+        self.office.clock.advance(minutes=minutes + 1)
+        sweeper = (await self.office.hf.service()).runtime.sweeper
+        assert sweeper is not None
+        await sweeper.sweep()
+
+    async def attack(self, first: int, how: int) -> None:
+        """Every credential, link and click that she has, beginning anywhere."""
+        await self.works()
+        ways = [*self._calls(how), *self._links(), self._click]
+        turn = first % len(ways)
+        for way in (*ways[turn:], *ways[:turn]):
+            for hold in await self.open_holds():
+                await way(hold)
+        await self.works()
+
+    def _calls(self, how: int) -> list[Callable[[HoldRow], Awaitable[None]]]:
+        path = ("resolve", "place")[how % 2]
+
+        def deciding(number: int) -> Callable[[HoldRow], Awaitable[None]]:
+            async def decide(hold: HoldRow) -> None:
+                body = {"decision": "approve", "reason": "I have every right"}
+                await self.call(number, "POST", f"/v1/holds/{hold.id}/{path}", body)
+
+            return decide
+
+        return [deciding(number) for number in range(len(self.credentials))]
+
+    def _links(self) -> list[Callable[[HoldRow], Awaitable[None]]]:
+        """Each link in a mailbox of hers is used on the hold that it is for."""
+        mine = {each.to for each in self.office.mail.letters if each.to.endswith(EVIL)} | {"ada@acme"}
+
+        def opening(token: str) -> Callable[[HoldRow], Awaitable[None]]:
+            async def decide(_: HoldRow) -> None:
+                await self.office.decide_by_link(token)
+
+            return decide
+
+        return [opening(token) for address in sorted(mine) for token in self.office.mail.links(address)[-3:]]
+
+    async def _click(self, hold: HoldRow) -> None:
+        """Slack signs the click of her own account."""
+        click = Click(hold=hold.id, decision="approve", epoch=hold.epoch, request_hash=hold.request_hash)
+        value = msgspec.json.encode(click).decode()
+        action = {"action_id": f"{ACTION}:approve", "value": value, "action_ts": f"{hold.version}.0"}
+        payload = {"type": "block_actions", "user": {"id": "U-ADA"}, "actions": [action]}
+        body = urlencode({"payload": json.dumps(payload)}).encode()
+        stamp = str(self.office.clock.now() // MICROS)
+        mac = hmac.new(SLACK_SECRET.encode(), f"v0:{stamp}:".encode() + body, sha256).hexdigest()
+        headers = {"X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": f"v0={mac}"}
+        await self.office.client.post("/v1/inbound/slack/desk", content=body, headers=headers)
+
+
+ENDED = (RunStatus.completed, RunStatus.cancelled, RunStatus.failed)
+MOVES = tuple(
+    name
+    for name, found in vars(LonePerson).items()
+    if not name.startswith("_")
+    and name not in ("begins", "works", "others_decide", "open_holds", "call")
+    and callable(found)
+)

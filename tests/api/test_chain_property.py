@@ -1,0 +1,93 @@
+"""Property: no sequence of calls of one person, with every right, satisfies a rule that needs two."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.api.lone_person import MOVES, RULES, LonePerson
+from tests.api.office import office_of
+
+Move = tuple[str, int, int]
+
+moves = st.tuples(st.sampled_from(MOVES), st.integers(0, 9), st.integers(0, 9))
+plans = st.lists(moves, min_size=2, max_size=9)
+
+
+async def play(rule: str, plan: list[Move]) -> None:
+    async with office_of(policies="store", slack=True) as office:
+        ada = LonePerson(office, rule)
+        await ada.begins()
+        for name, first, second in plan:
+            await getattr(ada, name)(first, second)
+        await ada.attack(0, 0)
+        await ada.wait(15, 0)
+        await ada.attack(1, 1)
+        await ada.wait(15, 0)
+        await ada.works()
+        assert ada.paid == [], (rule, plan)
+
+
+KNOWN: dict[str, list[Move]] = {
+    "tokens for two others": [("mint", 0, 1), ("mint", 0, 2), ("attack", 1, 0)],
+    "tokens of tokens": [("mint", 0, 1), ("mint", 1, 2), ("mint", 2, 4), ("attack", 2, 0)],
+    "people of her own": [
+        ("put_person", 0, 3),
+        ("put_person", 0, 4),
+        ("put_group", 0, 0),
+        ("put_group", 0, 2),
+        ("link", 3, 0),
+        ("link", 4, 0),
+        ("attack", 2, 0),
+    ],
+    "people of her own, before her run": [
+        ("put_person", 0, 3),
+        ("put_person", 0, 4),
+        ("put_group", 0, 0),
+        ("start", 0, 0),
+        ("attack", 2, 0),
+    ],
+    "their addresses": [("put_person", 0, 0), ("put_person", 0, 1), ("link", 0, 0), ("link", 1, 0)],
+    "another name of hers": [
+        ("start", 1, 0),
+        ("put_group", 0, 0),
+        ("rename_herself", 0, 0),
+        ("attack", 0, 0),
+        ("mint", 0, 5),
+    ],
+    "no trader any more": [("put_group", 0, 1), ("attack", 0, 0), ("drop_group", 0, 1)],
+    "a substitute": [("put_away", 0, 5), ("put_away", 1, 3), ("put_person", 0, 3), ("attack", 0, 0)],
+    "handed on": [("put_person", 0, 3), ("reassign", 3, 0), ("attack", 1, 0), ("reassign", 5, 0)],
+    "a fork with an answer": [("branch", 0, 1), ("branch", 1, 4), ("branch", 1, 2)],
+    "a file": [("move_file", 0, 0), ("branch", 0, 1)],
+    "her account in the chat": [("chat", 0, 0), ("attack", 9, 0), ("chat", 1, 0), ("attack", 9, 0)],
+    "easier rules": [("put_policy", 0, 0), ("start", 0, 0), ("put_policy", 0, 2), ("start", 0, 0)],
+    "an automatic yes": [("put_policy", 0, 3), ("start", 0, 0), ("put_deployment", 0, 1), ("start", 0, 0)],
+    "her program": [("mint", 0, 6), ("start", 1, 0), ("attack", 0, 0), ("start", 1, 2), ("schedule", 1, 0)],
+    "delegated": [("put_person", 0, 3), ("delegate", 3, 0), ("mint", 0, 4), ("delegate", 0, 0)],
+}
+
+
+@pytest.mark.covers("SAFE-CHAIN-08")
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("way", KNOWN)
+def test_known_ways_around_do_not_pass_a_rule_of_two(rule: str, way: str) -> None:
+    asyncio.run(play(rule, KNOWN[way]))
+
+
+@pytest.mark.covers("SAFE-CHAIN-08")
+@settings(max_examples=25)
+@given(st.sampled_from(sorted(RULES)), plans)
+@example("two of a group", KNOWN["tokens for two others"])
+def test_no_sequence_of_one_person_passes_a_rule_of_two(rule: str, plan: list[Move]) -> None:
+    asyncio.run(play(rule, plan))
+
+
+@pytest.mark.soak
+@settings(max_examples=2000)
+@given(st.sampled_from(sorted(RULES)), st.lists(moves, min_size=4, max_size=20))
+def test_no_long_sequence_of_one_person_passes_a_rule_of_two(rule: str, plan: list[Move]) -> None:
+    asyncio.run(play(rule, plan))

@@ -234,7 +234,8 @@ def test_servers_that_cannot_start_say_why(tmp_path: Path) -> None:
         cases = {
             f"Cannot listen on 127.0.0.1:{port}": ("--port", port),
             "There is no token yet": ("--host", "0.0.0.0"),
-            "--no-worker": ("--no-worker", "--metrics", "0"),
+            "is not an address to listen on": ("--no-worker", "--metrics", "nowhere"),
+            f"cannot listen on 127.0.0.1:{port}": ("--no-worker", "--metrics", port),
             "cannot be read": ("--sign-in", "no/such/file.toml"),
         }
         servers: dict[str, Serve] = {}
@@ -259,10 +260,11 @@ def _free_port() -> int:
         return found.getsockname()[1]
 
 
-@pytest.mark.covers("SERVER-API-01")
-def test_requests_are_counted_and_timed_by_route_and_status(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [(), ("--no-worker",)], ids=["with-a-worker", "without"])
+@pytest.mark.covers("SERVER-API-01", "SAFE-TOOLS-05")
+def test_requests_are_counted_and_timed_by_route_and_status(tmp_path: Path, mode: tuple[str, ...]) -> None:
     metrics = _free_port()
-    with served(tmp_path, "--metrics", str(metrics)) as server, server.ready().client() as client:
+    with served(tmp_path, *mode, "--metrics", str(metrics)) as server, server.ready().client() as client:
         run = started(client, "slow")
         for _ in range(3):
             assert client.get(f"/v1/runs/{run}").status_code == 200
@@ -278,3 +280,24 @@ def test_requests_are_counted_and_timed_by_route_and_status(tmp_path: Path) -> N
     ):
         assert line in output, line
     assert run not in output
+
+
+@pytest.mark.covers("SAFE-TOOLS-05")
+def test_server_without_a_worker_has_metrics_of_the_fleet_and_health(tmp_path: Path) -> None:
+    port = _free_port()
+    with (
+        served(tmp_path, "--no-worker", "--metrics", str(port)) as server,
+        server.ready().client() as client,
+        httpx2.Client(base_url=f"http://127.0.0.1:{port}") as probe,
+    ):
+        started(client, "slow")
+        assert probe.get("/healthz").json() == client.get("/healthz").json() == {"alive": True}
+        assert probe.get("/readyz").json() == client.get("/readyz").json() == {"ready": True}
+        whole, own = probe.get("/metrics").text, probe.get("/metrics/worker").text
+        for line in ("holdfast_store_up 1.0", 'holdfast_backlog_runs{lane="default"} 1.0'):
+            assert line in whole, line
+        assert 'holdfast_workers{state="working"} 0.0' in whole
+        assert "holdfast_backlog_runs{" not in own
+        assert "holdfast_http_requests_total{" in own
+        assert "holdfast_worker_busy_runs" not in whole + own
+        assert server.end() == 0

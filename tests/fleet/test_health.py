@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast, RunSettings, Worker
+from holdfast.api.readiness import ServerState
 from holdfast.errors import SettingsError
 from holdfast.runs.worker.health_server import Health, _protocol, parse_address
 from tests.fleet.workers import Crew, ended, fetch, settings, until
@@ -197,3 +198,27 @@ async def test_health_port_speaks_http_by_the_protocol_of_uvicorn() -> None:
 
     made = _protocol(Health("0")._asgi, 1.0)()
     assert isinstance(made, HttpToolsProtocol)
+
+
+@pytest.mark.covers("SAFE-TOOLS-05")
+async def test_probe_of_a_server_without_a_worker_tells_whether_its_store_answers(tmp_path: Path) -> None:
+    pytest.importorskip("prometheus_client")
+    from holdfast.integrations.prometheus import Metrics
+
+    metrics, standing = Metrics("0"), ServerState()
+    await metrics.open_without_worker(standing)
+    try:
+        code, answered = await fetch(metrics.port, "/readyz")
+        assert (code, json.loads(answered)["missing"]) == (503, ["its store is not open yet"])
+        assert await fetch(metrics.port, "/healthz") == (200, '{"alive":true}\n')
+        code, page = await fetch(metrics.port, "/metrics")
+        assert (code, "holdfast_store_up 0.0" in page) == (200, True)
+        async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf:
+            standing.store = await hf.open()
+            assert await fetch(metrics.port, "/readyz") == (200, '{"ready":true}\n')
+            assert "holdfast_store_up 1.0" in (await fetch(metrics.port, "/metrics"))[1]
+            standing.draining = True
+            code, answered = await fetch(metrics.port, "/readyz")
+            assert (code, json.loads(answered)["missing"]) == (503, ["it is draining"])
+    finally:
+        await metrics.close()

@@ -18,7 +18,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source, shown_address
 from holdfast.cli.options.telemetry import start_logging
 from holdfast.cli.output.screen import print_line, print_note, to_json
-from holdfast.errors import SettingsError, StoreError
+from holdfast.errors import StoreError
 from holdfast.telemetry import log
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
     from holdfast.app.worker import Worker
     from holdfast.cli.server_access import ServerAccess
+    from holdfast.runs.worker.health_server import Health
 
 PORT = 8420
 
@@ -69,7 +70,7 @@ def serve(
     metrics: Annotated[
         Text,
         typer.Option(
-            help="Serve /metrics of its worker for Prometheus on this address", metavar="[HOST:]PORT"
+            help="Serve /metrics for Prometheus, /healthz and /readyz on this address", metavar="[HOST:]PORT"
         ),
     ] = None,
     origin: Annotated[
@@ -177,11 +178,6 @@ async def _run_server(wanted: ServeOptions) -> Exit:
     from holdfast.cli.flow_check import load_checked_flows
     from holdfast.cli.server_access import ServerAccess
 
-    if not wanted.worker and (wanted.terms.metrics or wanted.terms.health):
-        raise SettingsError(
-            "--metrics and --health report on the worker, and --no-worker disables it.",
-            hint="The server itself answers at /healthz and /readyz; each worker has its own --metrics.",
-        )
     options, lease = wanted.terms.options(), wanted.terms.lease_seconds()
     carried = load_checked_flows(wanted.flows)
     async with open_store_for_command(
@@ -195,7 +191,9 @@ async def _run_server(wanted: ServeOptions) -> Exit:
         door = ServerAccess(
             hf, host=wanted.host, settings=_settings(wanted, options.get("probe")), sign_in=sign_in
         )
-        await ServeRunner(hf, door, worker, wanted).live(carried)
+        runner = ServeRunner(hf, door, worker, wanted)
+        runner.probe = options.get("probe")
+        await runner.live(carried)
     return Exit.ok
 
 
@@ -232,6 +230,7 @@ class ServeRunner:
         self.door = door
         self.worker = worker
         self.wanted = wanted
+        self.probe: Health | None = None
         self.standing = ServerState()
         self.serving = HttpServer(
             ReadinessApp(door.app, self.standing, door.may_see_details),
@@ -262,6 +261,8 @@ class ServeRunner:
                 await asyncio.gather(listening, self._work, return_exceptions=True)
                 if self.worker is not None:
                     await self.worker.close()
+                elif self.probe is not None:
+                    await self.probe.close()
 
     async def _until_over(self, listening: asyncio.Task[None], work: asyncio.Task[None]) -> None:
         """Until a signal and both are done; or until one of them fails, with its error."""
@@ -283,7 +284,9 @@ class ServeRunner:
         from holdfast.api.projector import Projector
         from holdfast.app.loader import address_in
 
-        await open_with_probe(self.hf, self.worker and self.worker.probe, on_error=self._away)
+        if self.worker is None and self.probe is not None:
+            await self.probe.open_without_worker(self.standing)
+        await open_with_probe(self.hf, self.probe, on_error=self._away)
         # Before any request is answered: a server without a token must not be reachable from elsewhere.
         await self.door.admit()
         self.standing.store = await self.hf.open()

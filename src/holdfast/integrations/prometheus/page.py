@@ -32,8 +32,8 @@ FRESH: Final = 5.0
 
 
 class Metrics(Health):
-    """`Metrics("9464")`: /metrics, /metrics/worker, /healthz and /readyz on loopback. For one
-    worker."""
+    """`Metrics("9464")`: /metrics, /metrics/worker, /healthz and /readyz on loopback. For one worker, or for
+    a server that runs none."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
@@ -68,11 +68,23 @@ class Metrics(Health):
         recorded: Any = MeteredStore(runtime.recorder.store, self._measures)
         runtime.recorder.store = recorded
 
+    async def _without_worker(self, path: str) -> HealthResponse:
+        """A server has requests to report, and the fleet, even if it runs no worker itself."""
+        if self._source is None or not path.startswith("/metrics"):
+            return await super()._without_worker(path)
+        if path == "/metrics/worker":
+            return await self._own_page()
+        if self._source.store is not None:
+            await self._ask(self._source.store)
+        else:
+            self._look.away = True
+        return HealthResponse(200, CONTENT_TYPE_LATEST, generate_latest(self.registry))
+
     async def _page(self, worker: RunWorker) -> HealthResponse:
         await self._ask(worker.store)
         return HealthResponse(200, CONTENT_TYPE_LATEST, generate_latest(self.registry))
 
-    async def _own_page(self, _worker: RunWorker) -> HealthResponse:
+    async def _own_page(self, _worker: RunWorker | None = None) -> HealthResponse:
         """Without a query to the store: with many workers it is enough that one reports the fleet."""
         async with self._looking:
             # Under the lock, so that a concurrent page with the fleet's figures does not lose them.

@@ -1,6 +1,7 @@
-"""A small HTTP server of a worker: whether it is alive and ready, and pages that others add.
+"""A small HTTP server of a worker, or of a server without one: whether it is alive and ready, and pages that
+others add.
 
-On the worker's own event loop, on purpose: a loop that a handler blocks does not answer, and that is what a
+On the event loop of the process, on purpose: a loop that a handler blocks does not answer, and that is what a
 probe must find out.
 """
 
@@ -10,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from holdfast.runs.worker.worker import RunWorker
+    from holdfast.store.protocols import Store
 
 LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 3.0
@@ -40,6 +42,17 @@ class HealthResponse(msgspec.Struct, frozen=True):
 HealthPage = Callable[["RunWorker"], Awaitable[HealthResponse]]
 
 
+class ReadinessSource(Protocol):
+    """What a process without a worker is asked. `store`: None until it is open."""
+
+    @property
+    def store(self) -> Store | None: ...
+
+    async def missing(self) -> list[str]:
+        """The reasons why it is not ready; empty if it is."""
+        ...
+
+
 class Health:
     """`Health("9464")` listens on loopback; `Health("0.0.0.0:9464")` can be reached from elsewhere."""
 
@@ -48,6 +61,7 @@ class Health:
         self.host, self.port = parse_address(address)
         self._server: asyncio.Server | None = None
         self._worker: RunWorker | None = None
+        self._source: ReadinessSource | None = None
         self.longest = LONGEST
         self.wrong = "it is starting"  # why there is no worker yet
         self._logged: list[str] = []
@@ -60,6 +74,11 @@ class Health:
     async def open(self, worker: RunWorker) -> None:
         """Raises SettingsError if another process listens there. Does nothing if it is open."""
         self._worker = worker
+        await self.listen()
+
+    async def open_without_worker(self, source: ReadinessSource) -> None:
+        """For a process that runs none: `source` says whether it is ready. Raises as `open` does."""
+        self._source = source
         await self.listen()
 
     async def listen(self) -> None:
@@ -77,7 +96,7 @@ class Health:
                 hint="Give another port, or port 0 for any free one.",
             ) from error
         self.port = self._server.sockets[0].getsockname()[1]
-        log.info("health of this worker: %s: %s", self.url, ", ".join(sorted(self.pages)))
+        log.info("health of this process: %s: %s", self.url, ", ".join(sorted(self.pages)))
 
     async def close(self) -> None:
         server, self._server = self._server, None
@@ -111,8 +130,15 @@ class Health:
         if method not in ("GET", "HEAD"):
             return json_response(405, {"methods": ["GET", "HEAD"]})
         if self._worker is None:
-            return json_response(200, {"alive": True}) if path == "/healthz" else _not_ready([self.wrong])
+            return await self._without_worker(path)
         return await page(self._worker)
+
+    async def _without_worker(self, path: str) -> HealthResponse:
+        """There is none yet, or none at all."""
+        if path == "/healthz":
+            return json_response(200, {"alive": True})
+        missing = [self.wrong] if self._source is None else await self._source.missing()
+        return _not_ready(missing) if missing else json_response(200, {"ready": True})
 
 
 async def alive(worker: RunWorker) -> HealthResponse:

@@ -63,7 +63,7 @@ async def test_every_page_says_until_when(hall: Server) -> None:
     row, _ = await asleep(hall)
     words = run_status(row)
     assert words.startswith("sleeping until ")
-    for path in ("/", "/runs", f"/runs/{row.id}"):
+    for path in ("/", "/runs", f"/runs/{row.id}", "/flows/napping"):
         answer = await hall.client.get(path, headers={"Accept": "text/html"})
         assert words in answer.text, path
 

@@ -30,6 +30,7 @@ from holdfast.api.live.websocket import sockets
 from holdfast.api.mask import mask
 from holdfast.api.openapi import document
 from holdfast.api.pages.all import PAGES
+from holdfast.api.pages.kept_form import sign_in_and_back
 from holdfast.api.pages.negotiation import TAG, error_page, internal_error_page, page_route, wants_page
 from holdfast.api.problems import HttpError, no_right
 from holdfast.api.rate_limit import RateLimiter
@@ -154,7 +155,8 @@ def _endpoint(
                 await authenticator.note_refusal(request, route.path, principal, error, request_id)
             shown = _for_caller(error, principal, request_id)
             if route.tag == TAG:
-                response = error_page(request, shown, principal, request_id)
+                back = await _back_to_form(request, authenticator, shown)
+                response = back or error_page(request, shown, principal, request_id)
             else:
                 response = problems.problem_response(shown, request_id)
         except ClientDisconnect:
@@ -173,6 +175,12 @@ def _endpoint(
         return _with_common_headers(request, response, request_id)
 
     return endpoint
+
+
+async def _back_to_form(
+    request: Request, authenticator: RequestAuthenticator, error: HoldfastError
+) -> Response | None:
+    return await sign_in_and_back(request, authenticator, error) if isinstance(error, HttpError) else None
 
 
 def _for_caller(error: HoldfastError, principal: Principal | None, request_id: str) -> HoldfastError:

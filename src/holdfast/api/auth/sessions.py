@@ -174,9 +174,12 @@ class Sessions:
 
 
 def _open_session(secret: str, session: BrowserSession) -> OpenSession:
-    # Keyed with the secret, of which the store has only a digest: a copy of the store does not reveal it.
-    csrf = hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
-    return OpenSession(id=secret, name=_digest(secret)[:12], csrf=csrf, session=session)
+    return OpenSession(id=secret, name=_digest(secret)[:12], csrf=csrf_of(secret), session=session)
+
+
+def csrf_of(secret: str) -> str:
+    """Keyed with the secret, of which the store has only a digest: a copy of the store does not reveal it."""
+    return hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
 
 
 def _digest(secret: str) -> str:

@@ -19,6 +19,7 @@ from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
+from holdfast.runs.run_view import shown_runs
 from holdfast.store.rows import RunFilter
 
 routes = pages()
@@ -87,7 +88,7 @@ async def _show(call: ApiCall, flow: str, text: str, error: HoldfastError | None
         who=call.who,
         status=200 if error is None else error.status,
         flow=flow,
-        runs=runs,
+        runs=await shown_runs(service.store, runs),
         now=service.store.now(),
         error=error,
         text=text,

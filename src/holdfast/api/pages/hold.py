@@ -18,6 +18,7 @@ from holdfast.api.pages.decision_form import (
     submission,
 )
 from holdfast.api.pages.hold_actions import SNOOZE_CHOICES, act_on, page_actions
+from holdfast.api.pages.kept_form import KeptForm, forget_form, kept_form
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, person, redirect, since
 from holdfast.api.problems import HttpError
@@ -53,8 +54,12 @@ async def hold_page(call: ApiCall, hold: str) -> Response:
     """A hold, to be read and decided."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
-    draft = draft_from(row, await service.draft(call.actor, row.id))
-    return await _show(call, service, row, draft)
+    kept = kept_form(call.request, call.actor.id)
+    if kept is not None and kept.act == "decide" and row.status is HoldStatus.pending:
+        _, draft = await submission(service, call.actor, row, kept.form)
+    else:
+        draft = draft_from(row, await service.draft(call.actor, row.id))
+    return await _show(call, service, row, draft, kept=kept)
 
 
 @routes.post("/holds/{hold}", needs=Right.holds_write)
@@ -78,7 +83,7 @@ async def decide_hold_page(call: ApiCall, hold: str) -> Response:
     except HoldfastError as error:
         fresh = await service.get(call.actor, hold)
         return await _show(call, service, fresh, draft_with_errors(draft, error), error)
-    return redirect(f"/holds/{row.id}?decided=1", call.request)
+    return forget_form(call.request, redirect(f"/holds/{row.id}?decided=1", call.request))
 
 
 async def _decide(
@@ -104,7 +109,7 @@ async def _act(call: ApiCall, service: HoldService, row: HoldRow, act: str, form
         await service.get(call.actor, row.id)
     except HoldfastError:
         return redirect("/holds", call.request)
-    return redirect(f"/holds/{row.id}", call.request)
+    return forget_form(call.request, redirect(f"/holds/{row.id}", call.request))
 
 
 async def _show(
@@ -115,8 +120,10 @@ async def _show(
     error: HoldfastError | None = None,
     *,
     act: bool = False,
+    kept: KeptForm | None = None,
 ) -> Response:
-    """`act`: the action that failed was not a decision."""
+    """`act`: the action that failed was not a decision. `kept`: the form is filled in with what was typed
+    before the session ended."""
     may = await may_decide(service, call.actor, row)
     return page(
         call.request,
@@ -134,6 +141,7 @@ async def _show(
         csrf=call.who.csrf,
         link=None,
         act=act,
+        kept=kept,
         ways=await page_actions(service, call.who, row),
         put_off=[(value, option) for value, (option, _) in SNOOZE_CHOICES.items()],
         **hold_context(row, service.store.now(), draft, error),

@@ -165,6 +165,7 @@ async def _show(
         action=f"/link/{row.id}",
         csrf=csrf_value(token),
         act=False,
+        kept=None,
         link={"to": looked.claims.to, "way": way, "decisions": looked.claims.decisions},
         **hold_context(row, service.store.now(), draft, error),
     )

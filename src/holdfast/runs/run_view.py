@@ -13,7 +13,9 @@ from holdfast.types.status import RunStatus
 
 
 class ShownRun(RunRow, frozen=True, kw_only=True):
-    """What every view of a run is made from, so that none forgets when a sleeping run wakes up."""
+    """What every view of a run is made from, so that none forgets when a sleeping run wakes up, or that a run
+    whose lease has expired is not running any more: it is `resumable`, whether or not a reaper has found
+    it."""
 
     wakes_at: int | None = None
 
@@ -21,7 +23,8 @@ class ShownRun(RunRow, frozen=True, kw_only=True):
 async def shown_runs(store: Store, rows: Sequence[RunRow]) -> list[ShownRun]:
     sleeping = [row.id for row in rows if row.status is RunStatus.waiting]
     times = await store.wake_times(sleeping) if sleeping else {}
-    return [_shown(row, times.get(row.id)) for row in rows]
+    now = store.now()
+    return [_shown(row, times.get(row.id), now) for row in rows]
 
 
 async def shown_run(store: Store, row: RunRow) -> ShownRun:
@@ -29,9 +32,12 @@ async def shown_run(store: Store, row: RunRow) -> ShownRun:
     return found
 
 
-def _shown(row: RunRow, timer: int | None) -> ShownRun:
+def _shown(row: RunRow, timer: int | None, now: int) -> ShownRun:
     wakes_at = (timer or row.ready_at) if row.status is RunStatus.waiting else None
-    return ShownRun(**{name: getattr(row, name) for name in RunRow.__struct_fields__}, wakes_at=wakes_at)
+    fields = {name: getattr(row, name) for name in RunRow.__struct_fields__}
+    if row.status is RunStatus.running and row.lease_until is not None and row.lease_until <= now:
+        fields["status"] = RunStatus.resumable
+    return ShownRun(**fields, wakes_at=wakes_at)
 
 
 class RunWire(msgspec.Struct, kw_only=True):

@@ -203,14 +203,15 @@ async def get_run_result(call: ApiCall, run: str, query: ResultQuery) -> RunResu
     await wait_until_idle(service, row.id, query.wait)
     row = await service.get(row.id, tenant=call.tenant)
     picture = (await service.checkpoint(row.id, row.head)).shown()
+    shown = await shown_run(service.store, row)
     return RunResult(
         id=row.id,
-        status=row.status,
+        status=shown.status,
         state=jsonable(picture.state),
         artifacts=jsonable(picture.artifacts),
         error=row.error,
         open_holds=[each.hold for each in picture.pending_input],
-        wakes_at=moment((await shown_run(service.store, row)).wakes_at),
+        wakes_at=moment(shown.wakes_at),
     )
 
 

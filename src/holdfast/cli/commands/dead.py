@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from holdfast.cli.app import By, Json, Run, Store, Text, app, run_async
@@ -105,7 +106,9 @@ def _line(each: DeadRun, now: int) -> tuple[str, ...]:
 
 async def show_dead(run: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
-        found = await (await hf.service()).deaths(run)
+        service = await hf.service()
+        found = await service.deaths(run)
+        found = msgspec.structs.replace(found, run=await shown_run(service.store, found.run))
     if json:
         print_json(_as_json(found))
         return Exit.ok

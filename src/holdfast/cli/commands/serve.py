@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
     from holdfast.app.worker import Worker
     from holdfast.cli.server_access import ServerAccess
+    from holdfast.runs.service import RunService
     from holdfast.runs.worker.health_server import Health
+    from holdfast.runs.worker.reaper import Reaper
 
 PORT = 8420
 
@@ -296,12 +298,24 @@ class ServeRunner:
             # So that `holdfast resume` on this machine finds the code of a run that the server started.
             remember_source(self.wanted.store, flow.program().version, address_in(spec, flow))
         await self._greet([flow for _, flow in carried])
-        projecting = asyncio.create_task(Projector(service, self.wanted.projection).serve())
+        tasks = [asyncio.create_task(Projector(service, self.wanted.projection).serve())]
+        if self.worker is None:
+            tasks.append(asyncio.create_task(self._reaper(service).serve()))
         try:
-            await (projecting if self.worker is None else self.worker.serve())
+            await (asyncio.gather(*tasks) if self.worker is None else self.worker.serve())
         finally:
-            projecting.cancel()
-            await asyncio.gather(projecting, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _reaper(self, service: RunService) -> Reaper:
+        """Without a worker of its own: runs whose workers are all gone become resumable all the same."""
+        from holdfast.runs.worker.reaper import Reaper
+
+        lease, limit = service.runtime.settings.lease_ttl, self.wanted.terms.max_recoveries
+        reaper = Reaper(service.store, service.runtime.clock, every=lease / 3, backoff=lease)
+        reaper.max_recoveries = reaper.max_recoveries if limit is None else limit
+        return reaper
 
     def _away(self, error: StoreError) -> None:
         self.standing.wrong = f"the store does not answer: {error.message}"

@@ -171,8 +171,13 @@ async def follow_run(agent: McpCaller, given: FollowRunInput, progress: Progress
     found = await service.events(row.id, after=given.after, limit=given.limit)
     cursor = found[-1].number if found else given.after
     ended = row.status in ENDED and cursor >= row.event_seq
+    shown = await shown_run(service.store, row)
     return McpEventPage(
-        run=row.id, status=row.status, events=[event_wire(each) for each in found], cursor=cursor, ended=ended
+        run=row.id,
+        status=shown.status,
+        events=[event_wire(each) for each in found],
+        cursor=cursor,
+        ended=ended,
     )
 
 
@@ -215,11 +220,12 @@ async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
         )
         for hold in holds
     ]
+    shown = await shown_run(service.store, row)
     return McpRunView(
         run=row.id,
         flow=row.flow,
         version=row.version,
-        status=row.status,
+        status=shown.status,
         started_by=row.started_by,
         created_at=moment(row.created_at),
         ended_at=moment(row.ended_at),
@@ -227,7 +233,7 @@ async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
         cursor=row.event_seq,
         waits_for=waits,
         next=_next(row, waits),
-        wakes_at=moment((await shown_run(service.store, row)).wakes_at),
+        wakes_at=moment(shown.wakes_at),
     )
 
 

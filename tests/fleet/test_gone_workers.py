@@ -1,0 +1,103 @@
+"""A run whose workers are all gone: every view says that it is interrupted, and a server without a worker
+frees it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.runs.run_view import run_wire, shown_run
+from holdfast.store.rows import ClaimRequest, RunRow
+from holdfast.testing.clock import FakeClock
+from holdfast.types.event import EventRow
+from holdfast.types.ids import RunId
+from holdfast.types.status import RunStatus
+from tests.api.test_serve import served
+from tests.fleet.test_doctor_fleet import holdfast
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-STORE-05")]
+SECOND = 1_000_000
+
+
+def work() -> Flow:
+    flow = Flow("work", effect="pure")
+
+    @flow.node
+    async def node(s: dict) -> dict:
+        return {}
+
+    return flow
+
+
+async def abandoned(hf: Holdfast, ttl: int) -> RunRow:
+    """A worker claimed it, and is not heard of again."""
+    service = await hf.service()
+    row, _ = await service.create(work().program(), {})
+    (claim,) = await service.store.claim(ClaimRequest(worker="gone", ttl=ttl, run=row.id))
+    return claim.run
+
+
+async def test_run_is_running_until_its_lease_has_expired_and_interrupted_from_then_on() -> None:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as hf:
+        row, store = await abandoned(hf, 30 * SECOND), await hf.open()
+        clock.advance(seconds=29)
+        assert (await shown_run(store, row)).status is RunStatus.running
+        clock.advance(seconds=1)
+        shown = await shown_run(store, row)
+        assert run_wire(shown).status is RunStatus.resumable
+        assert (await store.get_run(row.id) or row).status is RunStatus.running, "reading changes nothing"
+        for status in (RunStatus.pending_input, RunStatus.waiting):
+            (lease,) = [
+                claim.lease
+                for claim in await store.claim(ClaimRequest(worker="other", ttl=SECOND, run=row.id))
+            ]
+            assert await store.set_idle(lease, status=status)
+            clock.advance(seconds=2)
+            idle = await store.get_run(row.id)
+            assert idle is not None
+            assert (await shown_run(store, idle)).status is status, "it waits all the same"
+
+
+async def test_commands_show_it_as_interrupted_while_nothing_has_reclaimed_it(tmp_path: Path) -> None:
+    address = f"sqlite:{tmp_path / 'h.db'}"
+    async with Holdfast(address) as hf:
+        run = (await abandoned(hf, 1)).id
+    store = ["--store", address]
+    assert json.loads(await holdfast("runs", "--json", *store))["items"][0]["status"] == "resumable"
+    assert "interrupted" in await holdfast("runs", *store)
+    assert json.loads(await holdfast("show", run, "--json", *store))["run"]["status"] == "resumable"
+    assert "interrupted" in await holdfast("show", run, *store)
+    assert json.loads(await holdfast("dead", "show", run, "--json", *store))["status"] == "resumable"
+    async with Holdfast(address) as hf:
+        assert (await (await hf.service()).get(run)).worker == "gone"
+
+
+async def test_server_without_a_worker_frees_it(tmp_path: Path) -> None:
+    folder = tmp_path / "server"
+    folder.mkdir()
+    address = f"sqlite:{tmp_path / 'h.db'}"
+    async with Holdfast(address) as hf:
+        run = (await abandoned(hf, SECOND)).id
+        with served(folder, "--no-worker", "--lease", "1s", store=address):
+            row, events = await asyncio.to_thread(asyncio.run, _until_free(address, run))
+    assert (row.status, row.worker, row.suspect) == (RunStatus.resumable, None, True)
+    assert events == ["run.recovered"]
+
+
+async def _until_free(address: str, run: RunId) -> tuple[RunRow, list[str]]:
+    async with Holdfast(address) as hf:
+        store, deadline = await hf.open(), time.monotonic() + 40
+        while time.monotonic() < deadline:
+            row = await store.get_run(run)
+            assert row is not None
+            if row.worker is None:
+                found = await store.events(run, after=0, limit=99)
+                return row, [event.type for event in found if isinstance(event, EventRow)]
+            await asyncio.sleep(0.05)
+    raise AssertionError("the server did not free it")

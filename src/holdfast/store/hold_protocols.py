@@ -110,6 +110,8 @@ class Outbox(Protocol):
         tenant: str | None = None,
         state: OutboxState | None = None,
         hold: str | None = None,
+        topic: str | None = None,
+        due_before: int | None = None,
         limit: int = 100,
     ) -> list[OutboxRow]:
         """In the order in which they were written; waiting ones by topic and by how long they are overdue."""

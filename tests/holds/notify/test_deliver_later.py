@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.holds.notify.channel import Delivery
-from holdfast.holds.notify.deliverer import LONGEST, WAITS, next_try
+from holdfast.holds.notify.expiry import LONGEST, WAITS, next_try
 from holdfast.types.clock import MICROS
 from holdfast.types.outbox import OutboxState
 from tests.holds.notify.scene import FAILS, REFUSED, Diary, scene

@@ -9,12 +9,15 @@ import pytest
 
 from holdfast import Worker
 from holdfast.holds.notify.channel import ChannelScope
+from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
+from holdfast.holds.notify.expiry import KEPT, NO_CHANNEL
 from holdfast.holds.notify.recipients import recipients_of
-from holdfast.holds.notify.settings import NotifySettings
+from holdfast.holds.notify.settings import TOPICS, NotifySettings
 from holdfast.holds.notify.slack import Slack
 from holdfast.types.clock import MICROS
-from holdfast.types.outbox import OutboxState
+from holdfast.types.hold import HoldChange
+from holdfast.types.outbox import JUDGE, OutboxMessage, OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, ApprovalTerms, Assignee, operator
 from tests.holds.notify.scene import FAILS, REFUSED, Diary, scene
@@ -52,6 +55,57 @@ async def test_deliverer_leaves_messages_waiting_when_there_is_no_channel(store)
         assert not (await it.row(row)).notification_sent
         (message,) = await it.store.list_outbox(hold=row.id)
         assert message.state is OutboxState.waiting
+
+
+@pytest.mark.covers("SAFE-TOOLS-07")
+async def test_notices_of_every_topic_are_skipped_when_no_channel_was_set_up_for_three_days(store):
+    """Those that are younger wait on, and so do messages that are no notices."""
+    async with scene(store=store) as it:
+        row = await it.ask()
+        await _put(it, row, [*TOPICS, JUDGE])
+        it.clock.advance(seconds=KEPT / MICROS - 60)
+        await _put(it, row, TOPICS, "young")
+        assert (await it.deliverer.deliver()).total == 0
+        assert await _waiting(it) == 2 * len(TOPICS) + 2
+        it.clock.advance(seconds=120)
+        await it.deliverer.deliver()
+        left = await it.store.list_outbox(state=OutboxState.waiting)
+        assert sorted(each.topic for each in left) == sorted([*TOPICS, JUDGE])
+        skipped = await it.store.list_outbox(state=OutboxState.skipped)
+        assert {each.topic for each in skipped} == set(TOPICS)
+        assert {each.error for each in skipped} == {NO_CHANNEL}
+        # However long and however many: at most what came within three days waits.
+        for day in range(10):
+            await _put(it, row, TOPICS * 5, f"day-{day}")
+            it.clock.advance(hours=24)
+            await it.deliverer.deliver()
+        assert await _waiting(it) <= len(TOPICS) * 5 * 4 + 1
+
+
+@pytest.mark.covers("SAFE-TOOLS-07")
+async def test_notices_that_waited_are_sent_when_a_channel_is_set_up_in_time(store):
+    diary = Diary()
+    async with scene(store=store) as it:
+        await it.ask()
+        await it.deliverer.deliver()
+        it.clock.advance(seconds=KEPT / MICROS - 60)
+        await it.deliverer.deliver()
+        late = Channels(it.store, it.clock, given=[diary])
+        assert (await Deliverer(it.store, it.clock, late).deliver()).done == 1
+    assert diary.told() == [("hold.created", "Dana@acme.example")]
+
+
+async def _put(it, row, topics, name="old"):
+    """Messages about the hold, as its changes write them."""
+    for number, topic in enumerate(topics):
+        now = await it.row(row)
+        message = OutboxMessage(topic, f"{row.id}:{name}-{number}", b"{}", hold=row.id)
+        change = HoldChange(hold=row.id, version=now.version, at=it.store.now(), outbox=(message,))
+        await it.store.change_hold(change)
+
+
+async def _waiting(it) -> int:
+    return len(await it.store.list_outbox(state=OutboxState.waiting, limit=1000))
 
 
 @pytest.mark.covers("NO-2", "HOLD-NOTE-01")

@@ -3,7 +3,8 @@
 A message is sent after the commit that wrote it, at least once: after a crash between sending and recording
 it is sent again, with the same id. It is not sent if the hold is decided or reassigned by then.
 
-Failed notices are retried with growing delays for about three days.
+Failed notices are retried with growing delays for about three days. As long a notice waits for a first
+channel; then it is skipped, so that an instance without channels does not collect them for ever.
 
 A notice links to the hold in the inbox, or contains a personal link.
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +26,7 @@ from holdfast.holds.notify.channel import Channel, Delivery, reach, send_notice
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.delivery_log import DeliveryLog
 from holdfast.holds.notify.digest import Digest
+from holdfast.holds.notify.expiry import next_try, skip_overdue
 from holdfast.holds.notify.notice import Notice, notice_of
 from holdfast.holds.notify.recipients import Recipient, informed_recipients, recipients_of
 from holdfast.holds.notify.settings import TOPICS
@@ -37,22 +38,6 @@ from holdfast.types.ids import HoldId
 from holdfast.types.outbox import ASKED_BACK, CLOSED, LINK, OutboxRow, OutboxState
 from holdfast.types.terms import Assignee
 from holdfast.types.text import clean_text
-
-# Seconds; about three days in all, which spans a weekend.
-WAITS: Final = (10, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
-JITTER: Final = 0.25
-LONGEST: Final = 86_400.0
-
-
-def next_try(key: str, attempt: int, now: int, asked: float | None = None) -> int | None:
-    """The time of the next attempt after attempt number `attempt` (from 1); None: it is given up. `asked`:
-    the receiver's Retry-After, which counts if it is later. The delay varies with the message, so that
-    messages that failed together are not retried together."""
-    if attempt > len(WAITS):
-        return None
-    share = int.from_bytes(sha256(f"{key}/{attempt}".encode()).digest()[:4], "big") / 2**32
-    wait = WAITS[attempt - 1] * (1 - JITTER + 2 * JITTER * share)
-    return now + round(max(wait, min(asked or 0.0, LONGEST)) * MICROS)
 
 
 class LinkBuilder:
@@ -145,7 +130,8 @@ class Deliverer:
         self._none_until = float("-inf")
 
     async def deliver(self) -> DeliveryCounts:
-        """Send everything that is due now. Without any channel the messages stay in the outbox."""
+        """Send everything that is due now. Without any channel the messages stay in the outbox; those
+        that are due for three days are skipped."""
         found = DeliveryCounts()
         # Without a channel nothing is claimed: a worker that was started
         # without its settings would discard what another one has to send.
@@ -190,6 +176,7 @@ class Deliverer:
         for tenant in await self.store.audit_tenants():
             if await self.channels.of(tenant):
                 return True
+        await skip_overdue(self.store)
         self._none_until = self.clock.monotonic() + LOOK_AGAIN
         return False
 

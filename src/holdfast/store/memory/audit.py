@@ -68,6 +68,8 @@ class MemoryAudit(MemoryRunHolds):
         tenant: str | None = None,
         state: OutboxState | None = None,
         hold: str | None = None,
+        topic: str | None = None,
+        due_before: int | None = None,
         limit: int = 100,
     ) -> list[OutboxRow]:
         with self._lock:
@@ -77,6 +79,8 @@ class MemoryAudit(MemoryRunHolds):
                 if (tenant is None or row.tenant == tenant)
                 and (state is None or row.state is state)
                 and (hold is None or row.hold == hold)
+                and (topic is None or row.topic == topic)
+                and (due_before is None or row.due_at < due_before)
             ]
         by_due = state is OutboxState.waiting and hold is None
         return sorted(found, key=_when_due if by_due else _when_written)[:limit]

@@ -149,9 +149,12 @@ class SqlHolds(SqlAccess):
         tenant: str | None = None,
         state: OutboxState | None = None,
         hold: str | None = None,
+        topic: str | None = None,
+        due_before: int | None = None,
         limit: int = 100,
     ) -> list[OutboxRow]:
-        return await self._read(partial(outbox.select, tenant=tenant, state=state, hold=hold, limit=limit))
+        given = {"tenant": tenant, "state": state, "hold": hold, "topic": topic, "due_before": due_before}
+        return await self._read(partial(outbox.select, **given, limit=limit))
 
     async def replay_outbox(self, message: int) -> bool:
         return await self._write(partial(outbox.replay, message=message), wakes=True)

@@ -49,13 +49,23 @@ async def finish(
 
 
 async def select(
-    conn: Conn, tenant: str | None, state: OutboxState | None, hold: str | None, limit: int
+    conn: Conn,
+    tenant: str | None,
+    state: OutboxState | None,
+    hold: str | None,
+    topic: str | None,
+    due_before: int | None,
+    limit: int,
 ) -> list[OutboxRow]:
-    conditions: list[tuple[str, tuple[str, ...]]] = [("true", ())]
+    conditions: list[tuple[str, tuple[str | int, ...]]] = [("true", ())]
     if hold is not None:
         conditions.append((_OF_HOLD, _of(hold)))
     if tenant is not None:
         conditions.append(("outbox.tenant = ?", (tenant,)))
+    if topic is not None:
+        conditions.append(("outbox.topic = ?", (topic,)))
+    if due_before is not None:
+        conditions.append(("outbox.due_at < ?", (due_before,)))
     if state is not None:
         # In the text: the partial indexes name a state.
         conditions.append((f"outbox.state = '{state}'", ()))

@@ -147,6 +147,11 @@ class OutboxSuite:
         assert [row.topic for row in await kit.store.list_outbox(hold=hold.id)] == ["hold.created"]
         assert await kit.store.list_outbox(state=DEAD, hold=hold.id) == []
         assert len(await kit.store.list_outbox(limit=1)) == 1
+        assert len(await kit.store.list_outbox(topic="hold.created", hold=hold.id)) == 1
+        assert await kit.store.list_outbox(topic="hold.closed") == []
+        written = [row.due_at for row in await kit.store.list_outbox()]
+        assert await kit.store.list_outbox(due_before=min(written)) == []
+        assert len(await kit.store.list_outbox(state=WAITING, due_before=max(written) + 1)) == len(written)
 
     async def test_hold_is_informed_of_when_it_opens_and_when_it_ends(self, kit: StoreKit) -> None:
         lease = await kit.claimed()

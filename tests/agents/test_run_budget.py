@@ -16,7 +16,7 @@ from holdfast.agents.messages import Message, ModelReply, ModelRequest, TokenUsa
 from holdfast.errors import ModelRefusedError, ModelUnavailableError
 from holdfast.testing.crashpoints import Crash
 from tests.agents.helpers import World, asked
-from tests.flows.places import RUN, Place, open_holds
+from tests.flows.places import HOT, RUN, Place, open_holds
 
 pytestmark = pytest.mark.anyio
 
@@ -120,6 +120,23 @@ async def test_each_threshold_is_one_question_and_a_grant_counts_for_the_whole_r
     assert used == [160, 320]
     assert result.completed
     assert spent(model) == result.totals["tokens"] == (480 if way is sub_agents else 400)
+
+
+@pytest.mark.covers("SAFE-BUDGET-03")
+@EACH_WAY
+async def test_a_run_that_stays_in_memory_while_a_person_thinks_asks_once_too(way: Way) -> None:
+    model = answers()
+    flow = way(Budget(tokens=200), model)
+    async with Holdfast("memory:", settings=HOT) as hf:
+        running = asyncio.create_task(flow.run(GIVEN, on=hf))
+        service, used = await hf.service(), list[int]()
+        while not running.done():
+            await asyncio.sleep(0.005)
+            for hold in await service.holds():
+                used.append(spent(model))
+                await service.answer(hold.id, "continue")
+        assert (await running).completed
+    assert used == [160, 320]
 
 
 @pytest.mark.covers("SAFE-BUDGET-03")

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Holdfast, Scripted, tool, tool_call
 from holdfast.agents.messages import TokenUsage
-from holdfast.attractor import Runner
+from holdfast.attractor import Runner, stage_runner
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome
@@ -166,3 +166,39 @@ async def test_what_was_spent_and_granted_is_known_to_the_next_worker(tmp_path: 
                 await (await hf.service()).answer(hold.id, "go on", by="user:dana")
     # The thresholds are 80, 180, 280 and 380; a call takes 40.
     assert (found.status, spent(model), used) == ("success", 480, [80, 200, 280, 400])
+
+
+async def check_as_before(visit: StageVisit) -> None:
+    """What earlier versions did before a stage: calls with numbers, and the text of their question."""
+    used = visit.ctx.totals.get("tokens", 0)
+    over = [{"name": "tokens", "allowed": 100.0, "used": used, "unit": "tokens", "step": 100.0}]
+    for each in await visit.ctx.step("budget", lambda: over if used >= 80 else [], effect="read"):
+        await visit.ctx.ask(
+            f"{each['used']:,.0f} tokens of 100 tokens are used up before stage {visit.stage.id!r}. "
+            "Go on with 100 tokens more?",
+            options=["go on", "stop"],
+            context={"budget": "tokens", "used": each["used"], "allowed": each["allowed"]},
+        )
+
+
+@pytest.mark.covers("SAFE-BUDGET-03")
+@pytest.mark.parametrize("decision", ["go on", "stop"])
+async def test_a_run_that_an_earlier_version_left_at_its_question_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decision: str
+) -> None:
+    model = looks(2)
+    text = line(
+        'a [prompt="Look"]; b [prompt="Look"];', "a", "b", graph="budget_tokens=100, budget_ask_at=0.8"
+    )
+    async with Holdfast("memory:") as hf:
+        runner = Runner(hf, logs_root=tmp_path, backend=ModelBackend(model=model, tools=[look]))
+        with monkeypatch.context() as before:
+            before.setattr(stage_runner, "check_budgets", check_as_before)
+            found = await runner.run(text)
+        (hold,) = found.holds
+        assert "before stage 'b'" in hold.prompt
+        await (await hf.service()).answer(hold.id, decision, by="user:dana")
+        found = await runner.resume(found.run_id)
+        assert found.status == ("success" if decision == "go on" else "fail")
+        # 80 of 200 with the grant: no other question.
+        assert spent(model) == (160 if decision == "go on" else 80)

@@ -4,11 +4,13 @@ The rules of `store.protocols` apply: each method is one transaction and may be 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from holdfast.store.rows import (
     Claim,
     ClaimRequest,
+    RunRow,
 )
 from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.event import EventRow
@@ -94,6 +96,21 @@ class Workers(Protocol):
     async def end_isolation(self, lease: Lease) -> bool:
         """The run made progress: it is no suspect any more, and its worker may claim others. False if the
         term is not current."""
+        ...
+
+    async def leases_ahead(self, beyond: int, *, limit: int) -> list[RunRow]:
+        """Runs whose lease ends more than `beyond` from now: their workers have longer leases, or the clock
+        was set back since."""
+        ...
+
+    async def expire_leases(self, rows: Sequence[RunRow]) -> int:
+        """End these leases now, so that `reclaim` finds them; those that were extended or released since
+        they were read are left out. Returns their number."""
+        ...
+
+    async def correct_ready_times(self) -> int:
+        """After the clock was set back: runs that were written later than now, and are ready later than now,
+        are ready as much earlier as the clock was set back. Returns their number."""
         ...
 
     async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:

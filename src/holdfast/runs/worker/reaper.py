@@ -38,8 +38,13 @@ class Reaper:
         self.backoff = int(backoff * MICROS)
         self._found = found
         self._away = False
+        self._lease = 3 * every
+        # Since when each lease that ends too late is known, unchanged, in seconds of the monotonic clock.
+        self._seen: dict[tuple[int, int, int | None], float] = {}
+        self._newest = 0
 
     async def sweep(self) -> list[RunRow]:
+        await self._correct_times()
         found: list[RunRow] = []
         while True:
             rows = await self.store.reclaim(
@@ -53,6 +58,37 @@ class Reaper:
         if self._found is not None and any(row.suspect for row in found):
             self._found()
         return found
+
+    async def _correct_times(self) -> None:
+        """A clock that was set back makes leases, and delays after a recovery, end much later than they were
+        meant to: no run of a dead worker waits for that."""
+        # First of all, too: the clock may have been set while no reaper looked.
+        if self.store.now() < self._newest or not self._newest:
+            await self.store.correct_ready_times()
+        self._newest = self.store.now()
+        ahead = await self.store.leases_ahead(int(self._lease * MICROS), limit=BATCH)
+        stale = await self._stale(ahead) if ahead else []
+        self._seen = {each: since for each, since in self._seen.items() if each in set(map(_mark, ahead))}
+        if stale and await self.store.expire_leases(stale):
+            log.warning("%s leases end too late, the clock was set back: they are ended", len(stale))
+
+    async def _stale(self, ahead: list[RunRow]) -> list[RunRow]:
+        """Leases that were not extended for as long as their worker asked for. By the monotonic clock: a live
+        worker extends its leases every third of that."""
+        asked = {worker.name: worker.until - worker.seen_at for worker in await self.store.workers()}
+        now, elapsed = self.store.now(), self.clock.monotonic()
+        stale: list[RunRow] = []
+        for row in ahead:
+            left = (row.lease_until or 0) - now
+            length = asked.get(row.worker or "")
+            if length is not None and left <= length:
+                continue  # its leases are longer than ours
+            # How long the leases of a program that is no worker are is not known: at most what is left, and
+            # it extends them every third.
+            wait = max(self._lease, (left / 2 if length is None else length) / MICROS)
+            if elapsed - self._seen.setdefault(_mark(row), elapsed) >= wait:
+                stale.append(row)
+        return stale
 
     async def serve(self) -> None:
         """Until cancelled. After an outage every worker may extend its leases first: those that expired while
@@ -71,6 +107,10 @@ class Reaper:
                 self._away = True
                 log.warning("the reaper could not reach the store: %s", error)
             await self.clock.sleep(self.every)
+
+
+def _mark(row: RunRow) -> tuple[int, int, int | None]:
+    return row.key, row.term, row.lease_until
 
 
 def _log_reclaimed(row: RunRow) -> None:

@@ -12,7 +12,8 @@ from holdfast.store.memory.blobs import MemoryBlobs, MemoryNodeMemories
 from holdfast.store.memory.holds import MemoryHolds
 from holdfast.store.memory.journal import MemoryInbox, MemoryJournal
 from holdfast.store.memory.raw_rows import MemoryReencryption
-from holdfast.store.memory.runs import MemoryLostHistory, MemoryRecovery
+from holdfast.store.memory.recovery import MemoryRecovery
+from holdfast.store.memory.runs import MemoryLostHistory
 from holdfast.store.memory.transfer import MemoryProjections, MemoryRunTransfer
 from holdfast.store.memory.workers import MemoryFleet, MemorySchedules
 from holdfast.store.rows import Capability

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
 from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
-from holdfast.store.rows import ClaimRequest
+from holdfast.store.rows import ClaimRequest, RunRow
 from holdfast.store.sql import due_holds, reclaim
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
@@ -178,6 +179,16 @@ class SqlFleet(SqlAccess):
 
     async def end_isolation(self, lease: Lease) -> bool:
         return await self._write(partial(reclaim.end_isolation, lease=lease), single=True, flushed=False)
+
+    async def leases_ahead(self, beyond: int, *, limit: int) -> list[RunRow]:
+        query = partial(reclaim.leases_ahead, now=self._server_time(), beyond=beyond, limit=limit)
+        return await self._read(query)
+
+    async def expire_leases(self, rows: Sequence[RunRow]) -> int:
+        return await self._write(partial(reclaim.expire_leases, rows=rows), server_time=True)
+
+    async def correct_ready_times(self) -> int:
+        return await self._write(reclaim.correct_ready_times, wakes=True, server_time=True)
 
     async def fleet_figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
         return await self._read(partial(figures, now=self._server_time(), ages=ages), slow=True)

@@ -70,6 +70,19 @@ SELECT ready_at, lane, version FROM @runs WHERE suspect AND worker IS NULL AND g
 AND ready_at <= @now(?::bigint) AND status NOT IN ('completed', 'failed', 'cancelled')
 ORDER BY ready_at LIMIT 1000"""
 _CLEAR = "UPDATE @runs SET suspect = false WHERE key = ? AND id = ? AND term = ? AND worker = ?"
+_AHEAD = f"""
+SELECT {COLUMNS} FROM @runs[runs_leased]
+WHERE worker IS NOT NULL AND lease_until > @now(?::bigint) + ?::bigint
+ORDER BY lease_until DESC LIMIT ?"""
+_EXPIRE = """
+UPDATE @runs SET lease_until = @now(?::bigint) WHERE key = ? AND id = ? AND term = ? AND worker = ?
+AND lease_until = ?"""
+# A second: two processes may read the clock in another order than they write.
+_CORRECT_READY = """
+UPDATE @runs SET ready_at = greatest(@now(?::bigint), ready_at - (updated_at - @now(?::bigint))),
+                 updated_at = @now(?::bigint)
+WHERE worker IS NULL AND ready_at > @now(?::bigint) AND updated_at > @now(?::bigint) + 1000000
+AND status NOT IN ('completed', 'failed', 'cancelled') AND NOT read_only"""
 _FREED = f"SELECT {COLUMNS} FROM @runs WHERE key = ?"
 
 
@@ -129,6 +142,20 @@ async def next_suspect(conn: Conn, now: int | None, want: ClaimRequest) -> int |
 
 async def end_isolation(conn: Conn, _now: int, lease: Lease) -> bool:
     return await conn.run(_CLEAR, lease.key, lease.run, lease.term, lease.worker) == 1
+
+
+async def leases_ahead(conn: Conn, now: int | None, beyond: int, limit: int) -> list[RunRow]:
+    return [run_row(values) for values in await conn.rows(_AHEAD, now, beyond, limit)]
+
+
+async def expire_leases(conn: Conn, now: int | None, rows: Sequence[RunRow]) -> int:
+    return sum(
+        [await conn.run(_EXPIRE, now, row.key, row.id, row.term, row.worker, row.lease_until) for row in rows]
+    )
+
+
+async def correct_ready_times(conn: Conn, now: int | None) -> int:
+    return await conn.run(_CORRECT_READY, now, now, now, now, now)
 
 
 async def deaths(conn: Conn, run: RunId) -> list[Death]:

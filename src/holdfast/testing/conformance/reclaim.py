@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -180,6 +181,35 @@ class ReclaimSuite:
                 kit.clock.advance(seconds=1)
             (taken,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, suspects=True))
             assert taken.lease.run == lease.run
+
+    @pytest.mark.covers("SAFE-STORE-03")
+    async def test_leases_that_end_late_are_found_and_ended_unless_they_changed(self, kit: StoreKit) -> None:
+        first, second = await kit.claimed(), await kit.claimed()
+        assert await kit.store.leases_ahead(TTL, limit=9) == []
+        kit.clock.set_by(timedelta(hours=-1))
+        ahead = await kit.store.leases_ahead(TTL, limit=9)
+        assert {row.id for row in ahead} == {first.run, second.run}
+        assert len(await kit.store.leases_ahead(TTL, limit=1)) == 1
+        assert await kit.store.leases_ahead(TTL + 3600 * MICROS, limit=9) == []
+        await kit.store.extend([second], TTL)
+        assert await kit.store.expire_leases(ahead) == 1
+        assert await kit.store.expire_leases(ahead) == 0
+        assert [row.id for row in await reclaim(kit)] == [first.run]
+        assert await kit.store.extend([second], TTL) == [True]
+
+    @pytest.mark.covers("SAFE-STORE-03")
+    async def test_ready_times_are_corrected_by_as_much_as_the_clock_was_set_back(
+        self, kit: StoreKit
+    ) -> None:
+        now, later = await kit.created(), await kit.created(ready_at=kit.clock.now() + 90 * MICROS)
+        assert await kit.store.correct_ready_times() == 0
+        kit.clock.set_by(timedelta(hours=-1))
+        assert await kit.store.claim(ClaimRequest(worker="w", ttl=TTL)) == []
+        assert await kit.store.correct_ready_times() == 2
+        assert await kit.store.correct_ready_times() == 0
+        (claim,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, limit=9))
+        assert claim.run.id == now.id
+        assert (await kit.row(later.id)).ready_at == kit.clock.now() + 90 * MICROS
 
     @pytest.mark.covers("FLEET-WORK-11")
     async def test_dead_runs_are_listed_until_a_resume_is_requested(self, kit: StoreKit) -> None:

@@ -1,0 +1,168 @@
+"""A clock that is set back or forward strands no run of a dead worker beyond two lease times."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast import Flow, Holdfast
+from holdfast.runs.worker.reaper import Reaper
+from holdfast.store.protocols import Store
+from holdfast.store.rows import ClaimRequest, RunRow
+from holdfast.testing.clock import FakeClock
+from holdfast.types.ids import RunId
+from holdfast.types.lease import Lease
+from holdfast.types.status import RunStatus
+from tests.fleet.test_doctor_fleet import row as worker_row
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-STORE-03")]
+LEASE = 30
+TTL = LEASE * 1_000_000
+JUMPS = [timedelta(seconds=s) for s in (-31, -45, -59, -61, -90, -3600, -86_400 * 400, 45, 3600)]
+
+
+class Fleet:
+    def __init__(self, hf: Holdfast, clock: FakeClock, store: Store) -> None:
+        self.hf, self.clock, self.store = hf, clock, store
+        self.reaper = Reaper(store, clock, every=LEASE / 3, backoff=LEASE)
+
+    async def created(self) -> RunId:
+        flow = Flow("work", effect="pure")
+
+        @flow.node
+        async def node(s: dict) -> dict:
+            return {}
+
+        return (await (await self.hf.service()).create(flow.program(), {}))[0].id
+
+    async def claimed(self, worker: str, ttl: int = TTL) -> RunId:
+        run = await self.created()
+        await self.store.put_worker(replace(worker_row(worker), name=worker), ttl)
+        assert await self.store.claim(ClaimRequest(worker=worker, ttl=ttl, run=run))
+        return run
+
+    async def until_claimable(self, run: RunId, *, most: float) -> float:
+        """Seconds, by sweeps every third of a lease; at most so many."""
+        spent = 0.0
+        while True:
+            await self.reaper.sweep()
+            for suspects in (False, True):
+                want = ClaimRequest(worker="next", ttl=TTL, limit=9, suspects=suspects)
+                if run in [claim.run.id for claim in await self.store.claim(want)]:
+                    return spent
+            assert spent <= most, "the run is stranded"
+            self.clock.advance(seconds=LEASE / 3)
+            spent += LEASE / 3
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
+    clock = FakeClock()
+    address = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'h.db'}"
+    async with Holdfast(address, clock=clock) as hf:
+        yield Fleet(hf, clock, await hf.open())
+
+
+@pytest.mark.parametrize("jump", JUMPS, ids=str)
+@pytest.mark.parametrize("sweeps_before", [0, 1, 2])
+async def test_run_of_a_dead_worker_is_claimable_within_two_lease_times(
+    fleet: Fleet, jump: timedelta, sweeps_before: int
+) -> None:
+    run = await fleet.claimed("dead")
+    for _ in range(sweeps_before):
+        await fleet.reaper.sweep()
+        fleet.clock.advance(seconds=LEASE / 3)
+    fleet.clock.set_by(jump)
+    await fleet.until_claimable(run, most=2 * LEASE)
+
+
+@pytest.mark.parametrize("jump", JUMPS, ids=str)
+async def test_run_that_was_freed_before_the_clock_was_set_is_claimable_as_soon(
+    fleet: Fleet, jump: timedelta
+) -> None:
+    """It is ready from the moment of its recovery on, which may now be in the future."""
+    run = await fleet.claimed("dead")
+    fleet.clock.advance(seconds=LEASE)
+    await fleet.reaper.sweep()
+    fleet.clock.set_by(jump)
+    await fleet.until_claimable(run, most=LEASE / 3)
+
+
+@pytest.mark.parametrize("jump", JUMPS, ids=str)
+async def test_run_is_claimable_when_the_clock_was_set_while_no_reaper_looked(
+    fleet: Fleet, jump: timedelta
+) -> None:
+    freed, leased = await fleet.claimed("dead"), await fleet.claimed("dead-2")
+    fleet.clock.advance(seconds=LEASE - 1)
+    row = await fleet.store.get_run(leased)
+    assert row is not None
+    assert await fleet.store.extend([_lease(row)], TTL) == [True]
+    fleet.clock.advance(seconds=1)
+    await fleet.reaper.sweep()
+    fleet.clock.set_by(jump)
+    fleet.reaper = Reaper(fleet.store, fleet.clock, every=LEASE / 3, backoff=LEASE)
+    await fleet.until_claimable(freed, most=LEASE / 3)
+    await fleet.until_claimable(leased, most=2 * LEASE)
+
+
+@pytest.mark.parametrize("jump", JUMPS, ids=str)
+async def test_new_run_is_claimable_when_the_clock_is_set_after_it_was_created(
+    fleet: Fleet, jump: timedelta
+) -> None:
+    await fleet.reaper.sweep()
+    run = await fleet.created()
+    fleet.clock.set_by(jump)
+    await fleet.until_claimable(run, most=LEASE / 3)
+
+
+async def test_delay_after_a_recovery_is_as_long_as_it_was_when_the_clock_is_set_back(fleet: Fleet) -> None:
+    run = await fleet.claimed("dead")
+    for _ in range(2):
+        fleet.clock.advance(seconds=LEASE)
+        await fleet.reaper.sweep()
+        await fleet.store.claim(ClaimRequest(worker="dead", ttl=TTL, suspects=True))
+    fleet.clock.advance(seconds=LEASE)
+    await fleet.reaper.sweep()
+    fleet.clock.set_by(timedelta(hours=-1))
+    assert await fleet.until_claimable(run, most=3 * LEASE) > LEASE / 3
+
+
+@pytest.mark.parametrize("jump", [each for each in JUMPS if each < timedelta()], ids=str)
+async def test_live_worker_keeps_its_run_when_the_clock_is_set_back(fleet: Fleet, jump: timedelta) -> None:
+    run = await fleet.claimed("alive")
+    row = await fleet.store.get_run(run)
+    assert row is not None
+    lease = _lease(row)
+    fleet.clock.set_by(jump)
+    for _ in range(12):
+        await fleet.reaper.sweep()
+        fleet.clock.advance(seconds=LEASE / 3)
+        assert await fleet.store.extend([lease], TTL) == [True]
+    assert (await fleet.store.get_run(run) or row).status is RunStatus.running
+
+
+async def test_leases_that_are_longer_than_the_reapers_own_are_left_alone(fleet: Fleet) -> None:
+    """Of a worker that said so, and of a program that is no worker and extends them every third."""
+    run, day = await fleet.claimed("patient", ttl=100 * TTL), 100 * TTL
+    other = await fleet.created()
+    assert await fleet.store.claim(ClaimRequest(worker="program", ttl=day, run=other))
+    for nth in range(200):
+        await fleet.reaper.sweep()
+        fleet.clock.advance(seconds=LEASE / 3)
+        if nth and nth % 90 == 0:
+            for each in (run, other):
+                row = await fleet.store.get_run(each)
+                assert row is not None
+                assert await fleet.store.extend([_lease(row)], day) == [True]
+    for each in (run, other):
+        row = await fleet.store.get_run(each)
+        assert row is not None
+        assert row.worker is not None
+
+
+def _lease(row: RunRow) -> Lease:
+    return Lease(row.id, row.key, row.term, row.worker or "")

@@ -61,6 +61,7 @@ HoldfastError
 │   ├── HoldCancelledError          the hold was cancelled, and its flow wants an error (on_cancel="raise")
 │   ├── SkillChangedError           a skill's content differs from what the run was pinned to
 │   ├── NodeTimeoutError            a node took longer than its timeout
+│   ├── NodeProcessError            the process of a node with isolation="process" ended before the node
 │   ├── UserCodeExitError           a function called sys.exit, or raised something that is no Exception
 │   ├── GuardrailError              a guardrail blocked the run
 │   ├── RoutingError                a router named a node that does not exist
@@ -384,6 +385,10 @@ class SkillChangedError(RunError):
 
 class NodeTimeoutError(RunError):
     code = "node_timeout"
+
+
+class NodeProcessError(RunError):
+    code = "node_process"
 
 
 class UserCodeExitError(RunError):

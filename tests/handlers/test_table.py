@@ -26,6 +26,7 @@ DIRECT = re.compile(
 FRAMES = {
     "runs/driver/handler_call.py": "the boundary of nodes",
     "runs/driver/handler_result.py": "called inside the boundary of nodes",
+    "runs/node_process/child.py": "a process of its own",
     "frontends/python/handle.py": "a node that its author calls like a function",
     "agents/tools.py": "a tool that its author calls like a function",
     "attractor/backends/function.py": "called by `call_backend`, which has the boundary",

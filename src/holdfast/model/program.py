@@ -29,6 +29,8 @@ class NodeHandler(msgspec.Struct, frozen=True, kw_only=True):
     code: str = ""
     # Marks of other code whose started visits this code may continue (D-34).
     compatible: frozenset[str] = frozenset()
+    # "process": it runs in a child process.
+    isolation: str = ""
     # False: it takes a context but never asks, sleeps or runs a sub-step, so that it needs no task.
     waits: bool = True
 

@@ -28,6 +28,7 @@ _OPTIONS = frozenset(
     {
         "retry", "timeout", "on_failure", "join", "idempotency_key", "in_doubt", "checkpoint", "output_as",
         "version", "compatible_with", "memory", "walk", "metadata", "probe", "guard", "breakpoint",
+        "isolation",
     }
 )  # fmt: skip
 
@@ -70,12 +71,14 @@ class Nodes(Collector):
         metadata: Mapping[str, Any] | None = None,
         guard: Guard | None = None,
         breakpoint: bool = False,
+        isolation: str | None = None,
     ) -> Callable[[Callable[P, R]], NodeHandle[P, R]]: ...
     def node(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function a node. Without `effect` it has the flow's default class, `external`.
 
         The function takes the state, the context, both or neither, and returns a dict of changes (or any
-        other value, which is its output).
+        other value, which is its output). `isolation="process"`: it runs in a child process, which is killed
+        at its timeout and when its run is cancelled; there its context only says which attempt it is.
         """
         return self._decorate(fn, options, script=False)
 
@@ -170,18 +173,32 @@ class Nodes(Collector):
         if options.get("guard") is not None:
             guard_node(self, node.id, options["guard"])
         if fn is not None:
+            isolation = self._isolation(node, options.get("isolation"))
             self.handlers.setdefault(
                 node.id,
                 NodeHandler(
                     fn=fn,
-                    is_async=is_coroutine(fn),
+                    # For its worker a process is waited for like a thread.
+                    is_async=is_coroutine(fn) and not isolation,
                     takes=self.takes_of(node.id, fn, first),
                     retry_on=retry_classes(options.get("retry")),
                     probe=options.get("probe"),
                     code=code_fingerprint(fn, node.version),
                     compatible=compatible_marks(options.get("compatible_with")),
+                    isolation=isolation,
                 ),
             )
+
+    def _isolation(self, node: Node, given: Any) -> str:
+        if given is None:
+            return ""
+        if given != "process":
+            self.wrong("isolation", f"isolation={given!r} is not known", node=node.id,
+                       fix='write isolation="process", or remove it')  # fmt: skip
+        elif node.script:
+            self.wrong("isolation", "a script cannot run in a process: its steps are recorded by its worker",
+                       node=node.id, fix="make the part that needs a process a node of its own")  # fmt: skip
+        return "process"
 
     def hold(
         self,

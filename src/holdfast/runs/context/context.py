@@ -424,6 +424,10 @@ class Context:
 
     # For the code that runs the node.
     @property
+    def execution(self) -> Exec:
+        return self._exec
+
+    @property
     def busy(self) -> bool:
         """Whether a sub-step is running, or about to."""
         return bool(self._substeps.running) or self._calls.ledger.is_calling(self._exec)

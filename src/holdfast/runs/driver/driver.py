@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import Any
 
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished, Message
@@ -21,6 +20,7 @@ from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
 from holdfast.runs.driver.context_calls import ContextCalls
+from holdfast.runs.driver.drive_outcome import DriveOutcome
 from holdfast.runs.driver.handler_call import Disowned, HandlerCall
 from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.late_evidence import LateEvidence
@@ -50,7 +50,7 @@ class Driver:
         self.run = session.run
         self.lease = session.lease
         self.task: OwnedTask[RunStatus] | None = None
-        self._outcome = _Outcome(self)
+        self._outcome = DriveOutcome(self)
         self._left = asyncio.Event()
         # Called when the run has left memory, before its caller continues.
         self.on_left: Callable[[], None] | None = None
@@ -357,28 +357,3 @@ class Driver:
             raise asyncio.CancelledError
         self._interrupted = False
         return await self.inbox.take()
-
-
-class _Outcome(asyncio.Future[RunStatus]):
-    """What the caller of a driver waits for. A caller that is cancelled stops the driver and waits for its
-    end, as if it waited for the driver's task: but that task may be replaced."""
-
-    def __init__(self, driver: Driver) -> None:
-        super().__init__(loop=asyncio.get_running_loop())
-        self._driver = driver
-
-    def cancel(self, msg: Any | None = None) -> bool:
-        task = self._driver.task
-        return task is not None and task.stop()
-
-    def settle(self, task: asyncio.Task[RunStatus]) -> None:
-        """The task has ended; one that was disowned changes nothing."""
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, Disowned) or (isinstance(task, OwnedTask) and task.disowned) or self.done():
-            return
-        if task.cancelled():
-            super().cancel()
-        elif error is not None:
-            self.set_exception(error)
-        else:
-            self.set_result(task.result())

@@ -24,8 +24,8 @@ from holdfast.runs.driver import handler_result, retryable_errors
 from holdfast.runs.driver.context_calls import ContextCalls, Suspended
 from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.session import RunSession
+from holdfast.runs.node_process.message import decode_reply
 from holdfast.telemetry import crashpoint
-from holdfast.types.outcome import Outcome
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
 
@@ -93,7 +93,10 @@ class HandlerCall:
                 if ctx.doubt is not None:
                     return _doubt(execution, ctx)
             crashpoint("after_handler")
-            finished = self._success(program, node, execution, result, scratch, ctx, started)
+            if handler.isolation:
+                finished = decode_reply(result, _finished(execution, started), session.codec.registry)
+            else:
+                finished = self._success(program, node, execution, result, scratch, ctx, started)
             if node.id in program.routers and _may_route(node, finished):
                 finished.routes = await self._route(program, node, execution, finished.ops, ctx)
             return finished
@@ -133,7 +136,13 @@ class HandlerCall:
         return owner.items[scope.index] if owner is not None and owner.items is not None else None
 
     async def _call(self, node: Node, handler: NodeHandler, ctx: Context, state: Any, item: Any) -> Any:
-        call = handler_result.call(handler, {"state": state, "ctx": ctx, "item": item})
+        if handler.isolation:
+            # Imported with the first such node: most flows have none.
+            from holdfast.runs.node_process.run import run_node
+
+            call = run_node(self.session, ctx, node, item, self.calls.code_of(ctx.execution))
+        else:
+            call = handler_result.call(handler, {"state": state, "ctx": ctx, "item": item})
         if node.timeout is None:
             return await call
         return await call_in_time(call, node.id, node.timeout, ctx.patience, ctx.close)
@@ -148,30 +157,15 @@ class HandlerCall:
         ctx: Context | None,
         started: int,
     ) -> HandlerFinished:
-        finished = HandlerFinished(
-            scope=execution.scope,
-            node=execution.node,
-            visit=execution.visit,
-            duration=_since(started),
-        )
+        finished = _finished(execution, started)
         if ctx is not None:
             # While a person answers, nothing is done.
             finished.duration = max(0, finished.duration - ctx.waited)
             finished.usage = ctx.usage()
             if ctx.memories:
                 self.calls.remember_at_settle(finished, ctx.memories)
-        if node.guard is not None:
-            handler_result.judge_guardrail(program, node, result, finished, scratch)
-            return finished
-        if type(result) is Outcome:
-            result = handler_result.take_outcome(node, result, finished)
-            if finished.error is not None and not program.graph.walk:
-                return finished
-            finished.reported = finished.error is not None
         artifacts = [] if ctx is None else ctx.artifact_ops()
-        finished.ops, finished.output = handler_result.interpret_result(
-            program, node, result, scratch, artifacts
-        )
+        handler_result.fill_result(program, node, result, finished, scratch, artifacts)
         if finished.duration > SLOW or finished.usage is not None:
             self.writer.hurry = True
         return finished
@@ -309,6 +303,12 @@ async def _error_of(task: OwnedTask[Any], error: BaseException, began: int) -> E
         if isinstance(error, asyncio.CancelledError):
             return UserCodeExitError(OWN_CANCEL)
     return to_error(error, began)
+
+
+def _finished(execution: Exec, started: int) -> HandlerFinished:
+    return HandlerFinished(
+        scope=execution.scope, node=execution.node, visit=execution.visit, duration=_since(started)
+    )
 
 
 def _since(started: int) -> int:

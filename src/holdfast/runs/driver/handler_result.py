@@ -106,6 +106,26 @@ def take_outcome(node: Node, outcome: Outcome, finished: HandlerFinished) -> Any
     return None if outcome.update is None else dict(outcome.update)
 
 
+def fill_result(
+    program: Program,
+    node: Node,
+    result: Any,
+    finished: HandlerFinished,
+    scratch: dict[str, Any],
+    artifacts: list[Op],
+) -> None:
+    """What the handler of a node returned, as its end."""
+    if node.guard is not None:
+        judge_guardrail(program, node, result, finished, scratch)
+        return
+    if type(result) is Outcome:
+        result = take_outcome(node, result, finished)
+        if finished.error is not None and not program.graph.walk:
+            return
+        finished.reported = finished.error is not None
+    finished.ops, finished.output = interpret_result(program, node, result, scratch, artifacts)
+
+
 def judge_guardrail(
     program: Program, node: Node, result: Any, finished: HandlerFinished, scratch: dict[str, Any]
 ) -> None:

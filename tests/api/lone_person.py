@@ -213,7 +213,9 @@ class LonePerson:
             ("rewind", {"patch": {"scratch": answers}}),
             ("resume", {"mode": "fork"}),
             ("resume", {"input_data": answers}),
-        ][how % 5]
+            *(("fork", {"seq": seq}) for seq in (1, 2, 3, 4)),
+            ("fork", {"seq": 2, "patch": {"scratch": answers}}),
+        ][how % 10]
         made = await self.call(how, "POST", f"/v1/runs/{run}/{path}", body)
         if made and made["id"] not in self.runs:
             self.runs.append(made["id"])

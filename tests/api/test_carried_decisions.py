@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import Flow
 from holdfast.runs.service import RunService
+from holdfast.runs.transfer.archive import pack
+from holdfast.runs.transfer.import_run import read_archive
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.api.office import Office, office_of
 
@@ -138,6 +141,25 @@ async def test_an_import_proves_no_decision(office: Office) -> None:
     assert office.paid == []
 
 
+async def test_a_file_without_its_questions_starts_again_with_its_input(office: Office) -> None:
+    """The caller can write such a file: it says that the run is past a question that it does not have."""
+    run = await decided(office, "approve", RULES["quorum"])
+    data = (await office.send("ada", "GET", f"/v1/runs/{run}/export")).content
+    archive = read_archive(data)
+    forged = msgspec.structs.replace(archive, history=msgspec.structs.replace(archive.history, holds=[]))
+    await RunService.delete(await office.hf.service(), run)
+    media = {"Content-Type": "application/octet-stream"}
+    for as_new, path in (("true", "/v1/runs/import"), ("false", "/v1/runs/import")):
+        more = {"params": {"as_new_run": as_new}, "content": pack(forged), "headers": media}
+        made = await office.ask("ada", "POST", path, status=201, **more)
+        if as_new == "true":
+            assert await advanced(office, office.flows[run], made["id"]) is RunStatus.pending_input
+    for seq in range(2, 5):
+        made = await office.ask("ada", "POST", f"/v1/runs/{run}/fork", {"seq": seq}, status=201)
+        assert await advanced(office, office.flows[run], made["id"]) is RunStatus.pending_input
+    assert office.paid == []
+
+
 @pytest.mark.parametrize("rule", RULES)
 async def test_a_rewind_asks_again(office: Office, rule: str) -> None:
     flow = Flow("two-steps", effect="pure")
@@ -155,3 +177,29 @@ async def test_a_rewind_asks_again(office: Office, rule: str) -> None:
     assert hold.node == "approve"
     replaced = await office.ask("ada", "GET", f"/v1/runs/{asked.run_id}")
     assert replaced["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("seq", [0, 1])
+async def test_a_patch_does_not_answer_a_hold_that_it_leads_around(office: Office, seq: int) -> None:
+    flow = Flow("gate", effect="pure")
+    paid: list[int] = []
+
+    @flow.node(effect="pure")
+    async def look(s: dict[str, Any]) -> None:
+        return None
+
+    @flow.node(effect="pure")
+    async def pay(s: dict[str, Any]) -> None:
+        paid.append(1)
+
+    options = ["approve", "reject"]
+    hold = flow.hold("approve", prompt="Pay?", options=options, **RULES["quorum"])
+    flow.start(look)
+    flow.edge(look, pay, when="decision == 'approve'")
+    flow.edge(look, hold, otherwise=True)
+    flow.edge(hold, pay, when="decision == 'approve'")
+    asked = await flow.run({"decision": ""}, on=office.hf, started_by="user:kim")
+    body = {"seq": seq, "patch": {"scratch": {"decision": "approve"}}}
+    made = await office.ask("ada", "POST", f"/v1/runs/{asked.run_id}/fork", body, status=201)
+    assert await advanced(office, flow, made["id"]) is RunStatus.pending_input
+    assert paid == []

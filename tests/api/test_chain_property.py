@@ -62,6 +62,7 @@ KNOWN: dict[str, list[Move]] = {
     "a substitute": [("put_away", 0, 5), ("put_away", 1, 3), ("put_person", 0, 3), ("attack", 0, 0)],
     "handed on": [("put_person", 0, 3), ("reassign", 3, 0), ("attack", 1, 0), ("reassign", 5, 0)],
     "a fork with an answer": [("branch", 0, 1), ("branch", 1, 4), ("branch", 1, 2)],
+    "a fork of what the others approved": [*(("branch", 0, how) for how in (5, 6, 7, 8, 9))],
     "a file": [("move_file", 0, 0), ("branch", 0, 1)],
     "her account in the chat": [("chat", 0, 0), ("attack", 9, 0), ("chat", 1, 0), ("attack", 9, 0)],
     "easier rules": [("put_policy", 0, 0), ("start", 0, 0), ("put_policy", 0, 2), ("start", 0, 0)],

@@ -151,3 +151,17 @@ async def test_what_an_operator_changes_with_the_store_counts_as_nobody(office: 
     office.clock.advance(minutes=1)
     await Registrar(await office.hf.open()).join("default", FINANCE, "lee")
     assert (await office.decide("lee", hold.id)).status_code == 200
+
+
+async def test_an_address_that_is_given_up_stays_the_persons_for_an_open_hold(office: Office) -> None:
+    hold = await office.asks(
+        assignee="user:ada", approval={"exclude": ["initiator"]}, started_by="user:ada@acme"
+    )
+    assert (await office.decide("ada", hold.id)).json()["code"] == "excluded"
+    office.clock.advance(minutes=1)
+    await office.ask("ada", "PUT", "/v1/directory/people/ada", {"email": ""})
+    assert (await office.decide("ada", hold.id)).json()["code"] == "excluded"
+    # Nor does it help to give it to somebody else.
+    await office.ask("ada", "PUT", "/v1/directory/people/other", {"email": "ada@acme"})
+    await office.ask("ada", "POST", f"/v1/holds/{hold.id}/reassign", {"assignee": "user:other"}, status=422)
+    assert (await office.decide("ada", hold.id, reason="I may")).json()["code"] == "excluded"

@@ -39,6 +39,7 @@ FLOW = {
     "memory": "how `ctx.memory` is recorded: `live`, `snapshot`, `journaled`",
     "types": "further types that may occur in the state",
     "reducers": "reducers by field, for a state without annotations",
+    "description": "what the flow does, for people and agents that start it; not part of the fingerprint",
     "version": "label of this version of the flow; part of its fingerprint",
     "code_change": "policy if the code of nodes ahead of a run has changed: `allow`, `ask`, `refuse`",
     "allow_uncheckpointed": "continue while the store is unavailable, up to the next effect",

@@ -418,10 +418,13 @@ class Firing(Model, kw_only=True):
 
 
 class Flow(Model, kw_only=True):
-    """Versions, newest first."""
+    """Versions, newest first. `description`: what it does, if this server has its code. `input_schema`:
+    the JSON Schema of the input that its newest version takes."""
 
     name: str
     versions: list[FlowVersion]
+    description: str = ""
+    input_schema: dict[str, Any] = {}
 
 
 class FlowCheck(Model, kw_only=True):

@@ -119,6 +119,8 @@ class Program:
         self.adopt: Adopt = refuse_instances
         # The body of a map: what its node returns is the item's result.
         self.is_item = any("item" in handler.takes for handler in handlers.values())
+        # What it does, in words, for people and agents that start it.
+        self.description = ""
         # Of the flow's ended runs; a worker that serves the program applies it.
         self.retention = DEFAULT_RETENTION
         # How many of its runs may be running at once. It is not in the graph, so changing it makes no new

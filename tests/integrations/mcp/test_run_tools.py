@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import jsonschema_rs
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from holdfast import Flow
 from holdfast.api.app import ApiSettings
 from holdfast.api.live.hub import close_streams
 from tests.api.conftest import Server
@@ -203,3 +206,40 @@ async def test_server_without_the_library_says_what_to_install(
     answer = await hall.client.post("/mcp", json=PING, headers=BOTH)
     assert (answer.status_code, answer.json()["code"]) == (501, "not_installed")
     assert "extra `mcp`" in answer.json()["hint"]
+
+
+@dataclass
+class Refund:
+    order: str
+    amount: int
+    reason: str = ""
+
+
+@pytest.mark.covers("SAFE-READ-12")
+async def test_agent_reads_what_a_flow_does_and_which_input_it_takes(tmp_path: Path) -> None:
+    described = Flow("described", state=Refund, effect="pure", description="Pays an order back.")
+    described.node(id="a")(lambda: None)
+    free = Flow("free", effect="pure")
+    free.node(id="a")(lambda: None)
+    async with (
+        speaking(f"sqlite:{tmp_path / 'm.db'}", described, free) as server,
+        agent(server) as bot,
+    ):
+        flows = {flow["name"]: flow for flow in (await bot.does("list_flows"))["items"]}
+        assert flows["described"]["description"] == "Pays an order back."
+        schema = flows["described"]["input_schema"]
+        assert sorted(schema["required"]) == ["amount", "order"]
+        assert schema["properties"]["amount"] == {"type": "integer"}
+        assert schema["properties"]["reason"] == {"type": "string", "default": ""}
+        assert (flows["free"]["description"], flows["free"]["input_schema"]) == ("", {"type": "object"})
+        # What the schema says is what a start accepts.
+        fits = jsonschema_rs.Draft202012Validator(schema)
+        for given, good in (({"order": "a", "amount": 1}, True), ({"order": "a"}, False)):
+            assert fits.is_valid(given) is good
+            start = bot.does if good else bot.fails
+            assert await start("start_run", flow="described", input=given)
+        listed = await server.json("GET", "/v1/flows")
+        schemas = {each["name"]: each["input_schema"] for each in listed["items"]}
+        assert [schemas[name] for name in flows] == [flow["input_schema"] for flow in flows.values()]
+        one = await server.json("GET", "/v1/flows/described")
+        assert (one["description"], one["input_schema"]) == ("Pays an order back.", schema)

@@ -1270,10 +1270,15 @@ export interface FlowVersion {
   workers: number;
 }
 
-/** Versions, newest first. */
+/**
+ * Versions, newest first. `description`: what it does, if this server has its code. `input_schema`: the
+ * JSON Schema of the input that its newest version takes.
+ */
 export interface FlowWire {
   name: string;
   versions: FlowVersion[];
+  description?: string;
+  input_schema?: Record<string, unknown>;
 }
 
 /** `patch`: changes of `input`, `scratch`, `artifacts` and `diagnostics`, each merged key by key. */

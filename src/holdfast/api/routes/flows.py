@@ -34,6 +34,7 @@ from holdfast.errors import FlowInvalidError, FlowNotFoundError, ForbiddenError,
 from holdfast.model.diagnostics import errors_in, require_valid
 from holdfast.model.fingerprint import decode_graph, dialect_of, encode_graph, graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
+from holdfast.model.input_schema import input_schema
 from holdfast.model.validate import validate
 from holdfast.runs.service import RunService
 from holdfast.store.rows import FlowRow
@@ -47,13 +48,12 @@ _MISSING = (FlowNotFoundError,)
 async def list_flows(call: ApiCall) -> Page[FlowWire]:
     """All flows in the store, by name, with their versions."""
     service = await call.runs()
-    found: dict[str, list[FlowVersion]] = {}
+    found: dict[str, list[FlowRow]] = {}
     workers = await _workers_by_version(service)
     for row in await _rows(service):
-        if not await is_visible_to_tenant(call, row.name, row.version):
-            continue
-        found.setdefault(row.name, []).append(_version(service, row, workers))
-    return Page(items=[_flow(name, versions) for name, versions in sorted(found.items())])
+        if await is_visible_to_tenant(call, row.name, row.version):
+            found.setdefault(row.name, []).append(row)
+    return Page(items=[_flow(service, name, rows, workers) for name, rows in sorted(found.items())])
 
 
 @routes.get("/flows/{flow:path}", needs=Right.flows_read, raises=_MISSING)
@@ -61,8 +61,7 @@ async def get_flow(call: ApiCall, flow: str) -> FlowWire:
     """A flow's versions, newest first."""
     service = await call.runs()
     workers = await _workers_by_version(service)
-    rows = await _versions(call, flow)
-    return _flow(flow, [_version(service, row, workers) for row in rows])
+    return _flow(service, flow, await _versions(call, flow), workers)
 
 
 async def _workers_by_version(service: RunService) -> Counter[str]:
@@ -82,8 +81,17 @@ def _version(service: RunService, row: FlowRow, workers: Counter[str]) -> FlowVe
     )
 
 
-def _flow(name: str, versions: list[FlowVersion]) -> FlowWire:
-    return FlowWire(name=name, versions=sorted(versions, key=lambda each: each.created_at, reverse=True))
+def _flow(service: RunService, name: str, rows: list[FlowRow], workers: Counter[str]) -> FlowWire:
+    rows = sorted(rows, key=lambda row: row.created_at, reverse=True)
+    spec = decode_graph(rows[0].graph)
+    known = [service.runtime.programs[row.version] for row in rows if row.version in service.runtime.programs]
+    described = (program.description for program in known if program.description)
+    return FlowWire(
+        name=name,
+        versions=[_version(service, row, workers) for row in rows],
+        description=next(described, "") or str(spec.defaults.get("graph.goal") or ""),
+        input_schema=input_schema(spec),
+    )
 
 
 async def _rows(service: RunService) -> list[FlowRow]:

@@ -27,10 +27,13 @@ class FlowVersion(msgspec.Struct, kw_only=True):
 
 
 class FlowWire(msgspec.Struct, kw_only=True):
-    """Versions, newest first."""
+    """Versions, newest first. `description`: what it does, if this server has its code. `input_schema`: the
+    JSON Schema of the input that its newest version takes."""
 
     name: str
     versions: list[FlowVersion]
+    description: str = ""
+    input_schema: dict[str, Any] = {}
 
 
 class FlowGraph(msgspec.Struct, kw_only=True):

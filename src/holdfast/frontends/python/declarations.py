@@ -54,6 +54,7 @@ class FlowSettings(TypedDict, total=False):
     """What a flow takes besides its name and the type of its state."""
 
     version: str | None
+    description: str
     effect: str
     in_doubt: str
     checkpoints: str
@@ -85,6 +86,7 @@ class Collector(DeclaredParts):
         state: Any = None,
         *,
         version: str | None = None,
+        description: str = "",
         effect: str = "external",
         in_doubt: str = "ask",
         checkpoints: str = "every_node",
@@ -131,6 +133,8 @@ class Collector(DeclaredParts):
         }
         # Not part of the graph: a change of retention makes no new version.
         self.retention = retention
+        # Neither is what people and agents read about it.
+        self.description = description
         # Not part of the graph either: operators change limits without a new version.
         self.limits = limits
         # Not part of the graph either: what each of its runs may spend in all.

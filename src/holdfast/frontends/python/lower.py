@@ -55,6 +55,7 @@ class LoweredFlow(msgspec.Struct, frozen=True, kw_only=True):
         # Declared, not only inferred: a body that takes nothing, or only the context, is one too.
         program.is_item = self.builder.is_item
         program.retention = self.builder.retention
+        program.description = self.builder.description
         program.limits = self.builder.limits
         program.budget = self.builder.budget
         return program

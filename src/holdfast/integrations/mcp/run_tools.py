@@ -119,7 +119,7 @@ class McpEventPage(msgspec.Struct, kw_only=True):
 
 @tools.tool(needs=Right.flows_read, reads=True)
 async def list_flows(agent: McpCaller, given: NoInput, progress: Progress) -> McpFlowList:
-    """The flows that can be started here, with their versions."""
+    """The flows that can be started here: what each does, the schema of its input, and its versions."""
     found = (await all_flows(agent.call)).items
     return McpFlowList(items=[flow for flow in found if flow.name != NAME])
 

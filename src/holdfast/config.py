@@ -48,6 +48,9 @@ ENVIRONMENT = {
     "HOLDFAST_LOGS": (
         "the folder for the run directories of pipelines that name none (default: `.holdfast/logs`)"
     ),
+    "HOLDFAST_PLAIN_DIRECTORIES": (
+        "`1`: run directories of pipelines are written, in plain text, although the store is encrypted"
+    ),
     "HOLDFAST_RUN_ID": "set for the commands of pipelines: the id of their run",
     "HOLDFAST_NODE": "set for the commands of pipelines: their stage",
     "HOLDFAST_VISIT": "set for the commands of pipelines: how often their stage was entered",

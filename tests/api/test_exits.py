@@ -246,6 +246,9 @@ EXITS: Final = {
     "runs/worker/registration.py": "the name of this machine",
     "runs/worker/health_server.py": "readiness: reasons only on loopback",
     "telemetry.py": "masks each line",
+    "checkpoint/keys.py": "the key file, for its owner only",
+    "cli/app.py": "opens /dev/null when a pipe is closed",
+    "integrations/mcp/stdin_lines.py": "only reads",
     "cli/commands/evidence.py": "the pack: questions, masked when they were asked; the page: reports/text.py",
     "cli/commands/postmortem.py": "reports/text.py masks the report",
     "cli/commands/diff.py": "a picture: names of nodes",
@@ -267,7 +270,7 @@ SINKS: Final = re.compile(
     r"^\s*(?:import|from) (?:httpx2?|aiohttp|requests|smtplib|aiosmtplib|socket|ssl|urllib\.request"
     r"|http\.client|apprise|opentelemetry|prometheus_client|websockets|mcp|grpc|boto3|uvicorn)\b"
     r"|open_connection\(|create_server\(|start_server\(|create_datagram_endpoint\("
-    r"|\.write_text\(|\.write_bytes\(|\.open\(\"[wax]|StreamHandler",
+    r"|\.write_text\(|\.write_bytes\(|\.open\(\"[wax]|os\.open\(|open_private\(|StreamHandler",
     re.MULTILINE,
 )
 

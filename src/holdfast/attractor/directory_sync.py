@@ -19,7 +19,7 @@ import msgspec
 from holdfast.attractor.child_runs import STARTING, cancel_child
 from holdfast.attractor.processes import kill_all
 from holdfast.attractor.run_directory import Facts, RunDirectory
-from holdfast.attractor.run_files import CHECKPOINT, logs_root, write_or_raise
+from holdfast.attractor.run_files import CHECKPOINT, is_refused, logs_root, write_or_raise
 from holdfast.attractor.stored_source import shared_stages
 from holdfast.checkpoint.fold import begin as brought_by
 from holdfast.model.graph import Graph
@@ -110,8 +110,10 @@ class JournalFollower:
 class DirectorySync:
     """The directory of one run, in this process."""
 
-    def __init__(self, follower: JournalFollower) -> None:
+    def __init__(self, follower: JournalFollower, *, writes: bool = True) -> None:
+        """`writes`: false for an encrypted store; then the journal is followed, and nothing is written."""
         self.follower = follower
+        self._writes = writes
         self._woken = asyncio.Event()
         self._reached = asyncio.Condition()
         self._lock = asyncio.Lock()
@@ -142,16 +144,21 @@ class DirectorySync:
                 return
             try:
                 directory = await self.follower.read_new()
-                root, whole = self.follower.root, self._fresh and not _follows(self.follower.root, directory)
-                pages = directory.take(whole=whole)
-                await asyncio.get_running_loop().run_in_executor(_WRITERS, write_files, root, pages)
-                self._fresh = False
+                if self._writes:
+                    await self._write_files(directory)
             except Exception as error:
                 self._broken = True
                 log.warning("the directory of run %s could not be updated: %s", self.follower.row.id, error)
         async with self._reached:
             self._written = self.follower.last_event
             self._reached.notify_all()
+
+    async def _write_files(self, directory: RunDirectory) -> None:
+        root = self.follower.root
+        whole = self._fresh and not _follows(root, directory)
+        pages = directory.take(whole=whole)
+        await asyncio.get_running_loop().run_in_executor(_WRITERS, write_files, root, pages)
+        self._fresh = False
 
     async def leave(self) -> None:
         """Release everything that waits for files that will not be written."""
@@ -193,7 +200,10 @@ class DirectorySyncs:
     @contextlib.asynccontextmanager
     async def beside(self, runtime: Runtime, claim: Claim) -> AsyncGenerator[None]:
         run = claim.run.id
-        sync = DirectorySync(self._follower(runtime, claim))
+        writes = not is_refused(runtime)
+        if not writes:
+            log.info("the directory of run %s is not written, because the store is encrypted", run)
+        sync = DirectorySync(self._follower(runtime, claim), writes=writes)
         self._live[run] = sync
         # Before the first stage runs: no stage may find its files from an earlier visit.
         await sync.write()

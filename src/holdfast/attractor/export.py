@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.attractor.directory_sync import DirectorySync, JournalFollower, write_files
+from holdfast.attractor.run_files import is_refused
 from holdfast.errors import InputError
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import dialect_of
@@ -31,6 +32,11 @@ async def export_directory(service: RunService, run: str, folder: Path) -> Expor
             f"run {row.id} is a run of flow {row.flow!r}, not of a pipeline.",
             hint="Leave --attractor out: every run can be exported as a file.",
         )
+    if is_refused(service.runtime):
+        raise InputError(
+            "this store is encrypted, and a run directory is not.",
+            hint="Export the run as a file, which stays encrypted; or set HOLDFAST_PLAIN_DIRECTORIES=1.",
+        )
     pages = (await (await _journal_follower(service, row)).read_new()).take()
     try:
         await asyncio.to_thread(write_files, folder, pages)
@@ -43,7 +49,8 @@ async def export_directory(service: RunService, run: str, folder: Path) -> Expor
 
 async def catch_up(service: RunService, row: RunRow) -> None:
     """Complete the directory of a run without a worker, which may have died before it wrote the end."""
-    await DirectorySync(await _journal_follower(service, row)).write()
+    writes = not is_refused(service.runtime)
+    await DirectorySync(await _journal_follower(service, row), writes=writes).write()
 
 
 async def _journal_follower(service: RunService, row: RunRow) -> JournalFollower:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import msgspec
 
@@ -20,9 +20,12 @@ from holdfast.checkpoint.visit import Visit
 from holdfast.model.events import graph_at
 from holdfast.model.graph import Graph, WalkSpec
 from holdfast.model.record_bodies import StepBody
-from holdfast.telemetry import log
+from holdfast.telemetry import current_node, log
 from holdfast.types.outcome import FAIL
 from holdfast.types.record import Record
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver.services import RunServices
 
 LOGS_KEY: Final = "internal.logs_root"
 """In the run's input: the path of its directory."""
@@ -69,8 +72,30 @@ def safe_name(name: str) -> str:
     return kept if kept.strip(".") else "_" + kept
 
 
+def is_refused(services: RunServices) -> bool:
+    """Whether run directories are not written: their files would show what an encrypted store hides."""
+    return services.blobs.encrypted is not None and not services.settings.plain_directories
+
+
+def is_refused_here() -> bool:
+    """The same for the run whose stage is running in this task."""
+    at: Any = current_node.get()
+    return at is not None and is_refused(at[0].services)
+
+
+def make_private(folder: Path) -> None:
+    """With its parents; each that is new can be used by its owner only."""
+    if not folder.exists():
+        make_private(folder.parent)
+        # Another worker may create it at the same time.
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def write(path: Path, text: str) -> None:
-    """Write the whole file or nothing. A failure is only logged, because the journal has everything."""
+    """Write the whole file or nothing, unless the store is encrypted. A failure is only logged, because the
+    journal has everything."""
+    if is_refused_here():
+        return
     try:
         write_or_raise(path, text)
     except OSError as error:
@@ -95,10 +120,16 @@ def write_or_raise(path: Path, text: str, *, durable: bool = False) -> None:
 def _created(path: Path) -> BinaryIO:
     """Opens first, and creates the folder only if that fails: it exists except for the first file."""
     try:
-        return path.open("wb")
+        return open_private(path)
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("wb")
+        make_private(path.parent)
+        return open_private(path)
+
+
+def open_private(path: Path, *, appends: bool = False) -> BinaryIO:
+    """To write; a new file can be used by its owner only."""
+    how = os.O_APPEND if appends else os.O_TRUNC
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600), "ab" if appends else "wb")
 
 
 def _sync_names(folder: Path) -> None:

@@ -18,6 +18,7 @@ import msgspec
 from holdfast.agents.tool_call import result_text
 from holdfast.agents.tools import Tool, ToolError
 from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.run_files import is_refused_here, make_private, open_private
 from holdfast.model.calls.boundary import call as call_code
 from holdfast.types.text import clean_text
 
@@ -89,8 +90,10 @@ class Hooks:
         hook = PRE if entry["hook"] == "pre" else POST
         self._visit.ctx.emit(f"{entry['tool']} {what} {hook} ({_ending(entry['code'])}){text}", "log")
         with suppress(OSError):
-            self._visit.folder.mkdir(parents=True, exist_ok=True)
-            with (self._visit.folder / FILE).open("ab") as file:
+            if is_refused_here():
+                return
+            make_private(self._visit.folder)
+            with open_private(self._visit.folder / FILE, appends=True) as file:
                 file.write(msgspec.json.encode(entry) + b"\n")
 
     async def _run(self, command: str, data: Mapping[str, Any]) -> tuple[int | None, str]:

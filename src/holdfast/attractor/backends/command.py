@@ -117,11 +117,14 @@ class CommandBackend:
         visit = asking.visit
         request = visit.folder / FILE
         whole = self._whole(asking)
-        run_files.write(request, whole)
+        # Also for an encrypted store, because the agent reads it; then it is removed after the answer.
+        run_files.write_or_raise(request, whole)
         command = self._command(asking, request, whole)
         # The timeout applies to the command itself: it is killed, not only abandoned.
         with visit.ctx.patience:
             ended = await self._tool.once(visit, command)
+        if run_files.is_refused_here():
+            request.unlink(missing_ok=True)
         return _reply_for(visit, ended, asking)
 
     def _whole(self, asking: PromptRequest) -> str:

@@ -20,7 +20,14 @@ from holdfast.attractor import processes
 from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.status_file import StatusFileError, outcome_of, read_status, status_fields
+from holdfast.attractor.run_files import is_refused_here, make_private
+from holdfast.attractor.status_file import (
+    StatusFileError,
+    forget_status,
+    outcome_of,
+    read_status,
+    status_fields,
+)
 from holdfast.errors import InputError
 
 AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
@@ -75,7 +82,12 @@ class ToolHandler:
             visit, command, Path(where["folder"]), same_machine=made or where["machine"] == machine()
         )
         # CommandRun deduplicates: it starts the command only once, and otherwise waits for it.
-        return await visit.ctx.step("run", work.run, effect="external", idempotent=True)
+        ended = await visit.ctx.step("run", work.run, effect="external", idempotent=True)
+        if is_refused_here():
+            # Its result is in the journal now, which is encrypted; these files are not.
+            shutil.rmtree(where["folder"], ignore_errors=True)
+            forget_status(visit.folder)
+        return ended
 
 
 class CommandRun:
@@ -174,7 +186,7 @@ def _value(visit: StageVisit, text: str) -> str:
 def _place(visit: StageVisit, number: int) -> dict[str, str]:
     """A folder that no earlier attempt has used."""
     stage_dir = visit.folder
-    stage_dir.mkdir(parents=True, exist_ok=True)
+    make_private(stage_dir)
     # A status of an earlier visit would be taken for the result of this command.
     (stage_dir / "status.json").unlink(missing_ok=True)
     name, again = f"{processes.FOLDER}{visit.ctx.visit}-{visit.ctx.attempt}-{number}", 0
@@ -182,7 +194,7 @@ def _place(visit: StageVisit, number: int) -> dict[str, str]:
         folder = stage_dir / (f"{name}.{again}" if again else name)
         try:
             # Without exist_ok: a folder that exists belongs to an attempt that may still run.
-            folder.mkdir()
+            folder.mkdir(mode=0o700)
         except FileExistsError:
             again += 1
             continue

@@ -34,5 +34,7 @@ class RunSettings(msgspec.Struct, kw_only=True):
     """how long the feed over all runs keeps its rows; a reader that was away for longer gets an error"""
     allow_code: bool = False
     """whether commands of pipelines that were submitted to a server may run in this process"""
+    plain_directories: bool = False
+    """whether run directories of pipelines are written although the store is encrypted"""
     reencrypt: bool = False
     """whether a worker also re-encrypts everything with the current keys, each time it applies retention"""

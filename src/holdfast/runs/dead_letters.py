@@ -19,6 +19,7 @@ from holdfast.model.shown_names import shown_name
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import readers_of
 from holdfast.runs.record_codec import RecordCodec
+from holdfast.store.recovery import PROGRESS
 from holdfast.store.rows import ClaimRequest, RunFilter, RunRow
 from holdfast.types.clock import MICROS
 from holdfast.types.event import EventRow
@@ -51,12 +52,13 @@ class DeadRun(msgspec.Struct, frozen=True):
 
     run: RunRow
     deaths: list[DeathReport]
+    progressed_at: int = 0  # its last record of progress before its last death
 
     @property
     def counted(self) -> list[DeathReport]:
-        """The deaths since its last record that the run alone can have caused; if there is none yet, all
+        """The deaths since its last progress that the run alone can have caused; if there is none yet, all
         since then. What ran at earlier deaths has ended well since."""
-        last = [report for report in self.deaths if report.death.head == self.deaths[-1].death.head]
+        last = [report for report in self.deaths if report.death.head >= self.progressed_at]
         return [report for report in last if report.death.alone] or last
 
     @property
@@ -76,7 +78,17 @@ async def examine_dead(service: RunAccess, run: str) -> DeadRun:
     deaths = await service.store.deaths(row.id)
     # Deaths without progress in between have the same last record: it is folded once.
     heads = {head: await _under_way(service, row, head) for head in {death.head for death in deaths}}
-    return DeadRun(row, [DeathReport(death, *heads[death.head]) for death in deaths])
+    reports = [DeathReport(death, *heads[death.head]) for death in deaths]
+    return DeadRun(row, reports, await _progressed_at(service, row, deaths))
+
+
+async def _progressed_at(service: RunAccess, row: RunRow, deaths: list[Death]) -> int:
+    if not deaths:
+        return 0
+    # Attempts that were begun again are records too, but no progress.
+    first, last = deaths[0].head + 1, deaths[-1].head
+    records = await service.store.read(row.id, first=first, last=last, payloads=False)
+    return max((record.seq for record in records if record.kind in PROGRESS), default=0)
 
 
 async def _under_way(service: RunAccess, row: RunRow, head: int) -> tuple[tuple[str, ...], str]:

@@ -363,7 +363,9 @@ def record_answer(
     node = node_of(decision.graph, decision.pos, execution)
     known = execution.subs.get(waiting.key)
     name = known.name if known else execution.step_names.get(waiting.key, "")
-    body = SubstepBody(waiting.key, name, resolution, error, hold, usage=usage_of_judge(resolution))
+    # The answer about an effect in doubt is a value that a person entered, and says nothing of a judge.
+    usage = usage_of_judge(resolution) if waiting.why == "ask" else None
+    body = SubstepBody(waiting.key, name, resolution, error, hold, usage=usage)
     side = Side(inbox_done=[inbox] if inbox else [])
     record = decision.draft(
         Kind.substep, body, node=node.id, execution=execution, effect="human", listed=True, side=side

@@ -27,8 +27,8 @@ PROCESSES: Final = {
     "attractor/tool_hooks.py": "the environment that backends/model.py passes",
 }
 """Modules that start commands of documents and models, and where their environment is from."""
-OURS: Final = ("torture/", "demo/", "testing/", "cli/")
-"""These start this program itself."""
+OURS: Final = ("torture/", "demo/", "testing/", "cli/", "runs/node_process/")
+"""These start this program itself; its code, and that of the flow, has the environment of the worker."""
 
 
 def test_only_listed_variables_pass() -> None:

@@ -173,3 +173,26 @@ async def test_people_set_their_own_absence_and_nobody_elses(office: Office) -> 
     assert [(each["actor"], each["data"]["person"]) for each in said] == [("user:dana", "dana")] * 2
     robot = await office.mint("ada", "service:robot")
     assert (await office.send(robot, "PUT", "/v1/directory/me/away", body)).status_code == 404
+
+
+@pytest.mark.covers("SAFE-CHAIN-07")
+async def test_people_set_and_end_their_own_absence_on_a_page(office: Office) -> None:
+    async with browser(office, "dana") as dana:
+        dana.headers["Accept"] = "text/html"
+        form = {"csrf_token": dana.headers["X-CSRF-Token"], "act": "set", "substitute": "kim@acme"}
+        assert "your substitute decides" in (await dana.get("/absence")).text
+        wrong = await dana.post("/absence", data={**form, "substitute": "nobody", "last_day": "2031-05-01"})
+        assert (wrong.status_code, 'value="2031-05-01"' in wrong.text) == (404, True)
+        odd = await dana.post("/absence", data={**form, "last_day": "tomorrow"})
+        assert (odd.status_code, "not a date" in odd.text) == (422, True)
+        sent = await dana.post("/absence", data={**form, "last_day": "2031-05-01"})
+        assert sent.status_code == 303
+        assert "kim acts for you until 2031-05-01" in (await dana.get("/absence")).text
+        own = await office.ask("dana", "GET", "/v1/directory/me")
+        assert own["away"]["until"].startswith("2031-05-02T00:00:00")
+        await dana.post("/absence", data={**form, "act": "end"})
+        assert "I am back" not in (await dana.get("/absence")).text
+        assert (await office.ask("dana", "GET", "/v1/directory/me"))["away"] is None
+    stranger = await office.mint("ada", "user:stranger")
+    page = await office.send(stranger, "GET", "/absence", headers={"Accept": "text/html"})
+    assert "not in the directory" in page.text

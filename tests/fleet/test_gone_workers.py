@@ -71,6 +71,9 @@ async def test_commands_show_it_as_interrupted_while_nothing_has_reclaimed_it(tm
     store = ["--store", address]
     assert json.loads(await holdfast("runs", "--json", *store))["items"][0]["status"] == "resumable"
     assert "interrupted" in await holdfast("runs", *store)
+    for status, count in (("resumable", 1), ("running", 0)):
+        found = json.loads(await holdfast("runs", "--status", status, "--json", *store))["items"]
+        assert len(found) == count
     assert json.loads(await holdfast("show", run, "--json", *store))["run"]["status"] == "resumable"
     assert "interrupted" in await holdfast("show", run, *store)
     assert json.loads(await holdfast("dead", "show", run, "--json", *store))["status"] == "resumable"

@@ -127,6 +127,8 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     created_after: int | None = None
     created_before: int | None = None
     dead: bool | None = None  # excludes imported runs: they cannot be retried or discarded here
+    # The statuses as they are shown at this instant: a running run whose lease has expired is resumable.
+    shown_at: int | None = None
 
 
 class ThreadRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,7 +57,8 @@ async def runs_page(call: ApiCall, query: RunsQuery) -> Response:
     """The tenant's runs, newest first."""
     service = await call.runs()
     wanted = tuple(each for each in RunStatus if each == query.status)
-    where = RunFilter(tenant=call.tenant, status=wanted, flow=query.flow or None)
+    now = service.store.now()
+    where = RunFilter(tenant=call.tenant, status=wanted, flow=query.flow or None, shown_at=now)
     after = decode_cursor(query.cursor, tuple[int, int])
     rows = await service.store.list_runs(where, after=after, limit=SHOWN + 1)
     shown, last = rows[:SHOWN], rows[SHOWN - 1] if len(rows) > SHOWN else None

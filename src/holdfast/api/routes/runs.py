@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page, cursor_of, decode_cursor
 from holdfast.api.pipelines import whole_input
@@ -82,6 +84,7 @@ async def page_of_runs(
     service: RunService, where: RunFilter, cursor: str | None, limit: int
 ) -> Page[RunWire]:
     after = decode_cursor(cursor, tuple[int, int])
+    where = replace(where, shown_at=service.store.now())
     rows = await service.store.list_runs(where, after=after, limit=limit + 1)
     shown = rows[:limit]
     following = cursor_of(shown[-1].created_at, shown[-1].key) if len(rows) > limit else None

@@ -105,6 +105,7 @@ async def _page(service: RunService, wanted: RunListOptions, now: int) -> list[R
         created_after=_moment(wanted.newer, "--newer", now),
         created_before=_moment(wanted.older, "--older", now),
         dead=True if wanted.dead else None,
+        shown_at=now,
     )
     last = await service.get(wanted.after) if wanted.after else None
     after = None if last is None else (last.created_at, last.key)

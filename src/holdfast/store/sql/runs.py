@@ -199,6 +199,19 @@ async def threads(conn: Conn, tenant: str, after: tuple[int, str] | None, limit:
     return [ThreadRow(**dict(zip(names, values, strict=True))) for values in found]
 
 
+_EXPIRED = "status = 'running' AND lease_until IS NOT NULL AND lease_until <= ?"
+
+
+def _statuses(where: RunFilter) -> tuple[str, tuple[object, ...]]:
+    text, wanted = f"status IN ({', '.join('?' * len(where.status))})", where.status
+    running, resumable = RunStatus.running in wanted, RunStatus.resumable in wanted
+    if where.shown_at is None or running == resumable:
+        return text, wanted
+    if resumable:
+        return f"({text} OR ({_EXPIRED}))", (*wanted, where.shown_at)
+    return f"{text} AND NOT ({_EXPIRED})", (*wanted, where.shown_at)
+
+
 def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[object]]:
     """Newest first. The text depends only on which filters are given, so that statements are reused."""
     conditions: list[tuple[str, tuple[object, ...]]] = [("true", ())]
@@ -207,7 +220,7 @@ def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[
         if value is not None:
             conditions.append((f"{column} = ?", (value,)))
     if where.status:
-        conditions.append((f"status IN ({', '.join('?' * len(where.status))})", where.status))
+        conditions.append(_statuses(where))
     if where.dead is not None:
         conditions.append(("dead AND NOT read_only" if where.dead else "(NOT dead OR read_only)", ()))
     if where.created_after is not None:

@@ -166,6 +166,21 @@ class RunSuite:
         ):
             assert await _ids(kit.store, where) == [special.id], where
         assert await _ids(kit.store, RunFilter(created_before=1500)) == [plain.id]
+
+    @pytest.mark.covers("SAFE-STORE-05")
+    async def test_runs_whose_lease_expired_are_listed_as_they_are_shown(self, kit: StoreKit) -> None:
+        expired = (await kit.claimed()).run
+        kit.clock.advance(seconds=61)
+        live, waiting = (await kit.claimed()).run, (await kit.created()).id
+        now = kit.clock.now()
+        for status, stored, shown in (
+            ((RunStatus.running,), {live, expired}, {live}),
+            ((RunStatus.resumable,), set[RunId](), {expired}),
+            ((RunStatus.resumable, RunStatus.pending), {waiting}, {waiting, expired}),
+            ((RunStatus.running, RunStatus.resumable), {live, expired}, {live, expired}),
+        ):
+            assert set(await _ids(kit.store, RunFilter(status=status))) == stored
+            assert set(await _ids(kit.store, RunFilter(status=status, shown_at=now))) == shown
         assert await _ids(kit.store, RunFilter(tenant="acme", flow="refund")) == []
 
     @pytest.mark.covers("SAFE-READ-05")

@@ -42,6 +42,8 @@ BROKEN = [
     ("no_way_out", f"{ENDS} start -> a -> b -> a; start -> exit; a [label=A]; b [label=B]", "a [label"),
     ("all_conditional", f'{ENDS} start -> a; a [label=A]; a -> exit [condition="outcome=x"]', "a [label"),
     ("condition_keys", f'{ENDS} start -> exit; start -> exit [condition="flag=1"]', "condition"),
+    ("condition_names", f'{ENDS} start -> exit; start -> exit [condition="context.flag=1"]', "condition"),
+    ("outcome_words", f'{ENDS} start -> exit; start -> exit [condition="outcome=sucess"]', "condition"),
     ("values_fit", f'{ENDS} start -> a -> exit; a [label=A, goal_gate="context.x=1"]', "goal_gate"),
     ("values_fit", f"{ENDS} start -> a -> exit; a [label=A, timeout=soon]", "timeout"),
     ("values_fit", f"{ENDS} start -> exit [weight=heavy]", "weight"),
@@ -208,3 +210,17 @@ def test_fan_outs_inside_one_another_are_not_looked_at_for_ever() -> None:
     text = f"digraph P {{ {ENDS} start -> f0; {links} f{depth} [label=x]; f{depth} -> exit }}"
     assert not [each for each in prepare(text).diagnostics if each.severity is DiagnosticSeverity.error]
     assert parse(text).pipeline.stages
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f'{ENDS} start -> a -> exit [condition="context.flag=1"]; a [prompt="Set flag in the context."]',
+        f'{ENDS} start -> a -> exit [condition="context.flag=1"]; a [prompt="Set context.flag, please"]',
+        f'{ENDS} start -> exit [condition="context.human.gate.selected=y && context.tool.exit_code=0"]',
+        f'{ENDS} start -> exit [condition="context.last_stage=start && outcome=done && preferred_label=x"]',
+    ],
+)
+@pytest.mark.covers("SAFE-CHECK-11")
+def test_a_condition_is_not_warned_about_when_something_may_set_what_it_reads(body: str) -> None:
+    assert not {"condition_names", "outcome_words"} & {each.rule for each in told(body)}

@@ -11,7 +11,8 @@ from holdfast.types.ids import HoldId
 from holdfast.types.terms import operator
 
 
-def refund(**hold: Any) -> Flow:
+def refund(*, yes: str = "approve", **hold: Any) -> Flow:
+    """`yes`: the option that pays."""
     flow = Flow("refund", effect="pure")
     given: dict[str, Any] = {
         "prompt": "Refund {{amount}} to {{customer}}?",
@@ -30,7 +31,7 @@ def refund(**hold: Any) -> Flow:
         return {"paid": False}
 
     flow.start(gate)
-    flow.edge(gate, pay, when="decision == 'approve'")
+    flow.edge(gate, pay, when=f"decision == '{yes}'")
     flow.edge(gate, refuse, otherwise=True)
     return flow
 

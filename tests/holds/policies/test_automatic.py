@@ -64,7 +64,7 @@ async def test_a_rule_rejects_with_a_reason_and_the_node_still_succeeds(
 @pytest.mark.covers("G-42", "G-47")
 async def test_the_word_of_a_rule_is_the_holds_own(make_hf: MakeHoldfast) -> None:
     options = [{"id": "pay_out", "label": "Pay", "variant": "primary"}, {"id": "no", "label": "No"}]
-    flow = refund(options=options)
+    flow = refund(options=options, yes="pay_out")
     hf = await make_hf(policies=judged(auto_reject("never")))
     kept = await said(hf, await flow.run(given(7), on=hf))
     assert (kept["decision"], kept["comment"], kept["decided_by"]) == ("no", "never", "auto-reject")

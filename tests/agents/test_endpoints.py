@@ -391,6 +391,14 @@ async def test_a_call_that_fails_says_whether_it_may_have_been_paid(
 
 
 @pytest.mark.covers("SAFE-BUDGET-01")
+async def test_an_answer_says_how_many_attempts_before_it_may_have_been_paid(
+    provider: Provider, kind: str
+) -> None:
+    provider.says(Refusal(503), Answer("Good morning.", cut=2), Silence(), Answer("Good morning."))
+    assert (await a_model(kind, provider, attempts=4).reply(ASKED, Heard())).broken == 2
+
+
+@pytest.mark.covers("SAFE-BUDGET-01")
 async def test_a_call_that_was_never_sent_was_not_paid(kind: str) -> None:
     nowhere = Provider("http://127.0.0.1:9")
     with pytest.raises(ModelUnavailableError) as found:

@@ -261,6 +261,15 @@ async def test_a_call_that_broke_off_counts_unless_it_was_certainly_not_paid(
 
 
 @pytest.mark.covers("SAFE-BUDGET-01")
+async def test_attempts_that_broke_off_before_an_answer_count(place: Place) -> None:
+    reply = ModelReply(Message("assistant", "Done."), FORTY, broken=2)
+    flow = Flow("bot", budget=Budget(tokens=1000))
+    flow.agent("bot", model=Scripted(reply, tokens=FORTY), max_tokens=90)
+    result = await flow.run({"prompt": "Go"}, on=await place.hf())
+    assert result.totals["tokens"] == 40 + 2 * 120
+
+
+@pytest.mark.covers("SAFE-BUDGET-01")
 async def test_a_fork_starts_without_the_reservations_of_its_source(place: Place) -> None:
     model = answers(*loops(2), dies)
     flow = Flow("loop", budget=Budget(tokens=300, at_limit="fail"))

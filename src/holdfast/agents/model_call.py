@@ -49,6 +49,8 @@ class ModelCall:
         reply = await self._reply(request, bounds, started)
         ctx.flush_chunks()
         self._require_usage(reply, bounds)
+        for _ in range(reply.broken):
+            self._spent_unknown(bounds)
         cost = Decimal(0) if self.model.prices is None else self.model.prices.cost(reply.tokens)
         micros = ctx.now() - started
         # Before the check: a refusal has been paid for too.

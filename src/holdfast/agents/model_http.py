@@ -123,7 +123,7 @@ class Endpoint:
         again, with a new collector."""
         url = f"{self.base_url}{path}"
         key = self._checked((await self.key()).strip())
-        paid = False
+        paid = 0
         for attempt in range(1, self.retries.attempts + 1):
             try:
                 # A new collector for each attempt: parts of a broken reply must not be mixed with the next.
@@ -131,11 +131,11 @@ class Endpoint:
                 async with self._open(url, body, key) as events:
                     async for event in events:
                         listener.take(event)
-                    return listener.reply()
+                    return msgspec.structs.replace(listener.reply(), broken=paid)
             except EndpointBusyError as busy:
-                paid = paid or busy.may_be_paid
+                paid += busy.may_be_paid
                 wait = self.retries.wait(attempt, busy.after, body)
-                await self._pause(attempt, busy, url, wait, emit, may_be_paid=paid)
+                await self._pause(attempt, busy, url, wait, emit, may_be_paid=paid > 0)
         raise AssertionError("the last attempt either answers or raises")
 
     async def _pause(

@@ -5,20 +5,17 @@ A path is the beginning of the keys of sub-steps in this execution; the empty pa
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from holdfast.model.ledger import RUN, Amounts, question_id
 from holdfast.model.record_bodies import Usage
 from holdfast.runs.context.attempt import Attempt
-from holdfast.runs.driver.run_ledger import RunLedger
+from holdfast.runs.driver.run_ledger import RunLedger, Waiting
 
 
 class ContextLedger:
-    def __init__(
-        self, ledger: RunLedger, attempt: Attempt, waiting: Callable[[], AbstractContextManager[None]]
-    ) -> None:
+    def __init__(self, ledger: RunLedger, attempt: Attempt, waiting: Waiting) -> None:
         self._ledger = ledger
         self._attempt = attempt
         self._exec = attempt.execution
@@ -73,7 +70,7 @@ class ContextLedger:
 
     def alone(self) -> AbstractAsyncContextManager[None]:
         """Around a call whose cost has no bound."""
-        return self._ledger.alone(self._exec)
+        return self._ledger.alone(self._exec, self._waiting)
 
     async def note_answer(self, key: str, path: str, granted: Amounts, refused: str = "") -> None:
         await self._ledger.note_answer(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Final
 
 from holdfast.model.graph import Node
@@ -31,6 +31,10 @@ from holdfast.types.record import Kind
 from holdfast.types.value import FrozenDict
 
 _QUESTIONS: Final = re.compile(rf"(?:^=|/)({QUESTION}|{RUN_QUESTION})\d+$")
+
+
+Waiting = Callable[[], AbstractContextManager[None]]
+"""Around a wait of a handler: no timeout of its node runs meanwhile."""
 
 
 class RunLedger:
@@ -100,12 +104,13 @@ class RunLedger:
             await session.recorder.committed(session.queue, seq)
 
     @asynccontextmanager
-    async def alone(self, execution: Exec) -> AsyncGenerator[None]:
+    async def alone(self, execution: Exec, waiting: Waiting) -> AsyncGenerator[None]:
         """For a call whose cost has no bound: it begins when no other call runs, and until its node has
         settled no other begins. (What it cost is recorded with the node.)"""
         here = (execution.scope, execution.node)
         while self._live or self.is_taken(execution):
-            await self.wait(execution)
+            with waiting():
+                await self.wait(execution)
         self._unbounded[here] = execution
         try:
             yield

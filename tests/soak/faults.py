@@ -227,4 +227,33 @@ FAULTS = (
         "    if False:\n        end.fail_run",
         ("tests/flows/test_joins.py", "tests/flows/test_failures.py", "tests/properties/test_runs.py"),
     ),
+    # ---- budgets
+    Fault(
+        "a call whose worker died costs nothing",
+        "runs/driver/run_ledger.py",
+        "        return ended + self.unknown(execution, path)\n",
+        "        return ended\n",
+        ("tests/agents/test_run_budget.py",),
+    ),
+    Fault(
+        "parallel calls do not see what others have reserved",
+        "agents/budget.py",
+        "        taken = used + running\n",
+        "        taken = used\n",
+        ("tests/agents/test_run_budget.py",),
+    ),
+    Fault(
+        "each branch asks its own question about the budget",
+        "agents/reservation.py",
+        "        if meter.ledger.is_asked(meter.path):\n",
+        "        if False:\n",
+        ("tests/agents/test_run_budget.py",),
+    ),
+    Fault(
+        "a grant is forgotten with the node that asked",
+        "model/ledger.py",
+        "        pos.ledger.answers[question_id(execution, body.name)] = answer\n",
+        "        pass\n",
+        ("tests/agents/test_run_budget.py",),
+    ),
 )

@@ -26,8 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # On PostgreSQL these run with all tests, the other flows with the soak: a server takes its time.
 ON_POSTGRES = (
-    "conformance", "fleet", "asks", "codes_core", "commands", "effects", "long_lists", "resume", "worker",
-    "two_workers",
+    "conformance", "fleet", "asks", "codes_core", "effects", "long_lists", "resume", "worker", "two_workers",
 )  # fmt: skip
 # Of these only what has one of the parameters.
 SOME_ON_POSTGRES = {

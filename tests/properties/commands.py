@@ -19,9 +19,10 @@ from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED
 from tests.flows.places import COLD
 
-RUNS: Final = [RunId(f"{n}0000000-0000-4000-8000-000000000000") for n in range(3)]
+RUNS: Final = [RunId(f"{n}0000000-0000-4000-8000-000000000000") for n in range(2)]
 POINTS: Final = (
     "after_settle",
     "inside_settle",
@@ -186,7 +187,8 @@ class World:
         taken = {hold.id for hold in await self.store.holds(run=run) if hold.resumed_at is None}
         pending = {hold.id for hold in await service.holds(run)}
         assert pending <= set(pos.holds) <= taken
-        assert (row.status in ("completed", "failed", "cancelled")) == (pos.status != "running")
+        # A failed run whose resume is requested has not failed any more; the next record says so.
+        assert row.status not in ENDED or pos.status == row.status
 
 
 def _shown(result: Result) -> Any:
@@ -203,7 +205,7 @@ def _steady(data: Any) -> Any:
     return {key: value for key, value in data.items() if key not in ("duration_us",)}
 
 
-def commands(most: int) -> st.SearchStrategy[list[Command]]:
+def commands(least: int, most: int) -> st.SearchStrategy[list[Command]]:
     run = st.sampled_from(RUNS)
     each = st.one_of(
         st.tuples(st.just("start"), run, st.sampled_from(sorted(FLOWS))),
@@ -217,6 +219,6 @@ def commands(most: int) -> st.SearchStrategy[list[Command]]:
         st.tuples(st.just("crash"), run, st.sampled_from(POINTS), st.integers(1, 3)),
     )
     begin = st.tuples(st.just("start"), run, st.sampled_from(sorted(FLOWS)))
-    return st.tuples(begin, st.lists(each, min_size=1, max_size=most)).map(
+    return st.tuples(begin, st.lists(each, min_size=least, max_size=most)).map(
         lambda drawn: [drawn[0], *drawn[1]]
     )

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from holdfast import RunSettings
+from holdfast.cli.commands.serve import PORT
 from holdfast.cli.main import run
 from holdfast.config import ENVIRONMENT
 from holdfast.runs.worker.health_server import PATIENCE
@@ -17,6 +18,7 @@ from holdfast.runs.worker.health_server import PATIENCE
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 FILES = sorted(DEPLOY.rglob("*.y*ml"))
+PODS = ("kubernetes/server.yaml", "kubernetes/worker.yaml", "kubernetes/migrate.yaml")
 
 pytestmark = pytest.mark.covers("FLEET-OPS-04")
 
@@ -34,19 +36,29 @@ def command_lines() -> list[list[str]]:
     """Every command line that a container is started with."""
     compose = documents("compose.yaml")[0]
     lines = [each["command"] for each in compose["services"].values() if each.get("image") == "holdfast"]
-    for name in ("kubernetes/worker.yaml", "kubernetes/migrate.yaml"):
+    for name in PODS:
         for document in documents(name):
-            pod = document["spec"].get("template", {}).get("spec", {})
+            pod = document.get("spec", {}).get("template", {}).get("spec", {})
             lines += [container["args"] for container in pod.get("containers", [])]
     return lines
 
 
 def test_every_command_line_is_one_that_the_program_takes(capsys: pytest.CaptureFixture[str]) -> None:
     lines = command_lines()
-    assert {line[0] for line in lines} == {"worker", "migrate", "top"}
+    assert {line[0] for line in lines} == {"serve", "worker", "migrate", "top"}
     for line in lines:
         # All options are read before the help is shown: one that is not there is an error.
         assert run([*line, "--help"]) == 0, (line, capsys.readouterr().err)
+
+
+def test_probes_ask_where_a_server_answers() -> None:
+    container = of_kind("kubernetes/server.yaml", "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    metrics = container["args"][container["args"].index("--metrics") + 1].rpartition(":")[2]
+    assert ports == {"http": PORT, "metrics": int(metrics)}
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "http"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "http"}
+    assert container["readinessProbe"]["timeoutSeconds"] > PATIENCE
 
 
 def test_probes_ask_where_a_worker_answers() -> None:
@@ -88,15 +100,17 @@ def test_nothing_secret_is_written_down_and_every_setting_is_known() -> None:
     for file in FILES:
         text = file.read_text("utf-8")
         assert set(re.findall(r"\bHOLDFAST_[A-Z_]+", text)) <= known, file
-        assert not re.search(r"postgresql://\w+:(?!\$\{|password@)", text), file
+        assert not re.search(r"postgresql://\w+:(?!\$|password@)", text), file
 
 
 def test_image_runs_as_a_number_where_pods_may_not_be_root() -> None:
     """Kubernetes starts no container with `runAsNonRoot` whose image names its user by a word."""
     users = re.findall(r"^USER (\S+)$", (DEPLOY / "Dockerfile").read_text("utf-8"), re.MULTILINE)
     assert [int(user) > 0 for user in users] == [True]
-    for name in ("kubernetes/worker.yaml", "kubernetes/migrate.yaml"):
-        pod = documents(name)[0]["spec"]["template"]["spec"]
+    for name in (*PODS, "kubernetes/postgres.yaml"):
+        (pod,) = [
+            each["spec"]["template"]["spec"] for each in documents(name) if "template" in each.get("spec", {})
+        ]
         assert all(each["securityContext"]["runAsNonRoot"] for each in pod["containers"])
 
 

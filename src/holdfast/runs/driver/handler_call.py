@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from typing import Any
+from typing import Any, cast
 
 from holdfast.engine.messages import HandlerFinished, SubstepDoubted
 from holdfast.errors import HoldfastError, InputError, LeaseLostError, StoreError, UserCodeExitError
@@ -277,9 +277,8 @@ def _doubt(execution: Exec, ctx: Context) -> SubstepDoubted:
 
 def running_task() -> OwnedTask[Any]:
     """The task of this driver or handler."""
-    task = asyncio.current_task()
-    assert isinstance(task, OwnedTask)
-    return task
+    # Not checked: it is asked for with every step, and drivers and handlers have no other tasks.
+    return cast("OwnedTask[Any]", asyncio.current_task())
 
 
 async def _leave_code(task: OwnedTask[Any], began: int) -> None:

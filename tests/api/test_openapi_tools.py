@@ -81,6 +81,12 @@ def test_every_request_body_is_required_and_every_object_says_its_shape(describe
 
 
 @pytest.mark.covers("SAFE-TOOLS-01")
+def test_every_operation_has_the_statuses_of_the_connection_itself(described: dict[str, Any]) -> None:
+    operations = [each for methods in described["paths"].values() for each in methods.values()]
+    assert [each for each in operations if not {"408", "431"} <= each["responses"].keys()] == []
+
+
+@pytest.mark.covers("SAFE-TOOLS-01")
 def test_every_topic_of_the_interface_is_described() -> None:
     assert set(TAGS) == {theme.tag for theme in (*THEMES, mcp) if theme.found}
 

@@ -27,8 +27,9 @@ _ABOUT = (
 )
 _TOKEN = "A token of `holdfast tokens create`."
 _SESSION = "The cookie of a browser that is signed in. Changes also need a header against other sites."
-ALWAYS = (400, 401, 403, 429, 500, 503)
-"""Statuses of every route: an invalid credential is refused everywhere."""
+ALWAYS = (400, 401, 403, 408, 429, 431, 500, 503)
+"""Statuses of every route: an invalid credential is refused everywhere, and so are requests whose headers are
+too long or come too slowly."""
 TAGS = {
     "admin": "Figures, workers, limits, dead letters, tokens",
     "arrangements": "Calendars, policies, substitutes and other settings of holds",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor.gates import accelerator, bare, gate_of
+from holdfast.attractor.human_gates import accelerator, bare, gate_of
 from holdfast.attractor.interviewers import Answer, AnswerValue, QuestionType
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import AnswerInvalidError, HoldDecidedError

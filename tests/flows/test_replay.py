@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from holdfast import Flow, Holdfast, Retry
-from holdfast.engine import edge_conditions
+from holdfast.engine import edge_choice
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.graph import Graph
 from holdfast.runs.history.replay import Replay
@@ -155,7 +155,7 @@ async def test_replay_finds_a_changed_rule_of_the_engine(
 ) -> None:
     run = await completed(bare_hf, refund_flow())
     assert (await replayed(bare_hf, run)).same
-    monkeypatch.setattr(edge_conditions, "truthy", lambda _value: False)
+    monkeypatch.setattr(edge_choice, "truthy", lambda _value: False)
     found = await replayed(bare_hf, run)
     assert found.difference is not None
     assert (found.difference.seq, found.difference.node) == (

@@ -17,8 +17,8 @@ from holdfast.model.calls.boundary import call_plain, run_loop
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.claim_in_turn import WaitCallback, claim_in_turn
-from holdfast.runs.concurrency_limits import QueuedRun, held_limits, set_held_limits
 from holdfast.runs.driver.handler_result import build_state
+from holdfast.runs.limits_for_run import QueuedRun, held_limits, set_held_limits
 from holdfast.runs.resume import resume_point
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from holdfast.app.flow import advance, make_result, result_of
 from holdfast.app.result import Result
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import PATIENCE, print_note
+from holdfast.cli.output.console import PATIENCE, print_note
 from holdfast.errors import LeaseLostError, LimitReachedError, RunBusyError
 from holdfast.model.position import Position
 from holdfast.model.program import Program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from holdfast.cli.output.screen import print_note
+from holdfast.cli.output.console import print_note
 from holdfast.model.diagnostics import GraphProblem, Severity, require_valid
 
 if TYPE_CHECKING:

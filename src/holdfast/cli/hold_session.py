@@ -11,8 +11,8 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.console import print_json, print_line
 from holdfast.cli.output.results import HOLDS_SHOWN
-from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.ids import DEFAULT_TENANT, HoldId, is_id

@@ -43,7 +43,7 @@ def _leave_threads(code: int) -> None:
     left = [thread.name for thread in left if thread.is_alive()]
     if not left:
         return
-    from holdfast.cli.output.screen import print_error
+    from holdfast.cli.output.console import print_error
 
     print_error(f"The code that ran left a thread behind ({', '.join(left[:5])}), which ends now.")
     for stream in (sys.stdout, sys.stderr):
@@ -60,7 +60,7 @@ def run(argv: list[str]) -> int:
 
         return complete()
     from holdfast.cli.app import command_line
-    from holdfast.cli.output.screen import print_error
+    from holdfast.cli.output.console import print_error
 
     try:
         code: object = command_line()(_spelled_out(argv), prog_name="holdfast", standalone_mode=False)
@@ -89,7 +89,7 @@ def _spelled_out(argv: list[str]) -> list[str]:
 
 
 def _explain(error: Exception) -> Exit:
-    from holdfast.cli.output.screen import print_error
+    from holdfast.cli.output.console import print_error
 
     usage = getattr(error, "format_message", None)
     if type(error).__name__ == "NoArgsIsHelpError":

@@ -16,7 +16,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import name_for_workers, require_model
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, print_line, print_note
+from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.cli.pipeline_run import PipelineOptions, pipeline_setup, resume_pipeline
 from holdfast.errors import InputError
 from holdfast.runs.service import RunService

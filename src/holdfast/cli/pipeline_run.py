@@ -24,6 +24,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import backend_asked_for, name_for_workers, require_model
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.cli.output.results import (
     command,
     exit_for,
@@ -33,14 +34,13 @@ from holdfast.cli.output.results import (
     shown_run,
     status_text,
 )
-from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.cli.output.watch import follow, watch
 from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.program import Program
 from holdfast.model.shown_names import shown_name
-from holdfast.runs.concurrency_limits import QueuedRun
+from holdfast.runs.limits_for_run import QueuedRun
 from holdfast.runs.run_view import ShownRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow

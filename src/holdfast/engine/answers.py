@@ -222,7 +222,7 @@ def _apply_unanswered(
 
 def _error(decision: Decision, execution: Exec, waiting: OpenHold, message: HoldUnanswered) -> ErrorInfo:
     # These texts are in stored records: a replay reads the reason from them and compares them
-    # (`history.causes`).
+    # (`history.replay_messages`).
     asked = waiting.key or repr(node_of(decision.graph, decision.pos, execution).id)
     if message.withdrawn:
         return ErrorInfo(

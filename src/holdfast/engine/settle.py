@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.engine import breakpoints, end, failures, fan_out, holds, in_doubt, timers
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
-from holdfast.engine.edge_conditions import chosen_edges
+from holdfast.engine.edge_choice import chosen_edges
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_mode import walk_on
 from holdfast.engine.walk_state import with_walk_fields

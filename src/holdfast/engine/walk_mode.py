@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision
-from holdfast.engine.edge_conditions import is_loop_exhausted, is_met
+from holdfast.engine.edge_choice import is_loop_exhausted, is_met
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_state import PLAIN, SKIPS_BY, ConditionResolver, label_of, note_outcome, outcome_of
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from holdfast.errors import LimitReachedError, RunBusyError
 from holdfast.runs.access import RunAccess
-from holdfast.runs.concurrency_limits import held_limits
+from holdfast.runs.limits_for_run import held_limits
 from holdfast.store.rows import Claim, RunRow
 from holdfast.types.concurrency_limits import root_of
 from holdfast.types.ids import RunId

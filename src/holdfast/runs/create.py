@@ -17,8 +17,8 @@ from holdfast.model.fingerprint import encode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.concurrency_limits import limits_for_new_run
 from holdfast.runs.hold_preparation import facts_of
+from holdfast.runs.limits_for_run import limits_for_new_run
 from holdfast.runs.typed_values import TypedValues
 from holdfast.store.rows import FlowRow, NewRun
 from holdfast.types.concurrency_limits import LimitRow

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.errors import HoldfastError, RunBusyError, StoreError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.runs.encryption.reencrypt import reencrypt
-from holdfast.runs.prune import KEEP, horizon_for, prune, require_ended
+from holdfast.runs.prune_run import KEEP, horizon_for, prune, require_ended
 from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId

@@ -17,11 +17,11 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs import create, retention
 from holdfast.runs.access import RunCaches
-from holdfast.runs.concurrency_limits import QueuedRun
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.events import read_events
+from holdfast.runs.limits_for_run import QueuedRun
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
-from holdfast.runs.prune import KEEP, delete, prune
+from holdfast.runs.prune_run import KEEP, delete, prune
 from holdfast.store.rows import Claim, RunFilter, RunRow, ThreadRow
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow

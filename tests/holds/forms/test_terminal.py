@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.output.screen import clean_text
+from holdfast.cli.output.console import clean_text
 
 HIDDEN = "\u00ad\u061c\u200b\u200e\u200f\u202a\u202e\u2028\u2060\u2066\u2069\ufeff\U000e0041"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.holds.permissions.approvals import Vote, has_voted, rejection, rejects, tally, turn_of
+from holdfast.holds.permissions.vote_count import Vote, has_voted, rejection, rejects, tally, turn_of
 from holdfast.types.hold import HoldRow, Option
 from holdfast.types.terms import ApprovalTerms, Assignee
 from tests.holds.permissions.people import hold_for

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.holds.permissions.actor import ActorMemberships
-from holdfast.holds.permissions.approvals import Vote, tally
 from holdfast.holds.permissions.check import can
+from holdfast.holds.permissions.vote_count import Vote, tally
 from holdfast.types.hold import Option
 from holdfast.types.terms import OVERRIDE, RESOLVE, Actor, ApprovalTerms, HoldTerms
 from holdfast.types.yes_no import NO, YES, approves, approving_answer, refuses, refusing_answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.attractor.gates import bare
+from holdfast.attractor.human_gates import bare
 from holdfast.model.labels import normal_label, split_label
 
 

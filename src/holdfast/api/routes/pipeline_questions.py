@@ -6,7 +6,7 @@ from holdfast.api.auth.rights import Right
 from holdfast.api.pipelines import document_of, find_pipeline
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.pipelines import AnswerQuestion, AnswerTaken, QuestionList, question_wire
-from holdfast.attractor.gates import Gate, gate_of
+from holdfast.attractor.human_gates import Gate, gate_of
 from holdfast.attractor.interviewers import Answer, AnswerValue
 from holdfast.errors import (
     AnswerInvalidError,

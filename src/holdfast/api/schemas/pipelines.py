@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.api.schemas.common import Name, moment
-from holdfast.attractor.gates import Gate
+from holdfast.attractor.human_gates import Gate
 from holdfast.attractor.progress import RunProgress
 from holdfast.attractor.required_access import RequiredAccess
 from holdfast.frontends.dot.diagnostics import Diagnostic

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.attractor.gates import Gate, GateChoice, gate_of
 from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.human_gates import Gate, GateChoice, gate_of
 from holdfast.attractor.interview import interview
 from holdfast.attractor.interviewers import (
     Answer,

@@ -12,7 +12,7 @@ import typer
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_fields, print_json, print_line, print_list, print_table
+from holdfast.cli.output.console import print_fields, print_json, print_line, print_list, print_table
 from holdfast.errors import InputError
 from holdfast.types.clock import SystemClock, iso, to_datetime, to_micros
 from holdfast.types.duration import parse_length

@@ -10,8 +10,8 @@ from holdfast.cli.app import By, Json, Run, Store, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source
+from holdfast.cli.output.console import print_json, print_line
 from holdfast.cli.output.results import row_json, shown_run
-from holdfast.cli.output.screen import print_json, print_line
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.types.status import ENDED, RunStatus
 

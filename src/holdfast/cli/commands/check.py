@@ -12,7 +12,7 @@ import typer
 
 from holdfast.cli.app import Json, Text, app, run_async
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import print_json, print_line
+from holdfast.cli.output.console import print_json, print_line
 from holdfast.errors import HoldfastError, InputError, PipelineSyntaxError
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import SourceLocation

@@ -10,8 +10,7 @@ import typer
 from holdfast.cli.app import By, Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, row_json, shown_run
-from holdfast.cli.output.screen import (
+from holdfast.cli.output.console import (
     is_terminal,
     print_fields,
     print_json,
@@ -20,6 +19,7 @@ from holdfast.cli.output.screen import (
     print_note,
     print_table,
 )
+from holdfast.cli.output.results import command, row_json, shown_run
 from holdfast.types.clock import iso
 from holdfast.types.human_time import ago, clock_time
 from holdfast.types.status import RunStatus, run_label

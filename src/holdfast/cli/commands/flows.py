@@ -11,8 +11,8 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
+from holdfast.cli.output.console import iso_times, print_json, print_line, print_list, print_note, print_table
 from holdfast.cli.output.results import command, version_text
-from holdfast.cli.output.screen import iso_times, print_json, print_line, print_list, print_note, print_table
 from holdfast.types.human_time import clock_time
 from holdfast.types.status import ENDED, RunStatus, label_for
 

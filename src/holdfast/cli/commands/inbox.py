@@ -13,7 +13,7 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.commands.holds.group import As, Whose
 from holdfast.cli.hold_session import ActorOptions, HoldListOptions, HoldSession, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import is_plain, print_line, print_note
+from holdfast.cli.output.console import is_plain, print_line, print_note
 from holdfast.errors import HoldfastError, InputError
 from holdfast.types.clock import MICROS
 

@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import print_json, print_line, print_list, print_table
+from holdfast.cli.output.console import print_json, print_line, print_list, print_table
 
 if TYPE_CHECKING:
     from holdfast.runs.limit_service import Limit

@@ -11,7 +11,7 @@ import typer
 from holdfast.cli.app import Json, Store, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import address_of, shown_address, store_exists
-from holdfast.cli.output.screen import print_json, print_line
+from holdfast.cli.output.console import print_json, print_line
 from holdfast.errors import InputError, OlderWorkerError, StoreUnavailableError
 
 if TYPE_CHECKING:

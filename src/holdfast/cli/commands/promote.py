@@ -11,7 +11,7 @@ import typer
 
 from holdfast.cli.app import Json, app, run_async
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import PATIENCE, print_json, print_line, print_note, print_table
+from holdfast.cli.output.console import PATIENCE, print_json, print_line, print_note, print_table
 from holdfast.errors import InputError
 from holdfast.types.duration import DurationError, parse_duration
 

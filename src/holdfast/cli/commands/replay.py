@@ -10,8 +10,8 @@ import typer
 from holdfast.cli.app import Code, Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.console import print_fields, print_json, print_line, print_note
 from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note
 from holdfast.errors import FlowNotFoundError
 
 if TYPE_CHECKING:

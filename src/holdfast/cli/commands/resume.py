@@ -11,8 +11,8 @@ from holdfast.cli.app import Backend, Breaks, Handlers, Json, Run, Store, Text, 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
+from holdfast.cli.output.console import print_note
 from holdfast.cli.output.results import exit_for
-from holdfast.cli.output.screen import print_note
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, remember_source
+from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.cli.output.results import command, row_json, shown_run, status_text
-from holdfast.cli.output.screen import print_json, print_line, print_note
 from holdfast.errors import InputError, StateError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Outpu
     from holdfast.app.loader import absolute
     from holdfast.cli.advance import drive_and_print
     from holdfast.cli.flow_check import load_checked_flow
-    from holdfast.runs.concurrency_limits import QueuedRun
+    from holdfast.runs.limits_for_run import QueuedRun
     from holdfast.store.rows import RunRow
 
     flow = load_checked_flow(spec)

@@ -10,6 +10,14 @@ from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import open_store_for_command, remember_source
+from holdfast.cli.output.console import (
+    print_fields,
+    print_json,
+    print_line,
+    print_list,
+    print_note,
+    print_table,
+)
 from holdfast.cli.output.schedules import (
     firing_cells,
     firing_json,
@@ -19,14 +27,6 @@ from holdfast.cli.output.schedules import (
     schedule_fields,
     schedule_json,
     when_text,
-)
-from holdfast.cli.output.screen import (
-    print_fields,
-    print_json,
-    print_line,
-    print_list,
-    print_note,
-    print_table,
 )
 from holdfast.errors import FlowNotFoundError
 from holdfast.types.clock import iso

@@ -10,9 +10,7 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.results import command, print_holds, shown_run, status_text, version_text
-from holdfast.cli.output.run_json import costs, holds_of, last_error, run_json, values_of
-from holdfast.cli.output.screen import (
+from holdfast.cli.output.console import (
     brief,
     busy,
     is_plain,
@@ -26,6 +24,8 @@ from holdfast.cli.output.screen import (
     print_table,
     width,
 )
+from holdfast.cli.output.results import command, print_holds, shown_run, status_text, version_text
+from holdfast.cli.output.run_json import costs, holds_of, last_error, run_json, values_of
 from holdfast.errors import InputError, RunNotFoundError
 from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.ids import is_id

@@ -12,7 +12,7 @@ import typer
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.screen import (
+from holdfast.cli.output.console import (
     print_fields,
     print_json,
     print_line,

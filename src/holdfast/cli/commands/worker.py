@@ -13,7 +13,7 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.options.telemetry import start_logging
-from holdfast.cli.output.screen import print_note, to_json
+from holdfast.cli.output.console import print_note, to_json
 from holdfast.errors import SettingsError, StoreBusyError, StoreError
 from holdfast.telemetry import log
 from holdfast.types.backoff import Backoff

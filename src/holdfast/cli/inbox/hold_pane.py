@@ -17,8 +17,8 @@ from textual.widgets import Static
 
 from holdfast.cli.commands.holds.show import comment_line
 from holdfast.cli.inbox.state import HoldDetails, InboxState
+from holdfast.cli.output.console import clean_text, one_line
 from holdfast.cli.output.forms import decided_lines, form_lines
-from holdfast.cli.output.screen import clean_text, one_line
 from holdfast.holds.queries.summary import (
     claim_of,
     countdown,

@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from holdfast.cli.inbox.hold_pane import HoldPane
 from holdfast.cli.inbox.state import VIEWS, InboxState
-from holdfast.cli.output.screen import clean_text, one_line
+from holdfast.cli.output.console import clean_text, one_line
 from holdfast.holds.queries.summary import (
     PLAIN_SIGNS,
     SIGNS,

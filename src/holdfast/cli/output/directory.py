@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import print_fields, print_json, print_line, print_note
+from holdfast.cli.output.console import print_fields, print_json, print_line, print_note
 from holdfast.errors import NotFoundError
 from holdfast.types.human_time import clock_time
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.attractor.picture import picture_of_run
 from holdfast.attractor.stored_source import pipeline_of
 from holdfast.checkpoint.visit import Visit
-from holdfast.cli.output.screen import clean_text, coloured, is_plain, style_of
+from holdfast.cli.output.console import clean_text, coloured, is_plain, style_of
 from holdfast.cli.output.timeline import money
 from holdfast.drawing import Picture, TextDrawing, to_text
 from holdfast.drawing.labels import ASCII_SIGNS, SIGNS, shortened

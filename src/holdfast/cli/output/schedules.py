@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.output.screen import (
+from holdfast.cli.output.console import (
     brief,
 )
 from holdfast.types.clock import MICROS, iso

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.checkpoint.visit import Visit, error_text
-from holdfast.cli.output.screen import (
+from holdfast.cli.output.console import (
     clean_text,
     is_plain,
     is_terminal,

@@ -8,8 +8,7 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from holdfast.cli.output.results import event_json, event_line
-from holdfast.cli.output.screen import (
+from holdfast.cli.output.console import (
     PATIENCE,
     is_terminal,
     live_console,
@@ -17,6 +16,7 @@ from holdfast.cli.output.screen import (
     status_console,
     to_json,
 )
+from holdfast.cli.output.results import event_json, event_line
 from holdfast.model.graph import Graph
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.events import reader_of

@@ -16,7 +16,7 @@ from rich.layout import Layout
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.output.screen import one_line
+from holdfast.cli.output.console import one_line
 from holdfast.cli.top.figures import OLDER, SILENT, FleetSnapshot
 from holdfast.drawing.labels import shortened
 from holdfast.types.clock import MICROS

@@ -13,7 +13,10 @@ from holdfast.holds.actions.close import resolved
 from holdfast.holds.actions.context import HoldContext, Permit
 from holdfast.holds.actions.reassign import moved
 from holdfast.holds.permissions.actor import names_as
-from holdfast.holds.permissions.approvals import (
+from holdfast.holds.permissions.assignees import parse_assignee, person_key, route
+from holdfast.holds.permissions.chain import names_behind
+from holdfast.holds.permissions.check import places
+from holdfast.holds.permissions.vote_count import (
     Vote,
     VoteTally,
     electorate,
@@ -25,9 +28,6 @@ from holdfast.holds.permissions.approvals import (
     turn_of,
     vetoes,
 )
-from holdfast.holds.permissions.assignees import parse_assignee, person_key, route
-from holdfast.holds.permissions.chain import names_behind
-from holdfast.holds.permissions.check import places
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.terms import Actor, Assignee

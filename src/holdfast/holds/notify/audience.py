@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from holdfast.holds.deployments.deployments import Deployments
-from holdfast.holds.permissions.approvals import voters_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, same_person
+from holdfast.holds.permissions.vote_count import voters_of
 from holdfast.holds.timing.reminders import is_wanted, ping_of
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.store.hold_protocols import Outbox

@@ -20,9 +20,9 @@ from holdfast.holds.directory.changes import (
     person_subject,
 )
 from holdfast.holds.permissions.actor import ActorMemberships, Capacity, capacities_of
-from holdfast.holds.permissions.approvals import voters_of
 from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key
 from holdfast.holds.permissions.exclusions import WHO, PermissionFacts, starters_of
+from holdfast.holds.permissions.vote_count import voters_of
 from holdfast.holds.queries.audit import records_of
 from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow

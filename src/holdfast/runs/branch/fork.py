@@ -15,13 +15,13 @@ from holdfast.runs.attachments import inherited_files
 from holdfast.runs.branch.carried import fork_point, without_answers
 from holdfast.runs.branch.first_records import add_blobs, first_records
 from holdfast.runs.branch.patch import apply_patch, partitions
-from holdfast.runs.concurrency_limits import limits_for_fork
 from holdfast.runs.create import new_run
 from holdfast.runs.events import RunReader, reader_of
 from holdfast.runs.history.checkpoints import fold_to, resolve
 from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.idempotency import branch_id, branch_of_key
+from holdfast.runs.limits_for_run import limits_for_fork
 from holdfast.runs.stored_program import stored_program
 from holdfast.store.refusals import require_live
 from holdfast.store.rows import NewRun, RunRow

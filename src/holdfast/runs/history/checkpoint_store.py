@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import CheckpointNotFoundError, ConflictError
 from holdfast.runs.branch.fork import fork
 from holdfast.runs.history import checkpoints
-from holdfast.runs.prune import prune
+from holdfast.runs.prune_run import prune
 from holdfast.store.rows import RunFilter
 from holdfast.types.status import ENDED
 

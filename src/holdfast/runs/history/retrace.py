@@ -30,8 +30,8 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import SETTLED, Exec, Position
 from holdfast.model.record_bodies import AttemptBody, CreatedBody, EndBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.model.snapshot import Loader, load_position
-from holdfast.runs.history.causes import FACTS, ReplayStep, cause_of, finished, proven
 from holdfast.runs.history.decision_text import decision_text, name_moves
+from holdfast.runs.history.replay_messages import FACTS, ReplayStep, cause_of, finished, proven
 from holdfast.types.record import Kind, Op, Record
 from holdfast.types.status import REPEATABLE
 from holdfast.types.value import freeze

@@ -11,7 +11,7 @@ from holdfast.cli.commands.holds.group import As, Comment, Data, Hold, Whose, gr
 from holdfast.cli.hold_session import ActorOptions, HoldSession, act, open_hold_session, short
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
-from holdfast.cli.output.screen import print_json, print_line
+from holdfast.cli.output.console import print_json, print_line
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from holdfast.cli.commands.evidence import EvidenceOptions, require_one_output, 
 from holdfast.cli.commands.holds.group import As, Hold, Whose, group
 from holdfast.cli.hold_session import ActorOptions, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.screen import print_json, print_line, print_list, print_note, print_table
+from holdfast.cli.output.console import print_json, print_line, print_list, print_note, print_table
 from holdfast.errors import InputError
 
 

@@ -11,8 +11,7 @@ from holdfast.cli.app import Json, Store, Text, run_async
 from holdfast.cli.commands.holds.group import As, Whose, group
 from holdfast.cli.hold_session import ActorOptions, HoldListOptions, find_holds, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.results import command
-from holdfast.cli.output.screen import (
+from holdfast.cli.output.console import (
     print_fields,
     print_json,
     print_line,
@@ -20,6 +19,7 @@ from holdfast.cli.output.screen import (
     print_note,
     print_table,
 )
+from holdfast.cli.output.results import command
 from holdfast.types.clock import MICROS
 
 if TYPE_CHECKING:

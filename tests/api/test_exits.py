@@ -248,6 +248,7 @@ EXITS: Final = {
     "telemetry.py": "masks each line",
     "checkpoint/keys.py": "the key file, for its owner only",
     "cli/app.py": "opens /dev/null when a pipe is closed",
+    "cli/advance.py": "opens /dev/null when a pipe is closed",
     "integrations/mcp/stdin_lines.py": "only reads",
     "cli/commands/evidence.py": "the pack: questions, masked when they were asked; the page: reports/text.py",
     "cli/commands/postmortem.py": "reports/text.py masks the report",

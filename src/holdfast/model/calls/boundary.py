@@ -111,6 +111,9 @@ def _is_readable(error: Exception) -> bool:
     """Whether its text can be logged: `str` calls code of the user."""
     try:
         str(error)
+    # Its text is replaced where it is shown (`types.text`): the error stays what it is.
+    except Exception:
+        return True
     except BaseException:
         return False
     return True

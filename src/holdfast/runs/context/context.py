@@ -352,8 +352,10 @@ class Context:
                 form=form,
                 manner=manner,
             )
-            context = self.shown(context_of(manner, self._node.id))
-            more = storable(self._at, "context", dict(context))
+            context = context_of(manner, self._node.id)
+            # Before it is masked, too: a value that contains itself is refused here.
+            storable(self._at, "context", context)
+            more = storable(self._at, "context", dict(self.shown(context)))
             self._calls.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
         return reply_of(await self._answer(ordinal), form, bare=options is None)
 

@@ -160,7 +160,8 @@ async def test_every_read_is_understood(client: AsyncClient) -> None:
     await client.schedules.put("daily", "refund", cron="0 9 * * *", input=ORDER)
     view = (await client.views.list())[0]
     known = {"run": run.id, "hold": hold, "checkpoint": hold, "flow": "refund", "version": "latest",
-             "thread": "t", "view": view.id, "to": run.id, "name": "daily"}  # fmt: skip
+             "thread": "t", "view": view.id, "to": run.id, "name": "daily",
+             "graphId": (await client.runs.get(run.id)).version}  # fmt: skip
     walk = "digraph { start [shape=Mdiamond]; end [shape=Msquare]; start -> a -> end }"
     pipeline = await client.pipelines.submit(walk, simulate=True)
     assert (await client.run(pipeline.id).end(timeout=20)).status == "completed"
@@ -175,7 +176,8 @@ async def test_every_read_is_understood(client: AsyncClient) -> None:
 
 
 NOT_THERE = (
-    "Runs.artifact", "Holds.read_file", "Dead.get", "Deployments.get", "Directory.person", "Directory.get_own_person",
+    "Runs.artifact", "Holds.read_file", "Dead.get", "Deployments.get", "Directory.person",
+    "Directory.get_own_person",
 )  # fmt: skip
 ENDLESS = ("Runs.stream", "Holds.stream", "Pipelines.stream")
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.api.test_serve import served
 from tests.attractor.run import dot
+from tests.services import prefork
 
 SOURCE = dot(
     't [shape=parallelogram, tool_command="echo ran >> trace"]; gate [shape=hexagon, label="Ship?"]; '
@@ -65,3 +66,12 @@ def test_a_killed_server_loses_no_question_and_its_stream_goes_on(
     names = [name for _, name in (*before, *after)]
     assert names.count("InterviewStarted") == names.count("InterviewCompleted") == 1
     assert names[-1] == "PipelineCompleted"
+
+
+@pytest.mark.covers("SAFE-HANDLER-05")
+def test_run_of_a_pipeline_blames_no_thread_of_our_own_on_the_code(tmp_path: Path) -> None:
+    file = tmp_path / "p.dot"
+    file.write_text("digraph { start [shape=Mdiamond]; end [shape=Msquare]; start -> a -> end }")
+    done = prefork.run("holdfast", ["run", file, "--simulate"], cwd=tmp_path, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    assert "thread" not in done.stderr

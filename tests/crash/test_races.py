@@ -89,6 +89,7 @@ async def test_worker_takes_a_run_again_when_it_lost_it_a_moment_ago() -> None:
         worker = RunWorker(service, hot_hold=0.0)
         lost = await _claimed(worker)
         await first.wait()
+        driver = service.runtime.drivers[row.id]
         clock.advance(minutes=1)
         # Another worker took it and released it: after a reclaim it would be claimed alone.
         want = ClaimRequest(worker="other", ttl=1_000_000, run=row.id)
@@ -96,7 +97,7 @@ async def test_worker_takes_a_run_again_when_it_lost_it_a_moment_ago() -> None:
         released_at = {"status": RunStatus.resumable, "inbox_seen": 0, "ready_at": clock.now()}
         assert await service.store.park(taken.lease, **released_at)
         again = await _claimed(worker)
-        service.runtime.drivers[row.id].lost()
+        driver.lost()
         released.set()
         await asyncio.gather(lost, again)
         assert not worker._runs

@@ -37,7 +37,7 @@ async def blocks(connection: Any, address: str) -> int:
     """How many pages the claim's question reads."""
     text = statement(claim._AND_LINES, schema_of(address))  # pyright: ignore[reportPrivateUsage]
     explained = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {text}"
-    (found,) = await connection.fetchrow(explained, None, ["main"], ["v1"], [], 10)
+    (found,) = await connection.fetchrow(explained, None, ["main"], ["v1"], [], False, 10)
     plan = json.loads(found)[0]["Plan"]
     return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
 

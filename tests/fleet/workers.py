@@ -41,7 +41,7 @@ async def think(s):
     note("thought", s["job"])
     return {"thought_by": os.getpid()}
 
-@jobs.node(effect="external", idempotency_key="{{job}}")
+@jobs.node(effect="external", idempotency_key="{{input.job}}")
 async def act(s, ctx):
     note("act", s["job"])
     return {"acted_by": os.getpid()}

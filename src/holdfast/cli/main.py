@@ -37,7 +37,12 @@ def _leave_threads(code: int) -> None:
     import threading
 
     main, until = threading.main_thread(), time.monotonic() + THREAD_GRACE
-    left = [each for each in threading.enumerate() if each is not main and not each.daemon]
+    # Our own pools (`holdfast-...`) have no work left and end with the interpreter.
+    left = [
+        each
+        for each in threading.enumerate()
+        if each is not main and not each.daemon and not each.name.startswith("holdfast-")
+    ]
     for thread in left:
         thread.join(max(0.0, until - time.monotonic()))
     left = [thread.name for thread in left if thread.is_alive()]

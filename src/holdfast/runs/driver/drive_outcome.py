@@ -11,9 +11,9 @@ from holdfast.types.status import RunStatus
 
 
 class DrivenRun(Protocol):
-    """A driver: `task` is the one that drives now, if one does."""
+    """A driver."""
 
-    task: OwnedTask[RunStatus] | None
+    def stop(self) -> bool: ...
 
 
 class DriveOutcome(asyncio.Future[RunStatus]):
@@ -25,8 +25,7 @@ class DriveOutcome(asyncio.Future[RunStatus]):
         self._driven = driven
 
     def cancel(self, msg: Any | None = None) -> bool:
-        task = self._driven.task
-        return task is not None and task.stop()
+        return self._driven.stop()
 
     def settle(self, task: asyncio.Task[RunStatus]) -> None:
         """The task has ended; one that was disowned changes nothing."""

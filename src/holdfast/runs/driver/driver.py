@@ -52,6 +52,8 @@ class Driver:
         self.task: OwnedTask[RunStatus] | None = None
         self._outcome = DriveOutcome(self)
         self._left = asyncio.Event()
+        # Whether the task has reached its own clean-up, and whether it is to stop as soon as it has.
+        self._begun = self._stop_early = False
         # Called when the run has left memory, before its caller continues.
         self.on_left: Callable[[], None] | None = None
         # Counts the handlers that ran inline: one that is overdue is told from a later one by its number.
@@ -80,6 +82,7 @@ class Driver:
     def _begin(self, first: Callable[[], Awaitable[list[Message]]]) -> None:
         """In a task of its own: a handler that cancels its task, or does not stop, runs in that task and not
         in the caller's."""
+        self._begun = False
         self.task = task = OwnedTask(self._drive_from(first), loop=self.session.loop)
         task.on_cancel = self._note_cancel
         task.add_done_callback(self._outcome.settle)
@@ -88,6 +91,9 @@ class Driver:
         session = self.session
         current_node.set((session, None))
         try:
+            self._begun = True
+            if self._stop_early:
+                self.stop()
             return await self._drive(await first())
         except Disowned:
             raise
@@ -274,7 +280,13 @@ class Driver:
         self.handlers.cancel_all_but_effects()
         # Not while an effect runs inline: it cannot be undone, and its outcome is worth reporting.
         if self.task is not None and self.task is not asyncio.current_task() and not self._effect_inline():
-            self.task.stop()
+            self.stop()
+
+    def stop(self) -> bool:
+        """Stop the task that drives. One that has not begun does so first: a task that is cancelled before
+        its first step would leave its queue open, and nobody would learn why it ended."""
+        self._stop_early = not self._begun
+        return self.task is not None and (self._stop_early or self.task.stop())
 
     def _effect_inline(self) -> bool:
         session = self.session
@@ -296,7 +308,7 @@ class Driver:
         # Once only: a second cancel would look like one from outside, and end the whole driver.
         if self.session.inline is not None and self.task is not None and not self._interrupted:
             self._interrupted = True
-            self.task.stop()
+            self.stop()
 
     def drain(self) -> None:
         """Handlers that run may finish, nothing new starts; then the run is released."""
@@ -325,7 +337,7 @@ class Driver:
                 await self._left.wait()
         except TimeoutError:
             if not self._left.is_set() and self.task is not None:
-                self.task.stop()
+                self.stop()
             await self._left.wait()
 
     # ------------------------------------------------------------------ handlers that do not stop

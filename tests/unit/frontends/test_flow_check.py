@@ -120,7 +120,7 @@ def test_condition_is_refused_when_a_typed_state_does_not_have_its_name(conditio
         "prices.anything > 3",
         "exists(lines.3) && lines.3.sku == 'x'",
         "decision_result.comment == 'x'",
-        "outcome == 'success' && output != 3",
+        "outcome == 'success'",
         "artifacts.x == 3 || memory.y == 3",
         "note == null || note == 'x'",
         "colour == 'red'",
@@ -143,6 +143,12 @@ def test_condition_is_accepted_when_a_typed_state_has_its_names(condition: str) 
         ("decision", "decision-truth"),
         ("!decision", "decision-truth"),
         ("amount > 3 && decision", "decision-truth"),
+        ("decision == 'approve' || 'approved'", "constant-operand"),
+        ("amount > 3 && 1", "constant-operand"),
+        ("output != 'reject'", "hold-output"),
+        ("decision not in 'rejct'", "decision-part"),
+        ("'reejct' not in decision", "decision-part"),
+        ("decision >= 'approve'", "decision-part"),
     ],
 )
 @pytest.mark.parametrize("state", [Order, None])

@@ -27,6 +27,7 @@ from holdfast.model.hold_rules import BRANCH, default_of
 from holdfast.types.terms import HoldTerms
 
 _ORDER: Final = ("<", "<=", ">", ">=")
+_IN_PART: Final = (*_ORDER, "in", "not in")
 
 
 def check_comparisons(view: ValidationView) -> None:
@@ -95,8 +96,12 @@ class _Comparisons:
         if isinstance(node, Comparison):
             self._comparison(node)
             as_truth = False
-        elif isinstance(node, Name) and as_truth and "edge" in self._place:
-            self._truth(node)
+        elif isinstance(node, Name) and "edge" in self._place:
+            self._read_after_hold(node)
+            if as_truth:
+                self._truth(node)
+        elif isinstance(node, Literal) and as_truth and not isinstance(node.value, bool):
+            self._constant(node)
         elif isinstance(node, Choose):
             self.check(node.test)
             for branch in (node.then, node.otherwise):
@@ -115,18 +120,55 @@ class _Comparisons:
                 **self._place,
             )
 
+    def _constant(self, literal: Literal) -> None:
+        """`decision == 'approve' || 'approved'`: the second half was meant to be a comparison."""
+        if "edge" in self._place:
+            self._view.error(
+                "constant-operand",
+                f"{self._what} has {literal.value!r} where a comparison belongs",
+                fix="compare a name with it, or list the values: name in ['a', 'b']",
+                **self._place,
+            )
+
+    def _read_after_hold(self, name: Name) -> None:
+        hold = self._hold_before()
+        if hold is not None and name.path[0] == "output":
+            self._view.error(
+                "hold-output",
+                f"{self._what} reads 'output', and a hold has none",
+                fix=f"read its decision: {hold.bind}",
+                **self._place,
+            )
+
     def _leaves_hold(self, field: str) -> bool:
         """Whether the field was decided just before: then it is one of the options, and no longer empty."""
+        hold = self._hold_before()
+        return hold is not None and hold.bind == field
+
+    def _hold_before(self) -> HoldSpec | None:
         edge = next(e for e in self._view.spec.edges if e.id == self._place["edge"])
         source = self._view.nodes.get(edge.source)
-        return source is not None and source.hold is not None and source.hold.bind == field
+        return None if source is None else source.hold
 
     def _comparison(self, node: Comparison) -> None:
         for side, other in ((node.left, node.right), (node.right, node.left)):
             if not isinstance(side, (Name, Default)):
                 continue
+            if isinstance(other, Literal) and node.operator in _IN_PART:
+                self._part_of_decision(side.path, node.operator)
             for literal in _literals(node, other, is_left=side is node.left):
                 self._compared(node.operator, side.path, literal)
+
+    def _part_of_decision(self, path: Path, operator: str) -> None:
+        """`decision not in 'reject'` and `decision >= 'approve'` are about letters, not about options."""
+        field = self._decision(path)
+        if field is not None:
+            self._view.error(
+                "decision-part",
+                f"{self._what} uses {operator!r} on the decision {field!r}, which compares letters",
+                fix=f"compare it as a whole: {field} == {self._decisions[field][0]!r}",
+                **self._place,
+            )
 
     def _compared(self, operator: str, path: Path, literal: object) -> None:
         text = ".".join(path)

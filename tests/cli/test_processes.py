@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.services import prefork
+
 SLOW = """
 import asyncio
 from pathlib import Path
@@ -175,3 +177,25 @@ def test_output_may_be_cut_off_by_its_reader(folder: Path) -> None:
     command = f"{sys.executable} -m holdfast runs | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.covers("SAFE-HANDLER-03")
+def test_command_ends_when_a_task_of_the_code_swallows_its_cancellation(tmp_path: Path) -> None:
+    (tmp_path / "stray.py").write_text(
+        "import asyncio\n"
+        "from holdfast import Flow\n"
+        "stray = Flow('stray', effect='pure')\n"
+        "async def endless():\n"
+        "    while True:\n"
+        "        try:\n"
+        "            await asyncio.sleep(60)\n"
+        "        except asyncio.CancelledError:\n"
+        "            pass\n"
+        "@stray.node\n"
+        "async def start(s):\n"
+        "    asyncio.create_task(endless(), name='endless')\n"
+    )
+    done = prefork.run("holdfast", ["run", "stray.py", "--store", "memory:"], cwd=tmp_path, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    assert "did not stop, and is left behind: endless" in done.stderr
+    assert "Traceback" not in done.stderr

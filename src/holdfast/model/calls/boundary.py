@@ -11,6 +11,7 @@ Every kind of user callable is in the table of `tests/handlers/callables.py`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dis
 import inspect
 from asyncio import runners
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 GRACE: Final = 1.0  # seconds for code outside a node to end after it was cancelled
 _RAISE: Final = dis.opmap["RAISE_VARARGS"]
+left_tasks: Final[list[asyncio.Task[Any]]] = []
+"""Tasks that did not stop at the end of their loop. Kept: to destroy one would run its code again."""
 
 
 class ControlFlow(BaseException):
@@ -183,12 +186,31 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
     code that waits for that task gets the error."""
     with asyncio.Runner() as runner:
         whole = runner.get_loop().create_task(work)
-        while True:
-            try:
-                return runner.run(_wait(whole))
-            except SystemExit as error:
-                if whole.done():
-                    raise UserCodeExitError(_described(error)) from error
+        try:
+            while True:
+                try:
+                    return runner.run(_wait(whole))
+                except SystemExit as error:
+                    if whole.done():
+                        raise UserCodeExitError(_described(error)) from error
+        finally:
+            _leave_tasks(runner.get_loop())
+
+
+def _leave_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """The end of a loop waits for all tasks that are left: not for one that swallows its cancellation."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        with contextlib.suppress(BaseException):
+            loop.run_until_complete(asyncio.wait(left, timeout=GRACE))
+    for task in left:
+        if not task.done():
+            log.warning("a task of the code that ran did not stop, and is left behind: %s", task.get_name())
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            left_tasks.append(task)
+            asyncio._unregister_task(task)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportAttributeAccessIssue]
 
 
 async def _wait(task: asyncio.Task[T]) -> T:

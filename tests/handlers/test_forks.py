@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast
+from holdfast.model.calls.threads import run_in_thread
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -100,3 +101,16 @@ async def test_a_run_goes_on_once_when_its_code_forks(way: str, beside: bool, tm
         assert seen.read_text() == f"{os.getpid()}\n"
         assert (await flow.run(on=hf)).completed
         os.waitpid(forks.child, 0)  # noqa: ASYNC222
+
+
+def test_plain_functions_run_in_the_child_of_a_fork_after_they_ran_in_its_parent() -> None:
+    """The threads of the parent do not exist in the child: one that is idle there never begins."""
+    assert asyncio.run(run_in_thread(lambda: 1)) == 1
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(asyncio.run(asyncio.wait_for(run_in_thread(lambda: 7), 20)))
+        finally:
+            os._exit(99)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7

@@ -8,6 +8,7 @@ it can be named when it was left behind.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -63,6 +64,10 @@ class HandlerThreads:
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
+        self.reset()
+
+    def reset(self) -> None:
+        """Without any thread: in the child of a fork those of its parent do not exist."""
         self._lock = threading.Lock()
         self._idle: list[_HandlerThread] = []
         self._waiting: deque[ThreadCall] = deque()
@@ -159,6 +164,7 @@ class _HandlerThread:
 
 
 _threads = HandlerThreads()
+os.register_at_fork(after_in_child=_threads.reset)
 
 
 def threads_left_behind() -> list[ThreadCall]:

@@ -58,7 +58,7 @@ ORDINARY = re.compile(
     r"shape=\"?house|\"house\"|'house'|inv(?:ert)?house|HashiCorp Vault|_OFFICE|officedocument"
 )
 # Words that are gone as names of variables and functions; in sentences they are ordinary verbs.
-NAMES_ONLY = ("told",)
+NAMES_ONLY = ("told", "hands")
 
 # ---- docs
 

@@ -14,7 +14,7 @@ from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.actor import ActorMemberships, Capacity, capacity_named, memberships_for
 from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key, route
 from holdfast.holds.permissions.check import DECISIONS, PermissionFacts, PermissionVerdict, can, require
-from holdfast.holds.permissions.hands import HandsLookup
+from holdfast.holds.permissions.grantors import GrantorLookup
 from holdfast.holds.permissions.past import permission_facts
 from holdfast.holds.queries.audit import records_of
 from holdfast.store.protocols import Store
@@ -62,7 +62,7 @@ class HoldContext:
         # Set by the instance, which has the blob store; without it files are refused.
         self.attachments: AttachmentStore | None = None
         self.deployments = Deployments(store)
-        self._hands = HandsLookup(store, directory, self.deployments)
+        self._grantors = GrantorLookup(store, directory, self.deployments)
 
     def now(self) -> int:
         return self.store.now()
@@ -150,7 +150,7 @@ class HoldContext:
         past = await permission_facts(self.store, self.deployments, row, now)
         # A decision records everybody who took part, also where it does not matter for this hold: a later
         # hold of the run may exclude them.
-        return await self._hands.add(past, standing, row) if decides or row.terms.binds_everybody else past
+        return await self._grantors.add(past, standing, row) if decides or row.terms.binds_everybody else past
 
     async def _was_theirs(
         self, standing: ActorMemberships, action: str, row: HoldRow, now: int, past: PermissionFacts

@@ -23,7 +23,7 @@ from holdfast.holds.permissions.vote_count import (
     has_voted,
     rejects,
     seats_taken,
-    shared_hand,
+    shared_participant,
     tally,
     turn_of,
     vetoes,
@@ -111,7 +111,7 @@ def _require_turn(row: HoldRow, before: list[Ballot], ballot: Ballot) -> None:
             hint="Each person has one vote.",
             hold=row.id,
         )
-    shared = shared_hand(row.terms.approval, before, ballot)
+    shared = shared_participant(row.terms.approval, before, ballot)
     if shared is not None:
         raise AlreadyVotedError(
             f"{shared} took part in an earlier vote on hold {row.id}, and in this one of {ballot.person}.",

@@ -1,5 +1,5 @@
-"""Who changed the directory through a server, and when: a person who makes somebody an approver has a hand in
-what that approver decides (`holds.permissions.hands`).
+"""Who changed the directory through a server, and when: a person who makes somebody an approver took part in
+what that approver decides (`holds.permissions.grantors`).
 
 Kept for each person, membership and departure as the latest change of each caller. An operator with the store
 itself is not recorded here, only in the audit.

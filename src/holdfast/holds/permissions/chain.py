@@ -2,7 +2,7 @@
 the place in which they act.
 
 A person who made a token in the name of another, or added a colleague to the approving group while the hold
-was open, has a hand in what is decided with it: exclusions and the count of people apply to them too.
+was open, took part in what is decided with it: exclusions and the count of people apply to them too.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def behind(
     yield from standing.makers
     for each in (standing.own, *([] if capacity is None else [capacity])):
         for name in sorted(each.people):
-            yield from past.hands.get(f"user:{name}", ())
+            yield from past.grantors.get(f"user:{name}", ())
     if capacity is None or seat is None:
         return
-    yield from past.hands.get(f"seat:{seat}", ())
+    yield from past.grantors.get(f"seat:{seat}", ())
     for name in sorted(capacity.people):
-        yield from past.hands.get(f"{seat}/{name}", ())
+        yield from past.grantors.get(f"{seat}/{name}", ())
         if capacity.for_whom is not None:
-            yield from past.hands.get(f"substitute:{name}", ())
+            yield from past.grantors.get(f"substitute:{name}", ())
 
 
 def excluded_by_chain(
@@ -43,7 +43,7 @@ def excluded_by_chain(
         why = exclusion(each, hold, past)
         if why is not None:
             name = min(each.people, default="another person")
-            return f"{why}, and {name} has a hand in how {standing.actor.id} acts here"
+            return f"{why}, and {standing.actor.id} acts here through {name}"
     return None
 
 

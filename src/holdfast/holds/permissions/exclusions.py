@@ -20,10 +20,10 @@ class PermissionFacts(msgspec.Struct, frozen=True, kw_only=True):
     approvers: frozenset[str] = frozenset()  # who took part in approvals of earlier holds of the run
     last_editor: str | None = None
     editors: frozenset[str] = frozenset()  # everybody in the chain of the last editor's credential
-    # Who created or changed what gives somebody a place in this decision (`hands`), by its name: `user:dana`
+    # Who created or changed what gives somebody a place in this decision, by its name: `user:dana`
     # (the person or their address), `group:finance/dana` (a membership), `substitute:dana` (an absence),
     # `seat:user:dana` (the assignment itself).
-    hands: Mapping[str, tuple[Capacity, ...]] = {}
+    grantors: Mapping[str, tuple[Capacity, ...]] = {}
     owners: frozenset[str] = frozenset()  # of the deployment, as assignees
     asked: frozenset[str] = frozenset()  # people who were asked back
     astray: bool = False  # it waits for a delegated user, and the delegation is not in force

@@ -195,7 +195,7 @@ def has_voted(approval: ApprovalTerms, votes: Sequence[Vote], new: Vote) -> bool
     return len(own) >= max(len(new.seats), 1)
 
 
-def shared_hand(approval: ApprovalTerms, votes: Sequence[Vote], new: Vote) -> str | None:
+def shared_participant(approval: ApprovalTerms, votes: Sequence[Vote], new: Vote) -> str | None:
     """Somebody who took part in an earlier vote and in this one, behind at least one of them; None: nobody.
     Where people have to be distinct, such a vote would count one person twice."""
     if not approval.distinct_people:

@@ -28,10 +28,10 @@ from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Assignee
 
-Hands = dict[str, list[Capacity]]
+Grantors = dict[str, list[Capacity]]
 
 
-class HandsLookup:
+class GrantorLookup:
     def __init__(self, store: Store, directory: Directory | None, deployments: Deployments) -> None:
         self._store = store
         self._directory = directory
@@ -39,10 +39,10 @@ class HandsLookup:
         self._changes = DirectoryChanges(store)
 
     async def add(self, past: PermissionFacts, standing: ActorMemberships, row: HoldRow) -> PermissionFacts:
-        """The facts with everybody who has a hand in the places of this actor on this hold."""
+        """The facts with everybody who gave this actor a place on this hold."""
         if standing.actor.is_system:
             return past
-        found: Hands = defaultdict(list)
+        found: Grantors = defaultdict(list)
         seats = (*voters_of(row), *(parse_assignee(text) for text in row.terms.approval.veto))
         await self._absences(found, standing)
         await self._delegations(found, row, seats)
@@ -50,15 +50,15 @@ class HandsLookup:
         await self._directory_changes(found, standing, row, seats, starters_of(row, past))
         if not found:
             return past
-        return msgspec.structs.replace(past, hands={name: tuple(each) for name, each in found.items()})
+        return msgspec.structs.replace(past, grantors={name: tuple(each) for name, each in found.items()})
 
-    async def _absences(self, found: Hands, standing: ActorMemberships) -> None:
+    async def _absences(self, found: Grantors, standing: ActorMemberships) -> None:
         for capacity in standing.others:
             makers = await self._capacities(capacity.made_by, standing.actor.tenant)
             for name in capacity.people if makers else ():
                 found[f"substitute:{name}"] += makers
 
-    async def _delegations(self, found: Hands, row: HoldRow, seats: Iterable[Assignee]) -> None:
+    async def _delegations(self, found: Grantors, row: HoldRow, seats: Iterable[Assignee]) -> None:
         for seat in seats:
             if seat.type == DELEGATED and seat.value:
                 held = await self._deployments.delegation(row.tenant, seat.value)
@@ -66,7 +66,7 @@ class HandsLookup:
                 if makers:
                     found[f"seat:{seat}"] += makers
 
-    async def _assignments(self, found: Hands, row: HoldRow) -> None:
+    async def _assignments(self, found: Grantors, row: HoldRow) -> None:
         """Without a directory an assignee is only a name, which may be a second mailbox of the person who
         wrote it. With one, the assignee is somebody whom it knows."""
         seat = Assignee(row.assignee_type, row.assignee_value)
@@ -81,7 +81,7 @@ class HandsLookup:
 
     async def _directory_changes(
         self,
-        found: Hands,
+        found: Grantors,
         standing: ActorMemberships,
         row: HoldRow,
         seats: Iterable[Assignee],

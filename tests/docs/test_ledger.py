@@ -12,7 +12,8 @@ from bench.targets import TARGETS
 from tools import ledger
 
 HOLDS = "CP|AS|NO|RE|EX|RS|CA|RA|RC|RM|SK|FM|TP|HI|LI|MX"
-REFERENCE_CODE = re.compile(rf"(D|G|R|RF|RS-[A-Z]+|AT|{HOLDS})-\d+|AT-A\d+|[EPQC]\d+b?")
+PLATFORM = "CV|FL|SC|BP|TO|QB|QU|MB|BS"
+REFERENCE_CODE = re.compile(rf"(D|G|R|RF|RS-[A-Z]+|AT|{HOLDS}|{PLATFORM})-\d+|AT-A\d+|[EPQC]\d+b?")
 BENCH = ledger.ROOT / "bench"
 SUFFIX = re.compile(r"-[a-z]+$")
 

@@ -11,7 +11,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 def pages() -> dict[Path, Callable[[], str]]:
     """The path of each page and its generator. Imported late: each loads its part of the product."""
-    from tools.pages import api, attractor, commands, errors, events, pictures, settings
+    from tools.pages import api, attractor, commands, errors, events, pictures, settings, source_lines
 
     return {
         **pictures.pictures(),
@@ -21,6 +21,7 @@ def pages() -> dict[Path, Callable[[], str]]:
         REFERENCE / "errors.md": errors.page,
         REFERENCE / "events.md": events.page,
         REFERENCE / "settings.md": settings.page,
+        REFERENCE / "source-lines.md": source_lines.page,
     }
 
 

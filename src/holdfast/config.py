@@ -7,6 +7,10 @@ from __future__ import annotations
 
 ENVIRONMENT = {
     "HOLDFAST_STORE": "address of the store if neither the program nor `--store` gives one: `sqlite:PATH`, `postgresql://...`",
+    "HOLDFAST_BLOBS": (
+        "where values over 1 MiB are stored if the program names no place: `file:FOLDER` or "
+        "`s3://BUCKET/PREFIX?endpoint=...&region=...`"
+    ),
     "HOLDFAST_LEASE": (
         "time after the last heartbeat until other workers may take over a process's runs, such as `10s`; "
         "default: 10 s for `run` and `resume`, 30 s for `worker`"

@@ -531,6 +531,17 @@ class BlobMissingError(StoreError):
     status = 500
 
 
+class BlobDamagedError(BlobMissingError):
+    code = "blob_damaged"
+
+
+class BlobForbiddenError(StoreUnavailableError):
+    """The blob store refuses the credentials: runs wait until they are repaired."""
+
+    code = "blob_forbidden"
+    retryable = False
+
+
 class KeyMissingError(StoreError):
     """No data is lost: it can be read again once the key (`facts["key"]` names it) is configured."""
 

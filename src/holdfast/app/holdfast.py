@@ -20,13 +20,13 @@ from holdfast.app.extensions import POSTMORTEMS, stored_dialects
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
-from holdfast.runs.blobs import Objects
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.store import holds_ciphertext, with_encryption
 from holdfast.runs.memory import StoredMemory
 from holdfast.runs.service import RunService
+from holdfast.store.blob.objects import Objects, open_blobs
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock
@@ -181,7 +181,7 @@ class Holdfast(StoreServices):
         *,
         clock: Clock | None = None,
         settings: RunSettings | None = None,
-        objects: Objects | None = None,
+        objects: Objects | str | None = None,
         memory: Any = None,
         embed: Embed | None = None,
         keys: KeyRing | None = None,
@@ -199,7 +199,8 @@ class Holdfast(StoreServices):
         self._opening = threading.Lock()
         self._clock = clock
         self._settings = settings
-        self._objects = objects
+        blobs = os.environ.get("HOLDFAST_BLOBS") if objects is None else objects
+        self._objects = open_blobs(blobs) if isinstance(blobs, str) and blobs else blobs or None
         self._memory = memory
         self._embed = embed
         self._keys = keys

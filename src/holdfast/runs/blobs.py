@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.checkpoint import Blob, TypeRegistry, unspill
 from holdfast.errors import (
@@ -18,6 +18,7 @@ from holdfast.model.frames import Frame
 from holdfast.model.position import Position
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.store import encrypted_store_within
+from holdfast.store.blob.objects import Objects, OrphanObjects, TenantObjects
 from holdfast.store.protocols import Store
 from holdfast.telemetry import crashpoint
 from holdfast.types.ciphertext import is_encrypted
@@ -25,20 +26,6 @@ from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.value import BlobRef, FrozenDict, FrozenList
 
 IN_ROW = 1 << 20
-
-
-class Objects(Protocol):
-    """Where blobs are stored that are too large for a row. `get` raises BlobMissingError for a blob that does
-    not exist, and only then: the run that names it fails. Any other error means that they are unavailable
-    now; runs wait, and resume later."""
-
-    async def put(self, digest: bytes, data: bytes) -> None: ...
-
-    async def replace(self, digest: bytes, data: bytes) -> None: ...
-
-    async def get(self, digest: bytes) -> bytes: ...
-
-    async def delete(self, digest: bytes) -> None: ...
 
 
 class StoreErrorObjects:
@@ -62,6 +49,20 @@ class StoreErrorObjects:
     async def delete(self, digest: bytes) -> None:
         with _store_errors("deleted"):
             await self._objects.delete(digest)
+
+    def of(self, tenant: str) -> StoreErrorObjects:
+        """Those of one tenant, where they are kept apart."""
+        inner = self._objects
+        return StoreErrorObjects(inner.of(tenant)) if isinstance(inner, TenantObjects) else self
+
+    @property
+    def listed(self) -> OrphanObjects | None:
+        """The objects themselves, where they can be listed."""
+        return self._objects if isinstance(self._objects, OrphanObjects) else None
+
+    @property
+    def by_tenant(self) -> bool:
+        return isinstance(self._objects, TenantObjects)
 
 
 @contextmanager
@@ -103,7 +104,8 @@ def _decrypted(cipher: FieldCipher, data: bytes, address: bytes, digest: bytes) 
 
 
 class BlobStore:
-    """`of` gives that of one tenant: in an encrypted store blobs are shared within a tenant only (D-38)."""
+    """`of` gives that of one tenant: in an encrypted store blobs are shared within a tenant only (D-38), and
+    some blob stores keep the tenants apart."""
 
     def __init__(self, store: Store, objects: Objects | None, tenant: str | None = None) -> None:
         self.store = store
@@ -115,13 +117,20 @@ class BlobStore:
         self.tenant = tenant
         self.encrypted = encrypted_store_within(store)
 
+        self._by_tenant = self.encrypted is not None or (self.objects is not None and self.objects.by_tenant)
+
     def of(self, tenant: str) -> BlobStore:
-        return self if self.encrypted is None else BlobStore(self.store, self.objects, tenant)
+        if not self._by_tenant:
+            return self
+        return BlobStore(self.store, None if self.objects is None else self.objects.of(tenant), tenant)
 
     async def of_run(self, run: RunId) -> BlobStore:
-        if self.encrypted is None or self.tenant is not None:
+        if not self._by_tenant or self.tenant is not None:
             return self
-        return self.of(await self.encrypted.tenant_of(run))
+        if self.encrypted is not None:
+            return self.of(await self.encrypted.tenant_of(run))
+        row = await self.store.get_run(run)
+        return self.of(DEFAULT_TENANT if row is None else row.tenant)
 
     async def put_for(self, run: RunId, blobs: list[Blob]) -> None:
         await (await self.of_run(run)).put(blobs)
@@ -209,7 +218,7 @@ class BlobStore:
 
     async def materialise(self, pos: Position, registry: TypeRegistry) -> None:
         """Fetch the blobs that the present state refers to, not every blob that its history named."""
-        if self.encrypted is not None and self.tenant is None:
+        if self._by_tenant and self.tenant is None:
             await (await self.of_run(RunId(pos.run))).materialise(pos, registry)
             return
         await self.fill_state(pos, registry)

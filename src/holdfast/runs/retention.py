@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.errors import HoldfastError, RunBusyError, StoreError
+from holdfast.errors import HoldfastError, InputError, RunBusyError, StoreError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.runs.prune_run import KEEP, horizon_for, prune, require_ended
@@ -219,6 +219,24 @@ async def collect_blobs(service: RunAccess, *, grace: float = GRACE) -> int:
                 await objects.delete(digest)
         await service.store.drop_blobs(digests)
         collected += len(digests)
+    return collected
+
+
+async def collect_orphans(service: RunAccess, *, grace: float = GRACE) -> int:
+    """Delete objects that no row names, older than the grace period: a process died between the two writes,
+    or rows were restored from a backup. Returns their number. Raises InputError if they cannot be listed."""
+    objects = service.runtime.blobs.objects
+    listed = None if objects is None else objects.listed
+    if objects is None or listed is None:
+        raise InputError(
+            "the blob store of this program cannot list its objects.",
+            hint="Use a blob folder or S3 (HOLDFAST_BLOBS), or collect the garbage there.",
+        )
+    before, collected = service.store.now() / 1e6 - grace, 0
+    async for digest in listed.list_older(before):
+        if await service.store.blob(digest) is None:
+            await objects.delete(digest)
+            collected += 1
     return collected
 
 

@@ -40,6 +40,9 @@ def prune(
     ] = None,
     flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
     blobs: Annotated[bool, typer.Option("--blobs", help="Also delete blobs that no run refers to")] = False,
+    orphans: Annotated[
+        bool, typer.Option("--orphans", help="Also delete objects of the blob store that no row names")
+    ] = False,
     grace: Annotated[str, typer.Option(help="Only blobs older than this", metavar="AGE")] = "24h",
     feed: Annotated[
         Text, typer.Option(help="Also delete entries of the event feed older than this: 7d", metavar="AGE")
@@ -55,7 +58,7 @@ def prune(
 
     Active and waiting runs are never touched, and forks stay complete.
     """
-    wanted = PruneOptions(runs or [], keep, older, flow, blobs, grace, dry_run, yes, feed)
+    wanted = PruneOptions(runs or [], keep, older, flow, blobs, grace, dry_run, yes, feed, orphans)
     return run_async(prune_runs(wanted, store=store, json=json))
 
 
@@ -71,6 +74,7 @@ class PruneOptions(msgspec.Struct, frozen=True):
     dry_run: bool
     yes: bool
     feed: str | None = None
+    orphans: bool = False
 
 
 async def prune_runs(wanted: PruneOptions, *, store: str | None, json: bool) -> Exit:
@@ -89,6 +93,8 @@ async def prune_runs(wanted: PruneOptions, *, store: str | None, json: bool) -> 
         done = await _prune_shares(service, shares, retention, quiet=json)
         # After the runs: only then are their blobs unreferenced.
         collected = await service.collect_blobs(grace=grace) if wanted.blobs else 0
+        if wanted.orphans:
+            collected += await pruning.collect_orphans(service, grace=grace)
         if feed is not None:
             done.feed = await pruning.trim_feed(service, feed)
     return _print_outcome(shares, refused, done, collected, dry=False, json=json)

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from holdfast.checkpoint import TypeRegistry
 from holdfast.model.program import Program
 from holdfast.runs.attachments import BlobAttachments
-from holdfast.runs.blobs import BlobStore, Objects
+from holdfast.runs.blobs import BlobStore
 from holdfast.runs.driver.evidence_outbox import EvidenceOutbox
 from holdfast.runs.driver.heartbeat import LeaseHolder, LeaseKeeper
 from holdfast.runs.driver.settings import RunSettings
@@ -18,6 +18,7 @@ from holdfast.runs.hold_preparation import Preparer
 from holdfast.runs.memory import MemoryBackend, StoredMemory
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.runs.recorder.recorder import Recorder
+from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock, SharedClock
 from holdfast.types.ids import RunId

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import os
-from collections.abc import Callable
-from hashlib import sha256
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from holdfast.errors import BlobMissingError, StoreError, StoreFullError, StoreUnavailableError
+from holdfast.store.blob.objects import content_address
 from holdfast.types.ciphertext import is_encrypted
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-
-def content_address(data: bytes) -> bytes:
-    return sha256(data).digest()
 
 
 class LocalBlobs:
@@ -45,7 +42,21 @@ class LocalBlobs:
     async def delete(self, digest: bytes) -> None:
         await asyncio.to_thread(self.delete_now, digest)
 
-    def has(self, digest: bytes) -> bool:
+    async def has(self, digest: bytes) -> bool:
+        return self.has_now(digest)
+
+    async def list(self) -> AsyncIterator[bytes]:
+        """The digests that are stored, in any order."""
+        async for digest in self.list_older(math.inf):
+            yield digest
+
+    async def list_older(self, than: float) -> AsyncIterator[bytes]:
+        for path in await asyncio.to_thread(lambda: list(self._folder.glob("??/*"))):
+            with contextlib.suppress(FileNotFoundError):
+                if len(path.name) == 64 and path.stat().st_mtime < than:
+                    yield bytes.fromhex(path.name)
+
+    def has_now(self, digest: bytes) -> bool:
         return self._path(digest).is_file()
 
     def put_now(self, digest: bytes, data: bytes) -> None:

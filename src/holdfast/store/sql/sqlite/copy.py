@@ -208,7 +208,7 @@ class SqliteMoveEndpoint:
         """A blob's bytes are copied with its row if they are in the folder beside the file: that is where
         this store and an instance without other settings put them."""
         found = dict(zip(shape.columns, values, strict=True))
-        here = found["place"] == "elsewhere" and self._blobs.has(found["digest"])
+        here = found["place"] == "elsewhere" and self._blobs.has_now(found["digest"])
         if found["place"] == "file" or here:
             found |= {"place": "row", "data": self._blobs.get_now(found["digest"])}
         return tuple(found.values())

@@ -281,7 +281,7 @@ class SqliteStore(SqlStore):
     # The file.
 
     async def examine(self, *, deep: bool) -> StoreFacts:
-        exists = self._objects.has if deep else None
+        exists = self._objects.has_now if deep else None
         facts = self._readers.read(partial(examine, now=self._now(), exists=exists))
         mark = read_mark(self._settings.path)
         return facts if mark is None else msgspec.structs.replace(facts, went_back=mark.lost)
@@ -303,7 +303,7 @@ class SqliteStore(SqlStore):
             stored = await self._write(partial(self._name_file, digest=digest, size=size))
 
     async def _name_file(self, conn: Conn, now: int, digest: bytes, size: int) -> bool:
-        if not self._objects.has(digest):
+        if not self._objects.has_now(digest):
             return False
         await blobs.put(conn, now, digest, size, "file", None)
         return True

@@ -1,0 +1,157 @@
+"""Runs whose large values are in S3: resumed elsewhere, killed after a put, encrypted, collected."""
+
+from __future__ import annotations
+
+import os
+import random
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast, StaticKeys
+from holdfast.checkpoint.keys import new_scope, with_scope
+from holdfast.runs.retention import collect_orphans
+from holdfast.store.blob.local import LocalBlobs
+from holdfast.testing.crashpoints import EXIT_CODE, environment
+from holdfast.types.ids import RunId
+from tests.crash.stores import address_on
+from tests.services import prefork
+from tests.services.s3 import KEYS, S3Server
+
+pytestmark = pytest.mark.anyio
+
+LARGE = 3_000_000  # more than a row takes, compressed too
+TEXT = random.Random(1).randbytes(LARGE // 2).hex()
+FLOW = f"""
+import random
+from holdfast import Flow
+
+large = Flow("large", effect="pure")
+
+@large.node
+async def grow(s):
+    return {{"text": random.Random(1).randbytes({LARGE} // 2).hex()}}
+
+@large.node
+async def measure(s):
+    return {{"size": len(s["text"])}}
+
+large.edge(grow, measure)
+"""
+
+
+def large_flow(*, asks: bool = True) -> Flow:
+    flow = Flow("large", effect="pure")
+
+    async def grow(_s: Any) -> dict[str, Any]:
+        return {"text": TEXT}
+
+    async def measure(s: Any) -> dict[str, Any]:
+        return {"size": len(s["text"]), "text": ""}
+
+    first, last = flow.node(id="grow")(grow), flow.node(id="measure")(measure)
+    if asks:
+        ask = flow.hold("ask", prompt="Go on?", options=["yes"])
+        flow.edge(first, ask)
+        flow.edge(ask, last)
+    else:
+        flow.edge(first, last)
+    return flow
+
+
+async def answer(hf: Holdfast, run: str) -> None:
+    service = await hf.service()
+    (hold,) = await service.holds(RunId(run))
+    await service.answer(hold.id, "yes")
+
+
+async def stored(server: S3Server, prefix: str, tenant: str) -> int:
+    return len([digest async for digest in server.blobs(prefix).of(tenant).list()])
+
+
+@pytest.mark.covers("PLATFORM-S3-01", "BS-1")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+async def test_run_resumes_in_another_process_with_its_value_from_s3(
+    s3_server: S3Server, prefix: str, tmp_path: Path, store: str
+) -> None:
+    address = address_on(store, tmp_path)
+    async with Holdfast(address, objects=s3_server.blobs(prefix)) as hf:
+        waiting = await large_flow().run({}, on=hf, tenant="acme")
+        assert waiting.status == "pending_input"
+    assert await stored(s3_server, prefix, "acme") == 1
+    assert await stored(s3_server, prefix, "other") == 0
+    async with Holdfast(address, objects=s3_server.blobs(prefix)) as hf:
+        flow = large_flow()
+        await answer(hf, waiting.run_id)
+        done = await flow.resume(waiting.run_id, on=hf)
+        assert (done.status, done.state["size"]) == ("completed", LARGE)
+
+
+@pytest.mark.covers("BS-8")
+async def test_objects_are_collected_when_no_run_names_them(
+    s3_server: S3Server, prefix: str, tmp_path: Path
+) -> None:
+    async with Holdfast(address_on("sqlite", tmp_path), objects=s3_server.blobs(prefix)) as hf:
+        service = await hf.service()
+        results = [await large_flow(asks=False).run({}, on=hf, tenant=tenant) for tenant in ("a", "b")]
+        assert await service.collect_blobs(grace=-1) == 0
+        for result in results:
+            await service.delete(result.run_id)
+        assert await service.collect_blobs(grace=-1) == 1
+    assert [await stored(s3_server, prefix, tenant) for tenant in ("a", "b")] == [0, 0]
+
+
+@pytest.mark.covers("BS-1")
+async def test_encrypted_values_are_unreadable_in_the_bucket(
+    s3_server: S3Server, prefix: str, tmp_path: Path
+) -> None:
+    ring = StaticKeys(with_scope(None, "*", new_scope(datetime.now(UTC))))
+    blobs = s3_server.blobs(prefix)
+    async with Holdfast(address_on("sqlite", tmp_path), objects=blobs, keys=ring) as hf:
+        waiting = await large_flow().run({}, on=hf)
+        (digest,) = [digest async for digest in blobs.list()]
+        assert TEXT[:50].encode() not in await blobs.get(digest)
+        await answer(hf, waiting.run_id)
+        done = await large_flow().resume(waiting.run_id, on=hf)
+        assert done.state["size"] == LARGE
+
+
+@pytest.mark.covers("BS-8", "BS-6")
+def test_process_that_dies_after_a_put_leaves_no_row_without_its_object(
+    s3_server: S3Server, prefix: str, tmp_path: Path
+) -> None:
+    """The address and the credentials are those of the environment."""
+    (tmp_path / "flows.py").write_text(FLOW)
+    env = {
+        "PATH": os.environ["PATH"], "HOME": str(tmp_path), "HOLDFAST_STORE": f"sqlite:{tmp_path}/s.db",
+        "HOLDFAST_BLOBS": s3_server.address(prefix), "HOLDFAST_LEASE": "1s",
+        "AWS_ACCESS_KEY_ID": KEYS["access_key_id"], "AWS_SECRET_ACCESS_KEY": KEYS["secret_access_key"],
+    }  # fmt: skip
+    words = ["run", "flows.py", "--json"]
+    dead = prefork.run("holdfast", words, cwd=tmp_path, env={**env, **environment("after_blob_put", 1)})
+    assert dead.returncode == EXIT_CODE, dead.stderr
+    found = prefork.run("holdfast", ["doctor", "--deep", "--json"], cwd=tmp_path, env=env)
+    assert "missing" not in found.stdout.replace("none missing", "")
+    done = prefork.run("holdfast", words, cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert f'"size": {LARGE}' in done.stdout
+
+
+@pytest.mark.covers("BS-8")
+@pytest.mark.parametrize("place", ["folder", "s3"])
+async def test_orphans_are_deleted_when_no_row_names_them(
+    s3_server: S3Server, prefix: str, tmp_path: Path, place: str
+) -> None:
+    blobs = s3_server.blobs(prefix) if place == "s3" else LocalBlobs(tmp_path / "blobs")
+    orphan = b"orphan" * 300_000
+    await blobs.put(sha256(orphan).digest(), orphan)
+    async with Holdfast(address_on("sqlite", tmp_path), objects=blobs) as hf:
+        result = await large_flow(asks=False).run({}, on=hf)
+        service = await hf.service()
+        assert await collect_orphans(service, grace=3600) == 0
+        assert await collect_orphans(service, grace=-3600) == 1
+        assert result.status == "completed"
+        assert len([digest async for digest in blobs.list()]) == 1

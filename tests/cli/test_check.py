@@ -144,12 +144,13 @@ def test_graph_refuses_a_pipeline_with_errors(cli: Cli, tmp_path: Path) -> None:
 def test_deployment_of_a_stored_flow_with_errors_is_refused(
     cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.model.checks import comparisons
+    from holdfast.model.checks import field_values
+    from holdfast.model.checks.value_sets import DECISION, constants
 
     assert cli("run", refund, "--input", given(7)).code == 0
     assert cli("deployments", "create", "first", "--flow", "refund").code == 0
     # Stored by a version that did not know the rule.
-    monkeypatch.setattr(comparisons, "decisions_of", lambda _view: {"decision": ("yes",)})
+    monkeypatch.setattr(field_values, "answers_of", lambda _hold: constants(["yes"], DECISION, "decision"))
     said = cli("deployments", "create", "second", "--flow", "refund")
     assert said.code == 2
     assert "which is none of its options" in said.err

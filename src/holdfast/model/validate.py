@@ -11,6 +11,7 @@ from holdfast.model.checks.comparisons import check_comparisons
 from holdfast.model.checks.conflicts import check_conflicts
 from holdfast.model.checks.coverage import check_coverage
 from holdfast.model.checks.cycles import check_cycles
+from holdfast.model.checks.field_values import FieldValues, field_values
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.names import StateFacts, bound_names
 from holdfast.model.checks.node_kinds import check_conditions, check_kinds
@@ -19,7 +20,7 @@ from holdfast.model.checks.structure import check_structure
 from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.graph import GraphSpec
 
-__all__ = ["GraphProblem", "Severity", "StateFacts", "bound_names", "validate"]
+__all__ = ["FieldValues", "GraphProblem", "Severity", "StateFacts", "bound_names", "field_values", "validate"]
 
 _RULES = (
     check_structure,
@@ -34,15 +35,19 @@ _RULES = (
 )
 
 
-def validate(spec: GraphSpec, *, facts: StateFacts | None = None, deep: bool = True) -> list[GraphProblem]:
-    """`facts`: what the flow's code says about its state, if it is known. `deep`: look into sub-flows too."""
-    view = ValidationView(spec, facts)
+def validate(
+    spec: GraphSpec, *, facts: StateFacts | None = None, values: FieldValues | None = None, deep: bool = True
+) -> list[GraphProblem]:
+    """`facts`: what the flow's code says about its state, if it is known. `values`: of its fields, for a
+    sub-flow. `deep`: look into sub-flows too."""
+    view = ValidationView(spec, facts, values)
     for rule in _RULES:
         rule(view)
     problems = view.problems
     if deep:
         for child in spec.subgraphs:
-            problems += within_subflow(child.name, validate(child))
+            inner = validate(child, values=view.values.children[child.name])
+            problems += within_subflow(child.name, inner)
     return problems
 
 

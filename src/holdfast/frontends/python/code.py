@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from types import CodeType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from holdfast.frontends.python.functions import context_name
 
@@ -110,6 +112,44 @@ def _read(code: CodeType, _file: str) -> FunctionSource | None:
     return FunctionSource(body[0]) if len(body) == 1 and isinstance(body[0], _FunctionNode) else None
 
 
+def shown_tree(fn: Any) -> _FunctionNode | None:
+    """The source of a function; of a lambda, as a function that returns its expression."""
+    source = source_of(fn)
+    if source is not None:
+        return source.tree
+    code = getattr(fn, "__code__", None)
+    return _lambda(code, code.co_filename) if code is not None and code.co_name == "<lambda>" else None
+
+
+@lru_cache(maxsize=4096)
+def _lambda(code: CodeType, file: str) -> _FunctionNode | None:
+    """Found by the place of its expression: several lambdas may be on one line."""
+    places = {place for place in code.co_positions() if None not in place}
+    found = [node for node in _lambdas(file) if _place(node.body) in places]
+    if len(found) != 1:
+        return None
+    (shown,) = found
+    made = ast.FunctionDef(
+        name="lambda_", args=shown.args, body=[ast.Return(shown.body)], decorator_list=[], returns=None
+    )
+    # Lines are counted from the function's first, as in the source of any other.
+    own = deepcopy(ast.fix_missing_locations(ast.copy_location(made, shown)))
+    return cast("_FunctionNode", ast.increment_lineno(own, 1 - shown.lineno))
+
+
+def _place(node: ast.expr) -> tuple[int | None, ...]:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+@lru_cache(maxsize=64)
+def _lambdas(file: str) -> tuple[ast.Lambda, ...]:
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Lambda))
+
+
 def _normalised(tree: _FunctionNode) -> str:
     kept = _strip(tree)
     kept.decorator_list = []
@@ -174,30 +214,66 @@ def has_visible_writes_only(fn: Callable[..., Any]) -> bool:
 
 def _returned_keys(tree: _FunctionNode) -> frozenset[str]:
     names: set[str] = set()
-    for value in _returned(tree):
-        if isinstance(value, ast.Dict):
-            keys = [key.value for key in value.keys if isinstance(key, ast.Constant)]
+    for value in returned(tree):
+        update = update_of(value)
+        if update is not None:
+            keys = [key.value for key in update.keys if isinstance(key, ast.Constant)]
             names.update(key for key in keys if isinstance(key, str))
     return frozenset(names)
 
 
 def _shows_keys(tree: _FunctionNode) -> bool:
-    """A call or a variable may be a mapping of any names; a constant or an f-string is none."""
-    return all(
-        value is None
-        or isinstance(value, (ast.Constant, ast.JoinedStr))
-        or (isinstance(value, ast.Dict) and all(isinstance(key, ast.Constant) for key in value.keys))
-        for value in _returned(tree)
-    )
+    """A call or a variable may be a mapping of any names; a constant, an f-string or a comparison is none."""
+    return all(_shows(value) for value in returned(tree))
 
 
-def _returned(tree: _FunctionNode) -> Iterator[ast.expr | None]:
-    """What the function's own return statements return."""
-    todo: list[ast.AST] = list(tree.body)
+def _shows(value: ast.expr | None) -> bool:
+    if value is None or isinstance(value, (ast.Constant, ast.JoinedStr, ast.Compare)):
+        return True
+    call = outcome_call(value)
+    if call is not None:
+        plain = not any(each.arg is None for each in call.keywords)
+        return plain and (update_of(value) is not None or not _has_update(call))
+    return isinstance(value, ast.Dict) and all(isinstance(key, ast.Constant) for key in value.keys)
+
+
+def outcome_call(value: ast.expr | None) -> ast.Call | None:
+    """The call, if it is `Outcome(...)`."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "Outcome":
+        return value
+    return None
+
+
+def _has_update(call: ast.Call) -> bool:
+    return len(call.args) > 1 or any(each.arg == "update" for each in call.keywords)
+
+
+def update_of(value: ast.expr | None) -> ast.Dict | None:
+    """The changes of the state that are returned, if they are written out."""
+    call = outcome_call(value)
+    if call is not None:
+        named = {each.arg: each.value for each in call.keywords}
+        value = call.args[1] if len(call.args) > 1 else named.get("update")
+    return value if isinstance(value, ast.Dict) else None
+
+
+def returned(tree: _FunctionNode) -> Iterator[ast.expr | None]:
+    """What the function's own return statements return; of a conditional expression both sides."""
+    todo = [node.value for node in function_nodes(tree) if isinstance(node, ast.Return)]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, ast.IfExp):
+            todo += [value.body, value.orelse]
+        else:
+            yield value
+
+
+def function_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function's body, without those of functions and classes inside it."""
+    todo: list[ast.AST] = list(getattr(tree, "body", ()))
     while todo:
         node = todo.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             continue
-        if isinstance(node, ast.Return):
-            yield node.value
+        yield node
         todo.extend(ast.iter_child_nodes(node))

@@ -10,14 +10,13 @@ import msgspec
 from holdfast.errors import StateError
 from holdfast.frontends.python.code import (
     code_fingerprint,
-    has_visible_writes_only,
     innermost,
     visible_substeps,
-    visible_writes,
 )
 from holdfast.frontends.python.concurrency_limits import limit_problems
 from holdfast.frontends.python.declarations import Collector
 from holdfast.frontends.python.guard_nodes import Parts, parts_of
+from holdfast.frontends.python.state_facts import given_to, state_facts
 from holdfast.model.checks.names import near_name
 from holdfast.model.checks.value_types import type_of
 from holdfast.model.diagnostics import GraphProblem, Severity
@@ -27,7 +26,14 @@ from holdfast.model.migration import Migration
 from holdfast.model.program import NodeHandler, Program
 from holdfast.model.secrets import parsed, secret_paths, spelled
 from holdfast.model.state_schema import StateSchema
-from holdfast.model.validate import StateFacts, bound_names, validate, within_subflow
+from holdfast.model.validate import (
+    FieldValues,
+    StateFacts,
+    bound_names,
+    field_values,
+    validate,
+    within_subflow,
+)
 from holdfast.types.status import REPEATABLE
 
 
@@ -36,6 +42,7 @@ class LoweredFlow(msgspec.Struct, frozen=True, kw_only=True):
     parts: Parts
     spec: GraphSpec
     schema: StateSchema
+    facts: StateFacts
     problems: list[GraphProblem]
     children: dict[str, LoweredFlow]
 
@@ -97,14 +104,20 @@ class LoweredFlow(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(types))
 
 
-def lower(
+def lower(builder: Collector) -> LoweredFlow:
+    lowered = _lower(builder)
+    return _checked(lowered, field_values(lowered.spec, lowered.facts), child=False)
+
+
+def _lower(
     builder: Collector, within: tuple[Collector, ...] = (), given: frozenset[str] | None = None
 ) -> LoweredFlow:
-    """`given`: the names of its input, if all of them are known."""
+    """Not checked yet, because that needs the whole flow. `given`: the names of its input, if all of them are
+    known."""
     problems = list(builder.found)
     around = (*within, builder)
     children = {
-        name: lower(child, around, _given_to(builder, name))
+        name: _lower(child, around, given_to(builder, name))
         for name, child in builder.children.items()
         if child not in around
     }
@@ -126,18 +139,30 @@ def lower(
         label=builder.label or msgspec.UNSET,
         **builder.settings,
     )
-    problems += schema.problems()
-    problems += validate(spec, facts=_facts(builder, schema, given), deep=False)
+    facts = state_facts(builder, schema, given, {name: child.facts for name, child in children.items()})
+    return LoweredFlow(
+        builder=builder, parts=parts, spec=spec, schema=schema, facts=facts, problems=problems,
+        children=children,
+    )  # fmt: skip
+
+
+def _checked(lowered: LoweredFlow, values: FieldValues, *, child: bool) -> LoweredFlow:
+    """With all of its problems, and those of its sub-flows."""
+    builder, spec, schema = lowered.builder, lowered.spec, lowered.schema
+    problems = [*lowered.problems, *schema.problems()]
+    problems += validate(spec, facts=lowered.facts, values=values, deep=False)
     problems += _handler_problems(builder)
     problems += _router_problems(builder)
     problems += _migration_problems(builder, spec)
-    problems += limit_problems(builder, schema, parsed(spec.secrets or ()), child=bool(within))
+    problems += limit_problems(builder, schema, parsed(spec.secrets or ()), child=child)
     problems = [_placed(builder, problem) for problem in problems]
-    for name, child in children.items():
-        problems += within_subflow(name, child.problems)
-    return LoweredFlow(
-        builder=builder, parts=parts, spec=spec, schema=schema, problems=problems, children=children
-    )
+    children = {
+        name: _checked(inner, values.children[inner.spec.name], child=True)
+        for name, inner in lowered.children.items()
+    }
+    for name, inner in children.items():
+        problems += within_subflow(name, inner.problems)
+    return msgspec.structs.replace(lowered, problems=problems, children=children)
 
 
 def _placed(builder: Collector, problem: GraphProblem) -> GraphProblem:
@@ -298,22 +323,3 @@ def _substep_problems(node: Node, handler: NodeHandler) -> list[GraphProblem]:
         )
         for call in visible_substeps(handler.fn)
     ]
-
-
-def _given_to(builder: Collector, child: str) -> frozenset[str] | None:
-    """What the nodes of this flow pass to a sub-flow, if each of them says so."""
-    nodes = [node for node in builder.nodes if node.body == child]
-    inputs = [node.subflow.inputs if node.subflow is not None else None for node in nodes]
-    if not nodes or any(each is None for each in inputs):
-        return None
-    return frozenset[str]().union(*(each or () for each in inputs))
-
-
-def _facts(builder: Collector, schema: StateSchema, given: frozenset[str] | None) -> StateFacts:
-    handlers = {name: h.fn for name, h in builder.handlers.items() if "item" not in h.takes}
-    return StateFacts(
-        types={name: schema.fields[name].annotation for name in schema.declared},
-        writes={name: visible_writes(fn) for name, fn in handlers.items()},
-        complete=frozenset(name for name, fn in handlers.items() if has_visible_writes_only(fn)),
-        given=given,
-    )

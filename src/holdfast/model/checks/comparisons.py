@@ -1,13 +1,27 @@
-"""Comparisons that never hold: a decision with a text that is none of its options, a number with a text."""
+"""Comparisons that never hold: a decision with a text that is none of its options, an outcome with a word
+that is none, a number with a text. Decided by the sets of values that both sides can take."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
 
+from holdfast.model.checks.comparison_report import ComparisonPlace, ComparisonReport
+from holdfast.model.checks.field_values import decided_only
 from holdfast.model.checks.graph_view import ValidationView
-from holdfast.model.checks.names import bound_by
-from holdfast.model.checks.value_types import NUMBER, TEXT, ValueType, family_of
+from holdfast.model.checks.names import CodeComparison
+from holdfast.model.checks.outcomes import outcomes_of
+from holdfast.model.checks.value_sets import (
+    DECISION,
+    UNKNOWN,
+    AnyValue,
+    Constant,
+    Read,
+    ValueSet,
+    is_decided,
+    leaves,
+    of_type,
+    values_of,
+)
 from holdfast.model.expr import Expr, Path
 from holdfast.model.expr.nodes import (
     AllOf,
@@ -21,86 +35,98 @@ from holdfast.model.expr.nodes import (
     Node,
     Not,
     children_of,
+    spell,
 )
-from holdfast.model.graph import HoldSpec, NodeKind
-from holdfast.model.hold_rules import BRANCH, default_of
-from holdfast.types.terms import HoldTerms
-
-_ORDER: Final = ("<", "<=", ">", ">=")
-_IN_PART: Final = (*_ORDER, "in", "not in")
+from holdfast.model.expr.values import truthy
+from holdfast.model.graph import Edge, HoldSpec
 
 
 def check_comparisons(view: ValidationView) -> None:
-    decisions = decisions_of(view)
-    for text, what, place in expressions(view):
+    for text, place in expressions(view):
         found = view.compiled(text)
         if isinstance(found, Expr):
-            _Comparisons(view, decisions, what, place).check(found.node)
+            ExpressionComparisons(view, place).check(found.node)
+    for node, compared in view.facts.compared.items():
+        for each in compared:
+            _compare_in_code(view, node, each)
 
 
-def expressions(view: ValidationView) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """(text, what it is, its place) of every expression of the graph."""
+def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> None:
+    report = ComparisonReport(
+        view, ComparisonPlace(what=f"its code (line {each.line} of the function)", node=node)
+    )
+
+    def read(path: Path) -> ValueSet:
+        found = view.values.read_from_code(path)
+        report.note(found, path)
+        return found
+
+    left, right = each.left(read), each.right(read)
+    if is_decided(left) or is_decided(right):
+        report.compare(each.operator, left, right, each.left_text, each.right_text)
+
+
+def expressions(view: ValidationView) -> Iterator[tuple[str, ComparisonPlace]]:
+    """Every expression of the graph with its place."""
     for edge in view.spec.edges:
         if edge.when is not None and edge.language != "clauses":
-            yield edge.when, "its condition", {"edge": edge.id}
+            yield edge.when, ComparisonPlace(what="its condition", edge=edge)
     for node in view.spec.nodes:
         if node.timer is not None and node.timer.until is not None:
-            yield node.timer.until, "until", {"node": node.id}
+            yield node.timer.until, ComparisonPlace(what="until", node=node.id)
         if node.map is not None:
-            yield node.map.over, "over", {"node": node.id}
+            yield node.map.over, ComparisonPlace(what="over", node=node.id)
         if node.subflow is not None:
             for name, text in (node.subflow.inputs or {}).items():
-                yield text, f"its input {name!r}", {"node": node.id}
+                yield text, ComparisonPlace(what=f"its input {name!r}", node=node.id)
 
 
-def decisions_of(view: ValidationView) -> dict[str, tuple[Any, ...]]:
-    """By field: every value that it can have, if only holds with options set it."""
-    found: dict[str, list[Any]] = {}
-    free: set[str] = set(view.spec.reducers)
-    for node in view.spec.nodes:
-        if node.kind is NodeKind.hold and node.hold is not None:
-            others = bound_by(node)[1:]
-            free.update(others)
-            if node.hold.options is None:
-                free.add(node.hold.bind)
-            else:
-                found.setdefault(node.hold.bind, []).extend(_answers(node.hold))
-        else:
-            free.update(bound_by(node), view.facts.writes.get(node.id, ()))
-    for field in found:
-        if field in view.spec.defaults:
-            found[field].append(view.spec.defaults[field])
-        if field in (view.facts.given or ()):
-            free.add(field)
-    return {field: tuple(dict.fromkeys(v)) for field, v in found.items() if field not in free}
+def hold_before(view: ValidationView, edge: Edge | None) -> HoldSpec | None:
+    source = view.nodes.get(edge.source) if edge is not None else None
+    return None if source is None else source.hold
 
 
-def _answers(hold: HoldSpec) -> list[Any]:
-    answers: list[Any] = [option.id for option in hold.options or ()]
-    terms = hold.terms or HoldTerms()
-    action = hold.on_timeout or ""
-    if action.startswith("default") or terms.final_action == "default_option":
-        answers.append(default_of(hold.options, terms))
-    if action.startswith(BRANCH):
-        answers.append(None)
-    return answers
+def reader(view: ValidationView, edge: Edge | None) -> Read:
+    """The values at a path, as the condition of that edge or an expression of a node reads it."""
+    hold = hold_before(view, edge)
+
+    def read(path: Path) -> ValueSet:
+        if edge is not None and path == ("outcome",):
+            return outcomes_of(view, edge)
+        inside = view.names.field(path)
+        if inside is None:
+            return UNKNOWN
+        found = view.values.read(inside)
+        if not is_decided(found) or any(isinstance(each, AnyValue) for each in found):
+            return of_type(view.names.type_at(path, on_edge=edge is not None), ".".join(path))
+        # Decided just before: it is one of the options, and no longer what it was at first.
+        return decided_only(found) if hold is not None and inside == (hold.bind,) else found
+
+    return read
 
 
-class _Comparisons:
-    def __init__(
-        self, view: ValidationView, decisions: dict[str, tuple[Any, ...]], what: str, place: dict[str, str]
-    ) -> None:
-        self._view, self._decisions, self._what, self._place = view, decisions, what, place
+class ExpressionComparisons:
+    def __init__(self, view: ValidationView, place: ComparisonPlace) -> None:
+        self._view, self._place = view, place
+        self._reader = reader(view, place.edge)
+        self._report = ComparisonReport(view, place)
+
+    def _read(self, path: Path) -> ValueSet:
+        found = self._reader(path)
+        self._report.note(found, self._view.names.field(path))
+        return found
 
     def check(self, node: Node, *, as_truth: bool = True) -> None:
         if isinstance(node, Comparison):
-            self._comparison(node)
+            self._report.unsure = False
+            left, right = values_of(node.left, self._read), values_of(node.right, self._read)
+            self._report.compare(node.operator, left, right, _shown(node.left), _shown(node.right))
             as_truth = False
-        elif isinstance(node, Name) and "edge" in self._place:
-            self._read_after_hold(node)
+        elif isinstance(node, (Name, Default)) and self._place.edge is not None:
+            self._read_after_hold(node.path)
             if as_truth:
                 self._truth(node)
-        elif isinstance(node, Literal) and as_truth and not isinstance(node.value, bool):
+        elif isinstance(node, (Literal, Items)) and as_truth:
             self._constant(node)
         elif isinstance(node, Choose):
             self.check(node.test)
@@ -110,113 +136,45 @@ class _Comparisons:
         for child in children_of(node):
             self.check(child, as_truth=as_truth and isinstance(node, (AllOf, AnyOf, Not)))
 
-    def _truth(self, name: Name) -> None:
-        field = self._decision(name.path)
-        if field is not None and (self._leaves_hold(field) or all(self._decisions[field])):
-            self._view.error(
+    def _truth(self, node: Name | Default) -> None:
+        found = values_of(node, self._read)
+        fixed = all(isinstance(each, Constant) and truthy(each.value) for each in found)
+        if fixed and is_decided(found):
+            first = sorted(str(each.value) for each in leaves(found) if each.source == DECISION)[0]
+            field = ".".join(node.path)
+            self._error(
                 "decision-truth",
-                f"{self._what} is only {field!r}, which is true whatever is decided",
-                fix=f"compare it: {field} == {self._decisions[field][0]!r}",
-                **self._place,
+                f"is only {field!r}, which is true whatever is decided",
+                f"compare it: {field} == {first!r}",
             )
 
-    def _constant(self, literal: Literal) -> None:
+    def _constant(self, node: Literal | Items) -> None:
         """`decision == 'approve' || 'approved'`: the second half was meant to be a comparison."""
-        if "edge" in self._place:
-            self._view.error(
-                "constant-operand",
-                f"{self._what} has {literal.value!r} where a comparison belongs",
-                fix="compare a name with it, or list the values: name in ['a', 'b']",
-                **self._place,
-            )
-
-    def _read_after_hold(self, name: Name) -> None:
-        hold = self._hold_before()
-        if hold is not None and name.path[0] == "output":
-            self._view.error(
-                "hold-output",
-                f"{self._what} reads 'output', and a hold has none",
-                fix=f"read its decision: {hold.bind}",
-                **self._place,
-            )
-
-    def _leaves_hold(self, field: str) -> bool:
-        """Whether the field was decided just before: then it is one of the options, and no longer empty."""
-        hold = self._hold_before()
-        return hold is not None and hold.bind == field
-
-    def _hold_before(self) -> HoldSpec | None:
-        edge = next(e for e in self._view.spec.edges if e.id == self._place["edge"])
-        source = self._view.nodes.get(edge.source)
-        return None if source is None else source.hold
-
-    def _comparison(self, node: Comparison) -> None:
-        for side, other in ((node.left, node.right), (node.right, node.left)):
-            if not isinstance(side, (Name, Default)):
-                continue
-            if isinstance(other, Literal) and node.operator in _IN_PART:
-                self._part_of_decision(side.path, node.operator)
-            for literal in _literals(node, other, is_left=side is node.left):
-                self._compared(node.operator, side.path, literal)
-
-    def _part_of_decision(self, path: Path, operator: str) -> None:
-        """`decision not in 'reject'` and `decision >= 'approve'` are about letters, not about options."""
-        field = self._decision(path)
-        if field is not None:
-            self._view.error(
-                "decision-part",
-                f"{self._what} uses {operator!r} on the decision {field!r}, which compares letters",
-                fix=f"compare it as a whole: {field} == {self._decisions[field][0]!r}",
-                **self._place,
-            )
-
-    def _compared(self, operator: str, path: Path, literal: object) -> None:
-        text = ".".join(path)
-        field = self._decision(path)
-        if field is not None:
-            if literal not in self._decisions[field]:
-                why = f"compares {text!r} with {literal!r}, which is none of its options"
-                self._impossible("unknown-option", why, self._decisions[field])
+        if self._place.edge is None or (isinstance(node, Literal) and isinstance(node.value, bool)):
             return
-        known = self._view.names.type_at(path, on_edge="edge" in self._place)
-        if operator in _ORDER:
-            self._order(text, known, literal)
-        elif known.families is not None and family_of(literal) not in known.families:
-            kinds = " or ".join(sorted(known.families))
-            self._impossible(
-                "type-mismatch", f"compares {text!r} ({kinds}) with {literal!r}, which it never is", ()
+        self._error(
+            "constant-operand",
+            f"has {_shown(node)} where a comparison belongs",
+            "compare a name with it, or list the values: name in ['a', 'b']",
+        )
+
+    def _read_after_hold(self, path: Path) -> None:
+        hold = hold_before(self._view, self._place.edge)
+        if hold is not None and path[0] == "output":
+            self._error(
+                "hold-output", "reads 'output', and a hold has none", f"read its decision: {hold.bind}"
             )
-        elif known.values is not None and literal not in known.values:
-            self._impossible(
-                "unknown-value", f"compares {text!r} with {literal!r}, which it never is", known.values
-            )
 
-    def _order(self, text: str, known: ValueType, literal: object) -> None:
-        family = family_of(literal)
-        if family not in (NUMBER, TEXT) or (known.families is not None and family not in known.families):
-            self._impossible("type-mismatch", f"puts {text!r} and {literal!r} in order, which have none", ())
-
-    def _decision(self, path: Path) -> str | None:
-        inside = self._view.names.field(path)
-        return inside[0] if inside and len(inside) == 1 and inside[0] in self._decisions else None
-
-    def _impossible(self, rule: str, message: str, values: Sequence[Any]) -> None:
-        from difflib import get_close_matches
-
-        listed = ", ".join(repr(value) for value in values[:20])
-        fix = f"use one of {listed}" if listed else "correct the name or the literal"
-        texts = [value for value in values if isinstance(value, str)]
-        wrong = message.partition(" with ")[2].partition(",")[0].strip("'\"")
-        near = get_close_matches(wrong, texts, n=1)
-        if near:
-            fix = f"did you mean {near[0]!r}? {fix[0].upper()}{fix[1:]}"
-        self._view.error(rule, f"{self._what} {message}", fix=fix, **self._place)
+    def _error(self, rule: str, message: str, fix: str) -> None:
+        edge = self._place.edge
+        self._view.error(
+            rule,
+            f"{self._place.what} {message}",
+            node=self._place.node,
+            edge=edge.id if edge is not None else None,
+            fix=fix,
+        )
 
 
-def _literals(node: Comparison, other: Node, *, is_left: bool) -> list[object]:
-    if isinstance(other, Literal):
-        # `'x' in field` asks about a part of the field, not about its value.
-        return [] if node.operator in ("in", "not in") else [other.value]
-    if isinstance(other, Items) and is_left and node.operator in ("in", "not in"):
-        return [item.value for item in other.items if isinstance(item, Literal)]
-    return []
+def _shown(node: Node) -> str:
+    return repr(".".join(node.path)) if isinstance(node, (Name, Default)) else spell(node)

@@ -11,8 +11,9 @@ from itertools import islice, pairwise, product
 from typing import Any, Final
 
 from holdfast.errors import MissingNameError, NotComparableError
-from holdfast.model.checks.comparisons import decisions_of
+from holdfast.model.checks.comparisons import reader
 from holdfast.model.checks.graph_view import ValidationView
+from holdfast.model.checks.value_sets import DECISION, is_decided, leaves
 from holdfast.model.checks.value_types import BOOLEAN, NULL, NUMBER, TEXT, ValueType
 from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.expr import MISSING, Expr, Path, truthy
@@ -26,12 +27,11 @@ _OTHER: Final = "any other text"
 
 
 def check_coverage(view: ValidationView) -> None:
-    decisions = decisions_of(view)
     for name, edges in view.out.items():
         conditional = _conditional(view.nodes[name], edges)
         # One conditional edge is an arm that may be left out; several that leave a gap are a slip.
         if len(conditional) > 1:
-            _check(view, name, conditional, decisions)
+            _check(view, name, conditional)
 
 
 def _conditional(node: GraphNode, edges: list[Edge]) -> list[Edge]:
@@ -54,16 +54,16 @@ def _named_by_policy(node: GraphNode) -> set[str]:
     return found
 
 
-def _check(view: ValidationView, name: str, edges: list[Edge], decisions: dict[str, tuple[Any, ...]]) -> None:
+def _check(view: ValidationView, name: str, edges: list[Edge]) -> None:
     compiled = [view.compiled(edge.when or "") for edge in edges]
     conditions = [each for each in compiled if isinstance(each, Expr)]
     if len(conditions) < len(edges):
         return  # reported already
-    case = _uncovered(conditions, _Values(view, decisions, conditions))
+    case = _uncovered(conditions, _Values(view, edges[0], conditions))
     why = "no edge that leaves it is taken"
     if case is None and any(e.loop is not None and e.on_limit == "continue" for e in edges):
         left = [c for c, e in zip(conditions, edges, strict=True) if e.loop is None or e.on_limit == "fail"]
-        case = _uncovered(left, _Values(view, decisions, conditions))
+        case = _uncovered(left, _Values(view, edges[0], conditions))
         why = "after the loop's last turn no edge is taken"
     if case is None:
         return
@@ -97,10 +97,8 @@ def _uncovered(conditions: list[Expr], values: _Values) -> dict[Path, Any] | Non
 class _Values:
     """The values to try for each path."""
 
-    def __init__(
-        self, view: ValidationView, decisions: dict[str, tuple[Any, ...]], conditions: list[Expr]
-    ) -> None:
-        self._view, self._decisions = view, decisions
+    def __init__(self, view: ValidationView, edge: Edge, conditions: list[Expr]) -> None:
+        self._view, self._read = view, reader(view, edge)
         self._nodes = [node for each in conditions for node in _walk(each.node)]
         self._paths = sorted({path for each in conditions for path in each.names})
         self._pools = {path: self._pool(path) for path in self._paths}
@@ -115,10 +113,11 @@ class _Values:
         return [*pool, MISSING] if asked else pool
 
     def _possible(self, path: Path) -> list[Any]:
-        inside = self._view.names.field(path)
-        if inside is not None and len(inside) == 1 and inside[0] in self._decisions:
+        found = self._read(path)
+        if is_decided(found):
             # What a timeout leaves there is not decided on by these edges.
-            return [value for value in self._decisions[inside[0]] if isinstance(value, str) and value]
+            known = sorted((each for each in leaves(found) if each.source == DECISION), key=repr)
+            return list(dict.fromkeys(each.value for each in known))
         known = self._view.names.type_at(path, on_edge=True)
         if known.values is not None:
             return list(known.values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
+from holdfast.model.checks.field_values import FieldValues, field_values
 from holdfast.model.checks.names import ReadableNames, StateFacts, near_name
 from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.expr import Expr, ExprSyntaxError, Path, compile_expr, required_names
@@ -15,9 +16,10 @@ from holdfast.model.template import Template, TemplateSyntaxError, compile_templ
 class ValidationView:
     """Reports problems and answers questions about the graph. Ids may be invalid or not unique."""
 
-    def __init__(self, spec: GraphSpec, facts: StateFacts | None) -> None:
+    def __init__(self, spec: GraphSpec, facts: StateFacts | None, values: FieldValues | None = None) -> None:
         self.spec = spec
         self.facts = facts or StateFacts()
+        self.values = values or field_values(spec, facts)
         self.names = ReadableNames(spec, facts)
         self.walk = spec.traversal == "walk"
         self.problems: list[GraphProblem] = []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from holdfast.model.checks.value_sets import Read, ValueSet
 from holdfast.model.checks.value_types import ANY, ValueType, part_of, type_of
 from holdfast.model.diagnostics import Severity
 from holdfast.model.expr import PARTITIONS, Path
@@ -20,17 +21,37 @@ RESULT: Final = "_result"
 """Behind the name that a hold binds: the whole answer."""
 
 
+CodeValue: TypeAlias = Callable[[Read], ValueSet]
+"""What an expression of code can be, by the values of the fields that it reads."""
+
+
+class CodeComparison(msgspec.Struct, frozen=True, kw_only=True):
+    operator: str
+    left: CodeValue
+    right: CodeValue
+    left_text: str
+    right_text: str
+    line: int
+
+
 class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the code says about the state, and a stored graph does not.
 
     `types`: the annotation of each field. `writes`: the names that the code of a node is known to set.
-    `complete`: the nodes that set nothing else. `given`: the names of the input, if they are known.
+    `complete`: the nodes that set nothing else. `given`: the names of the input, if they are known. `values`:
+    by node and field the values that its code sets. `compared`: the comparisons in the code of a node.
+    `outcomes`: the words of its own that a node ends with, if its code shows them. `children`: the same for
+    sub-flows.
     """
 
     types: Mapping[str, Any] = {}
     writes: Mapping[str, frozenset[str]] = {}
     complete: frozenset[str] = frozenset()
     given: frozenset[str] | None = None
+    values: Mapping[str, Mapping[str, CodeValue]] = {}
+    compared: Mapping[str, tuple[CodeComparison, ...]] = {}
+    outcomes: Mapping[str, tuple[str, ...]] = {}
+    children: Mapping[str, StateFacts] = {}
 
 
 class NameProblem(msgspec.Struct, frozen=True):

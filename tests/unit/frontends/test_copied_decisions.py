@@ -1,0 +1,287 @@
+"""`holdfast check` follows a decision to where it is copied: by code, by sub-flows and by maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, Outcome
+from holdfast.frontends.python.code_values import CodeFacts
+from holdfast.model.diagnostics import Severity
+
+CHOICES = ["approve", "reject"]
+WORDS = {"approve": "approve", "reject": "reject"}
+
+
+@dataclass
+class Claim:
+    amount: int = 0
+    decision: str = ""
+    verdict: str = ""
+
+
+def shows(s: Any) -> dict[str, Any]:
+    return {"verdict": s["decision"]}
+
+
+def gets(s: Any) -> dict[str, Any]:
+    return {"verdict": s.get("decision", "none")}
+
+
+def through_a_variable(s: Any) -> dict[str, Any]:
+    found = s["decision"]
+    other = found if s["amount"] > 3 else "none"
+    return {"verdict": other}
+
+
+def in_other_letters(s: Any) -> dict[str, Any]:
+    return {"verdict": s["decision"].strip().lower()}
+
+
+def by_a_table(s: Any) -> dict[str, Any]:
+    return {"verdict": {"approve": "approve", "reject": "reject"}[s["decision"]]}
+
+
+def with_an_outcome(s: Any) -> Outcome:
+    return Outcome("done", {"verdict": s["decision"]})
+
+
+async def asks(ctx: Context) -> dict[str, Any]:
+    reply = await ctx.ask("Pay?", options=["approve", "reject"])
+    return {"verdict": reply.decision}
+
+
+async def asks_with_a_constant(ctx: Context) -> dict[str, Any]:
+    return {"verdict": (await ctx.ask("Pay?", options=CHOICES)).decision}
+
+
+async def asks_with_records(ctx: Context) -> dict[str, Any]:
+    reply = await ctx.ask(
+        "Pay?", options=[{"id": "approve", "label": "Yes"}, {"id": "reject", "label": "No"}]
+    )
+    return {"verdict": reply.decision}
+
+
+def hides(s: Any) -> dict[str, Any]:
+    return {"verdict": str(sorted(s)[0])}
+
+
+async def asks_freely(ctx: Context) -> dict[str, Any]:
+    return {"verdict": (await ctx.ask("Pay?")).decision}
+
+
+async def asks_with_computed_options(s: Any, ctx: Context) -> dict[str, Any]:
+    return {"verdict": (await ctx.ask("Pay?", options=list(s["names"]))).decision}
+
+
+COPIES: list[Callable[..., Any]] = [
+    shows,
+    gets,
+    through_a_variable,
+    in_other_letters,
+    by_a_table,
+    with_an_outcome,
+    asks,
+    asks_with_a_constant,
+    asks_with_records,
+]
+UNKNOWN: list[Callable[..., Any]] = [hides, asks_freely, asks_with_computed_options]
+
+
+def copied(copy: Callable[..., Any], condition: str, state: Any = None) -> Flow:
+    flow = Flow("claim", state=state, effect="pure")
+    flow.hold("approve", prompt="?", options=["approve", "reject"])
+    flow.node(id="copy")(copy)
+    flow.node(id="pay")(lambda _s: None)
+    flow.node(id="close")(lambda _s: None)
+    flow.chain("approve", "copy")
+    flow.edge("copy", "pay", when=condition)
+    flow.edge("copy", "close", otherwise=True)
+    return flow
+
+
+def slips(flow: Flow, severity: Severity = Severity.error) -> list[str]:
+    rules = ("unknown-option", "unknown-outcome", "decision-part")
+    return [p.rule for p in flow.problems() if p.rule in rules and p.severity is severity]
+
+
+@pytest.mark.covers("SAFE-CHECK-06")
+@pytest.mark.parametrize("copy", COPIES)
+def test_wrong_option_is_found_when_code_copied_the_decision(copy: Callable[..., Any]) -> None:
+    assert slips(copied(copy, "verdict != 'rejct'"), Severity.warning) == ["unknown-option"]
+    assert slips(copied(copy, "verdict != 'reject'"), Severity.warning) == []
+
+
+def shown(_s: Any) -> None: ...
+
+
+@pytest.mark.covers("SAFE-CHECK-06")
+@pytest.mark.parametrize("copy", COPIES)
+def test_wrong_option_is_an_error_when_all_code_shows_what_it_sets(copy: Callable[..., Any]) -> None:
+    flow = Flow("claim", effect="pure")
+    flow.hold("approve", prompt="?", options=["approve", "reject"])
+    flow.node(id="copy")(copy)
+    flow.node(id="pay")(shown)
+    flow.node(id="close")(shown)
+    flow.chain("approve", "copy")
+    flow.edge("copy", "pay", when="verdict != 'rejct'")
+    flow.edge("copy", "close", otherwise=True)
+    assert slips(flow) == ["unknown-option"]
+
+
+@pytest.mark.parametrize("copy", UNKNOWN)
+def test_nothing_is_claimed_when_the_copy_is_computed(copy: Callable[..., Any]) -> None:
+    for severity in (Severity.error, Severity.warning):
+        assert slips(copied(copy, "verdict != 'rejct'"), severity) == []
+
+
+def sets_attribute(s: Claim) -> None:
+    s.verdict = s.decision
+
+
+def test_wrong_option_is_found_when_code_sets_a_field_of_a_typed_state() -> None:
+    flow = copied(sets_attribute, "verdict != 'rejct'", Claim)
+    assert slips(flow, Severity.warning) == ["unknown-option"]
+    assert (
+        slips(copied(sets_attribute, "verdict != 'reject' && verdict != ''", Claim), Severity.warning) == []
+    )
+
+
+def skips(s: Claim) -> None:
+    s.decision = "skipped"
+
+
+def test_option_is_accepted_when_code_sets_it_in_a_typed_state() -> None:
+    flow = copied(skips, "decision == 'skipped'", Claim)
+    assert slips(flow) == slips(flow, Severity.warning) == []
+
+
+def nested(condition: str, *, asked_in: str, over: str | None = None) -> Flow:
+    """A decision of one flow that another reads: of the flow around it, or of the flow inside."""
+    child = Flow("child", effect="pure")
+    child.node(id="work")(shown)
+    child.node(id="done")(shown)
+    parent = Flow("parent", effect="pure")
+    parent.node(id="end")(shown)
+    if asked_in == "parent":
+        child.edge("work", "done", when=condition)
+        parent.hold("ask", prompt="?", options=["approve", "reject"])
+        if over is None:
+            parent.subflow("sub", child, inputs={"verdict": "input.a ? decision : 'none'"})
+        else:
+            parent.map("sub", over=over, body=child, into="results")
+        parent.chain("ask", "sub", "end")
+    else:
+        child.hold("ask", prompt="?", options=["approve", "reject"])
+        child.chain("work", "ask", "done")
+        parent.subflow("sub", child, inputs={}, outputs={"verdict": "state.decision"})
+        parent.edge("sub", "end", when=condition)
+    return parent
+
+
+@pytest.mark.covers("SAFE-CHECK-06")
+@pytest.mark.parametrize(
+    ("field", "asked_in", "over"),
+    [
+        ("verdict", "parent", None),
+        ("input.verdict", "parent", None),
+        ("verdict", "child", None),
+        ("item", "parent", "[decision, 'later']"),
+    ],
+)
+def test_wrong_option_is_found_when_a_flow_hands_the_decision_to_another(
+    field: str, asked_in: str, over: str | None
+) -> None:
+    assert slips(nested(f"{field} != 'rejct'", asked_in=asked_in, over=over)) == ["unknown-option"]
+    assert slips(nested(f"{field} != 'reject'", asked_in=asked_in, over=over)) == []
+    # The same graph as data, as a server stores it.
+    flow = nested(f"{field} != 'rejct'", asked_in=asked_in, over=over)
+    from holdfast.frontends.python.lower import lower
+    from holdfast.model.validate import validate
+
+    assert [p.rule for p in validate(lower(flow).spec) if p.rule == "unknown-option"] == ["unknown-option"]
+
+
+async def compares_its_answer(ctx: Context) -> str:
+    reply = await ctx.ask("Pay?", options=["approve", "reject"])
+    return "paid" if reply.decision != "rejct" else "kept"
+
+
+async def compares_the_reply(ctx: Context) -> str:
+    reply = await ctx.ask("Pay?", options=["approve", "reject"])
+    if reply not in ("approve", "rejct"):
+        return "kept"
+    return "paid"
+
+
+def matches(s: Any) -> str:
+    match s["decision"]:
+        case "aprove":
+            return "paid"
+        case _:
+            return "kept"
+
+
+def compares_a_field(s: Any) -> str:
+    found = s.get("decision")
+    return "paid" if found != "rejct" else "kept"
+
+
+@pytest.mark.covers("SAFE-CHECK-06")
+@pytest.mark.parametrize("code", [compares_its_answer, compares_the_reply, matches, compares_a_field])
+def test_wrong_option_is_found_when_code_compares_with_it(code: Callable[..., Any]) -> None:
+    flow = Flow("claim", effect="pure")
+    flow.hold("approve", prompt="?", options=["approve", "reject"])
+    flow.node(id="code")(code)
+    flow.chain("approve", "code")
+    assert slips(flow) == ["unknown-option"]
+
+
+def routes(s: Any) -> bool:
+    return bool(s["decision"] != "rejct")
+
+
+@pytest.mark.covers("SAFE-CHECK-06")
+@pytest.mark.parametrize("router", [routes, lambda s: s["decision"] != "rejct"])
+def test_wrong_option_is_found_when_a_function_is_the_condition(router: Callable[..., Any]) -> None:
+    flow = Flow("claim", effect="pure")
+    flow.hold("approve", prompt="?", options=["approve", "reject"])
+    flow.node(id="pay")(shown)
+    flow.edge("approve", "pay", when=router)
+    assert slips(flow) == ["unknown-option"]
+
+
+def succeeds(_s: Any) -> Outcome:
+    return Outcome("paid")
+
+
+def ends_somehow(s: Any) -> Any:
+    return Outcome(s["word"])
+
+
+@pytest.mark.parametrize(
+    ("code", "condition", "severity"),
+    [
+        (shown, "outcome != 'fial'", Severity.error),
+        (shown, "outcome != 'done'", Severity.error),
+        (succeeds, "outcome == 'payd'", Severity.error),
+        (succeeds, "outcome == 'paid'", None),
+        (ends_somehow, "outcome != 'fial'", Severity.warning),
+        (ends_somehow, "outcome == 'shipped'", None),
+    ],
+)
+def test_wrong_outcome_is_found(code: Callable[..., Any], condition: str, severity: Severity | None) -> None:
+    flow = Flow("claim", effect="pure")
+    flow.node(id="work")(code)
+    flow.node(id="next")(shown)
+    flow.edge("work", "next", when=condition)
+    for each in (Severity.error, Severity.warning):
+        assert slips(flow, each) == (["unknown-outcome"] if each is severity else [])
+
+
+def test_function_without_source_shows_nothing() -> None:
+    assert CodeFacts(len, ("state",)).values() == {}
+    assert CodeFacts(len, ("state",)).outcomes() is None

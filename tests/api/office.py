@@ -23,6 +23,7 @@ from holdfast.api.routes.all import THEMES
 from holdfast.holds.notify.channel import ChannelScope, Delivery
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.notify.settings import NotifySettings
+from holdfast.integrations.mcp.http import routes as agents
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
@@ -202,7 +203,7 @@ async def office_of(
         way = {"name": "desk", "kind": "slack", "secrets": [SLACK_SECRET]}
         inbound = parse_settings({"way": [way]} if slack else {})
         authenticator = Authenticator(hf)
-        app = build(hf, authenticator, ApiSettings(inbound=inbound), THEMES)
+        app = build(hf, authenticator, ApiSettings(inbound=inbound), [*THEMES, agents])
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url=SITE) as client:
             office = Office(hf, clock, transport, client, mail, authenticator)

@@ -54,6 +54,10 @@ class HoldPreparation:
         }
         self._steps = {name: step for name, step in steps.items() if step is not None}
 
+    @property
+    def has_policies(self) -> bool:
+        return "policies" in self._steps
+
     def prepare_now(self, hold: NewHold, facts: HoldFacts) -> NewHold | None:
         """The hold as it is stored; None if a lookup is needed."""
         if any(step.concerns(hold, facts) for step in self._steps.values()):

@@ -34,6 +34,11 @@ class NodeHandler(msgspec.Struct, frozen=True, kw_only=True):
     # False: it takes a context but never asks, sleeps or runs a sub-step, so that it needs no task.
     waits: bool = True
 
+    @property
+    def may_ask(self) -> bool:
+        """Whether it may ask a person while it runs (`ctx.ask`)."""
+        return self.waits and "ctx" in self.takes
+
 
 class Router(msgspec.Struct, frozen=True, kw_only=True):
     """Python code that chooses among edges of one node. `choices`: what it may return -> edge ids to fire."""

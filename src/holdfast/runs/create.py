@@ -17,6 +17,7 @@ from holdfast.model.fingerprint import encode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
+from holdfast.runs.hold_answers import require_no_answers
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.limits_for_run import limits_for_new_run
 from holdfast.runs.typed_values import TypedValues
@@ -154,6 +155,8 @@ async def prepare(
         own |= kept
     service.runtime.register(program)
     spec, now = program.graph.spec, service.store.now()
+    if started_via:
+        require_no_answers(spec, given, every=service.runtime.preparer.has_policies)
     start, scratch = program.schema.start(given)
     if program.graph.dialect:
         scratch = {**spec.defaults, **scratch}

@@ -17,6 +17,11 @@ class Preparer:
     def __init__(self, preparation: HoldPreparation | None = None) -> None:
         self.preparation = preparation or HoldPreparation()
 
+    @property
+    def has_policies(self) -> bool:
+        """Whether a policy may bind a hold to certain people, whatever its flow says."""
+        return self.preparation.has_policies
+
     def prepare_now(self, side: Side, facts: HoldFacts) -> bool:
         """Whether the side is ready to be stored; not where something has to be looked up first."""
         found = [self.preparation.prepare_now(hold, facts) for hold in side.holds]

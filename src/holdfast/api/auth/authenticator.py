@@ -231,7 +231,13 @@ class Authenticator:
             return None
         since = found.session.began_at
         return grant.principal(
-            method="session", credential=found.name, channel="inbox", csrf=found.csrf, since=since, also=names
+            method="session",
+            credential=found.name,
+            channel="inbox",
+            csrf=found.csrf,
+            since=since,
+            also=names,
+            began_with=found.session.credential,
         )
 
     async def note_refusal(

@@ -50,8 +50,10 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         csrf: str | None = None,
         since: int | None = None,
         also: tuple[str, ...] = (),
+        began_with: str = "",
     ) -> Principal:
-        """`since`: the start of the session; None: it is none. `also`: further names of the subject."""
+        """`since`: the start of the session; None: it is none. `also`: further names of the subject.
+        `began_with`: the token that started the session."""
         rights = self.all_rights
         actor = Actor(
             id=self.subject,
@@ -63,7 +65,7 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             auth_method=method,
             chain=self.chain or (),
             also=also,
-            credential=credential if method == "token" else "",
+            credential=credential if method == "token" else began_with,
             signed_in_at=since if since is None or self.signed_in_at is None else self.signed_in_at,
         )
         return Principal(actor=actor, rights=rights, method=method, credential=credential, csrf=csrf)

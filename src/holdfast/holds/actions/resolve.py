@@ -12,6 +12,7 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.close import resolved
 from holdfast.holds.actions.context import HoldContext, Permit
+from holdfast.holds.actions.lapsed_votes import without_lapsed_votes
 from holdfast.holds.actions.submission import Submission, check, encoded, fit_resolution, require_name
 from holdfast.holds.actions.vote import voted
 from holdfast.holds.permissions.actor import snapshot
@@ -77,6 +78,7 @@ async def resolve(
         if await is_replay(ctx, actor, row, submission, terms):
             replayed.append(True)
             return None
+        row = await without_lapsed_votes(ctx, row, now)
         return await consider(ctx, actor, row, now, submission, terms)
 
     row = await change(

@@ -16,6 +16,7 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.audit_entries import PLACED, TAKEN_BACK, entry, event
 from holdfast.holds.actions.change import change, draft_note
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.lapsed_votes import without_lapsed_votes
 from holdfast.holds.actions.placed import EMPTY
 from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult, consider, is_replay
 from holdfast.holds.actions.submission import Submission
@@ -47,6 +48,7 @@ async def place(
             replayed.append(True)
             return None
         # All checks are made now: the person must learn of an invalid answer while they are still there.
+        row = await without_lapsed_votes(ctx, row, now)
         made = await consider(ctx, actor, row, now, submission, terms)
         window = _window(row, seconds)
         # A row has room for one placed decision, and votes of several people may overlap.

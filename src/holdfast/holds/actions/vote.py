@@ -36,16 +36,21 @@ _FILLED: Final = ("response_data", "comment", "edited_fields")
 
 
 class Ballot(Vote, frozen=True, kw_only=True):
-    """A vote as it is stored: with the data of its form."""
+    """A vote as it is stored: with the data of its form, and the token that was used."""
 
     resolution: dict[str, Any]
+    credential: str = ""
+
+
+async def cast_ballots(ctx: HoldContext, row: HoldRow) -> list[tuple[str, Ballot]]:
+    """Each with the slot of its note, in the order in which they were cast."""
+    notes = await ctx.store.hold_notes(row.id, kinds=("vote",))
+    found = [(note.slot, msgspec.json.decode(note.body, type=Ballot)) for note in notes]
+    return sorted(found, key=lambda each: each[1].at)
 
 
 async def ballots_of(ctx: HoldContext, row: HoldRow) -> list[Ballot]:
-    """In the order in which they were cast."""
-    notes = await ctx.store.hold_notes(row.id, kinds=("vote",))
-    found = [msgspec.json.decode(note.body, type=Ballot) for note in notes]
-    return sorted(found, key=lambda each: each.at)
+    return [ballot for _, ballot in await cast_ballots(ctx, row)]
 
 
 async def voted(
@@ -65,7 +70,7 @@ async def voted(
     count = tally(row, cast, electorate=await electorate(row, ctx.directory, permit.past))
     if count.outcome is None:
         more = _one_more(row, actor, ballot, len(before), count)
-        return more if count.turn is None else await _handed_on(ctx, row, actor, more, count.turn)
+        return more if count.turn is None else await handed_on(ctx, row, actor.id, more, count.turn)
     whole = _outcome(resolution, cast, count)
     closing = resolved(row, whole, by=actor.id, at=now)
     note, audit = _note(row, actor, ballot, len(before)), _vote_audit(row, actor, ballot, now)
@@ -92,6 +97,7 @@ def _ballot(
         names=names_as(permit.standing, resolution["on_behalf_of"]),
         behind=names_behind(permit.standing, permit.past, held),
         resolution=resolution,
+        credential=actor.credential,
     )
 
 
@@ -145,12 +151,10 @@ def _one_more(row: HoldRow, actor: Actor, ballot: Ballot, number: int, count: Vo
     )
 
 
-async def _handed_on(
-    ctx: HoldContext, row: HoldRow, actor: Actor, vote: HoldChange, turn: Assignee
-) -> HoldChange:
-    """Assign it to the next approver, who is notified."""
+async def handed_on(ctx: HoldContext, row: HoldRow, by: str, vote: HoldChange, turn: Assignee) -> HoldChange:
+    """Assign it to the approver whose turn it is, who is notified."""
     target = await route(str(turn), row.tenant, ctx.directory, delegation=row.deployment)
-    move = moved(row, str(turn), target, by=actor.id, at=vote.at)
+    move = moved(row, str(turn), target, by=by, at=vote.at)
     return msgspec.structs.replace(
         vote, fields=move.fields, audit=(*vote.audit, *move.audit), outbox=move.outbox
     )
@@ -164,7 +168,8 @@ def _vote_audit(row: HoldRow, actor: Actor, ballot: Ballot, now: int, **more: An
 def _note(row: HoldRow, actor: Actor, ballot: Ballot, number: int) -> Note:
     distinct = row.terms.approval.distinct_people
     # Numbered where a person may vote several times: a note with the same slot replaces the one before it.
-    slot = person_key(actor.id) if distinct else f"{person_key(actor.id)}#{number}"
+    # With its time: an earlier one may have lapsed since, and its number is given again.
+    slot = person_key(actor.id) if distinct else f"{person_key(actor.id)}#{number}@{ballot.at}"
     body = msgspec.json.encode(ballot)
     return Note(hold=row.id, kind="vote", slot=slot, person=actor.id, at=ballot.at, body=body)
 

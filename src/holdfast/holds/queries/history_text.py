@@ -170,6 +170,7 @@ _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
     "claimed": _until("claimed it"),
     "released": _plain("{who} released it"),
     "placed": _until("decided; the decision can be taken back"),
+    "vote_lapsed": _plain("The vote of {who} lapsed: they may not decide it any more"),
     "placed_lapsed": _plain("The decision of {who} lapsed: they may not decide it any more"),
     "taken_back": _plain("{who} took the decision back"),
     "commented": _plain("{who} commented"),

@@ -6,8 +6,7 @@ decide that hold of their own run alone. Else the branch starts before the quest
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +14,8 @@ from holdfast.errors import ForbiddenError
 from holdfast.holds.permissions.past import source_of
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
-from holdfast.model.graph import GraphSpec, HoldSpec
+from holdfast.model.graph import GraphSpec, Node, NodeKind
+from holdfast.model.program import Program
 from holdfast.runs.events import reader_of
 from holdfast.runs.history import checkpoints
 from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldRow
@@ -43,7 +43,7 @@ async def fork_point(service: RunAccess, row: RunRow, at: int, actor: Actor) -> 
         path.append((source, seq))
     for run, seq in reversed(path):
         # The caller may have written the imported file, so the place that its run has reached proves nothing.
-        if run.read_only and await _binds(service, run):
+        if run.read_only and await _may_have_asked(service, run):
             return await _first_record(service, run)
         for hold in await _decided(service, run, seq):
             if not await _may_carry(service, hold, actor, starters):
@@ -86,7 +86,7 @@ async def _first_record(service: RunAccess, run: RunRow) -> tuple[RunRow, int]:
     folded = await checkpoints.fold_to(service, run, run.horizon)
     if run.horizon > 0 or folded.first.base:
         raise ForbiddenError(
-            f"run {run.id} was imported in the middle of its work, and certain people must decide its holds.",
+            f"run {run.id} was imported in the middle of its work, and people may have decided before that.",
             hint="Start a new run with its input.",
             run=run.id,
         )
@@ -94,7 +94,7 @@ async def _first_record(service: RunAccess, run: RunRow) -> tuple[RunRow, int]:
 
 
 async def _require_free(service: RunAccess, row: RunRow, why: str) -> None:
-    if await _binds(service, row):
+    if await _may_have_asked(service, row):
         raise ForbiddenError(
             f"what was decided before run {row.id} cannot be checked: {why}.",
             hint="Start a new run.",
@@ -102,31 +102,23 @@ async def _require_free(service: RunAccess, row: RunRow, why: str) -> None:
         )
 
 
-async def _binds(service: RunAccess, row: RunRow) -> bool:
+async def _may_have_asked(service: RunAccess, row: RunRow) -> bool:
+    """Whether a run of this flow may ask people: by a hold, or in the middle of a node. Policies may bind any
+    of these questions to certain people, so that what the flow itself says is not enough."""
     spec = (await reader_of(service, row)).graph.spec
-    return any(True for _ in _binding_holds(spec))
+    return _may_ask(spec, service.runtime.programs.get(row.version))
 
 
-def _binding_holds(spec: GraphSpec) -> Iterator[HoldSpec]:
-    """The holds of a flow that certain people must decide."""
-    for node in spec.nodes:
-        if node.hold is not None and node.hold.terms and node.hold.terms.binds_everybody:
-            yield node.hold
-    for inner in spec.subgraphs:
-        yield from _binding_holds(inner)
+def _may_ask(spec: GraphSpec, program: Program | None) -> bool:
+    return any(_node_may_ask(node, program) for node in spec.nodes) or any(
+        _may_ask(inner, None if program is None else program.children.get(inner.name))
+        for inner in spec.subgraphs
+    )
 
 
-def without_answers(spec: GraphSpec, changes: dict[str, Any]) -> dict[str, Any]:
-    """A patch without the answers of holds that certain people must decide: only they give them."""
-    answers: set[str] = set()
-    for hold in _binding_holds(spec):
-        answers |= {hold.bind, f"{hold.bind}_result", *([hold.into] if hold.into else [])}
-    if not answers:
-        return changes
-    kept = dict(changes)
-    for name in ("input", "scratch"):
-        part: Any = kept.get(name)
-        if isinstance(part, Mapping):
-            given = cast("Mapping[str, Any]", part)
-            kept[name] = {key: value for key, value in given.items() if key not in answers}
-    return kept
+def _node_may_ask(node: Node, program: Program | None) -> bool:
+    if node.kind not in (NodeKind.task, NodeKind.guardrail):
+        return node.kind is NodeKind.hold
+    handler = None if program is None else program.handlers.get(node.id)
+    # Without its code nothing is known about it.
+    return handler is None or handler.may_ask

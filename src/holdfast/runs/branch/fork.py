@@ -12,13 +12,14 @@ from holdfast.errors import FlowNotFoundError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.program import Program
 from holdfast.runs.attachments import inherited_files
-from holdfast.runs.branch.carried import fork_point, without_answers
+from holdfast.runs.branch.carried import fork_point
 from holdfast.runs.branch.first_records import add_blobs, first_records
 from holdfast.runs.branch.patch import apply_patch, partitions
 from holdfast.runs.create import new_run
 from holdfast.runs.events import RunReader, reader_of
 from holdfast.runs.history.checkpoints import fold_to, resolve
 from holdfast.runs.history.versions import version_at
+from holdfast.runs.hold_answers import without_answers
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.idempotency import branch_id, branch_of_key
 from holdfast.runs.limits_for_run import limits_for_fork
@@ -69,7 +70,7 @@ async def fork(
     reader = await reader_of(service, then)
     program = _program(service, then, reader)
     if actor is not None:
-        changes = without_answers(reader.graph.spec, changes)
+        changes = without_answers(reader.graph.spec, changes, every=service.runtime.preparer.has_policies)
     folded = await fold_to(service, source, at, reader)
     if changes:
         # A patch is applied to values, so they have to be loaded.

@@ -30,6 +30,7 @@ HoldfastError
 │   ├── SkillNotFoundError          no such skill or version
 │   ├── DeploymentNotFoundError     no such deployment
 │   ├── ScheduleNotFoundError       no such schedule
+│   ├── MessageNotFoundError        the queue has no such message
 │   └── FlowNotFoundError           no flow of this name is loaded here
 ├── ConflictError               another caller was first, or the object has changed since it was read
 │   ├── HoldDecidedError            the hold is decided already; names who decided
@@ -43,6 +44,9 @@ HoldfastError
 │   ├── RequestExistsError          a question with this id is open already
 │   ├── DocumentChangedError        the document was changed by another writer in the meantime
 │   ├── SkillPublishedError         this version is published already, with different content
+│   ├── MessageDiffersError         a message with this id has different content
+│   ├── ClaimLostError              the claim on the message has ended or passed to another worker
+│   ├── MessageEndedError           the message is in a state that does not allow this
 │   ├── RunEndedError               the run has ended, so the request does not apply
 │   ├── RunExistsError              the id or key belongs to a run of another flow
 │   ├── RunBusyError                another worker holds the run's lease
@@ -247,6 +251,10 @@ class ScheduleNotFoundError(NotFoundError):
     code = "schedule_not_found"
 
 
+class MessageNotFoundError(NotFoundError):
+    code = "message_not_found"
+
+
 class FlowNotFoundError(NotFoundError):
     code = "flow_not_found"
 
@@ -300,6 +308,18 @@ class DocumentChangedError(ConflictError):
 
 class SkillPublishedError(ConflictError):
     code = "skill_published"
+
+
+class MessageDiffersError(ConflictError):
+    code = "message_differs"
+
+
+class ClaimLostError(ConflictError):
+    code = "claim_lost"
+
+
+class MessageEndedError(ConflictError):
+    code = "message_ended"
 
 
 class RunEndedError(ConflictError):

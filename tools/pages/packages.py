@@ -15,7 +15,7 @@ CORE = (
     "telemetry", "types", "errors",
 )  # fmt: skip
 REST = (
-    "cli", "demo", "testing", "integrations", "torture", "api", "attractor", "agents", "reports",
+    "cli", "demo", "testing", "integrations", "torture", "api", "attractor", "agents", "reports", "queues",
     "frontends.dot", "drawing", "client",
 )  # fmt: skip
 # The core as one box for the packages outside of it.

@@ -43,6 +43,7 @@ TAGS = {
     "inbound": "Answers that come by chat, mail and webhook",
     "mcp": "The Model Context Protocol, for agents",
     "pipelines": "Pipelines in DOT",
+    "queues": "Queues and their messages",
     "runs": "Runs, their history and files",
     "schedules": "Schedules",
     "session": "The caller",

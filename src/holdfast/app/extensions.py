@@ -14,9 +14,12 @@ from holdfast.errors import InputError
 
 if TYPE_CHECKING:
     from holdfast.frontends.python import FlowBuilder, NodeHandle
+    from holdfast.holds.service import HoldService
     from holdfast.model.graph import GraphSpec
     from holdfast.model.program import Program
     from holdfast.runs.service import RunService
+    from holdfast.store.protocols import Store
+    from holdfast.types.clock import Clock
 
 T = TypeVar("T")
 
@@ -83,10 +86,17 @@ class AddAgentNode(Protocol):
         ...
 
 
+class OpenQueues(Protocol):
+    def __call__(self, store: Store, people: HoldService, clock: Clock, settings: Any) -> Any:
+        """The service of queues. `settings`: as it was given to the instance, or None."""
+        ...
+
+
 AGENT_NODES: ExtensionPoint[AddAgentNode] = ExtensionPoint("agent nodes", "holdfast.agents.node")
 PIPELINES: ExtensionPoint[Callable[[GraphSpec], Program]] = ExtensionPoint(
     "Attractor pipelines", "holdfast.attractor.program"
 )
+QUEUES: ExtensionPoint[OpenQueues] = ExtensionPoint("queues", "holdfast.queues.service")
 POSTMORTEMS: ExtensionPoint[PostmortemReports] = ExtensionPoint("post-mortems", "holdfast.reports.formats")
 
 

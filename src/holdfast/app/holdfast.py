@@ -171,6 +171,7 @@ class Holdfast(StoreServices):
     of holds, as settings or their file (without: HOLDFAST_NOTIFY); `channels`: further ones of your own.
     `scan`: looks into each file that people attach, and says what is wrong with it, or nothing.
     `pace`: how often one person may act on holds; without, without limit.
+    `queues`: the settings of queues, or the path of their file; without, that of HOLDFAST_QUEUES.
 
     Close it with `await hf.close()` or use it in `async with`.
     """
@@ -193,6 +194,7 @@ class Holdfast(StoreServices):
         channels: Sequence[Channel] = (),
         scan: Scan | None = None,
         pace: Pace | None = None,
+        queues: Any = None,
     ) -> None:
         self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
         self._store: Store | None = None
@@ -209,7 +211,7 @@ class Holdfast(StoreServices):
 
         self._wiring = make_wiring(
             directory=directory, policies=policies, judges=judges, guardrails=guardrails, notify=notify,
-            channels=channels, scan=scan, pace=pace,
+            channels=channels, scan=scan, pace=pace, queues=queues,
         )  # fmt: skip
         self._services: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RunService] = (
             weakref.WeakKeyDictionary()
@@ -277,6 +279,12 @@ class Holdfast(StoreServices):
     async def holds(self) -> HoldService:
         """What can be done with holds, in this event loop."""
         return (await self.service()).people
+
+    async def queues(self) -> Any:
+        """Messages of queues: publish, list, claim, complete (`holdfast.queues.service.QueueService`)."""
+        found = (await self.service()).runtime.queues
+        assert found is not None, "an instance wires its own runtimes"
+        return found.open()
 
     async def new_service(self) -> RunService:
         """A service with its own runtime, for a worker: the caller closes that runtime."""

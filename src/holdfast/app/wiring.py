@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
+from holdfast.app.extensions import QUEUES
 from holdfast.holds.default_preparation import default_preparation
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.directory.file import FileDirectory
@@ -35,6 +36,27 @@ POLICIES: Final = "HOLDFAST_POLICIES"
 IN_STORE: Final = "store"
 
 
+class QueueWork:
+    """The service of queues, loaded when it is first used."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._made: Any = None
+
+    def open(self) -> Any:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    async def serve(self) -> None:
+        """Until cancelled."""
+        await self.open().serve()
+
+    async def work(self) -> None:
+        """Everything that is due now, once."""
+        await self.open().work()
+
+
 class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     """As it was given to the instance."""
 
@@ -45,6 +67,7 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     channels: tuple[Channel, ...] = ()
     scan: Scan | None = None
     pace: Pace | None = None
+    queues: Any = None
 
     def parts(self, store: Store, clock: Clock | None) -> ServiceOptions:
         """What a `Runtime` takes."""
@@ -59,6 +82,7 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
             "people": people,
             "arbiter": None if ruling is None else ruling.arbiter(people.ctx),
             "deliverer": Deliverer(store, time, channels),
+            "queues": QueueWork(lambda: QUEUES.load()(store, people, time, self.queues)),
         }
 
     def _directory(self, store: Store) -> Directory | None:
@@ -77,6 +101,7 @@ def make_wiring(
     channels: Sequence[Channel] = (),
     scan: Scan | None = None,
     pace: Pace | None = None,
+    queues: Any = None,
 ) -> Wiring:
     """Raises PolicyInvalidError and SettingsError: with rules that cannot be read no instance opens."""
     return Wiring(
@@ -87,6 +112,7 @@ def make_wiring(
         channels=tuple(channels),
         scan=scan,
         pace=pace,
+        queues=queues,
     )
 
 

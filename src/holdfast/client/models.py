@@ -222,6 +222,10 @@ class Circle(Model, kw_only=True):
     members: list[str]
 
 
+class ClaimedMessages(Model, kw_only=True):
+    items: list[Message]
+
+
 class Count(Model, kw_only=True):
     """Counting stops at 10,000."""
 
@@ -719,6 +723,38 @@ class MailTaken(Model, kw_only=True):
     checkpoint_id: str | None = None
 
 
+class Message(Model, kw_only=True):
+    """`attempts`: claims that ended without completion. `claim_token`: only for the worker that claimed
+    it."""
+
+    id: str
+    tenant: str
+    scope: str
+    queue: str
+    type: str
+    correlation_id: str | None
+    priority: str
+    group_key: str | None
+    payload: Any
+    state: str
+    attempts: int
+    max_attempts: int
+    claimed_by: str | None
+    claim_token: int | None
+    claim_until: str | None
+    result: Any
+    completed_by: str | None
+    run: str | None
+    node: str | None
+    hold: str | None
+    error: str | None
+    visible_at: str
+    expires_at: str | None
+    created_at: str
+    updated_at: str
+    ended_at: str | None
+
+
 class NodeState(Model, kw_only=True):
     """The last execution of a node. `status`: success, partial_success, fail, skip, cancelled or unknown."""
 
@@ -855,6 +891,20 @@ class QuestionOption(Model, kw_only=True):
     to: str | None = None
 
 
+class Queue(Model, kw_only=True):
+    """`delayed`: of the ready messages, those that cannot be claimed yet. `oldest_seconds`: how long the
+    oldest ready message could have been claimed."""
+
+    tenant: str
+    scope: str
+    queue: str
+    ready: int
+    delayed: int
+    claimed: int
+    dead: int
+    oldest_seconds: float
+
+
 class Replayed(Model, kw_only=True):
     """One past decision. `agrees`: whether the automatic outcome is what people decided; None: not
     automatic."""
@@ -880,6 +930,9 @@ Right = Literal[
     "holds:resolve",
     "holds:view",
     "holds:write",
+    "queues:read",
+    "queues:work",
+    "queues:write",
     "runs:read",
     "runs:write",
     "schedules:read",

@@ -53,7 +53,7 @@ def row_of(
     context: dict[str, Any],
 ) -> NewHold:
     """The row as the engine knows it; the hold preparation adds what has to be looked up."""
-    terms = spec.terms or HoldTerms()
+    terms = terms_of(spec) or HoldTerms()
     expiry = expiry_of(spec.on_timeout, terms)
     return NewHold(
         id=hold,
@@ -103,6 +103,13 @@ def body_of(row: NewHold, spec: HoldSpec, context: dict[str, Any], why: str, cod
     )
 
 
+def terms_of(spec: HoldSpec) -> HoldTerms | msgspec.UnsetType:
+    """The target of a document is the queue of the terms: a row has one place for it."""
+    if not spec.target:
+        return spec.terms
+    return msgspec.structs.replace(spec.terms or HoldTerms(), queue=spec.target.address)
+
+
 def expires_at(decision: Decision, spec: HoldSpec) -> int | None:
     return None if spec.timeout is None else decision.now + spec.timeout
 
@@ -118,7 +125,7 @@ def _listed(option: Option) -> list[Any]:
 def _more(spec: HoldSpec) -> Any:
     found: dict[str, Any] = {
         name: value
-        for name, value in (("tags", spec.tags), ("reminder", spec.reminder), ("terms", spec.terms))
+        for name, value in (("tags", spec.tags), ("reminder", spec.reminder), ("terms", terms_of(spec)))
         if value
     }
     return freeze(msgspec.to_builtins(found)) if found else None

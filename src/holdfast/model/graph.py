@@ -17,7 +17,7 @@ from holdfast.model.secrets import Paths, parsed
 from holdfast.types.backoff import BackoffKind
 from holdfast.types.hold import Option
 from holdfast.types.status import REPEATABLE, Effect
-from holdfast.types.terms import HoldTerms
+from holdfast.types.terms import HitlTarget, HoldTerms
 
 if TYPE_CHECKING:
     from holdfast.model.pipeline_conditions import Clauses
@@ -102,6 +102,9 @@ class HoldSpec(msgspec.Struct, frozen=True, kw_only=True):
     terms: HoldTerms | msgspec.UnsetType = msgspec.UNSET
     modifies: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     """`arguments`, `output`, `instructions` -> the state's field that an approver may change."""
+    target: HitlTarget | msgspec.UnsetType = msgspec.UNSET
+    """The queue in which the question is published, too. Unset rather than none: older graphs keep their
+    identity."""
 
 
 class TimerSpec(msgspec.Struct, frozen=True, kw_only=True):

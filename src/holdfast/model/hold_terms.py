@@ -11,6 +11,7 @@ import msgspec
 from holdfast.model.hold_rules import assignee_fault, exclusion_fault, voter_fault
 from holdfast.types.duration import DurationError, format_duration, parse_duration, parse_length
 from holdfast.types.hold import Option
+from holdfast.types.queue_message import is_queue_address
 from holdfast.types.terms import PRIORITIES, ApprovalTerms, HoldTerms, Rung
 from holdfast.types.text import clean_text
 
@@ -60,6 +61,7 @@ class HoldTermsOptions(TypedDict, total=False):
     auto: str | None
     guardrails: Sequence[str]
     guarded: bool
+    queue: str | None
 
 
 NAMES: Final = frozenset(HoldTermsOptions.__annotations__)
@@ -86,6 +88,8 @@ def read_terms(given: Mapping[str, Any], on_timeout: str | None, wrong: Wrong) -
     found |= reader.ladder(on_timeout)
     if given.get("approval") is not None:
         found["approval"] = reader.approval(given["approval"])
+    if given.get("queue") is not None:
+        found["queue"] = reader.queue("queue")
     if given.get("max_reminders") is not None:
         found["max_reminders"] = reader.count("max_reminders")
     if given.get("undo") is not None:
@@ -131,6 +135,13 @@ class _Reader:
             fault = exclusion_fault(text)
             if fault is not None:
                 self._no("excluded", f"has {clean_text(repr(text), 80)}: {fault}")
+
+    def queue(self, name: str) -> str | None:
+        value = self.given.get(name)
+        if isinstance(value, str) and is_queue_address(value):
+            return value
+        self._no(name, "is not the address of a queue", 'write scope/queue, as "support/reviews"')
+        return None
 
     def choice(self, name: str) -> str | None:
         value = self.given.get(name)

@@ -97,6 +97,7 @@ RULES: Final = (
     CopyRule("audit_heads", checked=True),
     CopyRule("memories"),
     CopyRule("schedules"),
+    CopyRule("queue_messages"),
     CopyRule("gates"),
     CopyRule("gate_starts"),
     CopyRule("turns"),

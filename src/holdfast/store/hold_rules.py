@@ -16,7 +16,7 @@ from holdfast.errors import BlobMissingError, StoreError
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow, NewHold, facts_digest
-from holdfast.types.outbox import OutboxMessage
+from holdfast.types.outbox import QUEUE, OutboxMessage
 from holdfast.types.status import HoldStatus
 
 ENGINE = "system:engine"
@@ -50,6 +50,23 @@ def created_message(hold: NewHold) -> OutboxMessage | None:
     about = {"hold": hold.id, "epoch": 1, "type": hold.type, "priority": hold.priority}
     due = hold.created_at + HEAD_START if hold.terms.auto is not None else None
     return OutboxMessage("hold.created", f"{hold.id}:hold.created:1", canonical(about), hold.id, due)
+
+
+def queue_message(hold: NewHold | HoldRow, number: str | int) -> OutboxMessage | None:
+    """Tells the bridge that the message of a hold has to be published, changed or withdrawn. Without content:
+    the bridge reads the hold. None: the hold asks in no queue."""
+    if hold.terms.queue is None:
+        return None
+    return OutboxMessage(QUEUE, f"{hold.id}:{QUEUE}:{number}", b"{}", hold.id)
+
+
+def change_messages(before: HoldRow, after: HoldRow) -> list[OutboxMessage]:
+    """For the bridge, where a change concerns it: a new assignee, or the end."""
+    if after.terms.queue is None or (after.status is before.status and after.epoch == before.epoch):
+        return []
+    number = after.epoch if after.status is HoldStatus.pending else str(after.status)
+    found = queue_message(after, number)
+    return [] if found is None else [found]
 
 
 def closed_entry(hold: str, run: str, now: int, *, status: str, reason: str) -> NewAudit:

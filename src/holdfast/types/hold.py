@@ -15,6 +15,7 @@ from holdfast.types.clock import iso
 from holdfast.types.event import EventRow
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxMessage
+from holdfast.types.queue_message import MessageChange
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import PRIORITIES, HoldTerms
 
@@ -216,6 +217,7 @@ class HoldChange(msgspec.Struct, frozen=True, kw_only=True):
     more_events: tuple[EventRow, ...] = ()  # emitted right after it
     link: str | None = None  # the jti of a link that is used up with it
     key: HoldKey | None = None
+    message: MessageChange | None = None  # of a queue, changed with it or not at all
     blobs: tuple[bytes, ...] = ()  # digests that the run refers to from now on; stored before this change
     released_blobs: tuple[bytes, ...] = ()  # digests that the run no longer refers to
 
@@ -227,6 +229,7 @@ class ChangeRefusal(StrEnum):
     stale = "stale"  # the row has changed: read it again
     read_only = "read_only"
     link_used = "link_used"
+    message_lost = "message_lost"  # the claim on the queue's message has ended
     key_used = "key_used"
 
 

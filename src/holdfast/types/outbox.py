@@ -14,13 +14,14 @@ ASKED_BACK = "hold.asked_back"  # a question was asked before deciding
 LINK = "hold.link"  # a link that a person asked for is sent to its recipient
 CLOSED = "hold.closed"
 JUDGE = "hold.judge"
+QUEUE = "hold.queue"  # the message that asks the hold's question in a queue is to be published or changed
 
 
 class OutboxMessage(msgspec.Struct, frozen=True):
     """A message to send after the commit. Messages with the same `key` are sent once; the key of a message
     about a hold begins with the hold's id and a colon.
     Topics: hold.created, hold.assigned, hold.reminded, hold.escalated,
-    hold.asked_back, hold.link, hold.closed, hold.judge."""
+    hold.asked_back, hold.link, hold.closed, hold.judge, hold.queue."""
 
     topic: str
     key: str

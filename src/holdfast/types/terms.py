@@ -141,6 +141,19 @@ class ApprovalTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     distinct_people: bool = True
 
 
+class HitlTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The queue in which a hold asks its question too. `hitl_spec`: the form as the document declares it; the
+    hold has it compiled."""
+
+    scope: str
+    queue: str
+    hitl_spec: dict[str, Any] = {}
+
+    @property
+    def address(self) -> str:
+        return f"{self.scope}/{self.queue}"
+
+
 class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What governs a hold beyond its columns. Kept with the row as JSON; the flow's later edits do not change
     an open hold."""
@@ -166,6 +179,7 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     routed_from: dict[str, Any] | None = None  # what the flow had declared, where that rule overrides it
     auto: str | None = None  # the policy that may decide it without a person
     guardrails: tuple[str, ...] = ()  # the checks that an approval has to pass; empty: all of the instance
+    queue: str | None = None  # `scope/queue`: its question is published there as a message, too
     guarded: bool = True  # whether an approval without a person has to pass them
     also_for: tuple[str, ...] = ()  # who else may vote or veto: it is in their lists too
     # Groups, roles and delegations of the run's starter when it was opened.

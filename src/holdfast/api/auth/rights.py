@@ -25,6 +25,9 @@ class Right(StrEnum):
     override = OVERRIDE
     schedules_read = "schedules:read"
     schedules_write = "schedules:write"
+    queues_read = "queues:read"
+    queues_work = "queues:work"  # claim and complete messages
+    queues_write = "queues:write"  # publish, withdraw, requeue
     audit_read = "audit:read"
     admin = "admin:manage"
 
@@ -54,17 +57,35 @@ IMPLIED: dict[Right, frozenset[Right]] = {
     Right.resolve: frozenset({Right.holds_write}),
     Right.manage: frozenset({Right.resolve, Right.holds_read, Right.runs_read}),
     Right.schedules_write: frozenset({Right.schedules_read}),
+    Right.queues_work: frozenset({Right.queues_read}),
+    Right.queues_write: frozenset({Right.queues_read}),
     Right.admin: frozenset(Right) - {Right.override, Right.admin},
 }
 
 
 ROLES: dict[str, frozenset[Right]] = {
     "viewer": frozenset(
-        {Right.runs_read, Right.flows_read, Right.holds_read, Right.view, Right.schedules_read}
+        {
+            Right.runs_read,
+            Right.flows_read,
+            Right.holds_read,
+            Right.view,
+            Right.schedules_read,
+            Right.queues_read,
+        }
     ),
     "member": frozenset({Right.holds_write}),
     "approver": frozenset({Right.holds_read, Right.resolve}),
-    "operator": frozenset({Right.runs_write, Right.flows_read, Right.manage, Right.schedules_write}),
+    "operator": frozenset(
+        {
+            Right.runs_write,
+            Right.flows_read,
+            Right.manage,
+            Right.schedules_write,
+            Right.queues_work,
+            Right.queues_write,
+        }
+    ),
     "admin": frozenset({Right.admin}),
 }
 """The rights of each role; a token may also name single rights. A member decides holds assigned to them, an

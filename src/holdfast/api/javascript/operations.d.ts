@@ -37,10 +37,16 @@ export interface Operations {
   checkpointHistory(checkpoint: string, options?: Options): Promise<Page<EntryWire>>;
   /** Claim it for a while; an unassigned one becomes yours. */
   claimHold(hold: string, body?: ClaimHold, options?: Options): Promise<HoldWire>;
+  /** Claim this message. */
+  claimMessage(scope: string, queue: string, message: string, body?: ClaimMessage, options?: Options): Promise<MessageWire>;
+  /** Claim ready messages: by priority, then the longest ready. The list is empty if there is none. */
+  claimMessages(scope: string, queue: string, body?: ClaimMessages, options?: Options): Promise<ClaimedMessages>;
   /** Remove a set limit: the flow's declared limit applies again. */
   clearLimit(name: string, options?: Options): Promise<void>;
   /** Add a comment, visible to everyone who may see the hold, also after the decision. */
   commentOnHold(hold: string, body: NewComment, options?: Options): Promise<NoteWire>;
+  /** Complete a claimed message. Completing a review request decides its hold, under the caller's rights. */
+  completeMessage(scope: string, queue: string, message: string, body: CompleteMessage, options?: Options): Promise<MessageWire>;
   /** The number of holds in that list. */
   countHolds(query?: CountHoldsQuery, options?: Options): Promise<Count>;
   /**
@@ -114,6 +120,8 @@ export interface Operations {
   exportRun(run: string, options?: Options): Promise<Response>;
   /** Extend its deadline. */
   extendHold(hold: string, body: ExtendHold, options?: Options): Promise<HoldWire>;
+  /** Extend the claim, while the work takes longer. */
+  extendMessage(scope: string, queue: string, message: string, body: ExtendMessage, options?: Options): Promise<MessageWire>;
   /** Start the runs of its past instants in a range. An instant that has a run is left as it is. */
   fillSchedule(name: string, body: FillSchedule, options?: Options): Promise<ScheduleFill>;
   /** Create a run that starts at this checkpoint, with a patch of its state; the source is not changed. */
@@ -144,6 +152,8 @@ export interface Operations {
   getGraphCheckpoint(checkpoint: string, options?: Options): Promise<GraphCheckpoint>;
   /** One hold. Its ETag is its version: send it as If-Match to decide on what you have seen. */
   getHold(hold: string, options?: Options): Promise<HoldWire>;
+  /** A message with its content, state and result. */
+  getMessage(scope: string, queue: string, message: string, options?: Options): Promise<MessageWire>;
   /** Your own entry in the store's directory. */
   getOwnPerson(options?: Options): Promise<PersonWire>;
   /** By id or address. */
@@ -179,6 +189,8 @@ export interface Operations {
    * matches none. 409 if several questions are open and none is named, or if it is already decided.
    */
   giveInput(run: string, body: GiveInput, options?: Options): Promise<InputTaken>;
+  /** Give the message up. It is kept until it is requeued or withdrawn. */
+  giveUpMessage(scope: string, queue: string, message: string, body?: DeadMessage, options?: Options): Promise<MessageWire>;
   /** What became of its instants, the newest first: the last hundred. */
   historyOfSchedule(name: string, options?: Options): Promise<Page<FiringWire>>;
   /** One decision as a file that `tools/verify_evidence.py` verifies offline. The export is audited. */
@@ -227,6 +239,8 @@ export interface Operations {
   listHolds(query?: ListHoldsQuery, options?: Options): Promise<Page<HoldWire>>;
   /** Limits in effect, with the number of active and waiting runs. */
   listLimits(query?: ListLimitsQuery, options?: Options): Promise<Page<LimitWire>>;
+  /** The messages of a queue, newest first. */
+  listMessages(scope: string, queue: string, query?: ListMessagesQuery, options?: Options): Promise<Page<MessageWire>>;
   /**
    * Runs that wait for input, with their questions: the newest question first.
    *
@@ -241,6 +255,8 @@ export interface Operations {
   listPresence(hold: string, options?: Options): Promise<Page<HoldViewerWire>>;
   /** A pipeline's open questions that you may see. */
   listQuestions(run: string, options?: Options): Promise<QuestionList>;
+  /** The tenant's queues that have messages, with the number of messages by state. */
+  listQueues(options?: Options): Promise<Page<QueueWire>>;
   /** All roles to which holds can be assigned. */
   listRoles(options?: Options): Promise<Page<CircleWire>>;
   /** The tenant's runs, newest first. */
@@ -280,6 +296,8 @@ export interface Operations {
   pauseSchedule(name: string, body?: PauseSchedule, options?: Options): Promise<ScheduleWire>;
   /** Decide it after a few seconds, unless you undo the decision before. */
   placeDecision(hold: string, body?: PlaceDecision, options?: Options): Promise<HoldWire>;
+  /** Publish a message, once for each `id` or `Idempotency-Key`. */
+  publishMessage(scope: string, queue: string, body: PublishMessage, options?: Options): Promise<MessageWire>;
   /** Publish a version. It is immutable: the same content again has no effect, other content is refused. */
   publishSkill(name: string, version: string, body?: PublishSkill, options?: Options): Promise<SkillWire>;
   /** Set an absence; a substitute acts for them. */
@@ -314,12 +332,16 @@ export interface Operations {
   registerFlow(body?: RegisterFlow, options?: Options): Promise<FlowGraph>;
   /** Release a claim. */
   releaseHold(hold: string, options?: Options): Promise<HoldWire>;
+  /** Give a claimed message back. After its last attempt it becomes a dead letter. */
+  releaseMessage(scope: string, queue: string, message: string, body: ReleaseMessage, options?: Options): Promise<MessageWire>;
   /** Retry it, after its cause was fixed. */
   replayNotice(message: string, options?: Options): Promise<DeadNotice>;
   /** Reply to a question. */
   replyToQuestion(hold: string, body: ReplyToQuestion, options?: Options): Promise<HoldWire>;
   /** Report that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns all viewers. */
   reportPresence(hold: string, body?: PresenceBeat, options?: Options): Promise<Page<HoldViewerWire>>;
+  /** Make a dead message ready again. */
+  requeueMessage(scope: string, queue: string, message: string, options?: Options): Promise<MessageWire>;
   /** Decide it: `{"decision": ...}` or `{"resolution": ...}`. A breakpoint takes `continue`. */
   resolveCheckpoint(checkpoint: string, body?: HoldAnswer, options?: Options): Promise<CheckpointWire>;
   /**
@@ -432,6 +454,8 @@ export interface Operations {
   voteOnHold(hold: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /** Watch it. */
   watchHold(hold: string, options?: Options): Promise<void>;
+  /** Withdraw an open or dead message. A worker that has claimed it cannot complete it any more. */
+  withdrawMessage(scope: string, queue: string, message: string, options?: Options): Promise<void>;
   /** No new run gets it; runs that are pinned to it keep it. */
   yankSkill(name: string, version: string, body?: YankReason, options?: Options): Promise<SkillWire>;
 }
@@ -443,6 +467,7 @@ export interface Each {
   listCheckpoints(run: string, query?: ListCheckpointsQuery, options?: Options): AsyncGenerator<CheckpointSummary, void, undefined>;
   listEvents(run: string, query?: ListEventsQuery, options?: Options): AsyncGenerator<EventWire, void, undefined>;
   listHolds(query?: ListHoldsQuery, options?: Options): AsyncGenerator<HoldWire, void, undefined>;
+  listMessages(scope: string, queue: string, query?: ListMessagesQuery, options?: Options): AsyncGenerator<MessageWire, void, undefined>;
   listPendingRuns(query?: ListPendingRunsQuery, options?: Options): AsyncGenerator<PendingWire, void, undefined>;
   listRuns(query?: ListRunsQuery, options?: Options): AsyncGenerator<RunWire, void, undefined>;
   listSchedules(query?: ListSchedulesQuery, options?: Options): AsyncGenerator<ScheduleWire, void, undefined>;
@@ -614,6 +639,15 @@ export interface ListHoldsQuery {
 export interface ListLimitsQuery {
   prefix?: string;
   keys?: boolean;
+}
+
+export interface ListMessagesQuery {
+  state?: ("claimed" | "completed" | "dead" | "expired" | "ready" | "withdrawn")[];
+  type?: string | null;
+  correlation_id?: string | null;
+  /** Maximum number of items. */
+  limit?: number;
+  cursor?: string | null;
 }
 
 export interface ListPendingRunsQuery {
@@ -961,6 +995,30 @@ export interface ClaimHold {
   reason?: string | null;
 }
 
+export interface ClaimMessage {
+  ttl?: string | null;
+}
+
+/** `wait`: how long to wait for a first message, at most 30 seconds. `ttl`: how long the claim lasts. */
+export interface ClaimMessages {
+  /** Default: 1. */
+  limit?: number;
+  /** `30s`, `5m`, `1h30m`. Default: 0s. */
+  wait?: string;
+  ttl?: string | null;
+}
+
+export interface ClaimedMessages {
+  items: MessageWire[];
+}
+
+/** `result`: any JSON. For a review request `{decision, response_data, comment}`: it decides the hold. */
+export interface CompleteMessage {
+  /** `claim_token` of the claim. */
+  token: number;
+  result?: unknown;
+}
+
 /** Counting stops at 10,000. */
 export interface Count {
   count: number;
@@ -997,6 +1055,12 @@ export interface CreateToken {
   /** Default: false. */
   never_expires?: boolean;
   note?: string;
+}
+
+/** `token`: only if this claim still stands. */
+export interface DeadMessage {
+  token?: number | null;
+  error?: string | null;
 }
 
 export interface DeadNotice {
@@ -1140,6 +1204,12 @@ export interface ExtendHold {
   /** RFC 3339, with its zone. */
   expires_at: string;
   reason?: string | null;
+}
+
+export interface ExtendMessage {
+  /** `claim_token` of the claim. */
+  token: number;
+  ttl?: string | null;
 }
 
 /**
@@ -1540,6 +1610,39 @@ export interface MailTaken {
   checkpoint_id?: string | null;
 }
 
+/**
+ * `attempts`: claims that ended without completion. `claim_token`: only for the worker that claimed
+ * it.
+ */
+export interface MessageWire {
+  id: string;
+  tenant: string;
+  scope: string;
+  queue: string;
+  type: string;
+  correlation_id: string | null;
+  priority: string;
+  group_key: string | null;
+  payload: unknown;
+  state: "claimed" | "completed" | "dead" | "expired" | "ready" | "withdrawn";
+  attempts: number;
+  max_attempts: number;
+  claimed_by: string | null;
+  claim_token: number | null;
+  claim_until: string | null;
+  result: unknown;
+  completed_by: string | null;
+  run: string | null;
+  node: string | null;
+  hold: string | null;
+  error: string | null;
+  visible_at: string;
+  expires_at: string | null;
+  created_at: string;
+  updated_at: string;
+  ended_at: string | null;
+}
+
 export interface NewComment {
   text: string;
 }
@@ -1705,6 +1808,24 @@ export interface Problem {
   errors?: Record<string, unknown>[];
 }
 
+/**
+ * `id`: the message is published once for it; without one, or an `Idempotency-Key`, a new one is made.
+ * `delay`: it cannot be claimed before. `expires_in`: it expires if it is not completed by then.
+ * `group_key`: messages of one group are claimed one at a time, in order.
+ */
+export interface PublishMessage {
+  payload: unknown;
+  id?: string | null;
+  /** Default: message. */
+  type?: string;
+  correlation_id?: string | null;
+  /** Default: normal. */
+  priority?: "critical" | "high" | "low" | "normal";
+  delay?: string | null;
+  expires_in?: string | null;
+  group_key?: string | null;
+}
+
 export interface PublishSkill {
   instructions?: string;
   tools?: SkillTool[];
@@ -1802,6 +1923,21 @@ export interface QuestionWire {
   assignee: string | null;
 }
 
+/**
+ * `delayed`: of the ready messages, those that cannot be claimed yet. `oldest_seconds`: how long the
+ * oldest ready message could have been claimed.
+ */
+export interface QueueWire {
+  tenant: string;
+  scope: string;
+  queue: string;
+  ready: number;
+  delayed: number;
+  claimed: number;
+  dead: number;
+  oldest_seconds: number;
+}
+
 export interface Reason {
   reason?: string | null;
 }
@@ -1817,6 +1953,14 @@ export interface ReassignHold {
 export interface RegisterFlow {
   graph?: Record<string, unknown> | null;
   flow?: string | null;
+}
+
+/** Without `delay` it backs off, from one second to five minutes. */
+export interface ReleaseMessage {
+  /** `claim_token` of the claim. */
+  token: number;
+  delay?: string | null;
+  error?: string | null;
 }
 
 /**
@@ -1859,7 +2003,7 @@ export interface ResumeRun {
  * Older names (`scaicore:manage`) are read as the ones that replaced them, so that stored tokens keep
  * their rights.
  */
-export type Right = "admin:manage" | "audit:read" | "flows:read" | "flows:write" | "holds:manage" | "holds:override" | "holds:read" | "holds:resolve" | "holds:view" | "holds:write" | "runs:read" | "runs:write" | "schedules:read" | "schedules:write";
+export type Right = "admin:manage" | "audit:read" | "flows:read" | "flows:write" | "holds:manage" | "holds:override" | "holds:read" | "holds:resolve" | "holds:view" | "holds:write" | "queues:read" | "queues:work" | "queues:write" | "runs:read" | "runs:write" | "schedules:read" | "schedules:write";
 
 export interface RunDetail {
   id: string;

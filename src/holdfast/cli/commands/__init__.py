@@ -43,6 +43,7 @@ COMMANDS: Final[dict[str, str]] = {
     "deployments": "Create, list, show, delegate and revoke deployments.",
     "skills": "Publish, list, show and yank skills.",
     "schedules": "Set, list, pause, trigger, fill in and delete schedules.",
+    "queue": "Publish, list, claim, complete and requeue messages of queues.",
     "limits": "Limit how many runs are active at once or start per period.",
     "calendars": "Set, show and check business calendars.",
     "policy": "Check, simulate and store policies for holds.",

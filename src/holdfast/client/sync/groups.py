@@ -1316,6 +1316,188 @@ class Policies(Group):
         return self._json(request, models.Simulation)
 
 
+class Queues(Group):
+    """`client.queues`."""
+
+    def claim_message(
+        self, scope: str, queue: str, message: str, *, ttl: str | None = None
+    ) -> models.Message:
+        """Claim this message."""
+        request = request_of(
+            "POST",
+            "/v1/queues/{scope}/{queue}/messages/{message}/claim",
+            {"scope": scope, "queue": queue, "message": message},
+            maybe={"ttl": ttl},
+        )
+        return self._json(request, models.Message)
+
+    def claim_messages(
+        self,
+        scope: str,
+        queue: str,
+        *,
+        limit: int | None = None,
+        wait: str | None = None,
+        ttl: str | None = None,
+    ) -> models.ClaimedMessages:
+        """Claim ready messages: by priority, then the longest ready. The list is empty if there is none."""
+        request = request_of(
+            "POST",
+            "/v1/queues/{scope}/{queue}/messages/claim",
+            {"scope": scope, "queue": queue},
+            maybe={"limit": limit, "wait": wait, "ttl": ttl},
+            wait=wait,
+        )
+        return self._json(request, models.ClaimedMessages)
+
+    def complete_message(
+        self, scope: str, queue: str, message: str, token: int, *, result: Any = None
+    ) -> models.Message:
+        """Complete a claimed message. Completing a review request decides its hold, under the caller's
+        rights."""
+        request = request_of(
+            "POST",
+            "/v1/queues/{scope}/{queue}/messages/{message}/complete",
+            {"scope": scope, "queue": queue, "message": message},
+            sent={"token": token},
+            maybe={"result": result},
+        )
+        return self._json(request, models.Message)
+
+    def extend_message(
+        self, scope: str, queue: str, message: str, token: int, *, ttl: str | None = None
+    ) -> models.Message:
+        """Extend the claim, while the work takes longer."""
+        request = request_of(
+            "POST",
+            "/v1/queues/{scope}/{queue}/messages/{message}/extend",
+            {"scope": scope, "queue": queue, "message": message},
+            sent={"token": token},
+            maybe={"ttl": ttl},
+        )
+        return self._json(request, models.Message)
+
+    def get_message(self, scope: str, queue: str, message: str) -> models.Message:
+        """A message with its content, state and result."""
+        request = request_of(
+            "GET",
+            "/v1/queues/{scope}/{queue}/messages/{message}",
+            {"scope": scope, "queue": queue, "message": message},
+        )
+        return self._json(request, models.Message)
+
+    def give_up_message(
+        self, scope: str, queue: str, message: str, *, token: int | None = None, error: str | None = None
+    ) -> models.Message:
+        """Give the message up. It is kept until it is requeued or withdrawn."""
+        request = request_of(
+            "POST",
+            "/v1/queues/{scope}/{queue}/messages/{message}/dead",
+            {"scope": scope, "queue": queue, "message": message},
+            maybe={"token": token, "error": error},
+        )
+        return self._json(request, models.Message)
+
+    def list(self) -> Listing[models.Queue]:
+        """The tenant's queues that have messages, with the number of messages by state."""
+        request = request_of("GET", "/v1/queues")
+        return self._list(request, models.Queue)
+
+    def list_messages(
+        self,
+        scope: str,
+        queue: str,
+        *,
+        state: Sequence[Literal["claimed", "completed", "dead", "expired", "ready", "withdrawn"]]
+        | None = None,
+        type: str | None = None,
+        correlation_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Pages[models.Message]:
+        """The messages of a queue, newest first."""
+        request = request_of(
+            "GET",
+            "/v1/queues/{scope}/{queue}/messages",
+            {"scope": scope, "queue": queue},
+            query={"state": state, "type": type, "correlation_id": correlation_id},
+        )
+        return self._pages(request, models.Message, limit, cursor)
+
+    def publish_message(
+        self,
+        scope: str,
+        queue: str,
+        payload: Any,
+        *,
+        id: str | None = None,
+        type: str | None = None,
+        correlation_id: str | None = None,
+        priority: Literal["critical", "high", "low", "normal"] | None = None,
+        delay: str | None = None,
+        expires_in: str | None = None,
+        group_key: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Message:
+        """Publish a message, once for each `id` or `Idempotency-Key`."""
+        request = request_of(
+            "POST",
+            "/v1/queues/{scope}/{queue}/messages",
+            {"scope": scope, "queue": queue},
+            sent={"payload": payload},
+            maybe={
+                "id": id,
+                "type": type,
+                "correlation_id": correlation_id,
+                "priority": priority,
+                "delay": delay,
+                "expires_in": expires_in,
+                "group_key": group_key,
+            },
+            keyed=True,
+            key=idempotency_key,
+        )
+        return self._json(request, models.Message)
+
+    def release_message(
+        self,
+        scope: str,
+        queue: str,
+        message: str,
+        token: int,
+        *,
+        delay: str | None = None,
+        error: str | None = None,
+    ) -> models.Message:
+        """Give a claimed message back. After its last attempt it becomes a dead letter."""
+        request = request_of(
+            "POST",
+            "/v1/queues/{scope}/{queue}/messages/{message}/release",
+            {"scope": scope, "queue": queue, "message": message},
+            sent={"token": token},
+            maybe={"delay": delay, "error": error},
+        )
+        return self._json(request, models.Message)
+
+    def requeue_message(self, scope: str, queue: str, message: str) -> models.Message:
+        """Make a dead message ready again."""
+        request = request_of(
+            "POST",
+            "/v1/queues/{scope}/{queue}/messages/{message}/requeue",
+            {"scope": scope, "queue": queue, "message": message},
+        )
+        return self._json(request, models.Message)
+
+    def withdraw_message(self, scope: str, queue: str, message: str) -> None:
+        """Withdraw an open or dead message. A worker that has claimed it cannot complete it any more."""
+        request = request_of(
+            "DELETE",
+            "/v1/queues/{scope}/{queue}/messages/{message}",
+            {"scope": scope, "queue": queue, "message": message},
+        )
+        self._none(request)
+
+
 class Runs(Group):
     """`client.runs`."""
 
@@ -2008,6 +2190,7 @@ class Groups:
         self.notices = Notices(transport)
         self.pipelines = Pipelines(transport)
         self.policies = Policies(transport)
+        self.queues = Queues(transport)
         self.runs = Runs(transport)
         self.schedules = Schedules(transport)
         self.session = Session(transport)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
 from holdfast.checkpoint import TypeRegistry
@@ -31,6 +31,22 @@ if TYPE_CHECKING:
     from holdfast.holds.timing.sweeper import HoldSweeper
 
 
+class QueueDuties(Protocol):
+    """The messages of queues, as far as a worker takes care of them."""
+
+    def open(self) -> Any:
+        """The service of queues."""
+        ...
+
+    async def serve(self) -> None:
+        """Until cancelled."""
+        ...
+
+    async def work(self) -> None:
+        """Everything that is due now, once."""
+        ...
+
+
 class ServiceOptions(TypedDict, total=False):
     """What is left out, or None, gets a default."""
 
@@ -43,6 +59,7 @@ class ServiceOptions(TypedDict, total=False):
     people: HoldService | None
     arbiter: Arbiter | None
     deliverer: Deliverer | None
+    queues: QueueDuties | None
 
 
 class RunServices:
@@ -71,6 +88,7 @@ class RunServices:
         self.attachments = self.people.ctx.attachments = BlobAttachments(self.blobs)
         self.arbiter = options.get("arbiter")
         self.deliverer = options.get("deliverer")
+        self.queues = options.get("queues")
         self.memory: MemoryBackend = options.get("memory") or StoredMemory(store)
         # Called when a run begins to wait in memory.
         self.on_idle: Callable[[], None] = _ignore

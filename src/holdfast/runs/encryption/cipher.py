@@ -26,6 +26,7 @@ from holdfast.types.event import EventRow
 from holdfast.types.hold import HoldChange, HoldClosed, HoldKey, HoldRow, NewHold, Note, Option
 from holdfast.types.memory import Memory
 from holdfast.types.outbox import OutboxMessage, OutboxRow
+from holdfast.types.queue_message import MessageChange, MessageRow, NewMessage
 from holdfast.types.record import InboxRow, Record, Side
 from holdfast.types.schedule import ScheduleRow
 
@@ -57,6 +58,15 @@ _ASKED = (
 )
 _AUDIT = (Content("data", "audit", ("tenant", "hold", "action", "actor", "at")),)
 _MESSAGE = (Content("payload", "outbox", ("tenant", "key")),)
+# A digest of a short content could be guessed, so it is content too.
+_PUBLISHED = (
+    Content("payload", "queue_payload", ("tenant", "id")),
+    Content("digest", "queue_digest", ("tenant", "id")),
+)
+_WORKED = (
+    Content("result", "queue_result", ("tenant", "id")),
+    Content("error", "queue_error", ("tenant", "id")),
+)
 
 # A record is not here: its digest is encrypted along with its payload (`encrypt_record`).
 ENCRYPTED: dict[type, tuple[Content, ...]] = {
@@ -81,6 +91,9 @@ ENCRYPTED: dict[type, tuple[Content, ...]] = {
     OutboxMessage: _MESSAGE,
     OutboxRow: _MESSAGE,
     Document: (Content("body", "document", ("tenant", "kind", "name")),),
+    NewMessage: _PUBLISHED,
+    MessageRow: (*_PUBLISHED, *_WORKED),
+    MessageChange: (_PUBLISHED[0], *_WORKED),
     ScheduleRow: (Content("body", "schedule", ("tenant", "name")),),
     Memory: (Content("content", "memory", ("tenant", "id")),),
 }
@@ -232,6 +245,7 @@ class FieldCipher:
             event=change.event and self.encrypt(change.event, tenant, run=run),
             more_events=tuple(self.encrypt(each, tenant, run=run) for each in change.more_events),
             key=change.key and self.encrypt(change.key, tenant, hold=row.id),
+            message=change.message and self.encrypt(change.message, tenant),
             released_blobs=tuple(
                 place for digest in change.released_blobs for place in self.places(digest, tenant)
             ),
@@ -303,9 +317,15 @@ def _unreadable_schedule(row: ScheduleRow, _error: KeyMissingError) -> ScheduleR
     return row  # still encrypted; the scheduler passes it over, so that the others need not wait for its key
 
 
+def _unreadable_queue_message(row: MessageRow, error: KeyMissingError) -> MessageRow:
+    hidden = msgspec.json.encode({"encrypted_under": error.facts.get("key")})
+    return replace(row, payload=hidden, result=None, error=_notice(error), digest="")
+
+
 _UNREADABLE: dict[type, Any] = {
     RunRow: _unreadable_run,
     HoldRow: _unreadable_hold,
     OutboxRow: _unreadable_message,
     ScheduleRow: _unreadable_schedule,
+    MessageRow: _unreadable_queue_message,
 }

@@ -24,6 +24,7 @@ from holdfast.types.event import EventRow
 from holdfast.types.hold import HoldKey, HoldRow, Note, Option
 from holdfast.types.memory import Memory
 from holdfast.types.outbox import OutboxRow
+from holdfast.types.queue_message import MessageRow
 from holdfast.types.record import InboxRow
 from holdfast.types.schedule import ScheduleRow
 from holdfast.types.value import BlobRef
@@ -45,6 +46,7 @@ TABLES: dict[str, type | None] = {
     "hold_keys": HoldKey,
     "documents": Document,
     "schedules": ScheduleRow,
+    "queue_messages": MessageRow,
     "runs": RunRow,
     "memories": Memory,
 }

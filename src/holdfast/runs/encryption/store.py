@@ -26,8 +26,9 @@ from holdfast.types.event import EventRow
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldFilter, HoldKey, HoldOrder, HoldRow, Note
 from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.memory import Memory, words
-from holdfast.types.outbox import OutboxRow, OutboxState
+from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
 from holdfast.types.projection import Projection
+from holdfast.types.queue_message import MessageChange, MessageRefusal, MessageRow, NewMessage
 from holdfast.types.record import InboxRow, Record, RunBatch, SettleAnswer
 from holdfast.types.schedule import ScheduleRow
 
@@ -85,6 +86,9 @@ METHODS = {
     "put_document": both(Document),
     "document": out(Document),
     "documents": out(Document),
+    "queue_message": out(MessageRow),
+    "list_messages": out(MessageRow),
+    "claim_messages": out(MessageRow),
     "put_schedule": both(ScheduleRow),
     "schedule": out(ScheduleRow),
     "schedules": out(ScheduleRow),
@@ -100,6 +104,7 @@ PLAIN = frozenset({
     "last_snapshot", "event_heads", "feed", "trim_feed",
     "inbox_heads", "fire_timers", "next_timer", "wake_times", "next_due_hold",
     "audit_head", "audit_tenants", "finish_outbox", "replay_outbox", "drop_document",
+    "sweep_messages", "queue_counts",
     "put_limit", "limits", "drop_limit", "next_schedule", "drop_schedule",
     "put_worker", "workers", "drop_worker", "deaths", "fleet_figures",
     "next_suspect", "end_isolation", "expire_leases", "correct_ready_times",
@@ -378,6 +383,23 @@ class EncryptedStore:
             error=why,
             due_at=self.inner.now() + _LATER,
         )
+
+    # ------------------------------------------------------------------ queues
+    async def publish_message(
+        self, new: NewMessage, *, outbox: Sequence[OutboxMessage] = ()
+    ) -> tuple[MessageRow, bool] | None:
+        encrypted = [self.cipher.encrypt(each, new.tenant) for each in outbox]
+        found = await self.inner.publish_message(self.cipher.encrypt(new, new.tenant), outbox=encrypted)
+        return None if found is None else (self.cipher.decrypt(found[0]), found[1])
+
+    async def change_message(
+        self, change: MessageChange, *, outbox: Sequence[OutboxMessage] = ()
+    ) -> MessageRow | MessageRefusal:
+        encrypted = [self.cipher.encrypt(each, change.tenant) for each in outbox]
+        changed = await self.inner.change_message(
+            self.cipher.encrypt(change, change.tenant), outbox=encrypted
+        )
+        return self.cipher.decrypt(changed) if isinstance(changed, MessageRow) else changed
 
     # ------------------------------------------------------------------ memories and projections
     async def find_memories(

@@ -190,6 +190,8 @@ class RunWorker:
         arbiter, deliverer = self.runtime.arbiter, self.runtime.deliverer
         if arbiter is not None:
             duties.append(partial(arbiter.serve, self.runtime.clock, self.poll))
+        if self.runtime.queues is not None:
+            duties.append(self.runtime.queues.serve)
         return duties if deliverer is None else [*duties, deliverer.serve]
 
     async def _restart_on_error(self, duty: Duty) -> None:
@@ -271,6 +273,8 @@ class RunWorker:
                 await self.runtime.arbiter.work()
             if self.runtime.deliverer is not None:
                 await self.runtime.deliverer.deliver()
+            if self.runtime.queues is not None:
+                await self.runtime.queues.work()
         except KeyMissingError as error:
             log.warning("some notifications cannot be sent here: %s", error)
 

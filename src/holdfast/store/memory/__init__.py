@@ -11,6 +11,7 @@ from holdfast.store.memory.audit import MemoryAudit
 from holdfast.store.memory.blobs import MemoryBlobs, MemoryNodeMemories
 from holdfast.store.memory.holds import MemoryHolds
 from holdfast.store.memory.journal import MemoryInbox, MemoryJournal
+from holdfast.store.memory.queues import MemoryQueues
 from holdfast.store.memory.raw_rows import MemoryReencryption
 from holdfast.store.memory.recovery import MemoryRecovery
 from holdfast.store.memory.runs import MemoryLostHistory
@@ -26,6 +27,7 @@ class MemoryStore(
     MemoryFleet,
     MemoryHolds,
     MemoryAudit,
+    MemoryQueues,
     MemorySchedules,
     MemoryRunTransfer,
     MemoryLostHistory,

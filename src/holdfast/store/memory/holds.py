@@ -7,9 +7,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from holdfast.store.hold_order import place_of, require_place
-from holdfast.store.hold_rules import ENGINE, changed_row, refusal_of, require_blob, require_changeable
+from holdfast.store.hold_rules import (
+    ENGINE,
+    change_messages,
+    changed_row,
+    refusal_of,
+    require_blob,
+    require_changeable,
+)
 from holdfast.store.memory.settle import MemoryRunHolds
+from holdfast.store.queue_rules import changed_message
 from holdfast.types.hold import ChangeRefusal, Due, HoldKey, HoldOrder
+from holdfast.types.queue_message import MessageRow
 from holdfast.types.status import ENDED, HoldStatus
 
 if TYPE_CHECKING:
@@ -78,12 +87,28 @@ class MemoryHolds(MemoryRunHolds):
             now = self._now()
             after = changed_row(row, change, now)
             self._keep_blobs(self._ids[row.run], change)
+            if not self._change_message(after, change, now):
+                return ChangeRefusal.message_lost
             self._holds[row.id] = after
             self._write_beside(change)
             self._write_messages(after, change, now)
+            for message in change_messages(row, after):
+                self._put_message(row.tenant, row.run, message, now)
         if change.mail is not None or change.outbox:
             self._changes.notify()
         return after
+
+    def _change_message(self, after: HoldRow, change: HoldChange, now: int) -> bool:
+        """The message of a queue that asked the same question. False if it cannot be changed as asked."""
+        if change.message is not None:
+            known = self._messages.get((change.message.tenant, change.message.id))
+            made = None if known is None else changed_message(known, change.message, now)
+            if not isinstance(made, MessageRow):
+                return False
+            self._messages[made.tenant, made.id] = made
+        elif after.status is not HoldStatus.pending and after.message_id is not None and change.fields:
+            self._end_messages(self._messages_of(after.id), after.status, now)
+        return True
 
     def _used(self, change: HoldChange) -> ChangeRefusal | None:
         if change.key is not None and (change.hold, change.key.actor, change.key.key) in self._hold_keys:

@@ -64,7 +64,7 @@ class MemoryReencryption(MemoryTables):
             yield from self._memory_rows()
         elif table == "blobs":
             yield from self._blob_rows()
-        elif table in ("outbox", "documents", "schedules"):
+        elif table in ("outbox", "documents", "schedules", "queue_messages"):
             yield from getattr(self, f"_{table}_rows")()
         else:
             for run in self._keys.values():
@@ -171,6 +171,19 @@ class MemoryReencryption(MemoryTables):
 
             place, values = (message.key,), {"payload": message.payload}
             yield StoredRow(row=number, run="", tenant=message.tenant, place=place, values=values), put
+
+    def _queue_messages_rows(self) -> Iterator[StoredRowSetter]:
+        for place, message in list(self._messages.items()):
+
+            def put(new: dict[str, Any], place: Any = place) -> None:
+                self._messages[place] = replace(self._messages[place], **new)
+
+            values = {name: getattr(message, name) for name in ("payload", "result", "error", "digest")}
+            at = (message.id,)
+            yield (
+                StoredRow(row=message.number, run="", tenant=message.tenant, place=at, values=values),
+                put,
+            )
 
     def _blob_rows(self) -> Iterator[StoredRowSetter]:
         for i, digest in enumerate(list(self._blobs), 1):

@@ -240,6 +240,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         gone = set(run.holds)
         self._hold_keys = {place: d for place, d in self._hold_keys.items() if place[0] not in gone}
         self._hold_links = {jti: hold for jti, hold in self._hold_links.items() if hold not in gone}
+        self._messages = {place: row for place, row in self._messages.items() if row.hold not in gone}
 
     def _drop_message(self, row: OutboxRow) -> None:
         """A message that is being sent is kept without content, for its dispatcher to finish."""

@@ -11,10 +11,12 @@ from holdfast.store import hold_rules
 from holdfast.store.fence import is_owned
 from holdfast.store.hold_rules import require_findable
 from holdfast.store.memory.tables import MemoryTables, check_transition, copy_record
+from holdfast.store.queue_rules import changed_message, message_end
 from holdfast.telemetry import crashpoint
 from holdfast.types.audit import GENESIS, next_row
 from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldRow
 from holdfast.types.outbox import OutboxRow
+from holdfast.types.queue_message import MessageChange, MessageRow
 from holdfast.types.record import Park, Refusal, SettleAnswer
 from holdfast.types.status import ENDED, HoldStatus
 
@@ -62,6 +64,7 @@ class MemoryRunHolds(MemoryTables):
         )
         self._chain(run.tenant, hold_rules.opened_entries(hold, run.id, now))
         self._put_message(run.tenant, run.id, hold_rules.created_message(hold), now)
+        self._put_message(run.tenant, run.id, hold_rules.queue_message(hold, 1), now)
 
     def _close_all_holds(self, run: MemoryRun, reason: str, now: int) -> None:
         for hold in run.holds:
@@ -84,6 +87,18 @@ class MemoryRunHolds(MemoryTables):
         self._chain(run.tenant, [hold_rules.closed_entry(hold, run.id, now, status=status, reason=reason)])
         message = hold_rules.withdrawal_message(hold, row.type, row.epoch, status=status)
         self._put_message(run.tenant, run.id, message, now)
+        self._end_messages(self._messages_of(hold), status, now)
+
+    def _messages_of(self, hold: HoldId) -> list[MessageRow]:
+        return [row for row in self._messages.values() if row.hold == hold]
+
+    def _end_messages(self, rows: Iterable[MessageRow], status: HoldStatus, now: int) -> None:
+        """The messages of holds that ended elsewhere end with them (QB-9)."""
+        for row in rows:
+            ends = MessageChange(tenant=row.tenant, id=row.id, act=message_end(status))
+            after = changed_message(row, ends, now)
+            if isinstance(after, MessageRow):
+                self._messages[row.tenant, row.id] = after
 
     def _resume_hold(self, run: MemoryRun, hold: HoldId, now: int) -> None:
         row = self._holds.get(hold)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from holdfast.types.memory import Memory
     from holdfast.types.outbox import OutboxRow
     from holdfast.types.projection import Projection
+    from holdfast.types.queue_message import MessageRow
     from holdfast.types.schedule import ScheduleRow
 
 
@@ -68,6 +69,7 @@ class MemoryTables:
         self._documents: dict[tuple[str, str, str], Document] = {}
         self._audit: dict[str, list[AuditRow]] = {}
         self._outbox: dict[int, OutboxRow] = {}
+        self._messages: dict[tuple[str, str], MessageRow] = {}
         self._outbox_keys: set[tuple[str, str]] = set()
         self._blobs: dict[bytes, MemoryBlob] = {}
         self._flows: dict[tuple[str, str], FlowRow] = {}

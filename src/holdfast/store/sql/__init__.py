@@ -2,7 +2,7 @@
 
 A shared module has statements and, beside each, the one function that sends it: `async def f(conn, ...)` over
 a `Conn` (see `connection`, which also defines the notation of the statements). The methods of the store that
-are alike everywhere are in `store`, `hold_store` and the `Sql...` classes of `schedules`,
+are alike everywhere are in `store`, `hold_store` and the `Sql...` classes of `schedules`, `queues`,
 `concurrency_limits`, `fleet` and `projections`.
 
 To add a dialect, write a folder with:

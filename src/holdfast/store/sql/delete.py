@@ -14,7 +14,7 @@ from holdfast.store.sql.side import close_all
 # Tables whose keys are the run's key and a number; by the run's key; by the id of a hold.
 BY_KEY = ("journal", "events", "projections")
 OF_RUN = ("inbox", "timers", "holds", "late_reports", "blob_refs", "deaths")
-OF_HOLD = ("hold_notes", "hold_keys", "hold_links")
+OF_HOLD = ("hold_notes", "hold_keys", "hold_links", "queue_messages")
 
 
 async def close_holds(conn: Conn, now: int, run: RunRef, holds: Sequence[str]) -> None:

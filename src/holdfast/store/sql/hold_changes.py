@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.hold_rules import changed_row, refusal_of, require_blob, require_changeable
-from holdfast.store.sql import audit, outbox
+from holdfast.store.hold_rules import (
+    change_messages,
+    changed_row,
+    refusal_of,
+    require_blob,
+    require_changeable,
+)
+from holdfast.store.sql import audit, outbox, queues
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import COLUMNS, FROM, columns, hold_row
 from holdfast.store.sql.run_inbox import add_events, put, put_with_events
 from holdfast.store.sql.side import refer
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldKey, HoldRow, Note
 from holdfast.types.ids import HoldId
+from holdfast.types.queue_message import MessageRow
 from holdfast.types.status import HoldStatus
 
 # The run first, as a settle does it: otherwise the two could wait for each other.
@@ -47,14 +54,25 @@ async def change(conn: Conn, now: int, change: HoldChange) -> HoldRow | ChangeRe
     if refusal is not None:
         return refusal
     after = changed_row(hold, change, now)
+    if not await _change_message(conn, now, after, change):
+        return ChangeRefusal.message_lost
     await _write(conn, hold, after, change)
     await _write_related(conn, now, change)
     await _refer(conn, key_, change)
-    for message in change.outbox:
+    for message in (*change.outbox, *change_messages(hold, after)):
         await outbox.put(conn, now, hold.tenant, key_, message)
     await _write_messages(conn, now, key_, change)
     await audit.append(conn, hold.tenant, change.audit)
     return after
+
+
+async def _change_message(conn: Conn, now: int, after: HoldRow, change: HoldChange) -> bool:
+    """The message of a queue that asked the same question. False if it cannot be changed as asked."""
+    if change.message is not None:
+        return isinstance(await queues.change(conn, now, change.message, ()), MessageRow)
+    if after.status is not HoldStatus.pending and after.message_id is not None and change.fields:
+        await queues.end_of_holds(conn, now, [after.id], after.status)
+    return True
 
 
 async def _write_messages(conn: Conn, now: int, key: int, change: HoldChange) -> None:

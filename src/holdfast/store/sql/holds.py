@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.store import hold_rules
-from holdfast.store.sql import outbox
+from holdfast.store.sql import outbox, queues
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.audit import NewAudit
@@ -133,7 +133,9 @@ class RunHoldChanges:
         # Nothing was inserted: the same hold was asked for before (CP-17).
         if await self._conn.run(sql, run.key, run.tenant, self._now, *values):
             await self._record(
-                hold_rules.opened_entries(hold, run.id, self._now), hold_rules.created_message(hold)
+                hold_rules.opened_entries(hold, run.id, self._now),
+                hold_rules.created_message(hold),
+                hold_rules.queue_message(hold, 1),
             )
 
     async def close(self, hold: str, status: str, reason: str) -> None:
@@ -148,14 +150,16 @@ class RunHoldChanges:
         for hold, kind, epoch, _ in sorted(found, key=lambda row: row[3]):
             entry = hold_rules.closed_entry(hold, self._run.id, self._now, status=status, reason=reason)
             await self._record([entry], hold_rules.withdrawal_message(hold, kind, epoch, status=status))
+        if found:
+            await queues.end_of_holds(self._conn, self._now, [row[0] for row in found], HoldStatus(status))
 
     async def resume(self, hold: str) -> None:
         await self._conn.run(_RESUME, self._now, hold, self._run.key)
 
-    async def _record(self, entries: list[NewAudit], message: OutboxMessage | None) -> None:
+    async def _record(self, entries: list[NewAudit], *messages: OutboxMessage | None) -> None:
         for entry in entries:
             self._entries.add(self._run.tenant, entry)
-        if message is not None:
+        for message in filter(None, messages):
             await outbox.put(self._conn, self._now, self._run.tenant, self._run.key, message)
 
 

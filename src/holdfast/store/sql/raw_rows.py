@@ -29,6 +29,7 @@ _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
     "hold_keys": ("number", ("t.hold", "t.actor", "t.key"), ("digest",), _OF_HOLD),
     "documents": ("number", ("t.kind", "t.name"), ("body",), ""),
     "schedules": ("number", ("t.name",), ("body",), ""),
+    "queue_messages": ("number", ("t.id",), ("payload", "result", "error", "digest"), ""),
     "runs": ("key", (), ("error",), ""),
     "memories": ("number", ("t.id",), ("content", "folded"), ""),
     "blobs": ("number", ("t.digest",), (), ""),
@@ -39,6 +40,7 @@ _WHOSE = {
     "outbox": ("''", "t.tenant"),
     "documents": ("''", "t.tenant"),
     "schedules": ("''", "t.tenant"),
+    "queue_messages": ("''", "t.tenant"),
     "blobs": ("''", "''"),
 }
 _BLOBS_OF = """

@@ -12,6 +12,7 @@ from holdfast.store.sql.concurrency_limits import SqlLimits
 from holdfast.store.sql.fleet import SqlFleet
 from holdfast.store.sql.hold_store import SqlHolds
 from holdfast.store.sql.projections import SqlProjections
+from holdfast.store.sql.queues import SqlQueues
 from holdfast.store.sql.schedules import SqlSchedules
 from holdfast.telemetry import crashpoint
 from holdfast.types.ciphertext import StoredRow
@@ -21,7 +22,7 @@ from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Record
 
 
-class SqlStore(SqlHolds, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
+class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
     # Runs.
 
     async def get_run(self, run: RunId) -> RunRow | None:

@@ -45,6 +45,7 @@ ALL = (
     "memories",
     "outbox",
     "projections",
+    "queues",
     "reclaim",
     "runs",
     "schedules",

@@ -1,0 +1,233 @@
+"""Queues: messages for people and programs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.api.auth.rights import Right
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.routing import ApiCall, ApiReply, Routes
+from holdfast.api.schemas.common import Name
+from holdfast.api.schemas.queues import (
+    ClaimedMessages,
+    ClaimMessage,
+    ClaimMessages,
+    CompleteMessage,
+    DeadMessage,
+    ExtendMessage,
+    MessageWire,
+    PublishMessage,
+    QueueWire,
+    ReleaseMessage,
+    State,
+    message_wire,
+    queue_wire,
+)
+from holdfast.errors import (
+    ClaimLostError,
+    ConflictError,
+    ForbiddenError,
+    InputError,
+    MessageDiffersError,
+    MessageEndedError,
+    MessageNotFoundError,
+    NotFoundError,
+)
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.ids import derived_id
+from holdfast.types.queue_message import MessageRow, MessageState
+
+if TYPE_CHECKING:
+    from holdfast.queues.service import QueueService
+
+routes = Routes("queues")
+
+_MESSAGES: Final = "/queues/{scope}/{queue}/messages"
+_MESSAGE: Final = "/queues/{scope}/{queue}/messages/{message}"
+_CLAIMED: Final = (MessageNotFoundError, ClaimLostError, InputError)
+_OPEN: Final = (MessageNotFoundError, MessageEndedError)
+_MICRO: Final = timedelta(microseconds=1)
+
+
+class ListMessages(msgspec.Struct, kw_only=True):
+    state: list[State] = []
+    type: Name | None = None
+    correlation_id: Name | None = None
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+async def _queues(call: ApiCall) -> QueueService:
+    return await call.hf.queues()
+
+
+@routes.get("/queues", needs=Right.queues_read)
+async def list_queues(call: ApiCall) -> Page[QueueWire]:
+    """The tenant's queues that have messages, with the number of messages by state."""
+    found = await (await _queues(call)).counts(call.tenant)
+    return Page(items=[queue_wire(each) for each in found])
+
+
+@routes.get(_MESSAGES, needs=Right.queues_read, raises=(InputError,))
+async def list_messages(call: ApiCall, scope: str, queue: str, query: ListMessages) -> Page[MessageWire]:
+    """The messages of a queue, newest first."""
+    after = decode_cursor(query.cursor, tuple[int])
+    rows = await (await _queues(call)).list(
+        scope,
+        queue,
+        states=tuple(MessageState(state) for state in query.state),
+        type=query.type,
+        correlation_id=query.correlation_id,
+        after=None if after is None else after[0],
+        limit=query.limit + 1,
+        tenant=call.tenant,
+    )
+    shown = rows[: query.limit]
+    more = cursor_of(shown[-1].number) if len(rows) > len(shown) else None
+    return Page(items=[_wire(call, row) for row in shown], next=more)
+
+
+@routes.post(
+    _MESSAGES,
+    needs=Right.queues_write,
+    status=201,
+    keyed=True,
+    raises=(InputError, MessageDiffersError),
+    makes="message",
+)
+async def publish_message(
+    call: ApiCall, scope: str, queue: str, body: PublishMessage
+) -> ApiReply[MessageWire]:
+    """Publish a message, once for each `id` or `Idempotency-Key`."""
+    queues = await _queues(call)
+    now = queues.store.now()
+    id_ = body.id
+    if id_ is None and call.key is not None:
+        id_ = derived_id("message", call.tenant, scope, queue, call.key)
+    row = await queues.publish(
+        scope,
+        queue,
+        body.payload,
+        id=id_,
+        type=body.type,
+        correlation_id=body.correlation_id,
+        priority=body.priority,
+        visible_at=now + (_micros(body.delay, "delay") or 0),
+        expires_at=None if body.expires_in is None else now + (_micros(body.expires_in, "expires_in") or 0),
+        group_key=body.group_key,
+        tenant=call.tenant,
+    )
+    where = call.location(f"/v1/queues/{scope}/{queue}/messages/{row.id}")
+    return ApiReply(body=_wire(call, row), status=201, headers=where)
+
+
+@routes.post(f"{_MESSAGES}/claim", needs=Right.queues_work, raises=(InputError,))
+async def claim_messages(call: ApiCall, scope: str, queue: str, body: ClaimMessages) -> ClaimedMessages:
+    """Claim ready messages: by priority, then the longest ready. The list is empty if there is none."""
+    rows = await (await _queues(call)).claim(
+        scope,
+        queue,
+        by=call.actor.id,
+        limit=body.limit,
+        wait=(_micros(body.wait, "wait") or 0) / 1_000_000,
+        ttl=_micros(body.ttl, "ttl"),
+        tenant=call.tenant,
+    )
+    return ClaimedMessages(items=[_wire(call, row) for row in rows])
+
+
+@routes.get(_MESSAGE, needs=Right.queues_read, raises=(MessageNotFoundError,))
+async def get_message(call: ApiCall, scope: str, queue: str, message: str) -> MessageWire:
+    """A message with its content, state and result."""
+    return _wire(call, await (await _queues(call)).get(scope, queue, message, tenant=call.tenant))
+
+
+@routes.post(f"{_MESSAGE}/claim", needs=Right.queues_work, raises=(*_CLAIMED, MessageEndedError))
+async def claim_message(
+    call: ApiCall, scope: str, queue: str, message: str, body: ClaimMessage
+) -> MessageWire:
+    """Claim this message."""
+    ttl = _micros(body.ttl, "ttl")
+    row = await (await _queues(call)).claim_one(
+        scope, queue, message, by=call.actor.id, ttl=ttl, tenant=call.tenant
+    )
+    return _wire(call, row)
+
+
+@routes.post(f"{_MESSAGE}/extend", needs=Right.queues_work, raises=_CLAIMED)
+async def extend_message(
+    call: ApiCall, scope: str, queue: str, message: str, body: ExtendMessage
+) -> MessageWire:
+    """Extend the claim, while the work takes longer."""
+    ttl = _micros(body.ttl, "ttl")
+    queues = await _queues(call)
+    return _wire(call, await queues.extend(scope, queue, message, body.token, ttl=ttl, tenant=call.tenant))
+
+
+@routes.post(
+    f"{_MESSAGE}/complete",
+    needs=Right.queues_work,
+    raises=(*_CLAIMED, ForbiddenError, ConflictError, NotFoundError),
+)
+async def complete_message(
+    call: ApiCall, scope: str, queue: str, message: str, body: CompleteMessage
+) -> MessageWire:
+    """Complete a claimed message. Completing a review request decides its hold, under the caller's rights."""
+    queues = await _queues(call)
+    return _wire(call, await queues.complete(call.actor, scope, queue, message, body.token, body.result))
+
+
+@routes.post(f"{_MESSAGE}/release", needs=Right.queues_work, raises=_CLAIMED)
+async def release_message(
+    call: ApiCall, scope: str, queue: str, message: str, body: ReleaseMessage
+) -> MessageWire:
+    """Give a claimed message back. After its last attempt it becomes a dead letter."""
+    row = await (await _queues(call)).release(
+        scope,
+        queue,
+        message,
+        body.token,
+        delay=_micros(body.delay, "delay"),
+        error=body.error,
+        tenant=call.tenant,
+    )
+    return _wire(call, row)
+
+
+@routes.post(f"{_MESSAGE}/dead", needs=Right.queues_work, raises=(*_CLAIMED, *_OPEN))
+async def give_up_message(
+    call: ApiCall, scope: str, queue: str, message: str, body: DeadMessage
+) -> MessageWire:
+    """Give the message up. It is kept until it is requeued or withdrawn."""
+    queues = await _queues(call)
+    row = await queues.dead(scope, queue, message, token=body.token, error=body.error, tenant=call.tenant)
+    return _wire(call, row)
+
+
+@routes.post(f"{_MESSAGE}/requeue", needs=Right.queues_write, raises=_OPEN)
+async def requeue_message(call: ApiCall, scope: str, queue: str, message: str) -> MessageWire:
+    """Make a dead message ready again."""
+    return _wire(call, await (await _queues(call)).requeue(scope, queue, message, tenant=call.tenant))
+
+
+@routes.delete(_MESSAGE, needs=Right.queues_write, raises=_OPEN)
+async def withdraw_message(call: ApiCall, scope: str, queue: str, message: str) -> None:
+    """Withdraw an open or dead message. A worker that has claimed it cannot complete it any more."""
+    await (await _queues(call)).withdraw(scope, queue, message, tenant=call.tenant)
+
+
+def _wire(call: ApiCall, row: MessageRow) -> MessageWire:
+    return message_wire(row, reader=call.actor.id)
+
+
+def _micros(text: str | None, field: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        length: Any = parse_duration(text, allow_zero=True)
+    except DurationError as error:
+        raise InputError(f"{field}: {error}.", hint="Write for instance 30s or 5m.") from error
+    return length // _MICRO

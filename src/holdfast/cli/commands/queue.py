@@ -1,0 +1,416 @@
+"""`holdfast queue`: messages of queues."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.app import By, Json, Store, Text, app, run_async
+from holdfast.cli.main import Exit
+from holdfast.cli.options.json_input import read_json
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.console import (
+    brief,
+    print_fields,
+    print_json,
+    print_line,
+    print_list,
+    print_note,
+    print_table,
+)
+from holdfast.cli.output.results import command
+from holdfast.errors import InputError
+from holdfast.types.duration import DurationError, parse_duration
+from holdfast.types.human_time import ago, clock_time
+from holdfast.types.queue_message import MessageRow, MessageState
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from holdfast.queues.service import QueueService
+
+group = typer.Typer(
+    no_args_is_help=True,
+    help="Publish, list, claim, complete and requeue messages of queues.\n\n"
+    "A queue is named SCOPE/QUEUE. Review requests of holds are messages, too.",
+    epilog="Examples:  holdfast queue list   ·   holdfast queue list support/reviews --state dead   ·   "
+    "holdfast queue publish support/reviews '{\"order\": 7}'   ·   holdfast queue claim support/reviews",
+    rich_markup_mode=app.rich_markup_mode,
+)
+app.add_typer(group, name="queue")
+Queue = Annotated[str, typer.Argument(help="SCOPE/QUEUE", metavar="QUEUE")]
+Message = Annotated[str, typer.Argument(help="Message id", metavar="ID")]
+Token = Annotated[int, typer.Option(help="Token of the claim, as `claim` printed it", min=1)]
+Error = Annotated[Text, typer.Option(help="Reason, stored with the message", metavar="TEXT")]
+Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
+Ttl = Annotated[
+    Text, typer.Option(help="How long the claim lasts (default: that of the queue, 5m)", metavar="TIME")
+]
+
+
+@group.command(epilog="Example:  holdfast queue publish support/tasks '{\"order\": 7}' --priority high")
+def publish(
+    queue: Queue,
+    payload: Annotated[str, typer.Argument(help="JSON, @file, or - for stdin", metavar="JSON")],
+    id: Annotated[Text, typer.Option(help="Message id; published once for it", metavar="ID")] = None,  # noqa: A002
+    type: Annotated[str, typer.Option(help="Type of the message")] = "message",  # noqa: A002
+    correlation_id: Annotated[Text, typer.Option(help="Id of what it belongs to", metavar="ID")] = None,
+    priority: Annotated[str, typer.Option(help="low, normal, high or critical")] = "normal",
+    delay: Annotated[Text, typer.Option(help="Not claimable before: 30s, 5m", metavar="TIME")] = None,
+    expires_in: Annotated[Text, typer.Option(help="Expires after this time", metavar="TIME")] = None,
+    group_key: Annotated[
+        Text, typer.Option(help="Messages of one group are claimed one at a time", metavar="KEY")
+    ] = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Publish a message."""
+    given = {
+        "id": id, "type": type, "correlation_id": correlation_id, "priority": priority,
+        "group_key": group_key, "tenant": tenant,
+    }  # fmt: skip
+    times = (_micros(delay, "--delay"), _micros(expires_in, "--expires-in"))
+    content = read_json(payload, "the payload")
+    return run_async(publish_message(queue, content, given, times, store=store, json=json))
+
+
+@group.command("list", epilog="Example:  holdfast queue list support/reviews --state dead --json")
+def list_(
+    queue: Annotated[
+        Text, typer.Argument(help="SCOPE/QUEUE; without it, all queues are listed", metavar="[QUEUE]")
+    ] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(help="ready, claimed, completed, dead, withdrawn or expired; may be repeated"),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Maximum number of rows", min=1)] = 20,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """List queues with their counts, or the messages of one queue, newest first."""
+    if queue is None:
+        return run_async(list_queues(tenant, store=store, json=json))
+    return run_async(list_messages(queue, state or [], limit, tenant, store=store, json=json))
+
+
+@group.command(epilog="Example:  holdfast queue show support/reviews 3fa9c1d2-…")
+def show(
+    queue: Queue,
+    message: Message,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Show a message with its content, state and result."""
+    return run_async(show_message(queue, message, tenant, store=store, json=json))
+
+
+@group.command(epilog="Example:  holdfast queue claim support/reviews --limit 5 --ttl 15m --json")
+def claim(
+    queue: Queue,
+    message: Annotated[
+        Text, typer.Argument(help="Message id; without it, the next ready ones", metavar="[ID]")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Maximum number of messages", min=1, max=100)] = 1,
+    wait: Annotated[
+        str, typer.Option(help="How long to wait for a first one, up to 30s", metavar="TIME")
+    ] = "0s",
+    ttl: Ttl = None,
+    by: By = "user:local",
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Claim messages, by priority and age. The token that is printed completes or releases them."""
+    length, waits = _micros(ttl, "--ttl"), (_micros(wait, "--wait") or 0) / 1_000_000
+    how = {"by": by, "ttl": length, "tenant": tenant}
+    return run_async(claim_messages(queue, message, how, limit, waits, store=store, json=json))
+
+
+@group.command(epilog="Example:  holdfast queue extend support/reviews ID --token 1 --ttl 15m")
+def extend(
+    queue: Queue,
+    message: Message,
+    token: Token,
+    ttl: Ttl = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Extend a claim."""
+    length = _micros(ttl, "--ttl")
+    return _act(queue, store, json, lambda q, s, n: q.extend(s, n, message, token, ttl=length, tenant=tenant))
+
+
+@group.command(
+    epilog="Example:  holdfast queue complete support/reviews ID --token 1 --result '{\"ok\": true}'"
+)
+def complete(
+    queue: Queue,
+    message: Message,
+    token: Token,
+    result: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,
+    by: By = "user:local",
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Complete a claimed message. For a review request the result is the decision:
+    {"decision": "approve", "comment": "..."}."""
+    from holdfast.types.terms import operator
+
+    actor, value = operator(by, tenant=tenant, channel="cli"), read_json(result, "--result")
+    return _act(queue, store, json, lambda q, s, n: q.complete(actor, s, n, message, token, value))
+
+
+@group.command(epilog="Example:  holdfast queue release support/reviews ID --token 1 --error 'no access'")
+def release(
+    queue: Queue,
+    message: Message,
+    token: Token,
+    delay: Annotated[
+        Text, typer.Option(help="Claimable again after this time (default: a back-off)", metavar="TIME")
+    ] = None,
+    error: Error = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Give a claimed message back. After its last attempt it is a dead letter."""
+    wait = _micros(delay, "--delay")
+    return _act(
+        queue, store, json,
+        lambda q, s, n: q.release(s, n, message, token, delay=wait, error=error, tenant=tenant),
+    )  # fmt: skip
+
+
+@group.command(epilog="Example:  holdfast queue dead support/reviews ID --error 'unreadable'")
+def dead(
+    queue: Queue,
+    message: Message,
+    error: Error = None,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Give a message up. It is kept until it is requeued or withdrawn."""
+    return _act(queue, store, json, lambda q, s, n: q.dead(s, n, message, error=error, tenant=tenant))
+
+
+@group.command(epilog="Example:  holdfast queue requeue support/reviews ID")
+def requeue(
+    queue: Queue,
+    message: Message,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Make a dead message ready again, with all its attempts."""
+    return _act(queue, store, json, lambda q, s, n: q.requeue(s, n, message, tenant=tenant))
+
+
+@group.command(epilog="Example:  holdfast queue withdraw support/reviews ID")
+def withdraw(
+    queue: Queue,
+    message: Message,
+    tenant: Whose = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Withdraw an open or dead message."""
+    return _act(queue, store, json, lambda q, s, n: q.withdraw(s, n, message, tenant=tenant))
+
+
+def _act(
+    queue: str,
+    store: str | None,
+    json: bool,
+    act: Callable[[QueueService, str, str], Awaitable[MessageRow]],
+) -> int:
+    return run_async(_acted(queue, act, store=store, json=json))
+
+
+async def _acted(
+    queue: str,
+    act: Callable[[QueueService, str, str], Awaitable[MessageRow]],
+    *,
+    store: str | None,
+    json: bool,
+) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        row = await act(await hf.queues(), *_place(queue))
+    return _print_message(row, json=json)
+
+
+async def publish_message(
+    queue: str,
+    payload: Any,
+    given: dict[str, Any],
+    times: tuple[int | None, int | None],
+    *,
+    store: str | None,
+    json: bool,
+) -> Exit:
+    async with open_store_for_command(store, must_exist=False) as hf:
+        queues: QueueService = await hf.queues()
+        now, (delay, lifetime) = queues.store.now(), times
+        expires = None if lifetime is None else now + lifetime
+        row = await queues.publish(
+            *_place(queue), payload, visible_at=now + (delay or 0), expires_at=expires, **given
+        )
+    return _print_message(row, json=json)
+
+
+async def list_queues(tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.queues.view import counts_view
+
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.queues()).counts(tenant)
+    if json:
+        print_list([counts_view(each) for each in found])
+    elif not found:
+        print_line("No messages.")
+    else:
+        heads = ("queue", "ready", "claimed", "dead", "oldest")
+        rows = [
+            (f"{each.scope}/{each.queue}", str(each.ready), str(each.claimed), str(each.dead),
+             _age(each.oldest) if each.ready else "")
+            for each in found
+        ]  # fmt: skip
+        print_table(heads, rows)
+    return Exit.ok
+
+
+def _age(micros: int) -> str:
+    return ago(0, micros)
+
+
+async def list_messages(
+    queue: str, states: list[str], limit: int, tenant: str, *, store: str | None, json: bool
+) -> Exit:
+    from holdfast.queues.view import message_view
+
+    async with open_store_for_command(store, must_exist=True) as hf:
+        queues: QueueService = await hf.queues()
+        rows = await queues.list(*_place(queue), states=_states(states), limit=limit, tenant=tenant)
+        now = queues.store.now()
+    if json:
+        print_list([message_view(row, token=True) for row in rows])
+    elif not rows:
+        print_line(f"No such messages in {queue}.")
+    else:
+        heads = ("id", "state", "type", "priority", "attempts", "claimed by", "published")
+        print_table(heads, [_line(row, now) for row in rows])
+        print_note(f"Show one: {command('queue show', f'{queue} {rows[0].id}', store)}")
+    return Exit.ok
+
+
+def _line(row: MessageRow, now: int) -> tuple[str, ...]:
+    return (
+        row.id, str(row.state), row.type, row.priority, str(row.attempts), row.claimed_by or "",
+        ago(row.created_at, now),
+    )  # fmt: skip
+
+
+async def show_message(queue: str, id_: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+    from holdfast.queues.view import message_view
+
+    async with open_store_for_command(store, must_exist=True) as hf:
+        row = await (await hf.queues()).get(*_place(queue), id_, tenant=tenant)
+    shown = message_view(row, token=True)
+    if json:
+        print_json(shown)
+        return Exit.ok
+    print_fields(
+        [
+            ("id", row.id),
+            ("queue", f"{row.scope}/{row.queue}"),
+            ("type", row.type),
+            ("state", str(row.state)),
+            ("priority", row.priority),
+            ("attempts", f"{row.attempts} of {row.max_attempts or 'any number'}"),
+            ("claimed by", f"{row.claimed_by} (token {row.claim_token})" if row.claimed_by else ""),
+            ("claim until", clock_time(row.claim_until) if row.claim_until else ""),
+            ("hold", row.hold or ""),
+            ("correlation id", row.correlation_id or ""),
+            ("published", clock_time(row.created_at)),
+            ("completed by", row.completed_by or ""),
+            ("error", row.error or ""),
+            ("payload", brief(shown["payload"])),
+            ("result", "" if row.result is None else brief(shown["result"])),
+        ]
+    )
+    return Exit.ok
+
+
+async def claim_messages(
+    queue: str,
+    id_: str | None,
+    how: dict[str, Any],
+    limit: int,
+    wait: float,
+    *,
+    store: str | None,
+    json: bool,
+) -> Exit:
+    from holdfast.queues.view import message_view
+
+    async with open_store_for_command(store, must_exist=True) as hf:
+        queues: QueueService = await hf.queues()
+        if id_ is None:
+            rows = await queues.claim(*_place(queue), limit=limit, wait=wait, **how)
+        else:
+            rows = [await queues.claim_one(*_place(queue), id_, **how)]
+    if json:
+        print_list([message_view(row, token=True) for row in rows])
+    elif not rows:
+        print_line(f"No message of {queue} is ready.")
+    else:
+        heads = ("id", "token", "type", "claim until", "payload")
+        print_table(heads, [_claimed_line(row) for row in rows])
+        first = f"{queue} {rows[0].id} --token {rows[0].claim_token} --result JSON"
+        print_note(f"Complete one: {command('queue complete', first, store)}")
+    return Exit.ok
+
+
+def _claimed_line(row: MessageRow) -> tuple[str, ...]:
+    until = clock_time(row.claim_until) if row.claim_until else ""
+    return row.id, str(row.claim_token), row.type, until, row.payload.decode()[:80]
+
+
+def _print_message(row: MessageRow, *, json: bool) -> Exit:
+    from holdfast.queues.view import message_view
+
+    if json:
+        print_json(message_view(row, token=True))
+    else:
+        print_line(f"Message {row.id} of {row.scope}/{row.queue} is {row.state}.")
+    return Exit.ok
+
+
+def _place(queue: str) -> tuple[str, str]:
+    scope, slash, name = queue.partition("/")
+    if not slash:
+        raise InputError(f"{queue!r} is not a queue.", hint="Write SCOPE/QUEUE, as support/reviews.")
+    return scope, name
+
+
+def _states(given: list[str]) -> tuple[MessageState, ...]:
+    known = {str(state): state for state in MessageState}
+    wrong = [each for each in given if each not in known]
+    if wrong:
+        raise InputError(f"{wrong[0]!r} is not a state.", hint=f"Choose from: {', '.join(known)}.")
+    return tuple(known[each] for each in given)
+
+
+def _micros(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_duration(text, allow_zero=True) // timedelta(microseconds=1)
+    except DurationError as error:
+        raise InputError(f"{option}: {error}.", hint="Write for instance 30s or 5m.") from error

@@ -1,0 +1,1 @@
+"""Queues: messages for people and programs, kept in the store; brokers are ways out and in."""

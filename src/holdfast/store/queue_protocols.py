@@ -1,0 +1,59 @@
+"""What a store does for queues: messages as rows, each changed by one compare-and-set.
+
+The rules of `store.protocols` apply: each method is one transaction and may be called twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from holdfast.types.outbox import OutboxMessage
+from holdfast.types.queue_message import (
+    MessageChange,
+    MessageClaim,
+    MessageFilter,
+    MessageRefusal,
+    MessageRow,
+    MessageSweep,
+    NewMessage,
+    QueueCounts,
+)
+
+
+class Queues(Protocol):
+    async def publish_message(
+        self, new: NewMessage, *, outbox: Sequence[OutboxMessage] = ()
+    ) -> tuple[MessageRow, bool] | None:
+        """Returns (row, True), or the earlier message of the tenant with this id and False; the caller
+        compares the digests. With `new.hold`: the message becomes that of the hold; None, and nothing is
+        written, if that hold is not open (any more). `outbox`: written only with a new message."""
+        ...
+
+    async def queue_message(self, tenant: str, message: str) -> MessageRow | None: ...
+
+    async def list_messages(
+        self, where: MessageFilter, *, after: int | None = None, limit: int = 50
+    ) -> list[MessageRow]:
+        """Newest first; `after`: the number of the last row seen."""
+        ...
+
+    async def claim_messages(self, want: MessageClaim) -> list[MessageRow]:
+        """Claim ready messages by priority, `visible_at` and arrival; of a group only the first that is open,
+        and only while none of it is claimed. The claim token grows."""
+        ...
+
+    async def change_message(
+        self, change: MessageChange, *, outbox: Sequence[OutboxMessage] = ()
+    ) -> MessageRow | MessageRefusal:
+        """Returns the row as it is afterwards. Completing or withdrawing again what ended in that way returns
+        the row unchanged."""
+        ...
+
+    async def sweep_messages(self, *, limit: int = 500) -> MessageSweep:
+        """Make messages whose claim has lapsed ready again (or dead after their last attempt), expire those
+        whose time has passed, and delete those that ended long ago; at most `limit` of each."""
+        ...
+
+    async def queue_counts(self, tenant: str | None = None) -> list[QueueCounts]:
+        """The queues that have open or dead messages, in order of tenant, scope and name."""
+        ...

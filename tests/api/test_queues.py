@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.api.conftest import Server
+from tests.api.sign_in import bearer, token
+
+pytestmark = pytest.mark.anyio
+
+TASKS = "/v1/queues/support/tasks/messages"
+
+
+async def published(server: Server, **given: Any) -> Any:
+    return await server.json("POST", TASKS, 201, json={"payload": {"order": 7}, **given})
+
+
+async def claimed(server: Server, **given: Any) -> list[Any]:
+    return (await server.json("POST", f"{TASKS}/claim", json=given))["items"]
+
+
+async def sent(
+    server: Server, method: str, path: str, *rights: str, tenant: str = "default", **more: Any
+) -> httpx2.Response:
+    """As the owner of a token with these rights."""
+    made = await token(server, tenant=tenant, rights=rights)
+    return await server.client.request(method, path, headers=bearer(made), **more)
+
+
+@pytest.mark.covers("QU-10", "QU-7")
+async def test_worker_claims_extends_and_completes_a_message(shop: Server) -> None:
+    made = await published(shop, id="order-7", priority="high", correlation_id="A7")
+    assert (made["state"], made["payload"], made["attempts"]) == ("ready", {"order": 7}, 0)
+    (mine,) = await claimed(shop, limit=5, ttl="1m")
+    assert (mine["id"], mine["state"], mine["claim_token"]) == ("order-7", "claimed", 1)
+    one = f"{TASKS}/order-7"
+    longer = await shop.json("POST", f"{one}/extend", json={"token": 1, "ttl": "10m"})
+    assert longer["claim_until"] > mine["claim_until"]
+    done = await shop.json("POST", f"{one}/complete", json={"token": 1, "result": {"ok": True}})
+    assert (done["state"], done["result"], done["claim_token"]) == ("completed", {"ok": True}, None)
+    shown = await shop.json("GET", one)
+    assert shown["completed_by"] == done["completed_by"] is not None
+    lost = await shop.json("POST", f"{one}/release", 409, json={"token": 1})
+    assert lost["code"] == "claim_lost"
+
+
+@pytest.mark.covers("QU-5")
+async def test_message_is_published_once_for_its_id_or_key(shop: Server) -> None:
+    first = await published(shop, id="m1")
+    assert await published(shop, id="m1") == first
+    other = await shop.json("POST", TASKS, 409, json={"payload": 8, "id": "m1"})
+    assert other["code"] == "message_differs"
+    key = {"Idempotency-Key": "once"}
+    by_key = [(await shop.json("POST", TASKS, 201, json={"payload": 1}, headers=key))["id"] for _ in range(2)]
+    assert by_key[0] == by_key[1]
+    assert len((await shop.json("GET", TASKS))["items"]) == 2
+
+
+@pytest.mark.covers("QU-8", "QU-10")
+async def test_message_is_released_given_up_requeued_and_withdrawn(shop: Server) -> None:
+    await published(shop, id="m1")
+    one = f"{TASKS}/m1"
+    mine = await shop.json("POST", f"{one}/claim", json={})
+    taken = await shop.json("POST", f"{one}/claim", 409, json={})
+    assert taken["code"] == "claim_lost"
+    back = await shop.json(
+        "POST", f"{one}/release", json={"token": mine["claim_token"], "delay": "0s", "error": "busy"}
+    )
+    assert (back["state"], back["attempts"], back["error"]) == ("ready", 1, "busy")
+    gone = await shop.json("POST", f"{one}/dead", json={"error": "unreadable"})
+    assert gone["state"] == "dead"
+    assert [each["dead"] for each in (await shop.json("GET", "/v1/queues"))["items"]] == [1]
+    again = await shop.json("POST", f"{one}/requeue")
+    assert (again["state"], again["attempts"]) == ("ready", 0)
+    refused = await shop.json("POST", f"{one}/requeue", 409)
+    assert refused["code"] == "message_ended"
+    await shop.json("DELETE", one, 204)
+    ended = await shop.json("POST", f"{one}/claim", 409, json={})
+    assert ended["code"] == "message_ended"
+    assert (await shop.json("GET", "/v1/queues"))["items"] == []
+
+
+@pytest.mark.covers("QU-10")
+async def test_claim_waits_for_a_message_that_is_not_there_yet(shop: Server) -> None:
+    waiting = asyncio.create_task(claimed(shop, wait="20s"))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    await published(shop, id="late")
+    assert [each["id"] for each in await waiting] == ["late"]
+    assert await claimed(shop) == []
+
+
+@pytest.mark.covers("QU-10")
+async def test_messages_are_listed_by_state_in_pages(shop: Server) -> None:
+    for i in range(5):
+        await published(shop, id=f"m{i}", type="task" if i else "note")
+    await shop.json("DELETE", f"{TASKS}/m3", 204)
+    first = await shop.json("GET", TASKS, params={"limit": 2, "state": "ready"})
+    assert [each["id"] for each in first["items"]] == ["m4", "m2"]
+    rest = await shop.json("GET", TASKS, params={"limit": 9, "state": "ready", "cursor": first["next"]})
+    assert [each["id"] for each in rest["items"]] == ["m1", "m0"]
+    assert rest["next"] is None
+    notes = await shop.json("GET", TASKS, params={"type": "note"})
+    assert [each["id"] for each in notes["items"]] == ["m0"]
+
+
+@pytest.mark.covers("QU-2", "QU-10")
+async def test_wrong_requests_are_refused_and_change_nothing(shop: Server) -> None:
+    for path in ("/v1/queues/Support/tasks/messages", "/v1/queues/support/-x/messages"):
+        await shop.json("POST", path, 422, json={"payload": 1})
+    for body in (
+        {"payload": 1, "priority": "urgent"},
+        {"payload": 1, "id": "no spaces"},
+        {"payload": 1, "delay": "soon"},
+        {"payload": 1, "type": "hitl_request"},
+        {},
+    ):
+        await shop.json("POST", TASKS, 422, json=body)
+    await shop.json("POST", TASKS, 413, json={"payload": "x" * 300_000})
+    await shop.json("POST", f"{TASKS}/claim", 422, json={"limit": 101})
+    await shop.json("POST", f"{TASKS}/claim", 422, json={"ttl": "2w"})
+    for verb in ("claim", "requeue"):
+        body = {"json": {}} if verb == "claim" else {}
+        await shop.json("POST", f"{TASKS}/unknown/{verb}", 404, **body)
+    await published(shop, id="m1")
+    await shop.json("GET", "/v1/queues/support/other/messages/m1", 404)
+    assert len((await shop.json("GET", TASKS))["items"]) == 1
+
+
+@pytest.mark.covers("QU-10")
+async def test_right_decides_what_a_caller_may_do_and_other_tenants_find_nothing(shop: Server) -> None:
+    await published(shop, id="m1")
+    one = f"{TASKS}/m1"
+    body = {"json": {"payload": 1}}
+    requests: list[tuple[str, str, dict[str, Any], str]] = [
+        ("GET", "/v1/queues", {}, "queues:read"),
+        ("GET", TASKS, {}, "queues:read"),
+        ("GET", one, {}, "queues:read"),
+        ("POST", f"{TASKS}/claim", {"json": {}}, "queues:work"),
+        ("POST", TASKS, body, "queues:write"),
+        ("DELETE", one, {}, "queues:write"),
+    ]
+    for method, path, more, right in requests:
+        for given in ("queues:read", "queues:work", "queues:write"):
+            answer = await sent(shop, method, path, given, **more)
+            allowed = given == right or right == "queues:read"
+            assert (answer.status_code != 403) is allowed, (method, path, given)
+    rights = ("queues:work", "queues:write")
+    for method, path, more in (("GET", one, {}), ("POST", f"{one}/claim", {"json": {}})):
+        answer = await sent(shop, method, path, *rights, tenant="acme", **more)
+        assert answer.status_code == 404
+    listed = await sent(shop, "GET", TASKS, *rights, tenant="acme")
+    assert listed.json()["items"] == []

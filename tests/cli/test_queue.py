@@ -1,0 +1,57 @@
+"""`holdfast queue`: published, claimed, completed, given up and requeued."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.cli.test_bad_input import complains
+
+TASKS = "support/tasks"
+
+
+@pytest.mark.covers("QU-11")
+def test_message_is_published_claimed_and_completed(cli: Cli) -> None:
+    made = cli("queue", "publish", TASKS, '{"order": 7}', "--id", "m1", "--priority", "high", "--json").json
+    assert (made["state"], made["payload"], made["priority"]) == ("ready", {"order": 7}, "high")
+    assert "support/tasks" in cli("queue", "list").out
+    (mine,) = cli("queue", "claim", TASKS, "--by", "user:dana", "--ttl", "1m", "--json").items
+    assert (mine["id"], mine["claim_token"], mine["claimed_by"]) == ("m1", 1, "user:dana")
+    assert cli("queue", "claim", TASKS).out.startswith("No message")
+    assert cli("queue", "extend", TASKS, "m1", "--token", "1", "--ttl", "9m").code == 0
+    done = cli(
+        "queue", "complete", TASKS, "m1", "--token", "1", "--result", '"yes"', "--by", "user:dana", "--json"
+    ).json
+    assert (done["state"], done["result"], done["completed_by"]) == ("completed", "yes", "user:dana")
+    shown = cli("queue", "show", TASKS, "m1")
+    assert '"order": 7' in shown.out
+    assert "user:dana" in shown.out
+
+
+@pytest.mark.covers("QU-11")
+def test_message_is_released_given_up_requeued_and_withdrawn(cli: Cli) -> None:
+    cli("queue", "publish", TASKS, "1", "--id", "m1")
+    cli("queue", "claim", TASKS, "m1")
+    back = cli("queue", "release", TASKS, "m1", "--token", "1", "--error", "busy", "--json").json
+    assert (back["state"], back["attempts"], back["error"]) == ("ready", 1, "busy")
+    assert "is dead" in cli("queue", "dead", TASKS, "m1", "--error", "unreadable").out
+    (dead,) = cli("queue", "list", TASKS, "--state", "dead", "--json").items
+    assert dead["error"] == "unreadable"
+    (queue,) = cli("queue", "list", "--json").items
+    assert (queue["dead"], queue["ready"]) == (1, 0)
+    assert cli("queue", "requeue", TASKS, "m1", "--json").json["state"] == "ready"
+    assert "is withdrawn" in cli("queue", "withdraw", TASKS, "m1").out
+    assert "No such messages" in cli("queue", "list", TASKS, "--state", "ready").out
+
+
+@pytest.mark.covers("QU-2", "QU-11")
+def test_wrong_words_are_answered_with_what_to_write(cli: Cli) -> None:
+    cli("queue", "publish", TASKS, "1", "--id", "m1")
+    complains(cli("queue", "publish", "tasks", "1"), 2, "SCOPE/QUEUE")
+    complains(cli("queue", "publish", "Support/tasks", "1"), 2, "lower-case")
+    complains(cli("queue", "publish", TASKS, "{"), 2, "not JSON")
+    complains(cli("queue", "publish", TASKS, "2", "--id", "m1"), 2, "other content")
+    complains(cli("queue", "publish", TASKS, "1", "--delay", "soon"), 2, "--delay")
+    complains(cli("queue", "list", TASKS, "--state", "done"), 2, "Choose from")
+    complains(cli("queue", "complete", TASKS, "m1", "--token", "1"), 2, "claim")
+    complains(cli("queue", "show", TASKS, "m2"), 2, "no message m2")

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from holdfast.testing.conformance.queues import QueueSuite
+
+
+@pytest.mark.covers("CORE-STORE-02", "CORE-STORE-03", "CORE-STORE-07")
+class TestQueues(QueueSuite):
+    pass

@@ -71,7 +71,7 @@ def test_check_writes_the_same_as_json_and_sarif(cli: Cli, slips: str) -> None:
     as_json = cli("check", slips, "--json")
     assert as_json.code == 2
     (checked,) = as_json.json["files"]
-    assert (as_json.json["valid"], checked["name"], checked["stages"]) == (False, "refund", 3)
+    assert (as_json.json["valid"], checked["name"], checked["nodes"]) == (False, "refund", 3)
     found = {(d["rule"], d["line"]) for d in checked["diagnostics"] if d["severity"] == "error"}
     (run,) = cli("check", slips, "--format", "sarif").json["runs"]
     results = [r for r in run["results"] if r["level"] == "error"]
@@ -103,6 +103,42 @@ def test_check_names_what_cannot_be_loaded_and_checks_the_rest(cli: Cli, refund:
     assert said.code == 2
     assert f"{what}: not valid; 1 error" in said.out
     assert "valid: refund" in said.out
+
+
+def test_check_says_what_to_name_when_it_is_given_a_folder(cli: Cli, refund: str, tmp_path: Path) -> None:
+    said = cli("check", str(tmp_path))
+    assert said.code == 2
+    assert f"is a folder (Name its files: holdfast check {refund}" in said.out
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("json:zzz", "json defines no 'zzz', and no flow at all (It defines: JSONDecodeError, JSONDecoder"),
+        ("json:dumps", "'dumps' in json is not a flow, and no flow at all"),
+    ],
+)
+def test_check_lists_the_names_of_a_module_when_the_named_flow_is_none(
+    cli: Cli, what: str, message: str
+) -> None:
+    said = cli("check", what)
+    assert said.code == 2
+    assert message in said.out
+
+
+def test_pipelines_have_stages_and_flows_have_nodes_as_json(cli: Cli, refund: str, pipeline: str) -> None:
+    flow, dot = cli("check", refund, pipeline, "--json").json["files"]
+    assert (flow["nodes"], dot["stages"]) == (3, 4)
+    assert "stages" not in flow
+    assert "nodes" not in dot
+
+
+def test_text_of_an_error_offers_options_only_and_ends_its_sentences(cli: Cli, slips: str) -> None:
+    said = cli("run", slips, "--input", given(250))
+    assert (
+        "which is none of its options. Fix: did you mean 'approve'? Use one of 'approve', 'reject' ["
+        in said.err
+    )
 
 
 @pytest.mark.covers("SAFE-CHECK-04", "SAFE-CHECK-11")

@@ -4,14 +4,20 @@ workers."""
 from __future__ import annotations
 
 import asyncio
+import importlib
+import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast import Holdfast
-from holdfast.cli.main import Exit
+from holdfast.cli.exit_codes import Exit
+from holdfast.cli.exit_guard import ExitGuard
 from tests.cli.conftest import Cli
 
 HEAD = """
@@ -71,6 +77,80 @@ def test_the_process_of_a_run_ends_with_its_code(line: str, ends: Exit, tmp_path
     assert ended.returncode == ends, ended.stderr
     if ends is not Exit.broken:
         assert "left a thread" in ended.stderr
+
+
+# What a file can do to end the command that loads it, and what the command exits with.
+ENDINGS = {
+    "os._exit(0)": Exit.broken,
+    "atexit.register(os._exit, 0); sys.exit = print; flow.edge('x', 'y')": Exit.bad_input,
+    "pid = os.fork() or os._exit(0); os.waitpid(pid, 0); atexit.register(os._exit, 0)": Exit.ok,
+}
+
+
+@pytest.mark.covers("SAFE-HANDLER-06", "SAFE-CHECK-12")
+@pytest.mark.parametrize("line", ENDINGS)
+def test_check_never_exits_0_when_the_file_ends_the_process(line: str, tmp_path: Path) -> None:
+    body = "@flow.node\ndef work(s) -> None: ...\n"
+    (tmp_path / "flow.py").write_text(f"import atexit, importlib{HEAD}{body}{line}\n")
+    command = [sys.executable, "-m", "holdfast", "check", "flow.py"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    assert ended.returncode == ENDINGS[line], ended.stderr
+    assert ("the command has not done its work" in ended.stderr) == (ended.returncode == Exit.broken)
+
+
+def in_a_child(action: Callable[[ExitGuard], Any]) -> int:
+    """What a process exits with that is guarded and does this."""
+    pid = os.fork()
+    if pid == 0:
+        real = os._exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            guard = ExitGuard()
+            guard.install()
+            action(guard)
+        finally:
+            real(99)  # it came back
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def after(guard: ExitGuard, code: int) -> None:
+    guard.ended = code
+
+
+WAYS: dict[str, tuple[Callable[[ExitGuard], Any], int]] = {
+    "_exit": (lambda _: os._exit(0), Exit.broken),
+    "256 is 0": (lambda _: os._exit(256), Exit.broken),
+    "another code": (lambda _: os._exit(7), 7),
+    "after the command": (lambda guard: (after(guard, 2), os._exit(0)), 2),
+    "execl": (lambda _: os.execl("/bin/true", "true"), Exit.broken),
+    "execle": (lambda _: os.execle("/bin/true", "true", {}), Exit.broken),
+    "execlp": (lambda _: os.execlp("true", "true"), Exit.broken),
+    "execlpe": (lambda _: os.execlpe("true", "true", os.environ), Exit.broken),
+    "execv": (lambda _: os.execv("/bin/true", ["true"]), Exit.broken),
+    "execve": (lambda _: os.execve("/bin/true", ["true"], {}), Exit.broken),
+    "execvp": (lambda _: os.execvp("true", ["true"]), Exit.broken),
+    "execvpe": (lambda _: os.execvpe("true", ["true"], os.environ), Exit.broken),
+    "reload": (lambda _: importlib.reload(os)._exit(0), Exit.broken),
+    "thread": (
+        lambda _: [t := threading.Thread(target=os._exit, args=(0,)), t.start(), t.join()],
+        Exit.broken,
+    ),
+    "own child": (
+        lambda _: os._exit(os.waitstatus_to_exitcode(os.waitpid(os.fork() or os._exit(8), 0)[1])),
+        8,
+    ),
+}
+
+
+@pytest.mark.covers("SAFE-CHECK-12")
+@pytest.mark.parametrize("way", WAYS)
+def test_process_does_not_exit_with_0_whatever_way_code_ends_it(way: str) -> None:
+    action, code = WAYS[way]
+    assert in_a_child(action) == code
+
+
+def test_every_function_of_os_that_ends_the_process_is_in_the_table() -> None:
+    assert {name for name in dir(os) if name.startswith("exec") or name == "_exit"} <= WAYS.keys()
 
 
 KILLER = """

@@ -25,14 +25,18 @@ FORMS = "A flow is named as path/to/file.py[:name] or package.module[:name]; nam
 def load_flow(spec: str) -> Flow:
     """Imports the module. Raises FlowNotFoundError or InputError that say what to write instead."""
     place, name = split(spec)
-    return _choose(_flows_of(_module(place)), place, name)
+    module = _module(place)
+    return _choose(_flows_of(module), place, name, module)
 
 
 def load_flows(spec: str) -> list[Flow]:
     """All flows of a module, or the one that is named."""
     place, name = split(spec)
-    found = _flows_of(_module(place))
-    return [_choose(found, place, name)] if name else list(found.values()) or [_choose(found, place, name)]
+    module = _module(place)
+    found = _flows_of(module)
+    if name or not found:
+        return [_choose(found, place, name, module)]
+    return list(found.values())
 
 
 def load_object(spec: str, what: str) -> Any:
@@ -141,7 +145,15 @@ def _flows_of(module: ModuleType) -> dict[str, Flow]:
     return {name: value for name, value in vars(module).items() if isinstance(value, Flow)}
 
 
-def _choose(found: dict[str, Flow], place: str, name: str) -> Flow:
+def _choose(found: dict[str, Flow], place: str, name: str, module: ModuleType) -> Flow:
+    if not found and name:
+        known = [each for each in vars(module) if not each.startswith("_")]
+        listed = ", ".join(sorted(known)[:20]) + (", ..." if len(known) > 20 else "")
+        other = f"{name!r} in {place} is not a flow" if name in known else f"{place} defines no {name!r}"
+        raise FlowNotFoundError(
+            f"{other}, and no flow at all.",
+            hint=f"It defines: {listed}." if known else "It defines nothing.",
+        )
     if not found:
         raise FlowNotFoundError(
             f"{place} defines no flow.", hint="A flow is a module's variable: refund = Flow('refund')."

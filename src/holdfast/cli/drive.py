@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from holdfast.app.flow import advance, make_result, result_of
 from holdfast.app.result import Result
-from holdfast.cli.main import Exit
 from holdfast.cli.output.console import PATIENCE, print_note
 from holdfast.errors import LeaseLostError, LimitReachedError, RunBusyError
 from holdfast.model.position import Position
@@ -36,28 +34,11 @@ async def drive(
     """Until the run ends or waits, here or on another worker. Ctrl-C releases it after the running step; a
     second one at once. `created`: the run is new and still queued."""
     work = asyncio.ensure_future(_advance(service, program, run, claimed, created))
-    with Signals(lambda: _interrupt(service, work)), ExitGuard():
+    with Signals(lambda: _interrupt(service, work)):
         try:
             return await work
         except asyncio.CancelledError:
             return await result_of(service, program, run)
-
-
-class ExitGuard:
-    """`os._exit(0)` in the code of a node ends this process without its run having ended: with an exit code
-    that says so."""
-
-    def __enter__(self) -> None:
-        self._real, self._pid = os._exit, os.getpid()
-        os._exit = self._exit
-
-    def __exit__(self, *_exc: object) -> None:
-        os._exit = self._real
-
-    def _exit(self, code: int) -> NoReturn:
-        # A child process of the code may end as it likes.
-        mine = os.getpid() == self._pid
-        self._real(Exit.broken if mine and code == 0 else code)
 
 
 class QueueNotice:

@@ -7,29 +7,25 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from enum import IntEnum
 from typing import Final, NoReturn
 
+from holdfast.cli.exit_codes import Exit
+from holdfast.cli.exit_guard import ExitGuard
 from holdfast.errors import HoldfastError, RunError, StoreError
+
+__all__ = ["Exit", "main", "run"]
 
 THREAD_GRACE: Final = 1.0  # seconds for threads of user code to end after the command has
 
 
-class Exit(IntEnum):
-    ok = 0
-    run_failed = 1
-    bad_input = 2
-    run_waits = 3
-    store_trouble = 4
-    broken = 5
-    interrupted = 130
-
-
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """The console script."""
-    code = run(list(sys.argv[1:] if argv is None else argv))
+    guard = ExitGuard()
+    guard.install()
+    code = guard.ended = run(list(sys.argv[1:] if argv is None else argv))
     _leave_threads(code)
-    sys.exit(code)
+    # Not `sys.exit`, which the code that ran may have replaced.
+    raise SystemExit(int(code))
 
 
 def _leave_threads(code: int) -> None:

@@ -38,8 +38,10 @@ class GraphProblem(msgspec.Struct, frozen=True, kw_only=True):
         return f"{place}{self.message}"
 
     def __str__(self) -> str:
-        advice = f" Fix: {self.fix}" if self.fix else ""
-        return f"{self.text}{advice} [{self.rule}]"
+        if not self.fix:
+            return f"{self.text} [{self.rule}]"
+        ends = "" if self.text.endswith((".", "?", "!", ":")) else "."
+        return f"{self.text}{ends} Fix: {self.fix} [{self.rule}]"
 
 
 def errors_in(problems: Iterable[GraphProblem]) -> list[GraphProblem]:

@@ -1,7 +1,8 @@
 r"""Text with `{{path}}` placeholders, as in prompts, assignees and idempotency keys.
 
-A placeholder holds a dotted path of names and indices and nothing else: no calls, brackets, filters or
-names that begin with two underscores. The rest is plain text, with one escape: `\{{` stands for `{{`, and
+A placeholder holds a dotted path of names and indices, and up to four filters (`template_filters`):
+`{{note | default('none') | truncate(80)}}`. It has no brackets and no names that begin with two underscores.
+The rest is plain text, with one escape: `\{{` stands for `{{`, and
 `\\{{` for a backslash before a placeholder. A backslash anywhere else, a single brace and a `}}` without
 an opening are themselves. A `{{` that is never closed is an error, because it is far more often a typing
 error than literal text.
@@ -12,20 +13,32 @@ Inserted values are never expanded again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import fields as fields_of
-from dataclasses import is_dataclass
-from datetime import date, time
-from enum import Enum
-from typing import Final, TypeGuard, cast
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
 from holdfast.errors import ExpressionError
 from holdfast.model.expr import MISSING, Path, Resolve
+from holdfast.model.template_filters import FilterSyntaxError, TemplateFilter, parse_filters
+from holdfast.model.template_text import as_text, json_bytes, parts_of
+
+__all__ = [
+    "Placeholder",
+    "Rendered",
+    "Template",
+    "TemplateRenderError",
+    "TemplateSyntaxError",
+    "TemplateTooLongError",
+    "as_text",
+    "compile_template",
+    "json_bytes",
+    "parts_of",
+]
 
 _OPENING = re.compile(r"(\\*)\{\{")
 _PATH = re.compile(r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|[0-9]+))*")
+_CLOSED = re.compile(r"""(?:[^'"}]|\}(?!\})|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*\}\}""", re.DOTALL)
 _EXAMPLE = "write a dotted path such as {{customer.name}} or {{items.0}}"
 
 
@@ -62,6 +75,12 @@ class TemplateTooLongError(TemplateRenderError):
 class Placeholder(msgspec.Struct, frozen=True):
     path: Path
     column: int
+    filters: tuple[TemplateFilter, ...] = ()
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether it says what to show if the path leads nowhere."""
+        return any(each.name == "default" for each in self.filters)
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -74,16 +93,20 @@ class Rendered(msgspec.Struct, frozen=True):
 class Template:
     """A compiled template. Immutable; equal to every template of the same text."""
 
-    __slots__ = ("names", "parts", "text")
+    __slots__ = ("names", "parts", "required", "text")
 
     text: Final[str]
     parts: Final[tuple[str | Placeholder, ...]]
     names: Final[frozenset[Path]]
+    required: Final[frozenset[Path]]
+    """The names without those that say that they may be missing."""
 
     def __init__(self, text: str, parts: tuple[str | Placeholder, ...]) -> None:
         self.text = text
         self.parts = parts
-        self.names = frozenset(part.path for part in parts if isinstance(part, Placeholder))
+        found = [part for part in parts if isinstance(part, Placeholder)]
+        self.names = frozenset(part.path for part in found)
+        self.required = frozenset(part.path for part in found if not part.may_miss)
 
     def render(self, resolve: Resolve, *, strict: bool = False, limit: int | None = None) -> Rendered:
         """Fill the placeholders.
@@ -116,7 +139,7 @@ class Template:
     ) -> object:
         if isinstance(part, str):
             return part
-        value = resolve(part.path)
+        value = self._filtered(part, resolve(part.path))
         if value is not MISSING:
             return value
         if strict:
@@ -126,6 +149,17 @@ class Template:
             )
         missing[part.path] = None
         return ""
+
+    def _filtered(self, part: Placeholder, value: object) -> object:
+        for each in part.filters:
+            try:
+                value = each.apply(value)
+            except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
+                problem = f"{each.name} cannot be applied: {error}"
+                raise TemplateRenderError(
+                    problem, path=part.path, text=self.text, column=part.column
+                ) from error
+        return value
 
     def _text_of(self, part: str | Placeholder, value: object) -> str:
         if isinstance(part, str):
@@ -175,7 +209,7 @@ def compile_template(text: str) -> Template:
 
 
 def _placeholder(text: str, start: int) -> tuple[Placeholder, int]:
-    end = text.find("}}", start)
+    end = _end(text, start)
     if end < 0:
         hint = r"close it with }}, or write \{{ to show two braces"
         raise TemplateSyntaxError("'{{' is never closed", text=text, column=start - 1, hint=hint)
@@ -183,13 +217,28 @@ def _placeholder(text: str, start: int) -> tuple[Placeholder, int]:
     source = inside.strip()
     column = start + 1 + len(inside) - len(inside.lstrip())
     match = _PATH.match(source)
-    if match is None or match.end() < len(source):
+    after = source[match.end() :] if match else source
+    if match is None or (after and not after.lstrip().startswith("|")):
         at = column + (match.end() if match else 0)
-        found = repr(source[match.end() if match else 0 :][:20]) if source else "nothing"
+        found = repr(after[:20]) if source else "nothing"
         raise TemplateSyntaxError(f"expected a path, found {found}", text=text, column=at, hint=_EXAMPLE)
-    path = tuple(source.split("."))
+    path = tuple(match.group().split("."))
     _refuse_private(path, text, column)
-    return Placeholder(path, column), end + 2
+    try:
+        filters = parse_filters(after)
+    except FilterSyntaxError as error:
+        at = column + match.end() + error.at
+        raise TemplateSyntaxError(error.problem, text=text, column=at, hint=error.hint) from None
+    return Placeholder(path, column, filters), end + 2
+
+
+def _end(text: str, start: int) -> int:
+    """Where `}}` closes the placeholder: not inside a text that is given to a filter."""
+    plain = text.find("}}", start)
+    if text.find("|", start, plain) < 0:
+        return plain
+    closed = _CLOSED.match(text, start)
+    return plain if closed is None else closed.end() - 2
 
 
 def _refuse_private(path: Path, text: str, column: int) -> None:
@@ -197,77 +246,3 @@ def _refuse_private(path: Path, text: str, column: int) -> None:
         if part.startswith("__"):
             raise TemplateSyntaxError(f"{part!r} cannot be shown", text=text, column=column, hint=_EXAMPLE)
         column += len(part) + 1
-
-
-def as_text(value: object) -> str:
-    """How a value reads inside text: null as nothing, booleans and containers as JSON, the rest as itself."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (date, time)):
-        return value.isoformat()
-    if isinstance(value, (list, tuple, dict, set, frozenset, bytes, bytearray, msgspec.Struct)):
-        return _json_text(cast("object", value))
-    if isinstance(value, int):
-        return _number(value)
-    return value.name if _is_named(value) else _of_record(value)
-
-
-def _is_named(value: object) -> TypeGuard[Enum]:
-    """A member of an enum that is not text: the journal stores its name."""
-    return isinstance(value, Enum) and not isinstance(value, str) and value.name is not None  # pyright: ignore[reportUnnecessaryComparison]
-
-
-def _of_record(value: object) -> str:
-    """A dataclass or a pydantic model reads like the map of its fields, as it does without its code."""
-    fields = parts_of(value)
-    return str(value) if fields is None else _json_text(fields)
-
-
-def parts_of(value: object) -> dict[str, object] | None:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields_of(value)}
-    if hasattr(value, "model_dump") and hasattr(type(value), "model_fields"):
-        return dict(cast("Iterable[tuple[str, object]]", value))
-    return None
-
-
-def _encodable(value: object) -> object:
-    fields = parts_of(value)
-    return str(value) if fields is None else fields
-
-
-_encode_json = msgspec.json.Encoder(enc_hook=_encodable, order="deterministic").encode
-
-
-def json_bytes(value: object) -> bytes:
-    """As JSON for people. The state may contain more than JSON: keys that are not text are shown as text, and
-    very long numbers in hexadecimal."""
-    try:
-        return _encode_json(value)
-    except (TypeError, ValueError, OverflowError):
-        return _encode_json(_jsonable(value))
-
-
-def _jsonable(value: object) -> object:
-    if isinstance(value, dict):
-        entries = cast("dict[object, object]", value).items()
-        return {key if isinstance(key, str) else as_text(key): _jsonable(item) for key, item in entries}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_jsonable(item) for item in cast("list[object]", value)]
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 63:
-        return _number(value)
-    return value
-
-
-def _number(value: int) -> str:
-    try:
-        return str(value)
-    except ValueError:  # Python refuses to write thousands of digits in decimal
-        return hex(value)
-
-
-def _json_text(value: object) -> str:
-    text = json_bytes(value).decode()
-    return text[1:-1] if isinstance(value, (bytes, bytearray)) else text

@@ -318,8 +318,28 @@ def test_name_that_nothing_writes_is_an_error_when_every_writer_declares_its_nam
     flow = untyped("scroe > 3", complete=complete)
     severity = Severity.error if complete else Severity.warning
     assert found(flow, severity) == [("unknown-name", "work->done")]
-    assert found(untyped("exists(scroe) && scroe > 3", complete=complete), severity) == []
-    assert found(untyped("input.scroe > 3", complete=complete), severity) == []
+    # That a name may be missing does not make a misspelt one right.
+    for condition in ("exists(scroe)", "exists(scroe) && scroe > 3", "scroe | default(0) > 3"):
+        assert found(untyped(condition, complete=complete), severity) == [("unknown-name", "work->done")]
+    known = ["exists(score) && score | default(0) > 3"] if complete else []
+    for condition in ("input.scroe > 3", "exists(input.scroe)", *known):
+        assert found(untyped(condition, complete=complete), severity) == []
+
+
+@pytest.mark.covers("SAFE-CHECK-09")
+def test_advice_for_a_template_is_one_that_templates_accept() -> None:
+    flow = Flow("ask", effect="pure")
+    flow.hold("ask", prompt="Pay {{totl}}?", options=["yes", "no"])
+    (problem,) = [p for p in flow.problems() if p.rule == "unknown-name"]
+    advice = "{{input.totl | default('...')}}"
+    assert advice in (problem.fix or "")
+    corrected = Flow("ask", effect="pure")
+    corrected.hold("ask", prompt=f"Pay {advice}?", options=["yes", "no"])
+    assert found(corrected) == found(corrected, Severity.warning) == []
+    for text in ("{{totl | default('x')}}", "{{totl | upper}}"):
+        wrong = Flow("ask", effect="pure")
+        wrong.hold("ask", prompt=text, options=["yes", "no"])
+        assert found(wrong, Severity.warning) == [("unknown-name", "ask")]
 
 
 def test_problem_has_the_line_that_declares_its_edge() -> None:

@@ -151,7 +151,7 @@ def test_template_reads_partitions_when_resolver_has_them():
         ("{{a()}}", 4),
         ("{{a[0]}}", 4),
         ("{{ a['x'] }}", 5),
-        ("{{a|upper}}", 4),
+        ("{{a|uper}}", 5),
         ("{{a b}}", 4),
         ("{{a.}}", 4),
         ("{{.a}}", 3),

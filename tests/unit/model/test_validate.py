@@ -85,7 +85,8 @@ def test_problem_says_rule_place_severity_and_how_to_repair_it():
     problem = only(graph("assess pay", edge("assess", "paj"), start="assess pay"), "edge-target")
     assert (problem.severity, problem.edge) == (Severity.error, "assess->paj")
     assert problem.fix == "did you mean 'pay'?"
-    assert str(problem) == "edge 'assess->paj': there is no node 'paj' Fix: did you mean 'pay'? [edge-target]"
+    text = "edge 'assess->paj': there is no node 'paj'. Fix: did you mean 'pay'? [edge-target]"
+    assert str(problem) == text
 
 
 def test_cycle_is_named_node_by_node():

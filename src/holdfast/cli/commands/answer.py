@@ -15,7 +15,7 @@ from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.cli.output.results import HOLDS_SHOWN, command, hold_json
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.types.ids import HoldId
-from holdfast.types.status import run_label
+from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -100,6 +100,12 @@ async def _find_hold(service: RunService, which: str) -> HoldRow:
             f"run {row.id} has {len(holds)} open holds.", hint=f"Name the one you answer: {names}."
         )
     answered = _last_answer(await service.holds(row.id, open_only=False))
+    if row.status is RunStatus.pending_input:
+        raise HoldNotFoundError(
+            f"run {row.id} has no open hold: its last one is closed, and no worker has resumed the run since."
+            f"{answered}",
+            hint=f"Resume it: holdfast resume {row.id}.",
+        )
     raise HoldNotFoundError(f"run {row.id} ({run_label(row.status)}) has no open hold.{answered}")
 
 

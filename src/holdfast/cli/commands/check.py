@@ -67,12 +67,13 @@ def check(
 
 
 class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The result for one flow or pipeline. No name if it could not be parsed or loaded."""
+    """The result for one flow or pipeline. No name if it could not be parsed or loaded. `size`: its nodes or
+    stages, which `unit` says."""
 
     file: str
     diagnostics: tuple[Diagnostic, ...]
     name: str = ""
-    stages: int = 0
+    size: int = 0
     edges: int = 0
     unit: str = "stage"
 
@@ -96,10 +97,20 @@ def check_spec(spec: str, *, strict: bool = False, types: Sequence[str] = ()) ->
         return [check_pipeline(spec, strict=strict, types=types)]
     from holdfast.app.loader import load_flows
 
+    if Path(spec).is_dir():
+        return [CheckedFile(file=spec, diagnostics=(_unreadable(spec, _folder(spec)),), unit="node")]
     try:
         return [check_flow(flow, spec) for flow in load_flows(spec)]
     except HoldfastError as error:
-        return [CheckedFile(file=spec, diagnostics=(_unreadable(spec, error),))]
+        return [CheckedFile(file=spec, diagnostics=(_unreadable(spec, error),), unit="node")]
+
+
+def _folder(spec: str) -> InputError:
+    """A folder is not loaded: its other files may do anything when they are imported."""
+    found = sorted(each for each in Path(spec).iterdir() if each.suffix in (".py", *PIPELINES))
+    named = " ".join(map(str, found[:5])) + (" ..." if len(found) > 5 else "")
+    hint = f"Name its files: holdfast check {named}" if found else "It has no .py and no .dot files."
+    return InputError(f"{spec} is a folder.", hint=hint)
 
 
 def check_flow(flow: Flow, file: str) -> CheckedFile:
@@ -112,7 +123,7 @@ def check_flow(flow: Flow, file: str) -> CheckedFile:
         file=file,
         diagnostics=tuple(sorted(found, key=_order)),
         name=flow.name,
-        stages=len(lowered.spec.nodes),
+        size=len(lowered.spec.nodes),
         edges=len(lowered.spec.edges),
         unit="node",
     )
@@ -167,7 +178,7 @@ def check_pipeline(file: str, *, strict: bool = False, types: Sequence[str] = ()
         file=file,
         diagnostics=tuple(sorted(prepared.diagnostics, key=_order)),
         name=pipeline.name,
-        stages=len(pipeline.stages),
+        size=len(pipeline.stages),
         edges=len(pipeline.links),
     )
 
@@ -212,7 +223,7 @@ def _print_text(checked: CheckedFile) -> None:
         print_line(str(each), _STYLES[each.severity])
     counts = [(checked.count(each), each) for each in (DiagnosticSeverity.error, DiagnosticSeverity.warning)]
     words = [f"{count} {severity}{'' if count == 1 else 's'}" for count, severity in counts if count]
-    size = f"{_count_text(checked.stages, checked.unit)}, {_count_text(checked.edges, 'edge')}"
+    size = f"{_count_text(checked.size, checked.unit)}, {_count_text(checked.edges, 'edge')}"
     verdict = f"valid: {checked.name}, {size}" if checked.valid else "not valid"
     print_line(f"{checked.file}: {verdict}{'; ' + ', '.join(words) if words else ''}")
 
@@ -226,7 +237,7 @@ def _json(checked: CheckedFile) -> dict[str, Any]:
         "file": checked.file,
         "valid": checked.valid,
         "name": checked.name,
-        "stages": checked.stages,
+        f"{checked.unit}s": checked.size,
         "edges": checked.edges,
         "diagnostics": [_diagnostic(each) for each in checked.diagnostics],
     }

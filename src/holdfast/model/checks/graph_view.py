@@ -120,7 +120,8 @@ class ValidationView:
         except TemplateSyntaxError as problem:
             self.error("template", f"{what} {text!r}: {problem}", node=node)
             return None
-        self._known(found.names, what, node=node)
+        self._known(found.required, what, node=node, in_template=True)
+        self._known(found.names - found.required, what, node=node, may_miss=True, in_template=True)
         return found
 
     def _known(
@@ -131,9 +132,12 @@ class ValidationView:
         node: str | None = None,
         edge: str | None = None,
         may_miss: bool = False,
+        in_template: bool = False,
     ) -> None:
         for path in sorted(paths):
-            found = self.names.problem(path, on_edge=edge is not None, may_miss=may_miss)
+            found = self.names.problem(
+                path, on_edge=edge is not None, may_miss=may_miss, in_template=in_template
+            )
             if found is not None:
                 self.problems.append(
                     GraphProblem(

@@ -77,15 +77,20 @@ class ReadableNames:
             return tuple(parts[1:]) if parts[0] in _FIELDS else None
         return tuple(parts)
 
-    def problem(self, path: Path, *, on_edge: bool = False, may_miss: bool = False) -> NameProblem | None:
-        """Why it cannot have a value. `may_miss`: the expression says that it may be missing."""
+    def problem(
+        self, path: Path, *, on_edge: bool = False, may_miss: bool = False, in_template: bool = False
+    ) -> NameProblem | None:
+        """Why it cannot have a value. `may_miss`: the expression or template says that it may be missing,
+        which is no reason to accept a name that nothing sets."""
         inside = self.field(path)
         if inside is None or (on_edge and inside == path and path[0] in self._extra):
             return None
         if self.typed:
             return self._typed(inside)
         asks_caller = len(path) > len(inside) and "input" in path[:2]
-        return None if may_miss or asks_caller or self._writers_unknown else self._untyped(inside[0])
+        if asks_caller or self._writers_unknown:
+            return None
+        return self._untyped(inside[0], may_miss=may_miss, in_template=in_template)
 
     def type_at(self, path: Path, *, on_edge: bool = False) -> ValueType:
         """What is known of the values at a path."""
@@ -115,7 +120,7 @@ class ReadableNames:
             annotation, seen = inner, f"{seen}.{part}"
         return None
 
-    def _untyped(self, name: str) -> NameProblem | None:
+    def _untyped(self, name: str, *, may_miss: bool, in_template: bool) -> NameProblem | None:
         facts = self._facts
         known = {"item", *self._bound, *(facts.given or ())}.union(*facts.writes.values())
         if name in known:
@@ -123,11 +128,9 @@ class ReadableNames:
         if facts.given is not None and self._all_declare():
             return _unknown(name, known, "no node, and not the input,")
         near = near_name(name, known)
-        why = "the caller has to give it" if self._all_declare() else "no node is known to set it"
-        advice = (
-            f"write input.{name} if the caller gives it, exists({name}) or {name} | default(...) if it may "
-            "be missing, or declare the state's type"
-        )
+        given = "may" if may_miss else "has to"
+        why = f"the caller {given} give it" if self._all_declare() else "no node is known to set it"
+        advice = _advice(name, may_miss=may_miss, in_template=in_template)
         return NameProblem(
             Severity.warning, f"reads {name!r}: {why}", f"{near} Else {advice}" if near else advice
         )
@@ -135,6 +138,17 @@ class ReadableNames:
     def _all_declare(self) -> bool:
         works = (NodeKind.task, NodeKind.guardrail)
         return all(node.id in self._facts.complete for node in self._spec.nodes if node.kind in works)
+
+
+def _advice(name: str, *, may_miss: bool, in_template: bool) -> str:
+    if may_miss:
+        return f"write input.{name} if the caller gives it, or declare the state's type"
+    if in_template:
+        missing = f"{{{{input.{name} | default('...')}}}}"
+    else:
+        missing = f"exists(input.{name}) or input.{name} | default(...)"
+    given = f"write input.{name} if the caller gives it"
+    return f"{given}, {missing} if it may be missing, or declare the state's type"
 
 
 def _unknown(name: str, known: Iterable[str], what: str) -> NameProblem:

@@ -1,4 +1,5 @@
-"""What packages outside of the core add to `Flow` and `Holdfast`: agents, stored pipelines, post-mortems.
+"""What packages outside of the core add to `Flow` and `Holdfast`: agents, stored pipelines and documents,
+post-mortems.
 
 The core imports none of these packages. Each of them registers what it adds when it is imported; an extension
 point names the module to import when its feature is first used and nothing is registered yet.
@@ -97,9 +98,15 @@ PIPELINES: ExtensionPoint[Callable[[GraphSpec], Program]] = ExtensionPoint(
     "Attractor pipelines", "holdfast.attractor.program"
 )
 QUEUES: ExtensionPoint[OpenQueues] = ExtensionPoint("queues", "holdfast.queues.service")
+DOCUMENTS: ExtensionPoint[Callable[[GraphSpec], Program]] = ExtensionPoint(
+    "flow documents", "holdfast.documents.program"
+)
 POSTMORTEMS: ExtensionPoint[PostmortemReports] = ExtensionPoint("post-mortems", "holdfast.reports.formats")
 
 
 def stored_dialects() -> dict[str, Callable[[GraphSpec], Program]]:
-    """By dialect, how a stored document becomes a program. Pipelines are loaded with the first of them."""
-    return {"attractor": lambda spec: PIPELINES.load()(spec)}
+    """By dialect, how a stored document becomes a program. Its package is loaded with the first of them."""
+    return {
+        "attractor": lambda spec: PIPELINES.load()(spec),
+        "canvas": lambda spec: DOCUMENTS.load()(spec),
+    }

@@ -51,6 +51,11 @@ def load_object(spec: str, what: str) -> Any:
     return getattr(module, name)
 
 
+def load_module(spec: str) -> ModuleType:
+    """Raises FlowNotFoundError or InputError."""
+    return _module(spec)
+
+
 def split(spec: str) -> tuple[str, str]:
     place, colon, name = spec.rpartition(":")
     return (place, name) if colon else (spec, "")

@@ -7,7 +7,6 @@ import os
 import sys
 from typing import Any
 
-from holdfast.app.flow import Flow
 from holdfast.app.result import Result
 from holdfast.cli.drive import Claimed, drive
 from holdfast.cli.main import Exit
@@ -16,6 +15,7 @@ from holdfast.cli.output.console import print_json, print_note
 from holdfast.cli.output.results import exit_for, print_result, result_json
 from holdfast.cli.output.watch import show_slow_progress, watch
 from holdfast.errors import InputError
+from holdfast.model.program import Program
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 
@@ -31,14 +31,13 @@ def refuse_pipeline_options(spec: str, given: dict[str, Any]) -> None:
 
 async def drive_and_print(
     service: RunService,
-    flow: Flow,
+    program: Program,
     row: RunRow,
     manner: OutputOptions,
     claimed: Claimed | None = None,
     *,
     created: bool = False,
 ) -> Exit:
-    program = flow.program()
     service.runtime.register(program)
     service.runtime.program_for(row.version, row.flow)
     if not manner.json:

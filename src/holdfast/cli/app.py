@@ -132,6 +132,12 @@ Backend = Annotated[
 Handlers = Annotated[
     Text, typer.Option(help="Pipelines: a HandlerRegistry, as file.py:name", metavar="WHERE")
 ]
+Functions = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Documents: file or module with functions that they may call; may be repeated", metavar="WHERE"
+    ),
+]
 Code = Annotated[
     Text, typer.Option("--flow", help="Location of the flow's code (default: where the run was started from)")
 ]

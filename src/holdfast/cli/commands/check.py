@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
-from holdfast.cli.app import Json, Text, app, run_async
+from holdfast.cli.app import Functions, Json, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.output.console import print_json, print_line
 from holdfast.errors import HoldfastError, InputError, PipelineSyntaxError
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import SourceLocation
 from holdfast.model.diagnostics import GraphProblem, Severity
+from holdfast.model.fingerprint import graph_fingerprint
 
 if TYPE_CHECKING:
     from holdfast.app.flow import Flow
+    from holdfast.frontends.document.problem import DocumentProblem
 
 FORMATS: Final = ("text", "json", "sarif")
 PIPELINES: Final = (".dot", ".gv")
+DOCUMENTS: Final = (".yaml", ".yml", ".json")
 _STYLES: Final = {
     DiagnosticSeverity.error: "red",
     DiagnosticSeverity.warning: "yellow",
@@ -43,7 +46,8 @@ def check(
     what: Annotated[
         list[str],
         typer.Argument(
-            help="path/to/file.py[:name], package.module[:name] or file.dot", metavar="FILE|MODULE|PIPELINE"
+            help="path/to/file.py[:name], package.module[:name], file.yaml or file.dot",
+            metavar="FILE|MODULE|PIPELINE|DOCUMENT",
         ),
     ],
     strict: Annotated[
@@ -56,14 +60,17 @@ def check(
             "--type", help="Pipelines: handler type that you registered; may be repeated", metavar="NAME"
         ),
     ] = None,
+    functions: Functions = None,
     json: Json = False,
 ) -> int:
-    """Check flows and pipelines and report every problem.
+    """Check flows, documents and pipelines and report every problem.
 
     A flow's module is imported, but nothing is run. Exits with 2 if there is an error.
     """
     chosen = form or ("json" if json else "text")
-    return run_async(check_all(what, strict=strict, form=chosen, types=types or []))
+    return run_async(
+        check_all(what, strict=strict, form=chosen, types=types or [], functions=functions or [])
+    )
 
 
 class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +83,7 @@ class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     edges: int = 0
     unit: str = "stage"
+    version: str = ""
 
     @property
     def valid(self) -> bool:
@@ -85,16 +93,24 @@ class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
         return sum(each.severity is severity for each in self.diagnostics)
 
 
-async def check_all(what: Sequence[str], *, strict: bool, form: str, types: Sequence[str]) -> Exit:
-    checked = [one for spec in what for one in check_spec(spec, strict=strict, types=types)]
+async def check_all(
+    what: Sequence[str], *, strict: bool, form: str, types: Sequence[str], functions: Sequence[str] = ()
+) -> Exit:
+    checked = [
+        one for spec in what for one in check_spec(spec, strict=strict, types=types, functions=functions)
+    ]
     return print_checked(checked, form)
 
 
-def check_spec(spec: str, *, strict: bool = False, types: Sequence[str] = ()) -> list[CheckedFile]:
-    """The flows of a module, or one pipeline. What cannot be loaded becomes a diagnostic, so that the rest is
-    still checked."""
+def check_spec(
+    spec: str, *, strict: bool = False, types: Sequence[str] = (), functions: Sequence[str] = ()
+) -> list[CheckedFile]:
+    """The flows of a module, or one pipeline or document. What cannot be loaded becomes a diagnostic, so that
+    the rest is still checked."""
     if spec == "-" or spec.lower().endswith(PIPELINES):
         return [check_pipeline(spec, strict=strict, types=types)]
+    if spec.lower().endswith(DOCUMENTS):
+        return [check_document(spec, functions)]
     from holdfast.app.loader import load_flows
 
     if Path(spec).is_dir():
@@ -126,6 +142,38 @@ def check_flow(flow: Flow, file: str) -> CheckedFile:
         size=len(lowered.spec.nodes),
         edges=len(lowered.spec.edges),
         unit="node",
+    )
+
+
+def check_document(file: str, functions: Sequence[str] = ()) -> CheckedFile:
+    from holdfast.cli.document_run import compile_file
+
+    try:
+        compiled = compile_file(file, functions)
+    except HoldfastError as error:
+        return CheckedFile(file=file, diagnostics=(_unreadable(file, error),))
+    spec, document = compiled.spec, compiled.document
+    return CheckedFile(
+        file=file,
+        diagnostics=tuple(_of_document(each, file) for each in compiled.problems),
+        name=compiled.name,
+        stages=len(document.nodes) if document is not None else 0,
+        edges=len(document.edges) if document is not None else 0,
+        unit="node",
+        version="" if spec is None else graph_fingerprint(spec),
+    )
+
+
+def _of_document(problem: DocumentProblem, file: str) -> Diagnostic:
+    of = f"node {problem.node!r}: " if problem.node else f"edge {problem.edge!r}: " if problem.edge else ""
+    return Diagnostic(
+        rule=problem.rule,
+        severity=_SEVERITIES[problem.severity],
+        message=f"{of}{problem.message}",
+        node_id=problem.node or "",
+        fix=problem.fix or "",
+        place=SourceLocation(problem.line or 0, problem.column or 0),
+        path=file,
     )
 
 

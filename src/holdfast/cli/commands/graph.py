@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.runs.service import RunService
 
 PIPELINES = (".dot", ".gv")
+DOCUMENTS = (".yaml", ".yml", ".json")
 _OTHERS = {".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp"}
 
 
@@ -95,6 +96,8 @@ async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
 
     if what.lower().endswith(PIPELINES):
         return picture_of_file(what, expand=expand)
+    if what.lower().endswith(DOCUMENTS):
+        return _picture_of_document(what, expand=expand)
     if is_file(what.rpartition(":")[0] or what) or ":" in what:
         return from_graph(load_checked_flow(what).program().graph, expand=expand)
     if store_exists(store):
@@ -110,6 +113,14 @@ async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
             f"{what!r} is neither a run nor a flow of {shown_address(store)}, nor a module with a flow.",
             hint="Name path/to/file.py[:name], a run's id, or a flow: `holdfast runs` shows both.",
         ) from None
+
+
+def _picture_of_document(file: str, *, expand: bool) -> Picture:
+    """A graph needs no function: their names are not looked up. Raises FlowInvalidError."""
+    from holdfast.cli.document_run import graph_of_file
+    from holdfast.drawing import from_graph
+
+    return from_graph(graph_of_file(file), expand=expand)
 
 
 async def _run(service: RunService, what: str, *, expand: bool) -> Picture | None:

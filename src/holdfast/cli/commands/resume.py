@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.app import Backend, Breaks, Handlers, Json, Run, Store, Text, Watch, app, run_async
+from holdfast.cli.app import (
+    Backend,
+    Breaks,
+    Functions,
+    Handlers,
+    Json,
+    Run,
+    Store,
+    Text,
+    Watch,
+    app,
+    run_async,
+)
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
@@ -37,11 +49,22 @@ def resume(
     ] = False,
     backend: Backend = None,
     handlers: Handlers = None,
+    functions: Functions = None,
 ) -> int:
     """Resume a run after a crash, an answer or a failure."""
     manner = OutputOptions(store, watch, json)
     more = {"backend": backend, "handlers": handlers}
-    return run_async(resume_run(run, flow, manner, breaks or [], accept_loss=accept_loss, of_pipeline=more))
+    return run_async(
+        resume_run(
+            run,
+            flow,
+            manner,
+            breaks or [],
+            accept_loss=accept_loss,
+            of_pipeline=more,
+            functions=functions or [],
+        )
+    )
 
 
 async def resume_run(
@@ -52,6 +75,7 @@ async def resume_run(
     *,
     accept_loss: bool = False,
     of_pipeline: dict[str, Any] | None = None,
+    functions: Sequence[str] = (),
 ) -> Exit:
     from holdfast.app.loader import absolute, load_flow
     from holdfast.cli.advance import drive_and_print, refuse_pipeline_options
@@ -62,6 +86,12 @@ async def resume_run(
         row = await service.get(run)
         if row.status in (RunStatus.completed, RunStatus.cancelled):
             return await print_ended(service, row, manner)
+        if spec is None and dialect_of(row.version) == "canvas":
+            from holdfast.cli.document_run import resume_document
+
+            if row.status is RunStatus.failed or breaks:
+                await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
+            return await resume_document(service, row, list(functions), manner)
         if spec is None and dialect_of(row.version) in service.runtime.dialects:
             from holdfast.cli.pipeline_run import PipelineOptions, resume_pipeline
 
@@ -76,7 +106,7 @@ async def resume_run(
             await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
         if spec is not None:
             remember_source(manner.store, flow.program().version, absolute(spec))
-        return await drive_and_print(service, flow, row, manner)
+        return await drive_and_print(service, flow.program(), row, manner)
 
 
 async def print_ended(service: RunService, row: RunRow, manner: OutputOptions) -> Exit:
@@ -90,7 +120,7 @@ async def print_ended(service: RunService, row: RunRow, manner: OutputOptions) -
         print_note(f"run {row.id} has already {been}{row.status}; nothing was executed.")
     last = await service.latest(row.id)
     result = Result(row.id, row.status, last.state, last.artifacts, None, [])
-    if dialect_of(row.version) in service.runtime.dialects:
+    if dialect_of(row.version) == "attractor":
         from holdfast.attractor.export import catch_up
         from holdfast.cli.pipeline_run import print_pipeline
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.app import Backend, Breaks, Handlers, Json, Store, Text, Watch, app, run_async
+from holdfast.cli.app import Backend, Breaks, Functions, Handlers, Json, Store, Text, Watch, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
@@ -14,6 +14,8 @@ from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.cli.output.results import command, row_json, shown_run, status_text
 from holdfast.errors import InputError, StateError
+
+DOCUMENTS = (".yaml", ".yml", ".json")
 
 if TYPE_CHECKING:
     from holdfast.app.flow import Flow
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
 )
 def run(
     flow: Annotated[
-        Text, typer.Argument(help="path/to/file.py[:name], package.module[:name] or file.dot", metavar="FLOW")
+        Text,
+        typer.Argument(
+            help="path/to/file.py[:name], package.module[:name], file.yaml or file.dot", metavar="FLOW"
+        ),
     ] = None,
     input: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,  # noqa: A002
     store: Store = None,
@@ -68,6 +73,7 @@ def run(
     ] = None,
     backend: Backend = None,
     handlers: Handlers = None,
+    functions: Functions = None,
     strict: Annotated[bool, typer.Option("--strict", help="Pipelines: strict grammar")] = False,
     resume: Annotated[
         Text, typer.Option(help="Pipelines: resume from this run directory", metavar="DIR")
@@ -82,7 +88,7 @@ def run(
 ) -> int:
     """Start a run and advance it until it ends or waits.
 
-    FLOW may be a pipeline: path/to/file.dot.
+    FLOW may be a pipeline (path/to/file.dot) or a document (path/to/file.yaml, path/to/file.json).
     """
     wanted = {
         "lane": lane, "priority": priority, "tenant": tenant, "run_id": run_id,
@@ -109,6 +115,13 @@ def run(
     from holdfast.cli.advance import refuse_pipeline_options
 
     refuse_pipeline_options(flow, of_pipelines | {"force": force, "resume_fidelity": resume_fidelity})
+    if flow.lower().endswith(DOCUMENTS):
+        from holdfast.cli.document_run import run_document
+
+        given = read_json(input, "--input")
+        return run_async(run_document(flow, given, options, manner, functions=functions or [], detach=detach))
+    if functions:
+        raise InputError(f"--functions: {flow} is not a document.", hint="Documents are *.yaml or *.json.")
     begin = start_detached if detach else run_flow
     return run_async(begin(flow, read_json(input, "--input"), options, manner))
 
@@ -158,12 +171,12 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Outpu
         # Before it is advanced: after a crash `holdfast resume RUN` needs it.
         remember_source(manner.store, program.version, absolute(spec))
         if isinstance(started, QueuedRun):
-            return await drive_and_print(service, flow, started.row, manner, created=True)
+            return await drive_and_print(service, program, started.row, manner, created=True)
         if not isinstance(started, RunRow):
-            return await drive_and_print(service, flow, started[0].run, manner, started)
+            return await drive_and_print(service, program, started[0].run, manner, started)
         if not manner.json:
             print_note(f"A run with this idempotency key exists already: {started.id}.")
-        return await drive_and_print(service, flow, started, manner)
+        return await drive_and_print(service, program, started, manner)
 
 
 def _input_error(flow: Flow, error: StateError) -> StateError:

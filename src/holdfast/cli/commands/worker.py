@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.app import Functions, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.options.telemetry import start_logging
@@ -37,7 +37,8 @@ def worker(
     flows: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Files or modules whose flows it serves (pipelines need none)", metavar="[FLOW...]"
+            help="Files or modules whose flows it serves (pipelines and documents need none)",
+            metavar="[FLOW...]",
         ),
     ] = None,
     lane: Annotated[list[str] | None, typer.Option(help="Only runs of this lane; may be repeated")] = None,
@@ -78,6 +79,7 @@ def worker(
         bool,
         typer.Option("--allow-code", help="Run commands of pipelines that were submitted to a server"),
     ] = False,
+    functions: Functions = None,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Exit when no run is ready")] = False,
     store: Store = None,
     json: Json = False,
@@ -95,6 +97,7 @@ def worker(
         health=health,
         max_recoveries=max_recoveries,
         allow_code=allow_code,
+        functions=tuple(functions or ()),
     )
     return run_async(
         run_worker(
@@ -114,6 +117,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     health: str | None = None
     max_recoveries: int | None = None
     allow_code: bool = False
+    functions: tuple[str, ...] = ()
 
     def lease_seconds(self) -> float | None:
         seconds = _seconds(self.lease, "--lease")
@@ -202,6 +206,10 @@ async def _run_worker(
     async with open_store_for_command(
         store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=terms.allow_code
     ) as hf:
+        if terms.functions:
+            from holdfast.cli.document_run import document_dialect
+
+            hf.dialects = {**hf.dialects, **document_dialect(terms.functions)}
         # Agents ask through any server of the store, so any worker must be able to open their questions.
         worker = Worker(*flows, ask_people, on=hf, lanes=lanes, concurrency=concurrency, **options)
         if until_idle:
@@ -287,7 +295,9 @@ async def open_with_retry(hf: Holdfast, *, on_error: Callable[[StoreError], None
 
 def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:
     where = f" in {', '.join(lanes)}" if lanes else ""
-    names = ", ".join([*(f"{flow.name} {flow.label}".strip() for flow in flows), "every pipeline"])
+    names = ", ".join(
+        [*(f"{flow.name} {flow.label}".strip() for flow in flows), "every pipeline", "every document"]
+    )
     return f"This worker serves {names} and questions of agents{where}. Ctrl-C or SIGTERM drains it."
 
 

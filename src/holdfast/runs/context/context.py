@@ -122,6 +122,15 @@ class Context:
         return self._session.row.tenant
 
     @property
+    def flow(self) -> str:
+        return self._session.row.flow
+
+    @property
+    def instance_key(self) -> str | None:
+        """The entity that the run is about, if its deployment has entities."""
+        return self._session.row.instance_key
+
+    @property
     def input(self) -> Any:
         return self._session.pos.scopes[self._exec.scope].tree.see(0, "input")
 

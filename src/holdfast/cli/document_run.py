@@ -1,0 +1,132 @@
+"""Flow documents (`file.yaml`, `file.json`) on the command line: read, check, run and resume them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast.app.loader import absolute, load_module
+from holdfast.cli.advance import drive_and_print
+from holdfast.cli.flow_check import print_warnings
+from holdfast.cli.main import Exit
+from holdfast.cli.options.output import OutputOptions
+from holdfast.cli.options.store import known_sources, open_store_for_command, remember_source
+from holdfast.cli.output.console import print_json, print_line, print_note
+from holdfast.cli.output.results import command, row_json, shown_run, status_text
+from holdfast.documents.functions import functions_of
+from holdfast.documents.program import default_site, program_for, program_of
+from holdfast.errors import InputError
+from holdfast.frontends.document.compile import DIALECT, CompiledDocument, compile_document
+from holdfast.frontends.document.read import format_of, read_text
+from holdfast.frontends.document.site import DocumentSite
+from holdfast.model.diagnostics import Severity
+from holdfast.model.graph import Graph, GraphSpec
+from holdfast.model.program import Program
+from holdfast.runs.limits_for_run import QueuedRun
+from holdfast.runs.service import RunService
+from holdfast.store.rows import RunRow
+
+DOCUMENTS: Final = (".yaml", ".yml", ".json")
+
+
+def is_document(spec: str) -> bool:
+    return spec.lower().endswith(DOCUMENTS)
+
+
+def site_with(functions: Iterable[str]) -> DocumentSite:
+    """What this process offers, with the functions of these modules. Raises InputError."""
+    site = default_site()
+    found = dict(site.functions or {})
+    for spec in functions:
+        found |= functions_of(load_module(spec))
+    return DocumentSite(functions=found, validate=site.validate, handlers=site.handlers)
+
+
+def compile_file(file: str, functions: Iterable[str] = ()) -> CompiledDocument:
+    """Raises InputError for a file that cannot be read."""
+    return compile_document(read_text(_bytes(file), format_of(file)), site_with(functions))
+
+
+def graph_of_file(file: str) -> Graph:
+    """Without looking up what it names. Raises FlowInvalidError."""
+    return Graph(compile_document(read_text(_bytes(file), format_of(file))).require_valid())
+
+
+def _bytes(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{file} cannot be read: {why}.", hint="Name a document in YAML or JSON.") from None
+
+
+def load_checked_document(file: str, functions: Iterable[str] = ()) -> Program:
+    """Raises FlowInvalidError that lists every error; warnings are printed."""
+    functions = list(functions)
+    compiled = compile_file(file, functions)
+    print_warnings(f"{file}:{each}" for each in compiled.problems if each.severity is Severity.warning)
+    return program_for(compiled, site_with(functions))
+
+
+async def run_document(
+    file: str,
+    given: Any,
+    options: dict[str, Any],
+    manner: OutputOptions,
+    *,
+    functions: list[str],
+    detach: bool,
+) -> Exit:
+    if detach and manner.watch:
+        raise InputError("--detach and --watch cannot both be given.", hint="Use one of them.")
+    program = load_checked_document(file, functions)
+    async with open_store_for_command(manner.store, must_exist=False) as hf:
+        service = await hf.service()
+        given = {} if given is None else given
+        if functions:
+            # Before it is advanced: after a crash `holdfast resume RUN` needs them.
+            remember_source(manner.store, program.version, ",".join(map(absolute, functions)))
+        if detach:
+            row, fresh = await service.create(program, given, **options)
+            return await _print_detached(service, row, manner, fresh=fresh)
+        started = await service.start(program, given, **options)
+        if isinstance(started, QueuedRun):
+            return await drive_and_print(service, program, started.row, manner, created=True)
+        if not isinstance(started, RunRow):
+            return await drive_and_print(service, program, started[0].run, manner, started)
+        if not manner.json:
+            print_note(f"A run with this idempotency key exists already: {started.id}.")
+        return await drive_and_print(service, program, started, manner)
+
+
+async def _print_detached(service: RunService, row: RunRow, manner: OutputOptions, *, fresh: bool) -> Exit:
+    shown = await shown_run(service.store, row)
+    if manner.json:
+        print_json({**row_json(shown), "created": fresh})
+        return Exit.ok
+    if not fresh:
+        print_note(f"A run with this idempotency key exists already: {row.id}.")
+    print_line(f"run {row.id} is {status_text(shown)} in lane {shown.lane}.")
+    print_line(f"A worker advances it: {command('worker', '', manner.store)}")
+    return Exit.ok
+
+
+async def resume_document(
+    service: RunService, row: RunRow, functions: list[str], manner: OutputOptions
+) -> Exit:
+    """`functions`: else those that the run was started with."""
+    known = known_sources(manner.store).get(row.version, "")
+    names = functions or [each for each in known.split(",") if each]
+    service.runtime.dialects = {**service.runtime.dialects, **document_dialect(names)}
+    program = await service.runtime.find_program(row.version, row.flow)
+    return await drive_and_print(service, program, row, manner)
+
+
+def document_dialect(functions: Iterable[str]) -> dict[str, Callable[[GraphSpec], Program]]:
+    """How stored documents become programs in a process that has these functions."""
+    return {DIALECT: partial(program_of, site=site_with(functions))}

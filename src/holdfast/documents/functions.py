@@ -1,0 +1,46 @@
+"""The Python functions that documents may call by name. Only what the operator registers can be called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, TypeVar, overload
+
+from holdfast.errors import InputError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_registered: dict[str, Callable[..., Any]] = {}
+
+
+@overload
+def document_function(fn: F) -> F: ...
+@overload
+def document_function(*, name: str) -> Callable[[F], F]: ...
+def document_function(fn: Any = None, *, name: str = "") -> Any:
+    """Registers a function for the `python` nodes of documents, under its own name or another."""
+
+    def register(given: Any) -> Any:
+        _registered[name or given.__name__] = given
+        return given
+
+    return register if fn is None else register(fn)
+
+
+def registered_functions() -> dict[str, Callable[..., Any]]:
+    return dict(_registered)
+
+
+def functions_of(module: ModuleType) -> Mapping[str, Callable[..., Any]]:
+    """The public functions that a module defines itself, for a module that is given on the command line."""
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and callable(value)
+        and not isinstance(value, type)
+        and getattr(value, "__module__", None) == module.__name__
+    }
+    if not found:
+        raise InputError(f"{module.__name__} defines no function.", hint="Define the functions in it.")
+    return found

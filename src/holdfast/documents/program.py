@@ -1,0 +1,79 @@
+"""The program of a document: built from its stored graph alone, with the functions that this process has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from holdfast.app.extensions import DOCUMENTS
+from holdfast.documents.functions import registered_functions
+from holdfast.errors import VersionMismatchError
+from holdfast.frontends.document.canonical import source_of
+from holdfast.frontends.document.compile import DIALECT, CompiledDocument, nodes_of_stored
+from holdfast.frontends.document.document import Variable
+from holdfast.frontends.document.node_type import DocumentNode
+from holdfast.frontends.document.site import DocumentSite
+from holdfast.frontends.document.state import DocumentState
+from holdfast.model.fingerprint import graph_fingerprint
+from holdfast.model.graph import Graph, GraphSpec, NodeKind
+from holdfast.model.program import NodeHandler, Program, Router
+
+
+def default_site() -> DocumentSite:
+    """What this process offers to documents."""
+    from holdfast.documents.schemas import schema_problems
+
+    return DocumentSite(functions=registered_functions(), validate=schema_problems)
+
+
+def program_of(spec: GraphSpec, site: DocumentSite | None = None) -> Program:
+    """The program of a stored graph. Raises VersionMismatchError if it is not of a document, or this process
+    lacks what it names."""
+    document: Any = spec.document if isinstance(spec.document, dict) else {}
+    if document.get("dialect") != DIALECT:
+        raise VersionMismatchError(
+            f"flow {spec.name!r} was not made from a document.", hint="Load the code of its version."
+        )
+    site = site or default_site()
+    return _program(spec, nodes_of_stored(source_of(document), site), source_of(document), site)
+
+
+DOCUMENTS.register(program_of)
+
+
+def program_for(compiled: CompiledDocument, site: DocumentSite | None = None) -> Program:
+    """The program of a document that was just compiled. Raises FlowInvalidError for one with errors."""
+    spec = compiled.require_valid()
+    assert compiled.document is not None
+    return _program(spec, compiled.nodes, compiled.document.data, site or default_site())
+
+
+def _program(spec: GraphSpec, nodes: Iterable[DocumentNode], source: Any, site: DocumentSite) -> Program:
+    handlers: dict[str, NodeHandler] = {}
+    routers: dict[str, list[Router]] = {}
+    kinds = {node.id: node.kind for node in spec.nodes}
+    for node in nodes:
+        if node.id not in kinds:
+            continue
+        handler = node.type.handler(node, site) if kinds[node.id] in _WITH_CODE else None
+        if handler is not None:
+            handlers[node.id] = handler
+        found = node.type.routers(node, site)
+        if found:
+            routers[node.id] = found
+    variables = msgspec.convert(source.get("variables") or {}, dict[str, Variable])
+    program = Program(
+        Graph(spec),
+        version=graph_fingerprint(spec),
+        code={name: handler.code for name, handler in handlers.items()},
+        handlers=handlers,
+        routers=routers,
+        schema=DocumentState(variables, source.get("input"), site.validate),
+    )
+    program.description = str(source.get("description") or "")
+    return program
+
+
+_WITH_CODE = frozenset({NodeKind.task, NodeKind.guardrail})

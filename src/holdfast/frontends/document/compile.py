@@ -1,0 +1,146 @@
+"""Compiles a document to the graph of its flow version, and says everything that is wrong with it.
+
+The graph carries the meaning of the document, so that any worker can run it and any reader show it. The same
+meaning gives the same graph, and so the same version, in every process and format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from holdfast.frontends.document.canonical import meaning_of
+from holdfast.frontends.document.document import FlowDocument, Json
+from holdfast.frontends.document.names import ReadText, check_names, input_names, read_texts
+from holdfast.frontends.document.node_type import RESERVED, DocumentNode, FlowFacts, NodeReport
+from holdfast.frontends.document.problem import DocumentProblem, ProblemReport, require_valid_document
+from holdfast.frontends.document.read import ReadDocument, read_data
+from holdfast.frontends.document.site import NOWHERE, DocumentSite
+from holdfast.frontends.document.topology import UNREADABLE, check_ways, document_nodes
+from holdfast.frontends.document.validation import report_graph_problems
+from holdfast.model.graph import Edge, GraphSpec, Node
+from holdfast.model.validate import StateFacts, validate
+
+DIALECT: Final = "canvas"
+
+
+class CompiledDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """`spec` is None where the document has errors. `nodes`: those that become part of the graph."""
+
+    name: str
+    document: FlowDocument | None
+    spec: GraphSpec | None
+    nodes: tuple[DocumentNode, ...]
+    problems: list[DocumentProblem]
+
+    def require_valid(self) -> GraphSpec:
+        """Raises FlowInvalidError that lists every error."""
+        require_valid_document(self.name, self.problems)
+        assert self.spec is not None
+        return self.spec
+
+
+def compile_document(given: ReadDocument, site: DocumentSite = NOWHERE) -> CompiledDocument:
+    document, report = given.document, given.report
+    if document is None:
+        return CompiledDocument(name="?", document=None, spec=None, nodes=(), problems=given.problems())
+    nodes, spec = _Compiler(document, report, site).compile()
+    return CompiledDocument(
+        name=document.name,
+        document=document,
+        spec=None if report.has_errors else spec,
+        nodes=nodes,
+        problems=given.problems(),
+    )
+
+
+def nodes_of_stored(source: Json, site: DocumentSite) -> tuple[DocumentNode, ...]:
+    """The nodes of a graph that was compiled before. Problems that a newer Holdfast would report are not
+    asked for: the graph was valid when it was stored."""
+    found = read_data(source)
+    assert found.document is not None
+    return _Compiler(found.document, found.report, site).nodes()
+
+
+class _Compiler:
+    def __init__(self, document: FlowDocument, report: ProblemReport, site: DocumentSite) -> None:
+        self.document, self.report, self.site = document, report, site
+        self.texts: list[ReadText] = []
+        self.unreached: tuple[DocumentNode, ...] = ()
+
+    def nodes(self) -> tuple[DocumentNode, ...]:
+        """Those that a run can reach: an edge from any other would never be decided."""
+        found = document_nodes(self.document, FlowFacts(name=self.document.name), self.report)
+        self.texts = read_texts(found, self.report)
+        reached = check_ways(found, self.report)
+        flow = self._facts()
+        whole = {name: msgspec.structs.replace(node, flow=flow) for name, node in found.items()}
+        self.unreached = tuple(node for name, node in whole.items() if name not in reached)
+        return tuple(node for name, node in whole.items() if name in reached)
+
+    def compile(self) -> tuple[tuple[DocumentNode, ...], GraphSpec]:
+        self._check_variables()
+        nodes = self.nodes()
+        for node in self.unreached:
+            self._lower(node)
+        by_id = {node.id: node for node in nodes}
+        texts = [text for text in self.texts if text.node in by_id]
+        if not any(node.type is UNREADABLE for node in nodes):
+            # An unreadable node may be what sets a name.
+            check_names(self.document, by_id, texts, self.report)
+        spec = self._graph(by_id)
+        facts = StateFacts(
+            writes={node.id: frozenset(node.type.writes(node)) for node in nodes},
+            complete=frozenset(by_id),
+            given=frozenset(input_names(self.document)),
+        )
+        report_graph_problems(validate(spec, facts=facts), by_id, self.report)
+        return nodes, spec
+
+    def _facts(self) -> FlowFacts:
+        fields = self.document.fields
+        return FlowFacts(
+            name=fields.name,
+            scope=fields.config.scaiqueue.scope,
+            secrets=frozenset(name for name, each in fields.variables.items() if each.secret),
+            reads=frozenset(name for text in self.texts for name in text.names),
+        )
+
+    def _check_variables(self) -> None:
+        for name in self.document.variables:
+            if name in RESERVED or not (name.isidentifier() and name.isascii()):
+                why = "is reserved" if name in RESERVED else "cannot be the name of a variable"
+                self.report.error(
+                    ("variables", name), "variable-name", f"{name!r} {why}", "choose another", on_key=True
+                )
+
+    def _lower(self, node: DocumentNode) -> tuple[Node, list[Edge]]:
+        found = NodeReport(self.report, node)
+        node.type.check(node, found, self.site)
+        return node.type.graph_node(node, found, self.site), node.type.graph_edges(node, found)
+
+    def _graph(self, nodes: Mapping[str, DocumentNode]) -> GraphSpec:
+        made, edges = list[Node](), list[Edge]()
+        for node in nodes.values():
+            one, leaving = self._lower(node)
+            made.append(one)
+            edges += leaving
+        variables = self.document.variables
+        return GraphSpec(
+            name=self.document.name,
+            nodes=tuple(made),
+            edges=tuple(edges),
+            start=_starts(nodes.values()),
+            defaults={
+                name: each.default for name, each in variables.items() if each.default is not msgspec.UNSET
+            },
+            reducers={name: each.reducer for name, each in variables.items() if each.reducer},
+            secrets=tuple(sorted(name for name, each in variables.items() if each.secret)) or msgspec.UNSET,
+            document={"dialect": DIALECT, "source": meaning_of(self.document)},
+        )
+
+
+def _starts(nodes: Iterable[DocumentNode]) -> tuple[str, ...]:
+    return tuple(node.id for node in nodes if node.node.type == "start")[:1]

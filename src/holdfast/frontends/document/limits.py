@@ -1,0 +1,15 @@
+"""How large a document may be. A document comes from outside; each limit is checked before the work that it
+bounds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_BYTES: Final = 4_000_000
+MAX_NODES: Final = 2_000
+MAX_EDGES: Final = 10_000
+MAX_DEPTH: Final = 64
+MAX_CONFIG_BYTES: Final = 256_000
+MAX_PROBLEMS: Final = 200
+MAX_EXPANSION: Final = 10
+"""How many times larger aliases may make a YAML document."""

@@ -1,0 +1,192 @@
+"""Which names the texts of a document may read: input, variables, and what earlier nodes set (CV-22)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.frontends.document.document import FlowDocument, Json
+from holdfast.frontends.document.node_type import EXPRESSION, DocumentNode, texts_of
+from holdfast.frontends.document.problem import Path, ProblemReport
+from holdfast.model.checks.names import near_name
+from holdfast.model.expr import PARTITIONS, ExprSyntaxError, compile_expr, required_names
+from holdfast.model.template import TemplateSyntaxError, compile_template
+
+_EDGE_NAMES = frozenset({"outcome", "output"})
+
+
+class ReadText(msgspec.Struct, frozen=True, kw_only=True):
+    """An expression or template that could be read. `names`: the first parts of what it reads; `needed`:
+    those without which it cannot be evaluated. `node`: where it is evaluated."""
+
+    path: Path
+    node: str
+    edge: str | None
+    names: frozenset[str]
+    needed: frozenset[str]
+    inputs: frozenset[str] = frozenset()
+
+
+def read_texts(nodes: Mapping[str, DocumentNode], report: ProblemReport) -> list[ReadText]:
+    """Every text of the document; a syntax error is reported at its column."""
+    return [text for node in nodes.values() for text in (*_of_config(node, report), *_of_edges(node, report))]
+
+
+def _of_config(node: DocumentNode, report: ProblemReport) -> Iterator[ReadText]:
+    for text in texts_of(node.config):
+        path = node.at(*text.path)
+        about = {"node": node.id}
+        read = _expression if text.language == EXPRESSION else _template
+        found = read(text.text, path, about, report)
+        if found is not None:
+            yield msgspec.structs.replace(found, node=node.id)
+
+
+def _of_edges(node: DocumentNode, report: ProblemReport) -> Iterator[ReadText]:
+    for edge in node.leaving:
+        if edge.edge.when is not None:
+            found = _expression(edge.edge.when, (*edge.path, "when"), {"edge": edge.id}, report)
+            if found is not None:
+                yield msgspec.structs.replace(found, node=node.id, edge=edge.id)
+
+
+def _expression(text: str, path: Path, about: Json, report: ProblemReport) -> ReadText | None:
+    try:
+        found = compile_expr(text)
+    except ExprSyntaxError as error:
+        report.error(path, "expression", str(error.message), error.hint or None, offset=error.column, **about)
+        return None
+    needed = required_names(found.node)
+    return _read(path, found.names, needed)
+
+
+def _template(text: str, path: Path, about: Json, report: ProblemReport) -> ReadText | None:
+    try:
+        found = compile_template(text)
+    except TemplateSyntaxError as error:
+        report.error(path, "template", str(error.message), error.hint or None, offset=error.column, **about)
+        return None
+    return _read(path, found.names, found.names)
+
+
+def _read(path: Path, names: Iterable[tuple[str, ...]], needed: Iterable[tuple[str, ...]]) -> ReadText:
+    return ReadText(
+        path=path,
+        node="",
+        edge=None,
+        names=frozenset(root for each in names if (root := _root(each))),
+        needed=frozenset(root for each in needed if (root := _root(each))),
+        inputs=frozenset(each[1] for each in names if each[0] == "input" and len(each) > 1),
+    )
+
+
+def _root(path: Sequence[str]) -> str:
+    """The variable that a path begins with; empty for one of another partition."""
+    parts = list(path[1:] if path[0] == "state" and len(path) > 1 else path)
+    if parts[0] == "scratch" and len(parts) > 1:
+        return parts[1]
+    return "" if parts[0] in PARTITIONS and len(parts) > 1 else parts[0]
+
+
+def input_names(document: FlowDocument) -> dict[str, bool]:
+    """The declared names of the input, and whether each is always there."""
+    schema: Any = document.fields.input or {}
+    declared: Any = schema.get("properties")
+    if not isinstance(declared, dict):
+        return {}
+    required: Any = schema.get("required")
+    needed = set(cast("list[Any]", required)) if isinstance(required, list) else set[Any]()
+    return {name: name in needed for name in cast("Json", declared)}
+
+
+def check_names(
+    document: FlowDocument,
+    nodes: Mapping[str, DocumentNode],
+    texts: Iterable[ReadText],
+    report: ProblemReport,
+) -> None:
+    given = {**input_names(document), **dict.fromkeys(document.variables, True)}
+    writers = {name: node.type.writes(node) for name, node in nodes.items()}
+    everything = {*given, *(each for names in writers.values() for each in names)}
+    sets = _NameSets(sorted(everything))
+    before = _set_before(nodes, writers, sets)
+    for text in texts:
+        around = [text.node, *_parents(text.node, nodes)]
+        free = {
+            *given,
+            "run",
+            *(name for each in around for name in nodes[each].type.scope_names(nodes[each])),
+        }
+        if text.edge is not None:
+            free.update(writers[text.node], _EDGE_NAMES)
+        for name in sorted(text.names - free):
+            if not sets.bits.get(name, 0) & before[text.node]:
+                _unknown(name, text, everything, report)
+
+
+def _unknown(name: str, text: ReadText, everything: set[str], report: ProblemReport) -> None:
+    about: Json = {"edge": text.edge} if text.edge else {"node": text.node}
+    if name == "secret":
+        message = "secrets cannot be read in texts"
+        fix = "write {secret: NAME} as a header or query value"
+        report.error(text.path, "secret-literal", message, fix, **about)
+        return
+    later = name in everything
+    message = (
+        f"reads {name!r}, which is set only by a later node"
+        if later
+        else f"reads {name!r}, which nothing sets"
+    )
+    fix = (
+        near_name(name, everything - {name}) or f"declare it under variables or input, or write input.{name}"
+    )
+    report.error(text.path, "variable-unknown", message, fix, **about)
+
+
+def _parents(name: str, nodes: Mapping[str, DocumentNode]) -> list[str]:
+    found: list[str] = []
+    parent = nodes[name].node.parent
+    while parent is not None and parent in nodes and parent not in found:
+        found.append(parent)
+        parent = nodes[parent].node.parent
+    return found
+
+
+class _NameSets:
+    """Sets of names as numbers: one bit for each, so that thousands of nodes cost little."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.bits = {name: 1 << at for at, name in enumerate(dict.fromkeys(names))}
+
+    def of(self, names: Iterable[str]) -> int:
+        found = 0
+        for name in names:
+            found |= self.bits[name]
+        return found
+
+
+def _set_before(
+    nodes: Mapping[str, DocumentNode], writers: Mapping[str, tuple[str, ...]], sets: _NameSets
+) -> dict[str, int]:
+    """For each node, the names that nodes set which can run before it; in a cycle, those of all its nodes."""
+    after: dict[str, list[str]] = {
+        name: [edge.target for edge in node.leaving if edge.target in nodes] for name, node in nodes.items()
+    }
+    for name, node in nodes.items():
+        if node.node.parent in nodes:
+            # What is inside of a node runs after what is before that node, and its results come after it.
+            after[cast("str", node.node.parent)].append(name)
+    own = {name: sets.of(names) for name, names in writers.items()}
+    found = dict.fromkeys(nodes, 0)
+    todo = deque(nodes)
+    while todo:
+        name = todo.popleft()
+        given = found[name] | own[name]
+        for target in after[name]:
+            if given & ~found[target]:
+                found[target] |= given
+                todo.append(target)
+    return found

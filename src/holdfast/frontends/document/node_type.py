@@ -1,0 +1,281 @@
+"""What a node type is: a config, ports, rules, and how it becomes a node of the graph with its code.
+
+To add a type, write a module in `node_types` with a subclass of `NodeType` and list it in `registry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Final, Literal, cast, get_args
+
+import msgspec
+from msgspec import Meta
+
+from holdfast.frontends.document.document import FlowEdge, FlowNode, Json
+from holdfast.frontends.document.problem import Path, ProblemReport
+from holdfast.frontends.document.site import DocumentSite
+from holdfast.frontends.python.policies import DeclarationReader
+from holdfast.model.diagnostics import GraphProblem
+from holdfast.model.expr import PARTITIONS
+from holdfast.model.graph import Edge, EdgeKind, InDoubt, Node, NodeKind, RetryPolicy
+from holdfast.model.program import NodeHandler, Router
+from holdfast.types.backoff import BackoffKind
+from holdfast.types.status import Effect
+
+OUT: Final = "out"
+ERROR: Final = "error"
+RESERVED: Final = PARTITIONS | {"state", "run", "outcome", "output", "secret"}
+"""Names that cannot be variables: expressions read something else by them."""
+
+EXPRESSION: Final = "expression"
+TEMPLATE: Final = "template"
+
+Expression = Annotated[str, Meta(description="An expression.", extra={"language": EXPRESSION})]
+Template = Annotated[str, Meta(description="Text with {{placeholders}}.", extra={"language": TEMPLATE})]
+TemplateValue = Annotated[
+    Any, Meta(description="Data; its texts may have {{placeholders}}.", extra={"language": TEMPLATE})
+]
+Duration = Annotated[str | int | float, Meta(description="Seconds, or text such as 30s, 2d, PT15M.")]
+FieldName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="A plain name.")]
+
+
+class RetryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`attempts` counts the first one too."""
+
+    attempts: Annotated[int, Meta(ge=1, le=1000)] = 1
+    backoff: BackoffKind = BackoffKind.exponential
+    delay: Duration = "1s"
+    cap: Duration = "60s"
+
+
+class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the config of every node may have."""
+
+    breakpoint: Annotated[bool, Meta(description="Pause each run right before this node.")] = False
+    timeout: Annotated[Duration | None, Meta(description="How long one attempt may take.")] = None
+    retry: RetryConfig | None = None
+    bind: Annotated[FieldName | None, Meta(description="The variable that gets its output.")] = None
+    effect: Annotated[
+        Literal["pure", "read", "write", "external"] | None, Meta(description="What it does outside.")
+    ] = None
+    idempotency_key: Template | None = None
+    in_doubt: Annotated[
+        Literal["ask", "retry", "fail"] | None, Meta(description="What follows a crash in it.")
+    ] = None
+
+
+class DocumentEdge(msgspec.Struct, frozen=True, kw_only=True):
+    """An edge with its place. `id`: unique in the graph."""
+
+    id: str
+    edge: FlowEdge
+    path: Path
+    target: str
+
+    @property
+    def port(self) -> str:
+        return self.edge.port
+
+
+class FlowFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What nodes ask about their document. `reads`: the first names of all paths that its texts read."""
+
+    name: str
+    scope: str | None = None
+    secrets: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
+
+
+class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node whose config could be read. `given`: the config as data, with inherited values. `leaving`: its
+    edges that lead to nodes."""
+
+    node: FlowNode
+    type: NodeType
+    config: Any
+    given: Json
+    path: Path
+    flow: FlowFacts
+    leaving: tuple[DocumentEdge, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.node.id
+
+    def from_port(self, port: str) -> tuple[DocumentEdge, ...]:
+        return tuple(edge for edge in self.leaving if edge.port == port)
+
+    @property
+    def bind(self) -> str | None:
+        """The variable that gets its output."""
+        if self.config.bind is not None:
+            return self.config.bind
+        name = self.id
+        return name if name.isidentifier() and name.isascii() and name not in RESERVED else None
+
+    def at(self, *steps: str | int) -> Path:
+        """The path of something in its config."""
+        return (*self.path, "config", *steps)
+
+
+class NodeReport:
+    """Reports problems of one node."""
+
+    def __init__(self, report: ProblemReport, node: DocumentNode) -> None:
+        self._report, self._node = report, node
+
+    def error(self, field: Sequence[str | int], rule: str, message: str, fix: str | None = None) -> None:
+        self._report.error(self._node.at(*field), rule, message, fix, node=self._node.id)
+
+    def warn(self, field: Sequence[str | int], rule: str, message: str, fix: str | None = None) -> None:
+        self._report.warn(self._node.at(*field), rule, message, fix, node=self._node.id)
+
+    def reader(self, *field: str | int) -> DeclarationReader:
+        """For values that the Python front end reads in the same way."""
+
+        def add(problem: GraphProblem) -> None:
+            self.error(field, problem.rule, problem.message, problem.fix)
+
+        return DeclarationReader(add, node=self._node.id)
+
+    def duration(self, field: str, value: str | float | None, *, zero: bool = False) -> int | None:
+        """Microseconds."""
+        return self.reader(field).duration(value, field, zero=zero)
+
+
+class NodeType:
+    """`name`: as documents write it. `summary` and `example` are for people. `defaults`: whether it takes the
+    flow's `config.defaults`; a hold does not, whose timeout is a deadline for people."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    example: ClassVar[Json] = {}
+    config: ClassVar[type[NodeConfig]] = NodeConfig
+    kind: ClassVar[NodeKind] = NodeKind.task
+    effect: ClassVar[Effect] = Effect.pure
+    defaults: ClassVar[bool] = False
+    is_parent: ClassVar[bool] = False
+
+    def ports(self, node: DocumentNode) -> tuple[str, ...]:
+        """Its ports beside `error`, in the order of the canvas."""
+        return (OUT,)
+
+    def writes(self, node: DocumentNode) -> tuple[str, ...]:
+        """The variables that it sets."""
+        return ()
+
+    def scope_names(self, node: DocumentNode) -> tuple[str, ...]:
+        """Further names that its own texts, or the nodes inside of it, may read."""
+        return ()
+
+    def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
+        """The rules of this type."""
+
+    def graph_node(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> Node:
+        return base_node(node, found)
+
+    def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:
+        return [plain_edge(node, edge) for edge in node.leaving]
+
+    def handler(self, node: DocumentNode, site: DocumentSite) -> NodeHandler | None:
+        """Its code; None for a node that the engine itself performs. Raises VersionMismatchError where this
+        process lacks what it names."""
+        return site.handlers[self.name](node) if self.name in site.handlers else None
+
+    def routers(self, node: DocumentNode, site: DocumentSite) -> list[Router]:
+        return []
+
+    def requires(self, node: DocumentNode) -> tuple[str, ...]:
+        """What a worker needs to run it: `function:score`, `check:pii`."""
+        return ()
+
+
+def base_node(node: DocumentNode, found: NodeReport, **more: Any) -> Node:
+    """With what every config may have; `more`: fields that the type sets."""
+    config: NodeConfig = node.config
+    failure = node.from_port(ERROR)
+    values: dict[str, Any] = {
+        "id": node.id,
+        "kind": node.type.kind,
+        "effect": Effect(config.effect) if config.effect is not None else node.type.effect,
+        "retry": _retry(config.retry, found),
+        "idempotency_key": config.idempotency_key,
+        "in_doubt": InDoubt(config.in_doubt) if config.in_doubt is not None else None,
+        "breakpoint": config.breakpoint,
+        "on_failure": f"route:{failure[0].target}" if failure else "abort",
+    }
+    if "timeout" not in more:
+        values["timeout"] = found.duration("timeout", config.timeout)
+    return Node(**{**values, **more})
+
+
+def _retry(given: RetryConfig | None, found: NodeReport) -> RetryPolicy:
+    if given is None:
+        return RetryPolicy()
+    reader = found.reader("retry")
+    delay = reader.duration(given.delay, "delay", zero=True)
+    return RetryPolicy(
+        attempts=given.attempts,
+        backoff=given.backoff,
+        delay=1_000_000 if delay is None else delay,
+        cap=reader.duration(given.cap, "cap"),
+    )
+
+
+def plain_edge(node: DocumentNode, edge: DocumentEdge, **more: Any) -> Edge:
+    """Of the ports `out`, with its condition if there is one, and `error`."""
+    values: dict[str, Any] = {"id": edge.id, "source": node.id, "target": edge.target}
+    if edge.port == ERROR:
+        values["kind"] = EdgeKind.failure
+    elif edge.edge.when is not None:
+        values["kind"], values["when"] = EdgeKind.when, edge.edge.when
+    return Edge(**{**values, **more})
+
+
+class ConfigText(msgspec.Struct, frozen=True, kw_only=True):
+    """An expression or template in a config. `path`: from the config on."""
+
+    path: Path
+    language: str
+    text: str
+
+
+def texts_of(config: msgspec.Struct, path: Path = ()) -> Iterator[ConfigText]:
+    """Every text of a config that is an expression or a template, by the types of its fields."""
+    for field in msgspec.structs.fields(config):
+        value = getattr(config, field.name)
+        if value is None or value is msgspec.UNSET:
+            continue
+        here = (*path, field.encode_name)
+        language = _language(field.type)
+        if language:
+            yield from _texts(value, here, language)
+        else:
+            yield from _inside(value, here)
+
+
+def _inside(value: Any, path: Path) -> Iterator[ConfigText]:
+    if isinstance(value, msgspec.Struct):
+        yield from texts_of(value, path)
+    elif isinstance(value, tuple):
+        for index, each in enumerate(cast("tuple[Any, ...]", value)):
+            yield from _inside(each, (*path, index))
+
+
+def _texts(value: Any, path: Path, language: str) -> Iterator[ConfigText]:
+    if isinstance(value, str):
+        if language == EXPRESSION or "{{" in value:
+            yield ConfigText(path=path, language=language, text=value)
+    elif isinstance(value, dict):
+        for key, each in cast("Json", value).items():
+            yield from _texts(each, (*path, key), language)
+    elif isinstance(value, (list, tuple)):
+        for index, each in enumerate(cast("list[Any]", value)):
+            yield from _texts(each, (*path, index), language)
+
+
+def _language(kind: Any) -> str:
+    for meta in getattr(kind, "__metadata__", ()):
+        if isinstance(meta, Meta) and meta.extra and "language" in meta.extra:
+            return str(meta.extra["language"])
+    return next((found for each in get_args(kind) if (found := _language(each))), "")

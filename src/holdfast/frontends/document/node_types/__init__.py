@@ -1,0 +1,1 @@
+"""The node types: one module for each, or for a family of them."""

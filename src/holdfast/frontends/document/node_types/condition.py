@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+from holdfast.frontends.document.document import Json
+from holdfast.frontends.document.node_type import (
+    ERROR,
+    DocumentEdge,
+    DocumentNode,
+    Expression,
+    NodeConfig,
+    NodeReport,
+    NodeType,
+    plain_edge,
+)
+from holdfast.frontends.document.pass_through import NOTHING
+from holdfast.frontends.document.site import DocumentSite
+from holdfast.model.graph import Edge, EdgeKind
+from holdfast.model.program import NodeHandler
+
+
+class ConditionConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    when: Expression
+
+
+class ConditionType(NodeType):
+    name = "condition"
+    summary = "Leads on by `true` or `false`."
+    config = ConditionConfig
+    example: ClassVar[Json] = {"when": "risk > 0.5"}
+
+    def ports(self, node: DocumentNode) -> tuple[str, ...]:
+        return ("true", "false")
+
+    def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
+        for port in self.ports(node):
+            if not node.from_port(port):
+                found.warn((), "port-open", f"no edge leaves its port {port!r}: the branch ends there")
+
+    def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:
+        return [self._edge(node, edge) for edge in node.leaving]
+
+    def _edge(self, node: DocumentNode, edge: DocumentEdge) -> Edge:
+        if edge.port == ERROR:
+            return plain_edge(node, edge)
+        config: ConditionConfig = node.config
+        if edge.port == "true":
+            return plain_edge(node, edge, kind=EdgeKind.when, when=config.when)
+        if node.from_port("true"):
+            return plain_edge(node, edge, kind=EdgeKind.otherwise)
+        return plain_edge(node, edge, kind=EdgeKind.when, when=f"!({config.when})")
+
+    def handler(self, node: DocumentNode, site: DocumentSite) -> NodeHandler:
+        return NOTHING
+
+
+NODE_TYPES = (ConditionType(),)

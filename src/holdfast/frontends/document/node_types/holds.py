@@ -1,0 +1,296 @@
+"""The three kinds of questions to people. They lower to the same node; `hitl_review` also has a queue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
+
+import msgspec
+from msgspec import Meta
+
+from holdfast.frontends.document.document import QUEUE_NAME, Json
+from holdfast.frontends.document.node_type import (
+    ERROR,
+    OUT,
+    RESERVED,
+    DocumentEdge,
+    DocumentNode,
+    Duration,
+    FieldName,
+    NodeConfig,
+    NodeReport,
+    NodeType,
+    Template,
+    TemplateValue,
+    base_node,
+    plain_edge,
+)
+from holdfast.frontends.document.site import DocumentSite
+from holdfast.frontends.python.holds import FormOptions, hold_spec
+from holdfast.frontends.python.policies import DeclarationReader
+from holdfast.model.diagnostics import GraphProblem
+from holdfast.model.graph import Edge, EdgeKind, HoldSpec, Node, NodeKind
+from holdfast.model.hold_rules import BRANCH
+from holdfast.types.status import Effect
+from holdfast.types.terms import HitlTarget
+
+TIMEOUT: Final = "timeout"
+_SECTION: Final = re.compile(r"(sections(?:\[\d+\]|\.\w+)*): (.*)", re.DOTALL)
+_FIELDS: Final = {"duration": "timeout", "hold-options": "options", "hold-option": "options"}
+
+Queue = Annotated[str, Meta(pattern=QUEUE_NAME, description="Lower-case letters, digits and dashes.")]
+
+
+class OptionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+    label: Template = ""
+    variant: str = "secondary"
+    default: bool | msgspec.UnsetType = msgspec.UNSET
+    requires_comment: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class TimeoutConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    action: Literal["cancel", "default", "default_option", "fail", "escalate", "branch"]
+    target: Template | None = None
+
+
+class DecisionConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`timeout`: how long the hold stays open. `decision_bind`: the variable that gets the decision; the
+    whole answer is in that name with `_result`."""
+
+    type: str = "approval"
+    options: tuple[str | OptionConfig, ...] | None = None
+    assignee: Template | None = None
+    priority: Literal["low", "normal", "high", "critical"] = "normal"
+    timeout: Annotated[Duration | None, Meta(extra={"language": "template"})] = None
+    on_timeout: Template | TimeoutConfig | None = None
+    decision_bind: FieldName = "decision"
+    context: dict[str, TemplateValue] = msgspec.field(default_factory=dict[str, Any])
+
+
+class CheckpointConfig(DecisionConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    prompt: Template = ""
+
+
+class ReviewConfig(CheckpointConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`scope`: of the queue; without it the flow's. `sections`: the form."""
+
+    queue: Queue
+    scope: str | None = None
+    sections: Annotated[tuple[Json, ...], Meta(extra={"language": "template"})] = ()
+
+
+class HoldType(NodeType):
+    kind = NodeKind.hold
+    effect = Effect.human
+
+    def ports(self, node: DocumentNode) -> tuple[str, ...]:
+        return (OUT, *option_ids(node), TIMEOUT)
+
+    def writes(self, node: DocumentNode) -> tuple[str, ...]:
+        bind = node.config.decision_bind
+        return (bind, f"{bind}_result", *([node.bind] if _form_of(node) and node.bind else []))
+
+    def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
+        config: DecisionConfig = node.config
+        if config.decision_bind in RESERVED:
+            message = f"{config.decision_bind!r} is reserved"
+            found.error(("decision_bind",), "variable-name", message, "choose another name")
+        if config.effect is not None:
+            found.error(("effect",), "hold-effect", "a hold has no effect to declare", "remove it")
+        for option in option_ids(node):
+            if option in (OUT, ERROR, TIMEOUT):
+                message = f"the option {option!r} has the name of a port of every hold"
+                found.error(("options",), "option-id", message, "give it another id, and this text as label")
+        self._check_edges(node, found)
+        self._check_timeout(node, found)
+
+    def _check_edges(self, node: DocumentNode, found: NodeReport) -> None:
+        options = option_ids(node)
+        by_option = [edge for edge in node.leaving if edge.port in options]
+        conditional = [edge for edge in node.leaving if edge.edge.when is not None]
+        if by_option and conditional:
+            found.error(
+                (), "edge-mixed", "its edges leave by option ports and by conditions", "use one of the two"
+            )
+            return
+        if node.from_port(OUT):
+            return
+        for option in options:
+            if not node.from_port(option):
+                message = f"no edge leaves its option {option!r}: a run that is answered so would end here"
+                found.error((), "port-open", message, f"connect the port {option!r}, or the port 'out'")
+
+    def _check_timeout(self, node: DocumentNode, found: NodeReport) -> None:
+        edges, action = node.from_port(TIMEOUT), action_of(node.config)
+        if len(edges) > 1:
+            message = "more than one edge leaves its port 'timeout'"
+            found.error((), "timeout-edges", message, "lead to one node, which may lead on to several")
+        elif edges and action is not None and action != f"{BRANCH}{edges[0].edge.target}":
+            message = f"on_timeout is {action!r}, but its port 'timeout' leads to {edges[0].edge.target!r}"
+            found.error(("on_timeout",), "timeout-edges", message, "remove one of them")
+
+    def graph_node(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> Node:
+        return base_node(node, found, timeout=None, effect=Effect.human, hold=self._hold(node, found))
+
+    def _hold(self, node: DocumentNode, found: NodeReport) -> HoldSpec:
+        config: Any = node.config
+        made = hold_spec(
+            hold_reader(node, found),
+            prompt=getattr(config, "prompt", ""),
+            options=options_of(config),
+            assignee=config.assignee,
+            timeout=config.timeout,
+            on_timeout=timeout_action(node),
+            priority=config.priority,
+            type=config.type,
+            bind=config.decision_bind,
+            context=config.context or None,
+            schema=None,
+            form=FormOptions(
+                None, _form_of(node) or None, False, node.bind if _form_of(node) else None, None
+            ),
+            terms={},
+        )
+        target = self.target(node, found)
+        return made if target is None else msgspec.structs.replace(made, target=target)
+
+    def target(self, node: DocumentNode, found: NodeReport) -> HitlTarget | None:
+        """The queue that it is published to."""
+        return None
+
+    def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:
+        edges = [self._edge(node, edge) for edge in node.leaving]
+        action = timeout_action(node) or ""
+        if action.startswith(BRANCH) and not node.from_port(TIMEOUT):
+            target = action.removeprefix(BRANCH)
+            name = f"{node.id}:{TIMEOUT}->{target}"
+            edges.append(Edge(id=name, source=node.id, target=target, kind=EdgeKind.chosen))
+        return edges
+
+    def _edge(self, node: DocumentNode, edge: DocumentEdge) -> Edge:
+        if edge.port == TIMEOUT:
+            return plain_edge(node, edge, kind=EdgeKind.chosen)
+        if edge.port in (OUT, ERROR):
+            return plain_edge(node, edge)
+        when = f"{node.config.decision_bind} == {_quoted(edge.port)}"
+        return plain_edge(node, edge, kind=EdgeKind.when, when=when)
+
+
+class CheckpointType(HoldType):
+    name = "checkpoint"
+    summary = "Pauses the run until a person, or another system, decides."
+    config = CheckpointConfig
+    example: ClassVar[Json] = {"prompt": "Go?", "options": ["yes", "no"]}
+
+
+class DecisionType(HoldType):
+    name = "hitl_decision"
+    summary = "As `checkpoint`, without a text of its own: the question was asked elsewhere."
+    config = DecisionConfig
+    example: ClassVar[Json] = {"options": ["ok", "no"]}
+
+
+class ReviewType(HoldType):
+    name = "hitl_review"
+    summary = "A review with a form, published to a queue."
+    config = ReviewConfig
+    example: ClassVar[Json] = {
+        "queue": "reviews",
+        "sections": [{"type": "decision", "options": ["approve", "reject"]}],
+    }
+
+    def target(self, node: DocumentNode, found: NodeReport) -> HitlTarget | None:
+        config: ReviewConfig = node.config
+        scope = queue_scope(config.scope, node, found)
+        spec: Json = {"sections": list(config.sections)} if config.sections else {}
+        return None if scope is None else HitlTarget(scope=scope, queue=config.queue, hitl_spec=spec)
+
+
+def queue_scope(own: str | None, node: DocumentNode, found: NodeReport) -> str | None:
+    """The node's scope, else the flow's (SC-1, SC-2); a problem where there is none (SC-5)."""
+    scope = (own or "").strip() or (node.flow.scope or "").strip()
+    if not scope:
+        found.error(
+            ("scope",), "scope-missing", "no scope is known for its queue",
+            "give scope, or config.scaiqueue.scope of the flow",
+        )  # fmt: skip
+        return None
+    if re.fullmatch(QUEUE_NAME, scope) is None:
+        found.error(
+            ("scope",),
+            "queue-name",
+            f"the scope {scope!r} is no name of lower-case letters, digits and dashes",
+        )
+        return None
+    return scope
+
+
+def options_of(config: DecisionConfig) -> Sequence[Any] | None:
+    if config.options is None:
+        return None
+    return [
+        each if isinstance(each, str) else {**msgspec.to_builtins(each), "label": each.label or each.id}
+        for each in config.options
+    ]
+
+
+def option_ids(node: DocumentNode) -> tuple[str, ...]:
+    """Those that are written down: of `options`, else of the first decision section."""
+    config: DecisionConfig = node.config
+    if config.options is not None:
+        return tuple(dict.fromkeys(each if isinstance(each, str) else each.id for each in config.options))
+    sections = _form_of(node)
+    for section in sections:
+        if section.get("type") == "decision":
+            return tuple(dict.fromkeys(_ids(section.get("options"))))
+    return ("submit",) if sections else ()
+
+
+def _ids(options: Any) -> list[str]:
+    listed = cast("list[Any]", options) if isinstance(options, list) else []
+    found = [cast("Json", each).get("id") if isinstance(each, dict) else each for each in listed]
+    return [each for each in found if isinstance(each, str)]
+
+
+def _form_of(node: DocumentNode) -> list[Json]:
+    return list(getattr(node.config, "sections", ()))
+
+
+def action_of(config: DecisionConfig) -> str | None:
+    """As one text."""
+    given = config.on_timeout
+    if given is None or isinstance(given, str):
+        return given
+    return f"{given.action}:{given.target}" if given.target else given.action
+
+
+def timeout_action(node: DocumentNode) -> str | None:
+    """What its timeout does; an edge from its port `timeout` is a branch."""
+    edges = node.from_port(TIMEOUT)
+    return f"{BRANCH}{edges[0].target}" if edges else action_of(node.config)
+
+
+def hold_reader(node: DocumentNode, found: NodeReport) -> DeclarationReader:
+    """Problems of the declaration, at the field that they are about."""
+
+    def add(problem: GraphProblem) -> None:
+        message, field = problem.message, (_FIELDS.get(problem.rule, problem.rule.removeprefix("hold-")),)
+        section = _SECTION.match(message)
+        if section is not None:
+            steps = re.findall(r"\[(\d+)\]|\.(\w+)", section[1])
+            field = ("sections", *(int(number) if number else name for number, name in steps))
+            message = section[2]
+        elif problem.rule == "hold-form":
+            field = ("options",) if "options" in node.given else ("sections",)
+        found.error(field, problem.rule, message, problem.fix)
+
+    return DeclarationReader(add, node=node.id)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+NODE_TYPES = (CheckpointType(), DecisionType(), ReviewType())

@@ -1,0 +1,234 @@
+"""Reads a document: text to data, data to typed views, with every problem of both."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.frontends.document import limits
+from holdfast.frontends.document.document import (
+    FORMAT,
+    DocumentFields,
+    FlowDocument,
+    FlowEdge,
+    FlowNode,
+    Json,
+)
+from holdfast.frontends.document.json_text import TextProblem, places_of_json, read_json
+from holdfast.frontends.document.problem import DocumentProblem, Path, ProblemReport
+from holdfast.frontends.document.source import DocumentSource, Format
+from holdfast.frontends.document.struct_reader import BAD, StructReader
+from holdfast.frontends.document.yaml_text import places_of_yaml, read_yaml
+from holdfast.model.checks.names import near_name
+
+
+class ReadDocument(msgspec.Struct, frozen=True):
+    """`document` is None where nothing of it could be read. `report`: what was found so far; `refused`:
+    problems of the text itself."""
+
+    document: FlowDocument | None
+    report: ProblemReport
+    source: DocumentSource | None = None
+    refused: tuple[DocumentProblem, ...] = ()
+
+    def problems(self) -> list[DocumentProblem]:
+        return self.report.problems(self.source, first=self.refused)
+
+
+def format_of(name: str) -> Format:
+    """By the name of a file; anything but .json is read as YAML, of which JSON is nearly a part."""
+    return "json" if name.lower().endswith(".json") else "yaml"
+
+
+def read_text(raw: bytes | str, form: Format) -> ReadDocument:
+    """Never raises for what a document may contain."""
+    if len(raw) > limits.MAX_BYTES:
+        return _refused(
+            TextProblem(
+                "document-size", f"it has {len(raw):,} bytes; the maximum is {limits.MAX_BYTES:,}", 1, 1,
+                "split it into sub-flows",
+            )
+        )  # fmt: skip
+    try:
+        text = _decoded(raw)
+        data = read_json(text) if form == "json" else read_yaml(text)
+    except TextProblem as problem:
+        return _refused(problem)
+    source = DocumentSource(text, form, places_of_json if form == "json" else places_of_yaml)
+    return read_data(data, source)
+
+
+def read_data(data: Any, source: DocumentSource | None = None) -> ReadDocument:
+    """Of data that was read already, such as the body of a request."""
+    report = ProblemReport()
+    if not isinstance(data, dict):
+        report.error((), "document", "the document is not a mapping", 'begin with holdfast: "1.0"')
+        return ReadDocument(None, report, source)
+    found = cast("Json", data)
+    _check_values(found, report)
+    if report.has_errors or not _check_format(found, report):
+        return ReadDocument(None, report, source)
+    return ReadDocument(_document(found, report, source), report, source)
+
+
+def _refused(problem: TextProblem) -> ReadDocument:
+    found = DocumentProblem(
+        rule=problem.rule,
+        message=problem.message,
+        line=problem.line,
+        column=problem.column,
+        fix=problem.fix or None,
+    )
+    return ReadDocument(None, ProblemReport(), None, (found,))
+
+
+def _decoded(raw: bytes | str) -> str:
+    if isinstance(raw, str):
+        return raw.removeprefix("\ufeff")
+    try:
+        return raw.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode()
+        line = before.count("\n") + 1
+        column = len(before) - before.rfind("\n")
+        raise TextProblem("utf-8", "the text is not UTF-8", line, column, "save it as UTF-8") from None
+
+
+def _check_values(data: Json, report: ProblemReport) -> None:
+    """Depth, numbers and texts: what no part of a document may have."""
+    todo: list[tuple[Path, Any]] = [((), data)]
+    while todo:
+        path, value = todo.pop()
+        if isinstance(value, (dict, list)) and len(path) >= limits.MAX_DEPTH:
+            report.error(
+                path, "document-depth", f"it is nested more than {limits.MAX_DEPTH} levels deep",
+                "use a sub-flow, or flatter data",
+            )  # fmt: skip
+        elif isinstance(value, dict):
+            for key, inner in cast("Json", value).items():
+                if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    report.error(path, "key-text", f"the key {key!r} is not text", "put it in quotes")
+                else:
+                    _check_text(key, (*path, key), report)
+                    todo.append(((*path, key), inner))
+        elif isinstance(value, list):
+            items = cast("list[Any]", value)
+            todo += [((*path, index), inner) for index, inner in enumerate(items)]
+        else:
+            _check_scalar(value, path, report)
+
+
+def _check_scalar(value: Any, path: Path, report: ProblemReport) -> None:
+    if isinstance(value, str):
+        _check_text(value, path, report)
+    elif isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            report.error(path, "number", f"{value} is no JSON number", "write null, or text")
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            report.error(path, "number-range", "the number has more than 64 bits", "write it as text")
+    elif value is not None:
+        report.error(path, "value", f"a {type(value).__name__} is no value of a document", "write it as text")
+
+
+def _check_text(text: str, path: Path, report: ProblemReport) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        report.error(path, "surrogate", "the text has half of a surrogate pair", "write both halves")
+
+
+def _check_format(data: Json, report: ProblemReport) -> bool:
+    given = data.get("holdfast")
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        report.error(
+            ("holdfast",), "document-version", f"the version {given} is a number, not text",
+            f'write holdfast: "{float(given)}"',
+        )  # fmt: skip
+        return False
+    parts = given.split(".") if isinstance(given, str) else []
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
+        fix = f'write holdfast: "{FORMAT[0]}.{FORMAT[1]}"'
+        missing = "the version of the format is missing" if given is None else f"{given!r} is no version"
+        report.error(("holdfast",), "document-version", missing, fix)
+        return True
+    major, minor = map(int, parts)
+    if (major, minor) > FORMAT or major < 1:
+        report.error(
+            ("holdfast",), "document-newer" if (major, minor) > FORMAT else "document-version",
+            f"it is of version {given}; this Holdfast reads {FORMAT[0]}.{FORMAT[1]}",
+            "upgrade Holdfast, or write an older version",
+        )  # fmt: skip
+        return False
+    return True
+
+
+def _document(data: Json, report: ProblemReport, source: DocumentSource | None) -> FlowDocument | None:
+    reader = StructReader(report)
+    nodes, node_paths = _listed(data, "nodes", FlowNode, limits.MAX_NODES, report)
+    edges, edge_paths = _listed(data, "edges", FlowEdge, limits.MAX_EDGES, report)
+    rest = {key: value for key, value in data.items() if key not in ("nodes", "edges", "holdfast")}
+    # Each key by itself: what is wrong with one must not hide the others.
+    known = {field.name: field for field in msgspec.structs.fields(DocumentFields)}
+    values: dict[str, Any] = {}
+    for key, value in rest.items():
+        if key not in known:
+            fix = near_name(key, known) or f"use one of {', '.join(known)}, or remove it"
+            report.error((key,), "key-unknown", f"the key {key!r} is not known here", fix, on_key=True)
+        elif value is not None:
+            found = reader.value(known[key].type, value, (key,))
+            values |= {} if found is BAD else {key: found}
+    for key, fix in (("name", "add a name, such as name: refund"), ("nodes", "add a list of nodes")):
+        if data.get(key) is None:
+            report.error((), "required", f"{key!r} is missing", fix)
+    values.setdefault("name", "?")
+    fields = DocumentFields(holdfast=str(data.get("holdfast")), nodes=nodes, edges=edges, **values)
+    return FlowDocument(data, fields, node_paths, edge_paths, source)
+
+
+def _listed(
+    data: Json, key: str, kind: type[Any], most: int, report: ProblemReport
+) -> tuple[Any, tuple[Path, ...]]:
+    """The nodes or edges that can be read, and where they stand."""
+    given: Any = data.get(key) or []
+    if not isinstance(given, list):
+        report.error((key,), "type", f"{key!r} is not a list", f"write {key} as a list")
+        return (), ()
+    items = cast("list[Any]", given)
+    if len(items) > most:
+        report.error(
+            (key,), "document-size", f"there are {len(items):,} {key}; the maximum is {most:,}",
+            "split it into sub-flows",
+        )  # fmt: skip
+        items = items[:most]
+    found: list[Any] = []
+    paths: list[Path] = []
+    for index, item in enumerate(items):
+        path: Path = (key, index)
+        each = StructReader(report, **_about(key, item)).read(kind, _without_nulls(item), path)
+        if each is not None:
+            found.append(each)
+            paths.append(path)
+    return tuple(found), tuple(paths)
+
+
+def _about(key: str, item: Any) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        return {}
+    given = cast("Json", item)
+    if key == "nodes":
+        return {"node": given["id"]} if isinstance(given.get("id"), str) else {}
+    name = (
+        given.get("id") or f"{given.get('source')}:{given.get('source_port') or 'out'}->{given.get('target')}"
+    )
+    return {"edge": str(name)}
+
+
+def _without_nulls(item: Any) -> Any:
+    """Null is absent (CV-32)."""
+    if not isinstance(item, dict):
+        return item
+    return {key: value for key, value in cast("Json", item).items() if value is not None}

@@ -1,0 +1,43 @@
+"""What a document may refer to by name: functions, checks, tools, other flows. It never contains code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.model.graph import GraphSpec
+from holdfast.model.program import NodeHandler
+
+if TYPE_CHECKING:
+    from holdfast.frontends.document.node_type import DocumentNode
+
+Validate = Callable[[Any, Any], list[str]]
+"""Of a JSON Schema and a value: what is wrong, each with its place."""
+
+
+class FoundFlow(msgspec.Struct, frozen=True, kw_only=True):
+    """Another flow that a document runs as a sub-flow, pinned to a version."""
+
+    version: str
+    spec: GraphSpec
+
+
+class DocumentSite(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a document is checked or run. None in place of names: they are not known here, and not checked.
+
+    `handlers`: by node type, what makes the code of types whose code is in another package.
+    """
+
+    functions: Mapping[str, Callable[..., Any]] | None = None
+    checks: Mapping[str, Callable[..., Any]] | None = None
+    tools: Mapping[str, Any] | None = None
+    connections: frozenset[str] | None = None
+    flows: Callable[[str, str], FoundFlow | None] | None = None
+    """By name and version (empty: the current one)."""
+    handlers: Mapping[str, Callable[[DocumentNode], NodeHandler]] = {}
+    validate: Validate | None = None
+
+
+NOWHERE = DocumentSite()

@@ -1,0 +1,47 @@
+"""The text that a document was read from: its format, and where in it each value stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+Format: TypeAlias = Literal["json", "yaml"]
+FORMATS: Final = ("json", "yaml")
+
+
+class Place(NamedTuple):
+    """`inline`: the text stands on one line as it is, so that a column inside of it can be told; it begins
+    `indent` characters after the place, behind the quote."""
+
+    line: int
+    column: int
+    inline: bool = False
+    indent: int = 0
+
+
+PlaceTable: TypeAlias = Mapping[tuple[tuple[str | int, ...], bool], Place]
+"""By path and whether the key is meant."""
+
+
+class DocumentSource:
+    """`find_places` reads the text a second time: only a document with problems pays for that."""
+
+    def __init__(self, text: str, form: Format, find_places: Callable[[str], PlaceTable]) -> None:
+        self.text = text
+        self.form: Format = form
+        self._find = find_places
+
+    @cached_property
+    def _places(self) -> PlaceTable:
+        return self._find(self.text)
+
+    def place(self, path: tuple[Any, ...], *, on_key: bool = False) -> Place:
+        """Of the value, or of the nearest value around it that is written down."""
+        if on_key and (path, True) in self._places:
+            return self._places[path, True]
+        for size in range(len(path), -1, -1):
+            found = self._places.get((path[:size], False))
+            if found is not None:
+                return found
+        return Place(1, 1)

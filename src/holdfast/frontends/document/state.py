@@ -1,0 +1,73 @@
+"""The state of a flow that was made from a document: open, with the types of its variables checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import StateError
+from holdfast.frontends.document.document import Variable
+from holdfast.frontends.document.site import Validate
+from holdfast.model.reducer_marks import ReducerMark
+from holdfast.model.state_schema import StateField, StateSchema
+from holdfast.types.reducers import GROWS
+
+_TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
+    "string": ((str,), "text"),
+    "number": ((int, float), "a number"),
+    "integer": ((int,), "a whole number"),
+    "boolean": ((bool,), "true or false"),
+    "array": ((list, tuple), "a list"),
+    "object": ((dict,), "a mapping"),
+}
+
+
+class DocumentState(StateSchema):
+    """`given`: the JSON Schema of the input, checked when a run starts."""
+
+    def __init__(
+        self, variables: dict[str, Variable], given: Any = None, validate: Validate | None = None
+    ) -> None:
+        super().__init__(
+            reducers={name: ReducerMark(each.reducer) for name, each in variables.items() if each.reducer}
+        )
+        self._input, self._validate = given, validate
+        for name, each in variables.items():
+            self.fields[name] = _field(name, each, validate)
+
+    def start(self, given: Any) -> tuple[Any, dict[str, Any]]:
+        if self._input is not None and self._validate is not None:
+            wrong = self._validate(self._input, {} if given is None else given)
+            if wrong:
+                raise StateError(
+                    f"the input does not fit: {'; '.join(wrong)}.", hint="See the input of the flow.",
+                    problems=wrong,
+                )  # fmt: skip
+        return super().start(given)
+
+
+def _field(name: str, variable: Variable, validate: Validate | None) -> StateField:
+    op = variable.reducer or "set"
+    return StateField(
+        name=name, annotation=Any, op=op, check=None if op in GROWS else _check(name, variable, validate)
+    )
+
+
+def _check(name: str, variable: Variable, validate: Validate | None) -> Callable[[Any], Any] | None:
+    if variable.type == "any" and (variable.schema is None or validate is None):
+        return None
+    kinds, words = _TYPES.get(variable.type, ((object,), ""))
+
+    def check(value: Any) -> Any:
+        wrong_bool = isinstance(value, bool) and bool not in kinds and object not in kinds
+        if value is not None and (wrong_bool or not isinstance(value, kinds)):
+            raise msgspec.ValidationError(f"expected {words}, found {type(value).__name__}")
+        if variable.schema is not None and validate is not None:
+            wrong = validate(variable.schema, value)
+            if wrong:
+                raise msgspec.ValidationError("; ".join(wrong))
+        return value
+
+    return check

@@ -1,0 +1,163 @@
+"""Reads plain data into structs and reports every problem with its path, not only the first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeVar, cast, get_args, get_origin
+
+import msgspec
+
+from holdfast.frontends.document.problem import Path, ProblemReport
+from holdfast.model.checks.names import near_name
+from holdfast.types.text import clean_text
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+BAD: Final = object()
+"""The value could not be read; that is reported."""
+
+_PLACE: Final = re.compile(r" - at `(?:key in )?\$?(.*)`$")
+_KINDS: Final = {
+    "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false",
+    "array": "a list", "object": "a mapping", "null": "null",
+}  # fmt: skip
+
+
+_SHOWN: Final[tuple[tuple[type, str], ...]] = (
+    (str, "text"), (bool, "true or false"), (int, "a number"), (float, "a number"), (list, "a list"),
+)  # fmt: skip
+
+
+class StructReader:
+    """`about`: the node or edge that problems are reported for."""
+
+    def __init__(self, report: ProblemReport, **about: Any) -> None:
+        self.report = report
+        self.about = about
+
+    def read(self, kind: type[T], given: Any, path: Path, *, rule: str = "key-unknown") -> T | None:
+        """None where it could not be read, which is reported."""
+        if not isinstance(given, dict):
+            self._wrong(path, "type", f"it is {_shown(given)}, not a mapping", "write keys and values")
+            return None
+        data = cast("dict[str, Any]", given)
+        fields = _fields(kind)
+        self._unknown(kind, data, path, rule)
+        sound, values = True, dict[str, Any]()
+        for name, field in fields.items():
+            if name in data:
+                value = self.value(field.type, data[name], (*path, name))
+                if value is BAD:
+                    sound = False
+                else:
+                    values[field.name] = value
+            elif field.required:
+                sound = False
+                self._wrong((*path, name), "required", f"{name!r} is missing", f"add {name!r}")
+        return kind(**values) if sound else None
+
+    def value(self, kind: Any, given: Any, path: Path) -> Any:
+        """One value of any type; BAD where it could not be read."""
+        inner = _struct_in(kind)
+        origin = get_origin(inner)
+        if _is_struct(inner) and given is not None:
+            found = self.read(inner, given, path)
+            return BAD if found is None else found
+        if origin is tuple and isinstance(given, list):
+            return self._items(get_args(inner)[0], cast("list[Any]", given), path)
+        if origin is dict and isinstance(given, dict) and _struct_in(get_args(inner)[1]) is not Any:
+            return self._entries(get_args(inner)[1], cast("dict[str, Any]", given), path)
+        try:
+            return msgspec.convert(given, kind)
+        except msgspec.ValidationError as error:
+            self._misfit(path, given, str(error), _description(kind))
+            return BAD
+
+    def _items(self, kind: Any, given: list[Any], path: Path) -> Any:
+        found = [self.value(kind, each, (*path, index)) for index, each in enumerate(given)]
+        return BAD if any(each is BAD for each in found) else tuple(found)
+
+    def _entries(self, kind: Any, given: dict[str, Any], path: Path) -> Any:
+        found = {name: self.value(kind, each, (*path, name)) for name, each in given.items()}
+        return BAD if any(each is BAD for each in found.values()) else found
+
+    def _unknown(self, kind: type[msgspec.Struct], data: Mapping[str, Any], path: Path, rule: str) -> None:
+        if not kind.__struct_config__.forbid_unknown_fields:
+            return
+        known = list(_fields(kind))
+        for name in data:
+            if name not in known:
+                fix = near_name(name, known) or f"use one of {', '.join(known)}, or remove it"
+                self._wrong((*path, name), rule, f"the key {name!r} is not known here", fix, on_key=True)
+
+    def _misfit(self, path: Path, given: Any, text: str, about: str) -> None:
+        place = _PLACE.search(text)
+        if place is not None:
+            text = text[: place.start()]
+            for part in re.findall(r"\[(\d+|\.\.\.)\]|\.([^.\[]+)", place[1]):
+                step: str | int = int(part[0]) if part[0].isdigit() else part[1]
+                if step == "":
+                    break
+                path = (*path, step)
+        if "matching regex" in text:
+            self._wrong(path, "type", f"{clean_text(repr(given), 80)} is not allowed here", about or None)
+            return
+        self._wrong(path, "type", _message(text), None)
+
+    def _wrong(self, path: Path, rule: str, message: str, fix: str | None, *, on_key: bool = False) -> None:
+        self.report.error(path, rule, message, fix, on_key=on_key, **self.about)
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """By the name that documents use."""
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+@lru_cache(maxsize=1024)
+def _struct_in(kind: Any) -> Any:
+    """The struct, or collection of structs, that a type is, without None and annotations; else Any."""
+    if _is_struct(kind):
+        return kind
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        return kind if _struct_in(args[0]) is not Any else Any
+    if origin is dict:
+        return kind if _struct_in(args[1]) is not Any else Any
+    if hasattr(kind, "__metadata__"):
+        return _struct_in(args[0])
+    # A union with a single struct in it: None and plain texts beside it are left to msgspec.
+    found = [_struct_in(each) for each in args if _struct_in(each) is not Any]
+    plain = [each for each in args if each is not type(None) and _struct_in(each) is Any]
+    return found[0] if len(found) == 1 and not plain else Any
+
+
+def _description(kind: Any) -> str:
+    """What its annotation says, for a value that does not match."""
+    metas = [meta.description for meta in getattr(kind, "__metadata__", ()) if isinstance(meta, msgspec.Meta)]
+    found = next((text for text in metas if text), "")
+    return found or next((text for each in get_args(kind) if (text := _description(each))), "")
+
+
+def _message(text: str) -> str:
+    """msgspec's message in the words of documents."""
+    found = re.match(r"Expected `(.+)`, got `(.+)`$", text)
+    if found is None:
+        return text[:1].lower() + text[1:]
+    wanted = " or ".join(_KINDS.get(part.strip(), part.strip()) for part in found[1].split("|"))
+    return f"expected {wanted}, found {_KINDS.get(found[2], found[2])}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "empty"
+    for kind, name in _SHOWN:
+        if isinstance(value, kind):
+            return name
+    return "no such value"

@@ -1,0 +1,252 @@
+"""Which nodes there are and how edges connect them: ids, ports, disabled nodes, ways from start to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.frontends.document.document import FlowDocument, FlowEdge, FlowNode, Json
+from holdfast.frontends.document.limits import MAX_CONFIG_BYTES
+from holdfast.frontends.document.node_type import (
+    ERROR,
+    OUT,
+    DocumentEdge,
+    DocumentNode,
+    FlowFacts,
+    NodeConfig,
+    NodeType,
+    RetryConfig,
+)
+from holdfast.frontends.document.problem import Path, ProblemReport
+from holdfast.frontends.document.registry import node_types
+from holdfast.frontends.document.struct_reader import StructReader
+from holdfast.model.checks.names import near_name
+from holdfast.types.text import clean_text
+
+_DEFAULTS: Final = ("timeout", "retry", "in_doubt")
+
+
+class UnreadableType(NodeType):
+    """In place of a node that could not be read: it keeps its edges, so that others are not reported too."""
+
+    name = "?"
+    summary = ""
+
+
+UNREADABLE: Final = UnreadableType()
+
+
+class NodeDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`config.defaults`: for the nodes that do work."""
+
+    timeout: Any = None
+    retry: RetryConfig | None = None
+    in_doubt: str | None = None
+
+
+def document_nodes(document: FlowDocument, flow: FlowFacts, report: ProblemReport) -> dict[str, DocumentNode]:
+    """By id, in the order of the document, with their edges."""
+    found: dict[str, DocumentNode] = {}
+    defaults = _defaults(document, report)
+    for node, path in zip(document.nodes, document.node_paths, strict=True):
+        if node.id in found:
+            message = f"two nodes have the id {node.id!r}"
+            report.error((*path, "id"), "node-duplicate", message, "give one another id", node=node.id)
+            continue
+        found[node.id] = _typed(node, path, flow, defaults, report)
+    return _with_edges(document, found, report)
+
+
+def _defaults(document: FlowDocument, report: ProblemReport) -> Json:
+    given = document.fields.config.defaults
+    StructReader(report).read(NodeDefaults, given, ("config", "defaults"))
+    return {key: value for key, value in given.items() if key in _DEFAULTS and value is not None}
+
+
+def _typed(
+    node: FlowNode, path: Path, flow: FlowFacts, defaults: Json, report: ProblemReport
+) -> DocumentNode:
+    known = node_types()
+    kind = known.get(node.type)
+    given = {key: value for key, value in node.config.items() if value is not None}
+    unreadable = DocumentNode(
+        node=node, type=UNREADABLE, config=NodeConfig(), given=given, path=path, flow=flow
+    )
+    if kind is None:
+        fix = near_name(node.type, known) or f"use one of {', '.join(known)}"
+        message = f"there is no node type {clean_text(node.type, 60)!r}"
+        report.error((*path, "type"), "type-unknown", message, fix, node=node.id)
+        return unreadable
+    if _too_large(given):
+        message = f"its config has more than {MAX_CONFIG_BYTES:,} bytes"
+        report.error((*path, "config"), "document-size", message, "keep data outside", node=node.id)
+        return unreadable
+    if kind.defaults:
+        given = {**defaults, **given}
+    reader = StructReader(report, node=node.id)
+    before = report.errors
+    config = reader.read(kind.config, given, (*path, "config"))
+    if config is None or report.errors > before:
+        return unreadable
+    return DocumentNode(node=node, type=kind, config=config, given=given, path=path, flow=flow)
+
+
+def _too_large(config: Json) -> bool:
+    # Most configs are a few lines: measured only where the text of the data is long at all.
+    return len(msgspec.json.encode(config)) > MAX_CONFIG_BYTES
+
+
+def _with_edges(
+    document: FlowDocument, nodes: dict[str, DocumentNode], report: ProblemReport
+) -> dict[str, DocumentNode]:
+    leaving: dict[str, list[DocumentEdge]] = {name: [] for name in nodes}
+    seen: dict[str, Path] = {}
+    for edge, path in zip(document.edges, document.edge_paths, strict=True):
+        if not _sound(edge, path, nodes, report):
+            continue
+        if edge.name in seen:
+            message = f"two edges have the id {edge.name!r}"
+            report.error(path, "edge-duplicate", message, "remove one, or give it an id", edge=edge.name)
+            continue
+        seen[edge.name] = path
+        leaving[edge.source].append(DocumentEdge(id=edge.name, edge=edge, path=path, target=edge.target))
+    found = {
+        name: msgspec.structs.replace(node, leaving=tuple(leaving[name])) for name, node in nodes.items()
+    }
+    for node in found.values():
+        _check_ports(node, report)
+    return _without_disabled(found, report)
+
+
+def _sound(edge: FlowEdge, path: Path, nodes: Mapping[str, DocumentNode], report: ProblemReport) -> bool:
+    sound = True
+    for end in ("source", "target"):
+        name = getattr(edge, end)
+        if name not in nodes:
+            sound = False
+            fix = near_name(name, nodes) or "add the node, or remove the edge"
+            report.error((*path, end), "edge-unknown", f"there is no node {name!r}", fix, edge=edge.name)
+    if edge.source_port is not None and edge.source_handle not in (None, edge.source_port):
+        message = f"source_port is {edge.source_port!r}, sourceHandle {edge.source_handle!r}"
+        report.error((*path, "sourceHandle"), "edge-port", message, "remove one of them", edge=edge.name)
+        sound = False
+    if edge.when is not None and edge.port != OUT:
+        message = f"its port {edge.port!r} already says when it is taken"
+        report.error(
+            (*path, "when"), "edge-when", message, "remove when, or use the port 'out'", edge=edge.name
+        )
+        sound = False
+    return sound
+
+
+def _check_ports(node: DocumentNode, report: ProblemReport) -> None:
+    if node.type is UNREADABLE:
+        return
+    known = (*node.type.ports(node), ERROR)
+    for edge in node.leaving:
+        if edge.port not in known and not (edge.port == OUT and not known[:-1]):
+            report.error(
+                (*edge.path, "source_port" if edge.edge.source_handle is None else "sourceHandle"),
+                "port-unknown",
+                f"{node.id!r} has no port {clean_text(edge.port, 60)!r}",
+                near_name(edge.port, known) or f"its ports are {', '.join(known)}",
+                edge=edge.id,
+            )
+
+
+def _without_disabled(nodes: dict[str, DocumentNode], report: ProblemReport) -> dict[str, DocumentNode]:
+    """Edges pass through disabled nodes: who leads to one leads to what follows it."""
+    disabled = {name for name, node in nodes.items() if node.node.disabled}
+    if not disabled:
+        return nodes
+    for name in sorted(disabled):
+        _check_disabled(nodes[name], report)
+    found: dict[str, DocumentNode] = {}
+    for name, node in nodes.items():
+        if name in disabled:
+            continue
+        leaving: dict[str, DocumentEdge] = {}
+        for edge in node.leaving:
+            for target in _behind(edge.target, nodes, disabled):
+                new = edge if target == edge.target else _passing(edge, target)
+                leaving.setdefault(new.id, new)
+        found[name] = msgspec.structs.replace(node, leaving=tuple(leaving.values()))
+    return found
+
+
+def _passing(edge: DocumentEdge, target: str) -> DocumentEdge:
+    return msgspec.structs.replace(edge, id=f"{edge.edge.source}:{edge.port}->{target}", target=target)
+
+
+def _check_disabled(node: DocumentNode, report: ProblemReport) -> None:
+    if node.node.type in ("start", "end"):
+        message = f"a {node.node.type} cannot be disabled"
+        report.error((*node.path, "disabled"), "disabled", message, "remove disabled", node=node.id)
+    for edge in node.leaving:
+        if edge.port not in (OUT, ERROR):
+            message = (
+                f"the disabled node {node.id!r} decides nothing, so its port {edge.port!r} leads nowhere"
+            )
+            fix = "connect its port 'out', or remove the node"
+            report.error(edge.path, "disabled", message, fix, edge=edge.id)
+        elif edge.edge.when is not None:
+            message = f"the disabled node {node.id!r} has an edge with a condition"
+            report.error(edge.path, "disabled", message, "remove the condition", edge=edge.id)
+
+
+def _behind(name: str, nodes: Mapping[str, DocumentNode], disabled: set[str]) -> list[str]:
+    """The first nodes behind disabled ones, each once."""
+    found, seen, todo = list[str](), set[str](), [name]
+    while todo:
+        here = todo.pop(0)
+        if here in seen:
+            continue
+        seen.add(here)
+        if here not in disabled:
+            found.append(here)
+        else:
+            todo += [edge.target for edge in nodes[here].from_port(OUT)]
+    return found
+
+
+def reached_from(starts: Iterable[str], steps: Mapping[str, Iterable[str]]) -> set[str]:
+    seen = set(starts)
+    todo = list(seen)
+    while todo:
+        for target in steps.get(todo.pop(), ()):
+            if target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return seen
+
+
+def check_ways(nodes: Mapping[str, DocumentNode], report: ProblemReport) -> set[str]:
+    """Exactly one start, and a way from every node to an end (CV-33). Returns what a run can reach."""
+    top = {name: node for name, node in nodes.items() if node.node.parent is None}
+    starts = [node for node in top.values() if node.node.type == "start"]
+    if not starts:
+        report.error(("nodes",), "start-count", "there is no start", "add a node of type start")
+        return set(nodes)
+    for extra in starts[1:]:
+        message = f"there are {len(starts)} starts; {starts[0].id!r} is the first"
+        report.error((*extra.path, "type"), "start-count", message, "keep one of them", node=extra.id)
+    steps = {name: [edge.target for edge in node.leaving] for name, node in top.items()}
+    reached = reached_from([starts[0].id], steps)
+    back: dict[str, list[str]] = {}
+    for name, targets in steps.items():
+        for target in targets:
+            back.setdefault(target, []).append(name)
+    ends = [name for name, node in top.items() if node.node.type == "end"]
+    if not ends:
+        report.error(("nodes",), "no-end", "there is no end", "add a node of type end")
+    ending = reached_from(ends, back)
+    for name, node in top.items():
+        if name not in reached:
+            message = "no way leads from the start to it: it never runs"
+            report.warn(node.path, "unreachable", message, "connect it, or remove it", node=name)
+        elif ends and name not in ending:
+            message = "no way leads from it to an end"
+            report.error(node.path, "no-way-to-end", message, "connect it to a node of type end", node=name)
+    return reached | {name for name, node in nodes.items() if node.node.parent is not None}

@@ -1,0 +1,59 @@
+"""Problems that the graph's own validation finds, in terms of the document (CV-33)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from holdfast.frontends.document.node_type import DocumentNode
+from holdfast.frontends.document.problem import Path, ProblemReport
+from holdfast.frontends.document.topology import UNREADABLE
+from holdfast.model.diagnostics import GraphProblem, Severity
+
+_REPORTED: Final = frozenset(
+    {
+        # By the document's own rules, with a better place.
+        "unknown-name", "unknown-field", "expression", "template", "unreachable", "no-start", "no-nodes",
+        "edge-source", "edge-target", "start-with-edge", "effect-undeclared", "timer", "duplicate-edge",
+    }
+)  # fmt: skip
+_FIELDS: Final = {
+    "hold-options": "options", "hold-form": "sections", "hold-priority": "priority", "assignee": "assignee",
+    "on-timeout": "on_timeout", "escalate-target": "on_timeout", "timeout-branch": "on_timeout",
+    "no-timeout": "on_timeout", "default-option": "options", "approving-default": "on_timeout",
+    "hold-context": "context", "field-name": "decision_bind", "breakpoint": "breakpoint",
+    "retry-attempts": "retry", "idempotency-key": "idempotency_key", "field-kind": "sections",
+    "quorum": "wait", "join-single": "wait", "on-item-failure": "on_item_failure",
+    "concurrency": "concurrency", "on-violation": "on_violation", "reroute": "on_violation",
+}  # fmt: skip
+_FIXES: Final = {
+    "cycle": "put the nodes of the cycle into a loop",
+    "no-edge": "add an edge without a condition, or use a router with its port 'else'",
+    "no-timeout": "add timeout",
+    "concurrent-set": "give the variable a reducer, or use two variables",
+    "default-option": "mark one option: {id: reject, default: true}",
+    "breakpoint": "rename that node",
+}
+
+
+def report_graph_problems(
+    problems: Iterable[GraphProblem], nodes: Mapping[str, DocumentNode], report: ProblemReport
+) -> None:
+    edges = {edge.id: edge.path for node in nodes.values() for edge in node.leaving}
+    for problem in problems:
+        node = nodes.get(problem.node or "")
+        if problem.rule in _REPORTED or (node is not None and node.type is UNREADABLE):
+            continue
+        path = _path(problem, node, edges)
+        add = {Severity.error: report.error, Severity.warning: report.warn}.get(problem.severity, report.hint)
+        fix = _FIXES.get(problem.rule, problem.fix)
+        add(path, problem.rule, problem.message, fix, node=problem.node, edge=problem.edge)
+
+
+def _path(problem: GraphProblem, node: DocumentNode | None, edges: Mapping[str, Path]) -> Path:
+    if problem.edge is not None and problem.edge in edges:
+        return edges[problem.edge]
+    if node is None:
+        return ()
+    field = _FIELDS.get(problem.rule)
+    return node.at(field) if field is not None and field in node.given else node.path

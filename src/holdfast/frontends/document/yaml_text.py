@@ -1,0 +1,260 @@
+"""Reads YAML with the scalars of YAML 1.2 core, from the events of PyYAML's parser.
+
+PyYAML's own constructor follows YAML 1.1, where `no` is false, `12:30:00` is 45000 and `2026-01-01` a date:
+these are text here. Tags, merge keys and several documents are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+import yaml
+
+from holdfast.frontends.document.json_text import TextProblem
+from holdfast.frontends.document.limits import MAX_DEPTH, MAX_EXPANSION
+from holdfast.frontends.document.source import Place, PlaceTable
+
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_INT: Final = re.compile(r"[-+]?[0-9]+")
+_BASED: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_WORDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_MAX_DIGITS: Final = 400
+_FIRST: Final = frozenset("0123456789-+.~ntfNTF")
+
+
+def read_yaml(text: str) -> Any:
+    """Raises TextProblem."""
+    return _Reader(text, places=False).read()
+
+
+def places_of_yaml(text: str) -> PlaceTable:
+    reader = _Reader(text, places=True)
+    reader.read()
+    return reader.places
+
+
+class _Open:
+    """A mapping or list that is not closed yet. `key`: of the value that comes next."""
+
+    __slots__ = ("anchor", "key", "path", "size", "value", "waits")
+
+    value: Any
+
+    def __init__(self, value: Any, path: tuple[str | int, ...], anchor: str | None) -> None:
+        self.value, self.path, self.anchor = value, path, anchor
+        self.key: str | None = None
+        self.waits = isinstance(value, dict)
+        self.size = 1
+
+
+class _Reader:
+    def __init__(self, text: str, *, places: bool) -> None:
+        self.text = text
+        self.places: dict[tuple[tuple[str | int, ...], bool], Place] = {}
+        self._with_places = places
+        self._open: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._root: list[Any] = []
+        self._written = self._expanded = 0
+
+    def read(self) -> Any:
+        try:
+            for event in _events(self.text):
+                self._take(event)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+            raise TextProblem("yaml", f"this is not YAML: {error.problem or error}", line, column) from None
+        except yaml.reader.ReaderError as error:
+            line, column = _place_of(self.text, error.position)
+            why = f"the character {error.character!a} is not allowed"
+            raise TextProblem("yaml", f"this is not YAML: {why}", line, column) from None
+        except yaml.YAMLError as error:
+            raise TextProblem("yaml", f"this is not YAML: {error}", 1, 1) from None
+        return self._root[0] if self._root else None
+
+    def _take(self, event: Any) -> None:
+        kind = cast("type[Any]", type(event))
+        if kind is yaml.ScalarEvent:
+            self._scalar(event)
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            self._begin(event, {} if kind is yaml.MappingStartEvent else [])
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            self._end()
+        elif kind is yaml.AliasEvent:
+            self._alias(event)
+        elif kind is yaml.DocumentStartEvent and self._root:
+            self._refuse(event, "several-documents", "there is more than one document", "keep one of them")
+
+    def _refuse(self, event: Any, rule: str, message: str, fix: str = "") -> None:
+        raise TextProblem(rule, message, event.start_mark.line + 1, event.start_mark.column + 1, fix)
+
+    def _begin(self, event: Any, value: Any) -> None:
+        self._refuse_tag(event)
+        if len(self._open) >= MAX_DEPTH + 2:
+            self._refuse(event, "document-depth", f"it is nested more than {MAX_DEPTH} levels deep")
+        path = self._path(event, False)
+        if path is None:
+            self._refuse(event, "key-text", "a key is a list or a mapping", "write a text as the key")
+            return
+        self._written += 1
+        self._open.append(_Open(value, path, event.anchor))
+
+    def _end(self) -> None:
+        done = self._open.pop()
+        if done.anchor is not None:
+            self._anchors[done.anchor] = done.value, done.size
+        self._put(done.value, done.size)
+
+    def _scalar(self, event: Any) -> None:
+        self._refuse_tag(event)
+        self._written += 1
+        around = self._open[-1] if self._open else None
+        value: Any = event.value
+        plain = event.implicit[0]
+        if plain:
+            value = self._resolved(event, value)
+        elif _has_surrogates(value):
+            value = self._joined(event, value)
+        if around is not None and around.waits:
+            self._key(event, around, value)
+            return
+        self._path(event, plain or event.style in ("'", '"'))
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value, 1
+        self._put(value, 1)
+
+    def _key(self, event: Any, around: _Open, key: Any) -> None:
+        if not isinstance(key, str):
+            shown = "empty" if key is None else f"the value {event.value}"
+            self._refuse(event, "key-text", f"a key is {shown}, not text", "put it in quotes")
+        if key in around.value:
+            self._refuse(
+                event, "duplicate-key", f"the key {key!r} stands twice in this mapping", "remove one of them"
+            )
+        if event.anchor is not None:
+            self._anchors[event.anchor] = key, 1
+        around.key, around.waits = key, False
+        if self._with_places:
+            quoted = event.style in ("'", '"')
+            place = Place(event.start_mark.line + 1, event.start_mark.column + 1, True, int(quoted))
+            self.places[(*around.path, str(key)), True] = place
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            self._refuse(
+                event, "alias", f"the alias *{event.anchor} stands inside what it names, or names nothing"
+            )
+        value, size = self._anchors[event.anchor]
+        around = self._open[-1] if self._open else None
+        if around is not None and around.waits:
+            self._key(event, around, value) if isinstance(value, str) else self._refuse(
+                event, "key-text", "a key is an alias of something that is not text"
+            )
+            return
+        self._written += 1
+        self._expanded += size
+        if self._expanded > MAX_EXPANSION * max(self._written, 100):
+            self._refuse(
+                event, "alias", f"aliases make the document more than {MAX_EXPANSION} times larger",
+                "write the values out",
+            )  # fmt: skip
+        self._path(event, False)
+        self._put(_copied(value), size)
+
+    def _put(self, value: Any, size: int) -> None:
+        if not self._open:
+            self._root.append(value)
+            return
+        around = self._open[-1]
+        around.size += size
+        if around.key is not None:
+            around.value[around.key] = value
+            around.waits = True
+        else:
+            around.value.append(value)
+
+    def _path(self, event: Any, inline: bool) -> tuple[str | int, ...] | None:
+        """Of the value that this event begins; None for a key."""
+        path: tuple[str | int, ...] = ()
+        if self._open:
+            around = self._open[-1]
+            if around.waits:
+                return None
+            step = around.key if isinstance(around.value, dict) else len(around.value)
+            path = (*around.path, step if step is not None else "")
+        if self._with_places:
+            mark, end = event.start_mark, event.end_mark
+            quoted = int(getattr(event, "style", None) in ("'", '"'))
+            text: Any = getattr(event, "value", None)
+            # The column inside of a text is known where it stands as it is.
+            as_it_is = inline and mark.line == end.line and end.column - mark.column == len(text) + 2 * quoted
+            self.places[path, False] = Place(mark.line + 1, mark.column + 1, as_it_is, quoted)
+        return path
+
+    def _refuse_tag(self, event: Any) -> None:
+        if event.tag is not None:
+            self._refuse(event, "tag", f"the tag {event.tag!r} is not allowed", "remove it; quote a text")
+
+    def _resolved(self, event: Any, text: str) -> Any:
+        """A scalar without quotes, as YAML 1.2 core reads it."""
+        if text in _WORDS:
+            return _WORDS[text]
+        if not text or text[0] not in _FIRST:
+            return text
+        if _INT.fullmatch(text):
+            if len(text) > _MAX_DIGITS:
+                self._refuse(event, "number-range", f"a number has {len(text)} digits")
+            return int(text)
+        if _BASED.fullmatch(text):
+            return int(text, 0)
+        if _FLOAT.fullmatch(text):
+            return float(text)
+        if _NOT_FINITE.fullmatch(text):
+            self._refuse(event, "number", f"{text} is no JSON number", "write null, or quote a text")
+        return text
+
+    def _joined(self, event: Any, text: str) -> str:
+        """PyYAML reads the escapes of one character beyond the basic plane as two halves."""
+        joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+        if _has_surrogates(joined):
+            self._refuse(event, "surrogate", "a text has half of a surrogate pair", "write both halves")
+        return joined
+
+
+def _has_surrogates(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _copied(value: Any) -> Any:
+    """Each use of an alias is a value of its own."""
+    if isinstance(value, dict):
+        return {key: _copied(inner) for key, inner in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _events(text: str) -> Iterator[Any]:
+    """By libyaml where PyYAML has it. It refuses the escapes of surrogates, which JSON allows."""
+    fast = None if _SURROGATE.search(text) else getattr(yaml, "CSafeLoader", None)
+    loader: Any = fast or yaml.SafeLoader
+    return cast("Any", yaml).parse(text, Loader=loader)
+
+
+def _place_of(text: str, position: int) -> tuple[int, int]:
+    before = text[:position]
+    return before.count("\n") + 1, position - before.rfind("\n")

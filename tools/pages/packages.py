@@ -15,8 +15,8 @@ CORE = (
     "telemetry", "types", "errors",
 )  # fmt: skip
 REST = (
-    "cli", "demo", "testing", "integrations", "torture", "api", "attractor", "agents", "reports", "queues",
-    "frontends.dot", "drawing", "client",
+    "cli", "demo", "testing", "integrations", "torture", "api", "attractor", "documents", "agents", "reports",
+    "queues", "frontends.document", "frontends.dot", "drawing", "client",
 )  # fmt: skip
 # The core as one box for the packages outside of it.
 CORE_ID = "core"

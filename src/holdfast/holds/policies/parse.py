@@ -198,7 +198,7 @@ def _yaml(text: str, name: str) -> Any:
     except ImportError:
         raise SettingsError(
             f"policy {name!r} is YAML, but PyYAML is not installed.",
-            hint="Install the extra `yaml`, or write it as TOML or JSON.",
+            hint="Install PyYAML, or write it as TOML or JSON.",
         ) from None
     try:
         return yaml.safe_load(text)

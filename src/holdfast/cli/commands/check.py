@@ -84,6 +84,8 @@ class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
     edges: int = 0
     unit: str = "stage"
     version: str = ""
+    problems: tuple[dict[str, Any], ...] = ()
+    """Of a document: the diagnostics with all that is known of each."""
 
     @property
     def valid(self) -> bool:
@@ -151,16 +153,17 @@ def check_document(file: str, functions: Sequence[str] = ()) -> CheckedFile:
     try:
         compiled = compile_file(file, functions)
     except HoldfastError as error:
-        return CheckedFile(file=file, diagnostics=(_unreadable(file, error),))
+        return CheckedFile(file=file, diagnostics=(_unreadable(file, error),), unit="node")
     spec, document = compiled.spec, compiled.document
     return CheckedFile(
         file=file,
         diagnostics=tuple(_of_document(each, file) for each in compiled.problems),
         name=compiled.name,
-        stages=len(document.nodes) if document is not None else 0,
+        size=len(document.nodes) if document is not None else 0,
         edges=len(document.edges) if document is not None else 0,
         unit="node",
         version="" if spec is None else graph_fingerprint(spec),
+        problems=tuple({**msgspec.to_builtins(each), "file": file} for each in compiled.problems),
     )
 
 
@@ -287,7 +290,8 @@ def _json(checked: CheckedFile) -> dict[str, Any]:
         "name": checked.name,
         f"{checked.unit}s": checked.size,
         "edges": checked.edges,
-        "diagnostics": [_diagnostic(each) for each in checked.diagnostics],
+        **({"version": checked.version} if checked.version else {}),
+        "diagnostics": list(checked.problems) or [_diagnostic(each) for each in checked.diagnostics],
     }
 
 

@@ -36,13 +36,24 @@ SOME_ON_POSTGRES = {
 }
 
 
+# On MariaDB, the same.
+ON_MARIADB = ("conformance", "mariadb", "asks", "resume")
+SOME_ON_MARIADB = {
+    "random_kills": {"bare"},
+    "lease_lost": {"bare"},
+    "two_processes": {"resolve and resolve"},
+}
+SOME = {"postgres": (ON_POSTGRES, SOME_ON_POSTGRES), "mariadb": (ON_MARIADB, SOME_ON_MARIADB)}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         stem = item.path.stem.removeprefix("test_")
         parameters = set(item.name.partition("[")[2].rstrip("]").split("-"))
-        always = item.path.parent.name in ON_POSTGRES or stem in ON_POSTGRES
-        if not always and "postgres" in parameters and not parameters & SOME_ON_POSTGRES.get(stem, set()):
-            item.add_marker(pytest.mark.soak)
+        for store, (whole, some) in SOME.items():
+            always = item.path.parent.name in whole or stem in whole
+            if not always and store in parameters and not parameters & some.get(stem, set()):
+                item.add_marker(pytest.mark.soak)
 
 
 def pytest_collection_finish() -> None:

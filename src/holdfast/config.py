@@ -6,7 +6,10 @@ A program passes its settings as arguments: `Holdfast(..., settings=RunSettings(
 from __future__ import annotations
 
 ENVIRONMENT = {
-    "HOLDFAST_STORE": "address of the store if neither the program nor `--store` gives one: `sqlite:PATH`, `postgresql://...`",
+    "HOLDFAST_STORE": (
+        "address of the store if neither the program nor `--store` gives one: `sqlite:PATH`, "
+        "`postgresql://...`, `mariadb://...`"
+    ),
     "HOLDFAST_BLOBS": (
         "where values over 1 MiB are stored if the program names no place: `file:FOLDER` or "
         "`s3://BUCKET/PREFIX?endpoint=...&region=...`"

@@ -12,7 +12,7 @@ from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.store import with_encryption
 from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
-from tests.services import postgres
+from tests.services import mariadb, postgres
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.store.protocols import Store
     from holdfast.types.clock import Clock
 
-STORES = ("memory", "sqlite", "encrypted", "postgres")
+STORES = ("memory", "sqlite", "encrypted", "postgres", "mariadb")
 
 
 def memory_kit(_folder: Path) -> StoreKit:
@@ -79,7 +79,34 @@ def postgres_kit(_folder: Path) -> StoreKit:
     return PostgresKit(opened, address=address)
 
 
-KITS = {"memory": memory_kit, "sqlite": sqlite_kit, "encrypted": encrypted_kit, "postgres": postgres_kit}
+class MariadbKit(StoreKit):
+    """One database for all tests of this process, emptied before each."""
+
+    fresh = True
+
+    async def start(self) -> None:
+        if self.fresh:
+            self.fresh = False
+            await mariadb.empty(mariadb.database("suite"))
+        await super().start()
+
+
+def mariadb_kit(_folder: Path) -> StoreKit:
+    address = mariadb.database("suite")
+
+    async def opened(clock: Clock) -> Store:
+        return await open_store(address, clock=clock)
+
+    return MariadbKit(opened, address=address)
+
+
+KITS = {
+    "memory": memory_kit,
+    "sqlite": sqlite_kit,
+    "encrypted": encrypted_kit,
+    "postgres": postgres_kit,
+    "mariadb": mariadb_kit,
+}
 
 
 @pytest.fixture(params=STORES)

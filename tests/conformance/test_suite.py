@@ -13,7 +13,7 @@ from holdfast.store.open import open_store
 from holdfast.store.rows import Capability
 from holdfast.testing import conformance
 from tests.conformance.conftest import KITS, STORES
-from tests.services import postgres
+from tests.services import mariadb, postgres
 
 HERE = Path(__file__).parent
 FOREIGN = '''
@@ -69,9 +69,9 @@ def suites() -> dict[str, list[type]]:
     return found
 
 
-@pytest.mark.covers("CORE-STORE-02", "CORE-STORE-03", "FLEET-PG-01")
+@pytest.mark.covers("CORE-STORE-02", "CORE-STORE-03", "FLEET-PG-01", "MB-7")
 def test_every_topic_is_run_over_every_store() -> None:
-    assert {"memory", "sqlite", "postgres"} <= set(STORES) == set(KITS)
+    assert {"memory", "sqlite", "postgres", "mariadb"} <= set(STORES) == set(KITS)
     modules = {path.stem: import_module(f"tests.conformance.{path.stem}") for path in HERE.glob("test_*.py")}
     run = {
         base
@@ -125,6 +125,9 @@ async def test_each_store_says_what_it_can_do_and_no_more(tmp_path: Path) -> Non
     server = await open_store(postgres.with_setting(postgres.database(), schema="suite"))
     assert server.capabilities == Capability.durable | Capability.shared | Capability.notifies
     await server.close()
+    polled = await open_store(mariadb.database("suite"))
+    assert polled.capabilities == Capability.durable | Capability.shared
+    await polled.close()
     memory, file = await open_store("memory:"), await open_store(f"sqlite:{tmp_path / 'c.db'}")
     assert memory.capabilities == Capability.inline
     assert file.capabilities == Capability.durable | Capability.shared | Capability.inline

@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from tests.services import postgres
+from tests.services import mariadb, postgres
 
 
 def address_on(store: str, folder: Path) -> str:
     """An empty store of this kind."""
     if store == "sqlite":
         return f"sqlite:{folder / 'h.db'}"
+    if store == "mariadb":
+        return mariadb.emptied("crash")
     return postgres.with_setting(postgres.database(), schema=f"crash_{secrets.token_hex(4)}")

@@ -70,7 +70,7 @@ class Scene:
         return facts
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", "mariadb"])
 async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Scene]:
     clock = FakeClock(auto=True)
     world = World(tmp_path / "world.jsonl", sync=False)

@@ -11,7 +11,7 @@ from tests.crash.kill import FLOWS, kill_until_done
 
 
 @pytest.mark.covers("CORE-PROOF-01", "CORE-PROOF-02", "CORE-PROOF-03", "D-13", "RS-MORE-2", "FLEET-PG-15")
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "mariadb"])
 @pytest.mark.parametrize("flow", FLOWS)
 def test_run_ends_as_in_peace_when_its_process_is_killed_at_random_moments(
     flow: str, store: str, tmp_path: Path

@@ -12,7 +12,7 @@ from tests.crash import flows
 from tests.crash.fleet import Fleet
 
 pytestmark = pytest.mark.anyio
-STORES = ("sqlite", "postgres")
+STORES = ("sqlite", "postgres", "mariadb")
 
 MIX = ["bare", "split", "map", "pure", "sub", "script", "retry", "timer", "hold", "emit"]
 

@@ -15,6 +15,7 @@ HOLDS = "CP|AS|NO|RE|EX|RS|CA|RA|RC|RM|SK|FM|TP|HI|LI|MX"
 PLATFORM = "CV|FL|SC|BP|TO|QB|QU|MB|BS"
 REFERENCE_CODE = re.compile(rf"(D|G|R|RF|RS-[A-Z]+|AT|{HOLDS}|{PLATFORM})-\d+|AT-A\d+|[EPQC]\d+b?")
 BENCH = ledger.ROOT / "bench"
+STORES = ("memory", "sqlite", "postgres", "mariadb")
 SUFFIX = re.compile(r"-[a-z]+$")
 
 
@@ -52,7 +53,7 @@ def test_reference_pages_define_each_rule_without_a_gap():
 def test_crash_points_have_one_line_a_store(entries):
     page = (ledger.ROOT / "docs/reference/durability.md").read_text(encoding="utf-8")
     points = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
-    expected = {f"CRASH-{point}-{store}" for point in points for store in ("memory", "sqlite", "postgres")}
+    expected = {f"CRASH-{point}-{store}" for point in points for store in STORES}
     assert {code for code in entries if code.startswith("CRASH-")} == expected
 
 

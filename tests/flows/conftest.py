@@ -21,13 +21,13 @@ from holdfast.store.rows import Claim
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
 from tests.flows.places import Place, a_place
-from tests.services import postgres
+from tests.services import mariadb, postgres
 
 Positions = dict[RunId, Position]
 
 # Records of a run that is replayed too: deciding ten thousand steps again takes a second.
 SHORT = 3_000
-STORES = ("memory", "sqlite", "postgres")
+STORES = ("memory", "sqlite", "postgres", "mariadb")
 
 
 async def address_of(store: str, folder: Path) -> str:
@@ -36,6 +36,9 @@ async def address_of(store: str, folder: Path) -> str:
         return "memory:"
     if store == "sqlite":
         return f"sqlite:{folder / 'h.db'}"
+    if store == "mariadb":
+        await mariadb.empty(mariadb.database("flows"))
+        return mariadb.database("flows")
     address = postgres.with_setting(postgres.database(), schema="flows")
     await postgres.empty("flows")
     return address

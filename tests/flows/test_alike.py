@@ -45,7 +45,7 @@ async def lived(store: str, name: str, folder: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.covers("FLEET-PG-13")
+@pytest.mark.covers("FLEET-PG-13", "MB-7")
 @pytest.mark.parametrize("name", ONE_BY_ONE)
 async def test_run_leaves_the_same_journal_and_events_on_every_store(name: str, tmp_path: Path) -> None:
     memory, *others = [await lived(store, name, tmp_path) for store in STORES]
@@ -56,7 +56,7 @@ async def test_run_leaves_the_same_journal_and_events_on_every_store(name: str, 
 @pytest.mark.covers("FLEET-PG-13")
 def test_flows_are_run_on_every_store() -> None:
     """By the fixtures that all tests of this folder use."""
-    assert set(STORES) == {"memory", "sqlite", "postgres"}
+    assert set(STORES) == {"memory", "sqlite", "postgres", "mariadb"}
     for fixture in (conftest.hf, conftest.bare_hf, conftest.place):
         marker: Any = fixture
         assert tuple(marker._fixture_function_marker.params) == STORES

@@ -32,7 +32,7 @@ MIX = [
 
 
 @pytest.mark.covers("CORE-PROOF-04", "CORE-PROOF-05", "D-7", "D-17", "D-33", "FLEET-PG-15")
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "mariadb"])
 @pytest.mark.parametrize("seed", range(6))
 async def test_each_effect_happens_once_when_workers_are_killed_and_put_to_sleep(
     seed: int, store: str, tmp_path: Path, record_property: Callable[[str, int], None]

@@ -22,7 +22,7 @@ Note = Callable[[str, int], None]
 
 
 @pytest.mark.covers("CORE-PROOF-05", "CORE-PROOF-01", "FLEET-PG-15")
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "mariadb"])
 @pytest.mark.parametrize("round_", range(10))
 @pytest.mark.parametrize("flow", FLOWS)
 def test_run_ends_as_in_peace_when_its_process_is_killed_again_and_again(
@@ -34,8 +34,8 @@ def test_run_ends_as_in_peace_when_its_process_is_killed_again_and_again(
     record_property("soak:processes", toll.processes)
 
 
-@pytest.mark.covers("CORE-PROOF-05", "CRASH-*-sqlite", "CRASH-*-postgres", "FLEET-PG-15")
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.covers("CORE-PROOF-05", "CRASH-*-sqlite", "CRASH-*-postgres", "CRASH-*-mariadb", "FLEET-PG-15")
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "mariadb"])
 @pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point not in ELSEWHERE])
 def test_run_ends_as_in_peace_when_its_process_dies_at_any_pass_of_a_point(
     point: str, store: str, tmp_path: Path, record_property: Note

@@ -102,7 +102,7 @@ Run = Annotated[str, typer.Argument(help="Run id or a unique prefix of it", meta
 Store = Annotated[
     str | None,
     typer.Option(
-        help="Store address: sqlite:PATH or postgresql://... (default: HOLDFAST_STORE or "
+        help="Store address: sqlite:PATH, postgresql://... or mariadb://... (default: HOLDFAST_STORE or "
         "sqlite:.holdfast/holdfast.db)",
         metavar="ADDRESS",
     ),

@@ -21,7 +21,8 @@ FORMS = """The forms of a store's address are:
   sqlite:PATH?sync=normal       faster; the last moments may be lost in a power cut, not in a crash
   sqlite:PATH?busy_timeout=30   how many seconds a write waits for another process (default 10)
   postgresql://USER:PASSWORD@HOST:PORT/DATABASE          a server, shared by any number of machines
-  postgresql://USER@ONE,TWO/DATABASE?schema=NAME&pool=8  several servers; the one that takes writes"""
+  postgresql://USER@ONE,TWO/DATABASE?schema=NAME&pool=8  several servers; the one that takes writes
+  mariadb://USER:PASSWORD@HOST:PORT/DATABASE?pool=8      a MariaDB server (10.11 or newer)"""
 
 
 async def open_store(address: str, *, clock: Clock | None = None, **settings: Any) -> Store:
@@ -36,6 +37,8 @@ async def open_store(address: str, *, clock: Clock | None = None, **settings: An
         return await _open_sqlite(path, {**dict(parse_qsl(query, keep_blank_values=True)), **settings}, clock)
     if address.startswith(("postgresql://", "postgres://")):
         return await _open_postgres(address, settings, clock)
+    if address.startswith("mariadb://"):
+        return await _open_mariadb(address, settings, clock)
     if address.endswith(".db") and ":" not in address:
         return await _open_sqlite(address, settings, clock)
     raise SettingsError(f"{address!r} is not the address of a store.", hint=FORMS)
@@ -71,26 +74,33 @@ def _sqlite_settings(path: str, given: dict[str, Any]) -> Any:
 
 
 async def _open_postgres(address: str, given: dict[str, Any], clock: Clock | None) -> Store:
-    _require_driver()
+    _require_driver("postgres", "PostgreSQL", "asyncpg")
     from holdfast.store.sql.postgres import PostgresStore, settings_for
 
     return await PostgresStore.open(settings_for(address, given, FORMS), clock)
 
 
-def _require_driver() -> None:
+async def _open_mariadb(address: str, given: dict[str, Any], clock: Clock | None) -> Store:
+    _require_driver("mariadb", "MariaDB", "asyncmy")
+    from holdfast.store.sql.mariadb import MariadbStore, settings_for
+
+    return await MariadbStore.open(settings_for(address, given, FORMS), clock)
+
+
+def _require_driver(extra: str, database: str, driver: str) -> None:
     try:
-        import_module("holdfast.store.sql.postgres")
+        import_module(f"holdfast.store.sql.{extra}")
     except ModuleNotFoundError as error:
         raise SettingsError(
-            "A store on PostgreSQL needs the driver asyncpg, which is not installed.",
-            hint="Install the extra `postgres`: pip install 'holdfast-flow[postgres]'.",
+            f"A store on {database} needs the driver {driver}, which is not installed.",
+            hint=f"Install the extra `{extra}`: pip install 'holdfast-flow[{extra}]'.",
         ) from error
 
 
 def move_endpoint(address: str) -> Movable:
     """The store at that address as one end of a move; nothing is opened yet. Raises SettingsError."""
     if address.startswith(("postgresql://", "postgres://")):
-        _require_driver()
+        _require_driver("postgres", "PostgreSQL", "asyncpg")
         from holdfast.store.sql.postgres import settings_for
         from holdfast.store.sql.postgres.copy import PostgresMoveEndpoint
 

@@ -15,11 +15,11 @@ from tests.crash.stores import address_on
 from tests.holds.races.race import Arena
 from tests.storage.canary import ring
 
-FEW = 6  # rounds on PostgreSQL with all tests; as many as elsewhere with the soak
+FEW = 6  # rounds on a server with all tests; as many as elsewhere with the soak
 
 
 # Encryption is a store around another: what is asked of it is asked by name.
-@pytest.fixture(params=("memory", "sqlite", "few", "postgres"))
+@pytest.fixture(params=("memory", "sqlite", "few", "postgres", "few_mariadb", "mariadb"))
 async def arena(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Arena]:
     clock = FakeClock()
     address = address_of(request.param, tmp_path)
@@ -31,10 +31,12 @@ async def arena(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: s
             # Another handle on a store in memory is the store itself.
             return store if address == "memory:" else await open_store(address, clock=clock)
 
-        yield Arena(hf, store, clock, opener, at_most=FEW if request.param == "few" else None)
+        yield Arena(hf, store, clock, opener, at_most=FEW if "few" in request.param else None)
 
 
 def address_of(store: str, folder: Path) -> str:
+    if store.endswith("mariadb"):
+        return address_on("mariadb", folder)
     if store in ("few", "postgres"):
         return address_on("postgres", folder)
     return f"sqlite:{folder / 'holds.db'}?sync=normal" if store == "sqlite" else "memory:"

@@ -21,7 +21,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.covers("F
 
 
 @pytest.mark.covers("RC-1", "HOLD-PROOF-01", "RM-1", "HOLD-LIFE-13")
-@pytest.mark.parametrize("arena", ["memory", "sqlite", "encrypted", "few", "postgres"], indirect=True)
+@pytest.mark.parametrize(
+    "arena", ["memory", "sqlite", "encrypted", "few", "postgres", "few_mariadb", "mariadb"], indirect=True
+)
 async def test_one_decision_counts_and_the_others_learn_whose_when_three_people_decide(arena: Arena) -> None:
     arena.asking()
 

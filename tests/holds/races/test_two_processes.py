@@ -97,8 +97,8 @@ RACES = {
 }
 
 
-@pytest.mark.covers("RC-1", "RC-2", "RC-4", "HOLD-PROOF-01", "FLEET-PG-14")
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.covers("RC-1", "RC-2", "RC-4", "HOLD-PROOF-01", "FLEET-PG-14", "MB-7")
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "mariadb"])
 @pytest.mark.parametrize("race", RACES)
 async def test_one_of_two_processes_wins(race: str, store: str, tmp_path: Path) -> None:
     first, second, asked = RACES[race]
@@ -109,7 +109,7 @@ async def test_one_of_two_processes_wins(race: str, store: str, tmp_path: Path) 
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.covers("RC-1", "RC-2", "RC-4", "HOLD-PROOF-01", "FLEET-PG-14")
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "mariadb"])
 @pytest.mark.parametrize("race", RACES)
 async def test_one_of_two_processes_wins_over_thousands_of_rounds(
     race: str, store: str, tmp_path: Path

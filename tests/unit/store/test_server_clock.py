@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.store.sql.postgres import clock
+from holdfast.store.sql import server_clock as clock
 
 SECOND = 1_000_000
 

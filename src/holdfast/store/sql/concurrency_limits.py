@@ -22,7 +22,7 @@ ON CONFLICT (root, name, fixed) DO UPDATE SET concurrency = excluded.concurrency
 _DROP = "DELETE FROM @gates WHERE root = ? AND name = ? AND fixed = ?"
 _FIXED = "SELECT 1 FROM @gates WHERE root = ? AND name = ? AND fixed"
 # Runs of the flow that have no limit yet, in the order in which settles lock them too.
-_GATHER = """
+GATHER = """
 UPDATE @runs AS runs SET gate = ? FROM (
     SELECT key FROM @runs[runs_by_status] WHERE flow = ? AND gate = '' AND NOT read_only
     AND status IN ('pending', 'running', 'waiting', 'pending_input', 'resumable')
@@ -46,7 +46,7 @@ async def put(conn: Conn, now: int, limit: LimitRow) -> LimitRow:
     # The flow declares no limit, so its live runs have none: without this the operator's limit would hold for
     # new runs only.
     if limit.fixed and flow is not None:
-        await conn.run(_GATHER, limit.name, flow)
+        await conn.run(GATHER, limit.name, flow)
     return msgspec.structs.replace(limit, updated_at=now)
 
 

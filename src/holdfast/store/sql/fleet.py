@@ -26,12 +26,12 @@ from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 
 # A worker keeps its name until the time it announced; it may always replace its own row.
+_RENEW = """
+UPDATE @workers SET incarnation = ?, seen_at = @now(?::bigint), until = @now(?::bigint) + ?::bigint, body = ?
+WHERE name = ? AND (incarnation = ? OR until <= @now(?::bigint))"""
 _PUT = """
-INSERT INTO @workers AS workers (name, incarnation, seen_at, until, body)
-SELECT ?, ?, t.now, t.now + ?::bigint, ? FROM (SELECT @now(?::bigint) AS now) AS t WHERE true
-ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, seen_at = excluded.seen_at,
-                                 until = excluded.until, body = excluded.body
-WHERE workers.incarnation = excluded.incarnation OR workers.until <= excluded.seen_at"""
+INSERT INTO @workers (name, incarnation, seen_at, until, body)
+VALUES (?, ?, @now(?::bigint), @now(?::bigint) + ?::bigint, ?) ON CONFLICT DO NOTHING"""
 _FORGET = "DELETE FROM @workers WHERE until < @now(?::bigint) - ?::bigint AND name <> ?"
 _COLUMNS = "body, seen_at, until"
 _HOLDER = f"SELECT {_COLUMNS} FROM @workers WHERE name = ?"
@@ -41,7 +41,11 @@ _DROP = "DELETE FROM @workers WHERE name = ? AND incarnation = ?"
 
 async def put(conn: Conn, now: int | None, worker: WorkerRow, ttl: int) -> WorkerRow | None:
     body = msgspec.msgpack.encode(worker)
-    while await conn.run(_PUT, worker.name, worker.incarnation, ttl, body, now) == 0:
+    own = (worker.name, worker.incarnation)
+    while (
+        await conn.run(_RENEW, worker.incarnation, now, now, ttl, body, *own, now) == 0
+        and await conn.run(_PUT, *own, now, now, ttl, body) == 0
+    ):
         holder = await conn.row(_HOLDER, worker.name)
         if holder is not None:  # otherwise the worker deregistered between the two statements
             return _row(holder)
@@ -66,8 +70,9 @@ def _row(values: Row) -> WorkerRow:
 # Every count is of what is open, by a partial index of it: what has ended is not looked at.
 _LANES = """
 SELECT lane, sum(free)::bigint, min(since), sum(lined)::bigint, sum(running)::bigint FROM (
-    SELECT lane, count(*) FILTER (WHERE gate = '') AS free, min(ready_at) FILTER (WHERE gate = '') AS since,
-           count(*) FILTER (WHERE gate <> '') AS lined, 0 AS running FROM @runs[runs_ready]
+    SELECT lane, count(CASE WHEN gate = '' THEN 1 END) AS free,
+           min(CASE WHEN gate = '' THEN ready_at END) AS since,
+           count(CASE WHEN gate <> '' THEN 1 END) AS lined, 0 AS running FROM @runs[runs_ready]
     WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ?::bigint GROUP BY lane
     UNION ALL
     SELECT lane, 0, NULL, 0, count(*) FROM @runs[runs_leased] WHERE worker IS NOT NULL GROUP BY lane

@@ -42,7 +42,7 @@ SELECT DISTINCT due.run_key FROM (
 # A run that is being settled is skipped: the next sweep fires its timer, and no sweep waits for a settle.
 _LOCK = """
 SELECT key, status FROM @runs WHERE key = ANY(?::bigint[]) ORDER BY key FOR UPDATE SKIP LOCKED"""
-_FIRED = """
+FIRED = """
 DELETE FROM @timers WHERE (run_key, token) IN (
     SELECT run_key, token FROM @timers WHERE run_key = ANY(?::bigint[]) AND fire_at <= ?
     ORDER BY fire_at LIMIT ?)
@@ -139,7 +139,7 @@ async def fire_timers(conn: Conn, now: int, limit: int, run: RunId | None) -> in
     # own.
     if run is None:
         await conn.run(_ORPHANS, now)
-    fired = await conn.rows(_FIRED, list(locked), now, limit)
+    fired = await conn.rows(FIRED, list(locked), now, limit)
     count = 0
     # Inbox rows are numbered as they are written, and a run reads them in that order.
     for key, token, _ in sorted(fired, key=lambda row: (row[2], row[0], row[1])):

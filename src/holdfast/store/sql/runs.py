@@ -186,8 +186,9 @@ async def select(conn: Conn, where: RunFilter, after: tuple[int, int] | None, li
 
 
 _THREADS = f"""
-SELECT thread, count(*), count(*) FILTER (WHERE status NOT IN ({", ".join(f"'{each}'" for each in ENDED)})),
-       count(*) FILTER (WHERE status = 'pending_input'), min(created_at), max(created_at), max(updated_at)
+SELECT thread, count(*),
+       count(CASE WHEN status NOT IN ({", ".join(f"'{each}'" for each in ENDED)}) THEN 1 END),
+       count(CASE WHEN status = 'pending_input' THEN 1 END), min(created_at), max(created_at), max(updated_at)
 FROM @runs WHERE tenant = ? AND thread IS NOT NULL GROUP BY thread"""
 _NEWEST_THREAD_FIRST = " ORDER BY max(created_at) DESC, thread DESC LIMIT ?"
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from holdfast.store.concurrency_limits import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
-from holdfast.store.sql.postgres import concurrency_limits, listen
+from holdfast.store.sql.postgres import concurrency_limits, listen, settle_full
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
 from holdfast.types.concurrency_limits import flow_limit
+from holdfast.types.lease import Lease
+from holdfast.types.record import Park, Record
 
 _GIVEN = (
     "id", "tenant", "flow", "version", "code", "lane", "priority", "thread", "instance_key",
@@ -78,3 +80,9 @@ class PostgresConn(PostgresConnection):
 
     async def write_starts(self, starts: Sequence[tuple[int, CountedStart]]) -> None:
         await concurrency_limits.write_starts(self, starts)
+
+    async def append(self, now: int, nth: int, key: int, records: Sequence[Record], last: int) -> None:
+        await settle_full.append(self, now, nth, key, records, last)
+
+    async def park(self, now: int, lease: Lease, how: Park) -> bool:
+        return await settle_full.park(self, now, lease, how)

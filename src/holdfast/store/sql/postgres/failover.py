@@ -21,9 +21,9 @@ from holdfast.store.rows import NewRun, RunRow
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.lost_history import stop_lost_run
 from holdfast.store.sql.postgres import lost_runs
-from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.servers import PostgresServers
+from holdfast.store.sql.server_clock import ServerClock
 from holdfast.telemetry import log
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.hold import HoldRow

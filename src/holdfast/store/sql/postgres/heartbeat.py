@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.store.sql.postgres import claim
-from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, closed, translated
 from holdfast.store.sql.postgres.servers import PostgresServers
+from holdfast.store.sql.server_clock import ServerClock
 from holdfast.types.lease import Lease
 
 

@@ -9,12 +9,12 @@ import msgspec
 
 from holdfast.errors import HoldfastError, SettingsError, StoreUnavailableError
 from holdfast.store.sql.postgres.address import PostgresSettings
-from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, translated
 from holdfast.store.sql.postgres.failover import FailoverCheck
 from holdfast.store.sql.postgres.migrate import OLDEST_SERVER, bring_up
 from holdfast.store.sql.postgres.servers import PostgresServers
+from holdfast.store.sql.server_clock import ServerClock
 
 _FACTS = """
 SELECT pg_backend_pid(), current_setting('server_version_num')::int, pg_is_in_recovery(),

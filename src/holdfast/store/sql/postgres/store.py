@@ -12,30 +12,31 @@ from weakref import WeakSet
 from holdfast.errors import StoreError
 from holdfast.store.concurrency_limits import ClaimResult, wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
-from holdfast.store.sql import blobs, raw_rows, reclaim, run_inbox, runs
+from holdfast.store.sql import blobs, hold_lists, raw_rows, reclaim, run_inbox, runs
 from holdfast.store.sql.connection import Conn, Query, Row, Work
 from holdfast.store.sql.lost_history import stop_lost_run
 from holdfast.store.sql.postgres import (
     claim,
     claim_outbox,
     feed,
-    hold_lists,
     lost_runs,
     settle_full,
 )
 from holdfast.store.sql.postgres.address import PostgresSettings
-from holdfast.store.sql.postgres.clock import ServerClock
 from holdfast.store.sql.postgres.delete import delete, vacuum
 from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.examine import examine
 from holdfast.store.sql.postgres.failover import Acknowledgements, FailoverCheck, log_stopped, send_counted
 from holdfast.store.sql.postgres.heartbeat import HeartbeatThread
+from holdfast.store.sql.postgres.hold_lists import LISTS
 from holdfast.store.sql.postgres.listen import LATEST_IDS, PostgresListener, notify
 from holdfast.store.sql.postgres.open import OpenResult, prepare
 from holdfast.store.sql.postgres.pool import PostgresPools
 from holdfast.store.sql.postgres.replication import durability
 from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.store.sql.postgres.settle import is_plain, settle_answer, settle_plain
+from holdfast.store.sql.server_clock import ServerClock
+from holdfast.store.sql.settle import settle
 from holdfast.store.sql.store import SqlStore
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.clock import Clock
@@ -218,7 +219,7 @@ class PostgresStore(SqlStore):
         left = [batch for batch in batches if batch.lease.key not in done]
         answers: list[SettleAnswer] = []
         if left:
-            answers = await self._pools.write(partial(settle_full.settle, now=self.now(), batches=left))
+            answers = await self._pools.write(partial(settle, now=self.now(), batches=left))
         full = iter(answers)
         answers = [
             settle_answer(batch, done[batch.lease.key]) if batch.lease.key in done else next(full)
@@ -313,11 +314,11 @@ class PostgresStore(SqlStore):
         after: Sequence[Any] | None = None,
         limit: int = 50,
     ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
-        query = partial(hold_lists.select, where=where, order=order, after=after, limit=limit)
+        query = partial(hold_lists.select, lists=LISTS, where=where, order=order, after=after, limit=limit)
         return await self._read(query, together=True)
 
     async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
-        return await self._read(partial(hold_lists.count, where=where, limit=limit))
+        return await self._read(partial(hold_lists.count, lists=LISTS, where=where, limit=limit))
 
     async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
         work = partial(claim_outbox.claim, limit=limit, lease=lease, topics=topics)

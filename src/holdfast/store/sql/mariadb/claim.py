@@ -1,0 +1,286 @@
+"""Leases: claimed, extended, released. The server's own time counts, unless a clock was given.
+
+MariaDB has no UPDATE .. RETURNING: rows are chosen without locks, locked with SKIP LOCKED, then updated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.store.concurrency_limits import Admission, ClaimResult
+from holdfast.store.fence import OWNED, lease_values
+from holdfast.store.rows import Claim, ClaimRequest
+from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
+from holdfast.store.sql.mariadb import concurrency_limits
+from holdfast.store.sql.mariadb.connect import MariadbConnection, Row
+from holdfast.store.sql.mariadb.statement import literal
+from holdfast.store.sql.runs import COLUMNS, run_row
+from holdfast.types.concurrency_limits import root_of
+from holdfast.types.lease import Lease
+from holdfast.types.status import RunStatus
+
+# A bound, because rows are locked meanwhile. The next claim finds what is left.
+ROUNDS = 5
+_AT_ONCE = 100  # groups that one statement asks for
+
+# One index lookup for each group, however many runs it has.
+_GROUPS = """
+SELECT urgency, tenant, line, min(ready_at), @now(?::bigint) FROM runs FORCE INDEX (runs_ready)
+WHERE claimable = 1 AND suspect = ? GROUP BY claimable, suspect, urgency, tenant, line"""
+_OF_GROUP = """
+(SELECT tenant, ready_at, key, gate, status = 'pending' FROM runs FORCE INDEX (runs_ready)
+ WHERE claimable = 1 AND suspect = ? AND urgency = ? AND tenant = ? AND line = ? AND ready_at <= ?{served}
+ ORDER BY ready_at, key LIMIT ?)"""
+_RUNNING = "SELECT tenant, count(*) FROM runs WHERE leased = 1 GROUP BY tenant"
+_LOCK_SOME = f"""
+SELECT {COLUMNS}, @now(?::bigint) FROM runs FORCE INDEX (PRIMARY)
+WHERE key = ANY(?::bigint[]) AND claimable = 1 AND ready_at <= @now(?::bigint) AND suspect = ?
+AND (gate = '' OR ?) ORDER BY key FOR UPDATE SKIP LOCKED"""
+_LOCK_NAMED = f"""
+SELECT {COLUMNS}, @now(?::bigint) FROM runs
+WHERE id = ? AND (worker IS NULL OR lease_until <= @now(?::bigint)) AND NOT read_only
+AND status NOT IN ('completed', 'failed', 'cancelled')
+AND (gate = '' OR worker IS NOT NULL OR ?) AND {{carried}} FOR UPDATE"""
+_TAKE = """
+UPDATE runs SET term = term + 1, worker = ?, lease_until = ?, status = 'running', ready_at = NULL,
+                suspect = suspect AND ?, updated_at = ? WHERE key = ANY(?::bigint[])"""
+_TURN = "INSERT INTO turns (tenant, turn) VALUES {rows} ON DUPLICATE KEY UPDATE turn = VALUES(turn)"
+_WITH_LIMIT = "SELECT key, gate, status = 'pending' FROM runs WHERE id = ? AND gate <> '' AND worker IS NULL"
+_HELD = """
+SELECT key, id, @now(NULL), @now(?::bigint) FROM runs WHERE key = ANY(?::bigint[])
+AND (key, id, term, worker) IN ({leases}) ORDER BY key FOR UPDATE"""
+_EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ANY(?::bigint[])"
+_REST = f"UPDATE runs SET status = ?, updated_at = ? WHERE {OWNED}"
+
+Group = tuple[int, str, str]
+
+
+class Search(msgspec.Struct):
+    """One claim's look at the runs that are ready."""
+
+    want: ClaimRequest
+    groups: list[Group]
+    at: int
+    standing: dict[str, tuple[int, int]] | None = None
+    tried: list[int] = []
+
+    @property
+    def lines(self) -> list[str]:
+        return sorted({line for _, _, line in self.groups if line})
+
+
+async def claim(conn: MariadbConnection, now: int | None, want: ClaimRequest) -> ClaimResult:
+    """By priority; within a priority, fair between tenants; none whose limit is reached."""
+    search = await _search(conn, now, want)
+    if not search.groups:
+        return ClaimResult([])
+    admission = await _admission(conn, now, search.lines)
+    claims: list[Claim] = []
+    kept_out = False
+    # Each round reads more keys: it skips those whose limit the last round found reached.
+    for _ in range(ROUNDS):
+        choice = ClaimSelection(want.limit - len(claims), admission)
+        kept_out = await _choose(conn, search, choice) or kept_out
+        if not choice.keys:
+            break
+        taken = await _take(conn, now, want, choice)
+        choice.missed([one.run.key for one in taken])
+        starts = [(key, start) for key, starts in choice.starts.items() for start in starts]
+        await concurrency_limits.write_starts(conn, starts)
+        claims += taken
+        if len(claims) >= want.limit:
+            break
+        search.tried += choice.keys
+    return ClaimResult(claims, kept_out, None if admission is None else admission.opens_at)
+
+
+async def _search(conn: MariadbConnection, now: int | None, want: ClaimRequest) -> Search:
+    found = await conn.rows(_GROUPS, now, want.suspects)
+    at = found[0][4] if found else 0
+    groups = [(urgency, tenant, line) for urgency, tenant, line, first, _ in found if first <= at]
+    return Search(want, groups, at, tried=[])
+
+
+async def _admission(conn: MariadbConnection, now: int | None, lines: list[str]) -> Admission | None:
+    """Most reached limits are found without a lock. The rows of limits are locked before those of runs."""
+    if not lines:
+        return None
+    roots = [line[1:] for line in lines]
+    seen = await concurrency_limits.load_admission(conn, now, roots, lock=False)
+    if not seen.open_queues(lines):
+        return seen
+    return await concurrency_limits.load_admission(conn, now, roots, lock=True)
+
+
+async def _choose(conn: MariadbConnection, search: Search, choice: ClaimSelection) -> bool:
+    """Whether a limit kept runs out."""
+    admission = choice.admission
+    kept_out = False
+    lines = search.lines
+    if admission is not None:
+        open_ = set(admission.open_queues(lines))
+        kept_out = len(open_) < len(lines) or bool(
+            admission.shut(starts=True) or admission.shut(starts=False)
+        )
+        lines = [line for line in lines if line in open_]
+    wanted = ["", *lines]
+    for urgency in sorted({group[0] for group in search.groups}):
+        if choice.full:
+            break
+        level = [group for group in search.groups if group[0] == urgency and group[2] in wanted]
+        tenants = await _tenants(conn, search, level, choice)
+        choice.serve(tenants)
+    return kept_out or choice.refused
+
+
+async def _tenants(
+    conn: MariadbConnection, search: Search, level: Sequence[Group], choice: ClaimSelection
+) -> list[CandidateTenant]:
+    found: list[Row] = []
+    for first in range(0, len(level), _AT_ONCE):
+        found += await _candidates(conn, search, level[first : first + _AT_ONCE], choice)
+    names = {row[0] for row in found}
+    if len(names) > 1 and search.standing is None:
+        search.standing = await _standing(conn)
+    tenants: dict[str, CandidateTenant] = {}
+    # Backwards: the next one is the last element.
+    for name, ready_at, key, limit, starts in sorted(found, key=lambda row: (row[1], row[2]), reverse=True):
+        running, turn = (search.standing or {}).get(name, (0, 0))
+        tenant = tenants.setdefault(name, CandidateTenant(name, running, turn, []))
+        tenant.ready.append(ReadyRun(ready_at, key, limit, bool(starts)))
+    return list(tenants.values())
+
+
+async def _standing(conn: MariadbConnection) -> dict[str, tuple[int, int]]:
+    """Of each tenant: its leased runs, and when it was last served."""
+    running = dict(await conn.rows(_RUNNING))
+    turns = dict(await conn.rows("SELECT tenant, turn FROM turns"))
+    return {name: (running.get(name, 0), turns.get(name, 0)) for name in {*running, *turns}}
+
+
+async def _candidates(
+    conn: MariadbConnection, search: Search, groups: Sequence[Group], choice: ClaimSelection
+) -> list[Row]:
+    if not groups:
+        return []
+    want, left = search.want, choice.limit - len(choice.keys)
+    texts: list[str] = []
+    args: list[Any] = []
+    for urgency, tenant, line in groups:
+        served, given = _served(search, line, choice.admission)
+        texts.append(_OF_GROUP.format(served=served))
+        args += [want.suspects, urgency, tenant, line, search.at, *given, left]
+    return await conn.rows(" UNION ALL ".join(texts), *args)
+
+
+def _served(search: Search, line: str, admission: Admission | None) -> tuple[str, list[Any]]:
+    want = search.want
+    conditions: list[tuple[str, list[Any]]] = []
+    if want.lanes is not None:
+        conditions.append(("lane = ANY(?::text[])", [list(want.lanes)]))
+    if want.versions is not None:
+        conditions.append((_carried(want), [list(want.versions)] * 2))
+    if search.tried:
+        conditions.append(("key <> ALL(?::bigint[])", [search.tried]))
+    if line and admission is not None:
+        conditions.append(("gate <> ALL(?::text[])", [admission.shut(starts=line.startswith("+"))]))
+        exempt = admission.exempt(line)
+        if exempt is not None:
+            conditions.append(("gate = ANY(?::text[])", [exempt]))
+    text = "".join(f" AND {condition}" for condition, _ in conditions)
+    return text, [value for _, values in conditions for value in values]
+
+
+def _carried(want: ClaimRequest) -> str:
+    """By its whole name, or by what is before the first hyphen (`ClaimRequest.versions`)."""
+    if want.versions is None:
+        return "true"
+    return "(version = ANY(?::text[]) OR substring_index(version, '-', 1) = ANY(?::text[]))"
+
+
+async def _take(
+    conn: MariadbConnection, now: int | None, want: ClaimRequest, choice: ClaimSelection
+) -> list[Claim]:
+    limited = choice.admission is not None
+    locked = await conn.rows(_LOCK_SOME, now, choice.keys, now, want.suspects, limited)
+    claims = await _taken(conn, want, locked, choice.since)
+    place = {key: nth for nth, key in enumerate(choice.keys)}
+    return sorted(claims, key=lambda one: place[one.run.key])
+
+
+async def _taken(
+    conn: MariadbConnection, want: ClaimRequest, locked: Sequence[Row], since: dict[int, int]
+) -> list[Claim]:
+    if not locked:
+        return []
+    at: int = locked[0][-1]
+    until = at + want.ttl
+    await conn.run(_TAKE, want.worker, until, want.suspects, at, [values[0] for values in locked])
+    claims = [_claim(values, want, until, at, since) for values in locked]
+    await conn.send(_TURN.format(rows=_turns([one.run.tenant for one in claims])))
+    return claims
+
+
+def _turns(tenants: Iterable[str]) -> str:
+    """In the order of their names, as every claim locks them; the last served has the highest number."""
+    served = {tenant: nth for nth, tenant in enumerate(tenants)}
+    numbers = ["NEXTVAL(turn_numbers)", *["LASTVAL(turn_numbers)"] * (len(served) - 1)]
+    rows = zip(sorted(served), numbers, strict=True)
+    return ", ".join(f"({literal(name)}, {number} * 4096 + {served[name]})" for name, number in rows)
+
+
+def _claim(values: Row, want: ClaimRequest, until: int, at: int, since: dict[int, int]) -> Claim:
+    """The row as the update left it."""
+    found = run_row(values[:-1])
+    run = msgspec.structs.replace(
+        found, term=found.term + 1, worker=want.worker, lease_until=until, status=RunStatus.running,
+        ready_at=None, suspect=found.suspect and want.suspects, updated_at=at,
+    )  # fmt: skip
+    return Claim(Lease(run.id, run.key, run.term, want.worker), run, since.get(run.key))
+
+
+async def claim_named(
+    conn: MariadbConnection, now: int | None, want: ClaimRequest, *, passes: bool = False
+) -> list[Claim]:
+    """`passes`: also a run with a limit. A run whose lease expired already has its place."""
+    versions = [] if want.versions is None else [list(want.versions)] * 2
+    text = _LOCK_NAMED.format(carried=_carried(want))
+    return await _taken(conn, want, await conn.rows(text, now, want.run, now, passes, *versions), {})
+
+
+async def claim_one(conn: MariadbConnection, now: int | None, want: ClaimRequest) -> ClaimResult:
+    """The run that `want` names, if its limit admits it."""
+    stands = await conn.row(_WITH_LIMIT, want.run)
+    if stands is None:
+        return ClaimResult(await claim_named(conn, now, want))
+    key, limit, starts = stands[0], stands[1], bool(stands[2])
+    admission = await concurrency_limits.load_admission(conn, now, [root_of(limit)], lock=True)
+    if not admission.passes(limit, starts=starts):
+        return ClaimResult([], True, admission.opens_at)
+    claims = await claim_named(conn, now, want, passes=True)
+    if claims:
+        entered = admission.enter(limit, starts=starts)
+        await concurrency_limits.write_starts(conn, [(key, start) for start in entered])
+    return ClaimResult(claims)
+
+
+async def extend(
+    conn: MariadbConnection, now: int | None, leases: Sequence[Lease], ttl: int
+) -> tuple[int | None, list[bool]]:
+    """(the server's time if it was asked, which leases are still ours). Even after expiry, as long as no
+    other worker claimed the run (D-33)."""
+    given = ", ".join(f"({', '.join(map(literal, lease_values(lease)))})" for lease in leases)
+    if not given:
+        return None, []
+    held = await conn.rows(_HELD.format(leases=given), now, [lease.key for lease in leases])
+    if held:
+        await conn.run(_EXTEND, held[0][3] + ttl, [key for key, *_ in held])
+    ours = {(key, run) for key, run, *_ in held}
+    return (held[0][2] if held else None), [(lease.key, lease.run) in ours for lease in leases]
+
+
+async def set_idle(conn: MariadbConnection, now: int, lease: Lease, status: RunStatus) -> bool:
+    return await conn.run(_REST, status, now, *lease_values(lease)) == 1

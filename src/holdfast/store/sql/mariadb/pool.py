@@ -1,0 +1,236 @@
+"""The connections of a store: one pool for each event loop that uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from contextvars import Context
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from holdfast.errors import HoldfastError
+from holdfast.store.sql.mariadb.address import MariadbSettings
+from holdfast.store.sql.mariadb.dialect import MariadbConn
+from holdfast.store.sql.mariadb.errors import (
+    DRIVER_ERRORS,
+    RETRYABLE,
+    closed,
+    code_of,
+    is_lost,
+    translated,
+)
+from holdfast.store.sql.mariadb.feed import announce
+from holdfast.store.sql.mariadb.session import connect, drop, leave
+
+T = TypeVar("T")
+
+Work = Callable[[MariadbConn], Awaitable[T]]
+"""Runs inside an open transaction. May be called again after a rollback, so it keeps no state
+between calls."""
+
+_TRIES = 5
+_SNAPSHOT = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+)
+
+
+class _NotBegunError(Exception):
+    """The connection was lost before the transaction began: nothing can have been written."""
+
+
+class LoopPool:
+    """The connections of one event loop, the last used first."""
+
+    def __init__(self, settings: MariadbSettings) -> None:
+        self._settings = settings
+        self._places = asyncio.Semaphore(settings.pool)
+        self._free: list[Any] = []
+        self._used: set[Any] = set()
+        self._closed = False
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[MariadbConn]:
+        async with asyncio.timeout(self._settings.timeout):
+            await self._places.acquire()
+        raw: Any = None
+        try:
+            raw = self._free.pop() if self._free else await connect(self._settings)
+            self._used.add(raw)
+            # The statement is cut off a little after the server has to have done so itself.
+            async with asyncio.timeout(self._settings.statement_timeout + 5):
+                yield MariadbConn(raw)
+            if self._closed:
+                drop(raw)
+            else:
+                self._free.append(raw)
+        except BaseException:
+            # Whatever it was doing: it is not used again.
+            if raw is not None:
+                drop(raw)
+            raise
+        finally:
+            self._used.discard(raw)
+            self._places.release()
+
+    async def close(self) -> None:
+        self._closed = True
+        free, self._free = self._free, []
+        for raw in free:
+            await leave(raw)
+
+    def drop(self) -> None:
+        self._closed = True
+        for raw in (*self._free, *self._used):
+            drop(raw)
+        self._free = []
+
+
+class MariadbPools:
+    def __init__(self, settings: MariadbSettings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPool] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = WeakKeyDictionary()
+        self._running: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    async def read(self, query: Work[T]) -> T:
+        """One statement, or several that need not see the same moment. A lost connection is replaced."""
+        return await self._finish(query, reads=True)
+
+    async def read_together(self, query: Work[T]) -> T:
+        """Several statements that see the same moment."""
+
+        async def together(conn: MariadbConn) -> T:
+            await conn.send_all(_SNAPSHOT)
+            found = await query(conn)
+            await conn.send("COMMIT")
+            return found
+
+        return await self._finish(together, reads=True)
+
+    async def write(self, work: Work[T]) -> T:
+        """BEGIN, the work, COMMIT; on any failure nothing of it is kept (D-8)."""
+
+        async def transact(conn: MariadbConn) -> T:
+            try:
+                await conn.send("BEGIN")
+            except DRIVER_ERRORS as error:
+                raise _NotBegunError from error
+            conn.announced.clear()
+            try:
+                done = await work(conn)
+                await conn.send_all([*announce(conn.announced), "COMMIT"])
+            except BaseException as error:
+                # After a deadlock the server has rolled back, after a lock wait it has not.
+                if not isinstance(error, DRIVER_ERRORS) or not is_lost(error):
+                    await conn.send("ROLLBACK")
+                raise
+            return done
+
+        # Not after a lost connection: the commit may have happened, and only the caller knows whether it may
+        # be repeated.
+        return await self._finish(transact, reads=False)
+
+    async def write_at_once(self, work: Work[T]) -> T:
+        """Work that is a transaction by itself."""
+        return await self._finish(work, reads=False)
+
+    async def _finish(self, act: Work[T], *, reads: bool) -> T:
+        """The caller may be cancelled; what was sent is completed, as in any other store. In an empty
+        context: timers and sockets keep the context they were created in, and with it a whole run."""
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._retried(act, reads=reads), context=Context())
+        self._running.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # the caller got it, or was cancelled
+
+    async def _retried(self, act: Work[T], *, reads: bool) -> T:
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self._attempt(act)
+            except HoldfastError:
+                raise
+            except (_NotBegunError, *DRIVER_ERRORS) as error:
+                cause = error.__cause__ if isinstance(error, _NotBegunError) else error
+                assert cause is not None
+                # The timeout of a server that does not answer is over already: one more try, then the caller
+                # gets the error.
+                most = 2 if isinstance(cause, TimeoutError) else _TRIES
+                again = code_of(cause) in RETRYABLE or (
+                    (reads or isinstance(error, _NotBegunError)) and is_lost(cause)
+                )
+                if tries < most and again:
+                    await asyncio.sleep(0.01 * tries)
+                    continue
+                raise translated(cause, self._settings.shown) from cause
+
+    async def _attempt(self, act: Work[T]) -> T:
+        """A transaction that was rolled back leaves its connection usable."""
+        pool = await self._pool()
+        failed: BaseException | None = None
+        async with pool.connection() as conn:
+            try:
+                return await act(conn)
+            except DRIVER_ERRORS as error:
+                if is_lost(error) or code_of(error) not in RETRYABLE:
+                    raise
+                failed = error
+        raise failed
+
+    async def _pool(self) -> LoopPool:
+        if self._closed:
+            raise closed(self._settings.shown)
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            pool = self._pools.get(loop)
+            if pool is None:
+                pool = self._pools[loop] = LoopPool(self._settings)
+        if loop not in self._kept:
+            self._kept[loop] = _close_with_loop(pool)
+            await anext(self._kept[loop])
+        return pool
+
+    async def close(self) -> None:
+        self._closed = True
+        with self._lock:
+            pools = list(self._pools.items())
+            self._pools.clear()
+        here = asyncio.get_running_loop()
+        running = [task for task in self._running if task.get_loop() is here]
+        if running:
+            await asyncio.wait(running, timeout=self._settings.timeout)
+        for loop, pool in pools:
+            kept = self._kept.pop(loop, None)
+            if loop is here:
+                await (pool.close() if kept is None else kept.aclose())
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(pool.drop)
+
+    def abandon(self) -> None:
+        """In a forked child: the connections belong to the parent."""
+        self._closed = True
+        _inherited.append(self._pools)
+        self._pools = WeakKeyDictionary()
+
+
+_inherited: list[Any] = []  # never finalised: closing a connection would end the parent's
+
+
+async def _close_with_loop(pool: LoopPool) -> AsyncGenerator[None]:
+    """Closed with its loop: `asyncio.run` closes async generators that are left, and with it the pool of that
+    loop."""
+    try:
+        yield
+    finally:
+        await pool.close()

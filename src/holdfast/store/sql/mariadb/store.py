@@ -1,0 +1,249 @@
+"""The MariaDB store: which connection does what. The modules it calls do the work."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NoReturn, TypeVar, cast
+from weakref import WeakSet
+
+from holdfast.errors import StoreError
+from holdfast.store.concurrency_limits import wait_until_open
+from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
+from holdfast.store.sql import hold_lists, reclaim, runs
+from holdfast.store.sql.connection import Conn, Query, Row, Work
+from holdfast.store.sql.lost_history import stop_lost_run
+from holdfast.store.sql.mariadb import blobs, claim, claim_outbox, feed
+from holdfast.store.sql.mariadb.address import MariadbSettings
+from holdfast.store.sql.mariadb.delete import delete
+from holdfast.store.sql.mariadb.dialect import MariadbConn
+from holdfast.store.sql.mariadb.examine import durability, examine
+from holdfast.store.sql.mariadb.heartbeat import MariadbHeartbeat
+from holdfast.store.sql.mariadb.hold_lists import LISTS
+from holdfast.store.sql.mariadb.open import ServerFacts, prepare
+from holdfast.store.sql.mariadb.pool import MariadbPools
+from holdfast.store.sql.mariadb.wake import LATEST_IDS, MariadbPoller
+from holdfast.store.sql.server_clock import ServerClock
+from holdfast.store.sql.settle import settle
+from holdfast.store.sql.store import SqlStore
+from holdfast.types.acknowledged import AcknowledgedState
+from holdfast.types.clock import Clock
+from holdfast.types.durability import Durability
+from holdfast.types.event import EventRow
+from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
+from holdfast.types.ids import RunId
+from holdfast.types.lease import Lease
+from holdfast.types.outbox import OutboxRow
+from holdfast.types.record import Park, RunBatch, SettleAnswer
+from holdfast.types.status import RunStatus
+
+T = TypeVar("T")
+
+
+class MariadbStore(SqlStore):
+    """Reads and writes use a pool; heartbeats have their own connection. Other processes are woken by
+    polling."""
+
+    capabilities = Capability.durable | Capability.shared
+
+    def __init__(self, settings: MariadbSettings, clock: ServerClock, found: ServerFacts) -> None:
+        """For tables that are ready: use `MariadbStore.open`."""
+        self._clock = clock
+        self._pools = MariadbPools(settings)
+        self._beats = MariadbHeartbeat(settings, clock)
+        self._poller = MariadbPoller(settings.poll, self._look)
+        self._part = blobs.part_size(found.packet)
+        # When a rate admits the next run that the last claim found queued.
+        self._opens_at: int | None = None
+        _open_stores.add(self)
+
+    @classmethod
+    async def open(cls, settings: MariadbSettings, clock: Clock | None = None) -> MariadbStore:
+        """Connects, and creates or migrates the tables.
+
+        Raises SettingsError, NotAStoreError, SchemaTooNewError, StoreUnavailableError."""
+        own = ServerClock(clock)
+        return cls(settings, own, await prepare(settings, own))
+
+    def now(self) -> int:
+        return self._clock.now()
+
+    def _server_time(self) -> int | None:
+        return self._clock.given
+
+    async def wait_change(self, timeout: float) -> bool:
+        return await self._poller.wait(wait_until_open(timeout, self._opens_at, self.now()))
+
+    async def _look(self) -> Row | None:
+        return await self._pools.read(lambda conn: conn.row(LATEST_IDS))
+
+    async def close(self) -> None:
+        await self._pools.close()
+        await asyncio.to_thread(self._beats.close)
+        self._poller.notify()
+        _open_stores.discard(self)
+
+    def abandon(self) -> None:
+        """In a forked child. Connections stay with the parent, so the child must open its own store."""
+        self._pools.abandon()
+        self._beats.abandon()
+
+    async def _read(self, query: Query[T], *, together: bool = False, slow: bool = False) -> T:
+        return await (self._pools.read_together(query) if together else self._pools.read(query))
+
+    async def _write(
+        self,
+        work: Work[T],
+        *,
+        wakes: bool = False,
+        single: bool = False,
+        server_time: bool = False,
+        flushed: bool = True,
+    ) -> T:
+        # With `server_time` the work passes it on to `@now(?)`, where None is the server's clock.
+        now = cast("int", self._clock.given) if server_time else self.now()
+        done = await self._pools.write(lambda conn: work(conn, now))
+        if wakes:
+            self._poller.notify()
+        return done
+
+    # Runs.
+
+    async def create(self, new: NewRun) -> tuple[RunRow, bool]:
+        wakes = new.claimed_by is None
+        made = None if new.limit else await self._write(partial(runs.create, new=new), wakes=wakes)
+        if made is not None:
+            return made
+        limited = partial(runs.create_limited, new=new, given=self._clock.given)
+        return await self._write(limited, wakes=True)
+
+    async def claim(self, want: ClaimRequest) -> list[Claim]:
+        self._poller.mark_checked()
+        act = claim.claim if want.run is None else claim.claim_one
+        found = await self._pools.write(partial(act, now=self._clock.given, want=want))
+        if want.run is None or found.kept_out:
+            self._opens_at = found.opens_at
+        return found.claims
+
+    async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
+        work = partial(claim.extend, now=self._clock.given, leases=leases, ttl=ttl)
+        return (await self._pools.write(work))[1]
+
+    def extend_now(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
+        """`extend` for a heartbeat thread."""
+        return self._beats.extend(leases, ttl)
+
+    async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
+        return await self._pools.write(partial(settle, now=self.now(), batches=batches))
+
+    def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
+        """Never in place: the server is asked over the network."""
+        return None
+
+    def read_now(self, run: RunId, *, first: int, last: int) -> NoReturn:
+        raise StoreError("A store over the network cannot read in place.", hint="Use `read`.")
+
+    async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
+        how = Park(status, inbox_seen, ready_at)
+        now = self.now()
+        parked = await self._pools.write(lambda conn: conn.park(now, lease, how))
+        if ready_at is not None:
+            self._poller.notify()
+        return parked
+
+    async def set_idle(self, lease: Lease, *, status: RunStatus) -> bool:
+        work = partial(claim.set_idle, now=self.now(), lease=lease, status=status)
+        return await self._pools.write(work)
+
+    async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
+        now = self.now()
+        # Most sweeps end here, without a transaction.
+        if not await self._read(partial(reclaim.any_lapsed, now=now)):
+            return []
+        given = {"limit": limit, "max_recoveries": max_recoveries, "backoff": backoff}
+        freed = await self._write(partial(reclaim.reclaim, **given), server_time=True)
+        if freed:
+            self._poller.notify()
+        return freed
+
+    async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
+        return await self._write(partial(stop_lost_run, known=known), server_time=True)
+
+    async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
+        now = self.now()
+        return await self._pools.write(partial(delete, now=now, run=run, ended=ended))
+
+    async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
+        work = partial(reclaim.claim_dead, want=want, event=event, claim=_claim_named)
+        return await self._write(work, server_time=True)
+
+    # The feed.
+
+    async def feed(self, *, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
+        return await self._read(partial(feed.feed, after=after, limit=limit))
+
+    async def free_space(self) -> None:
+        """InnoDB uses the space of deleted rows again by itself."""
+
+    async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
+        return await self._write(partial(feed.trim_feed, before=before, limit=limit), server_time=True)
+
+    # Holds and the outbox.
+
+    async def list_holds(
+        self,
+        where: HoldFilter,
+        *,
+        order: HoldOrder = HoldOrder.oldest,
+        after: Sequence[Any] | None = None,
+        limit: int = 50,
+    ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
+        query = partial(hold_lists.select, lists=LISTS, where=where, order=order, after=after, limit=limit)
+        return await self._read(query, together=True)
+
+    async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
+        return await self._read(partial(hold_lists.count, lists=LISTS, where=where, limit=limit))
+
+    async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
+        return await self._write(partial(claim_outbox.claim, limit=limit, lease=lease, topics=topics))
+
+    # The database.
+
+    async def examine(self, *, deep: bool) -> StoreFacts:
+        return await self._pools.read(partial(examine, now=self._clock.given, deep=deep))
+
+    async def durability(self) -> Durability:
+        return await self._pools.read(durability)
+
+    # Blobs: all in the database, whatever their size, because every machine of the fleet can reach it.
+
+    async def put_blob(self, digest: bytes, size: int, data: bytes | None) -> None:
+        await self._write(partial(blobs.put, digest=digest, size=size, data=data, part=self._part))
+
+    async def blob(self, digest: bytes) -> tuple[int, bytes | None] | None:
+        return await self._read(partial(blobs.get, digest=digest), together=True)
+
+    async def drop_blobs(self, digests: Sequence[bytes]) -> None:
+        await self._write(partial(blobs.drop, digests=digests))
+
+    async def replace_blob(self, digest: bytes, data: bytes) -> None:
+        await self._write(partial(blobs.replace, digest=digest, data=data, part=self._part))
+
+
+async def _claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> list[Claim]:
+    assert isinstance(conn, MariadbConn)
+    return await claim.claim_named(conn, now, want)
+
+
+_open_stores: WeakSet[MariadbStore] = WeakSet()
+
+
+def _after_fork() -> None:
+    for store in list(_open_stores):
+        store.abandon()
+    _open_stores.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,49 @@
+"""Each named crash point, in a process that really dies there, on MariaDB."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.testing.crashpoints import CRASH_POINTS, EXIT_CODE, environment
+from tests.crash import test_recorded_effects
+from tests.crash.judge import Victim
+from tests.crash.test_points_sqlite import PLACES
+
+# Some points with one flow with all tests, the others with the soak: a server takes its time.
+SOME = {"after_claim", "inside_settle", "after_answer", "after_timer_fired"}
+FIRST = {point: (name, nth) for point, name, nth in reversed(PLACES)}
+
+
+def _place(point: str, name: str, nth: int) -> object:
+    first = point in SOME and FIRST[point] == (name, nth)
+    return pytest.param(point, name, nth, marks=() if first else pytest.mark.soak)
+
+
+@pytest.mark.covers("CRASH-*-mariadb", "MB-7", "D-39", "D-13")
+@pytest.mark.parametrize(("point", "name", "nth"), [_place(*place) for place in PLACES])
+def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point_on_mariadb(
+    point: str, name: str, nth: int, tmp_path: Path
+) -> None:
+    victim = Victim(tmp_path, name, "mariadb")
+    assert victim.live(**environment(point, nth)) == EXIT_CODE, "the point was not reached"
+    assert victim.live() == 0
+    victim.judge()
+
+
+@pytest.mark.covers("MB-7", "CRASH-inside_fork-mariadb", "CRASH-inside_prune-mariadb", "D-39")
+@pytest.mark.parametrize(("deed", "point", "nth"), test_recorded_effects.PLACES)
+def test_deed_is_done_wholly_or_not_at_all_when_the_process_dies_in_it_on_mariadb(
+    deed: str, point: str, nth: int, tmp_path: Path
+) -> None:
+    case = test_recorded_effects.InProcess(deed, tmp_path, "mariadb")
+    assert case.die(point, nth), "the point was not reached"
+    before = len(case.facts)
+    assert case.go_on()
+    test_recorded_effects.check(case, case.facts[before:])
+
+
+@pytest.mark.covers("MB-7")
+def test_every_point_is_tried_on_mariadb() -> None:
+    assert set(FIRST) | {point for _, point, _ in test_recorded_effects.PLACES} == set(CRASH_POINTS)

@@ -88,8 +88,11 @@ class AddAgentNode(Protocol):
 
 
 class OpenQueues(Protocol):
-    def __call__(self, store: Store, people: HoldService, clock: Clock, settings: Any) -> Any:
-        """The service of queues. `settings`: as it was given to the instance, or None."""
+    def __call__(
+        self, store: Store, people: HoldService, clock: Clock, settings: Any, *, base_url: str
+    ) -> Any:
+        """The service of queues. `settings`: as it was given to the instance, or None. `base_url`: the
+        public address of the server, for links."""
         ...
 
 

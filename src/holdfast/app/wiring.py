@@ -82,7 +82,9 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
             "people": people,
             "arbiter": None if ruling is None else ruling.arbiter(people.ctx),
             "deliverer": Deliverer(store, time, channels),
-            "queues": QueueWork(lambda: QUEUES.load()(store, people, time, self.queues)),
+            "queues": QueueWork(
+                lambda: QUEUES.load()(store, people, time, self.queues, base_url=channels.settings.base_url)
+            ),
         }
 
     def _directory(self, store: Store) -> Directory | None:

@@ -1259,7 +1259,8 @@ class Wait(Model, kw_only=True):
 
 
 class WebhookTaken(Model, kw_only=True):
-    """`outcome`: resolved, voted (more votes are needed), already_decided, duplicate or ignored."""
+    """`outcome`: resolved, voted (more votes are needed), already_decided, late (the hold was cancelled or
+    expired), kept (the hold does not exist yet), duplicate or ignored."""
 
     outcome: str
     checkpoint_id: str | None = None

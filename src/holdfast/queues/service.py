@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -23,7 +23,11 @@ from holdfast.errors import (
     StoreError,
     ValueTooLargeError,
 )
-from holdfast.holds.service import HoldService
+from holdfast.holds.actions import resolve
+from holdfast.holds.actions.resolve import ResolveConditions
+from holdfast.holds.service import HoldService, read_submission
+from holdfast.queues.bridge import QueueBridge, ReconcileCounts
+from holdfast.queues.completions import Completions
 from holdfast.queues.settings import QueueSettings, queue_settings, require_queue_name
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
@@ -53,6 +57,7 @@ MAX_CLAIM_TTL: Final = 12 * 3600 * MICROS
 MAX_ERROR: Final = 2000
 _EVERY: Final = 1.0  # seconds between two rounds of a worker
 _BATCH: Final = 500
+_RECONCILE: Final = 300 * MICROS
 _LOOK: Final = 0.25  # seconds between two looks at an empty queue
 _REQUEST_FIELDS: Final = (
     "scope", "queue", "type", "correlation_id", "priority", "group_key", "expires_at",
@@ -60,11 +65,22 @@ _REQUEST_FIELDS: Final = (
 
 
 class QueueService:
-    def __init__(self, store: Store, people: HoldService, clock: Clock, settings: QueueSettings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        people: HoldService,
+        clock: Clock,
+        settings: QueueSettings,
+        *,
+        base_url: str = "",
+    ) -> None:
         self.store = store
         self.people = people
         self.clock = clock
         self.settings = settings
+        self.completions = Completions(people)
+        self.bridge = QueueBridge(store, settings, self.completions, base_url)
+        self._reconciled = store.now()
 
     async def publish(
         self,
@@ -167,9 +183,18 @@ class QueueService:
             await self.clock.sleep(_EVERY)
 
     async def work(self) -> None:
-        """Sweep claims that have lapsed and messages whose time has passed."""
+        """Publish the messages of holds, sweep claims that have lapsed and messages whose time has passed."""
+        await self.bridge.work()
         while (await self.store.sweep_messages(limit=_BATCH)).total >= _BATCH:
             pass
+        if self.store.now() - self._reconciled >= _RECONCILE:
+            self._reconciled = self.store.now()
+            await self.bridge.reconcile()
+
+    async def reconcile(self) -> ReconcileCounts:
+        """Compare open holds with their messages, and repair what was missed."""
+        await self.bridge.work()
+        return await self.bridge.reconcile()
 
     # ------------------------------------------------------------------ working
     async def claim(
@@ -251,7 +276,14 @@ class QueueService:
         token: int,
         result: Any = None,
     ) -> MessageRow:
-        """Complete a claimed message with a result."""
+        """Complete a claimed message with a result. Completing a review request decides its hold, under the
+        actor's rights and in one transaction: `result` is the answer, `{decision, response_data, comment}`.
+
+        Raises ClaimLostError, and for a review request what `HoldService.resolve` raises; then neither the
+        hold nor the message has changed."""
+        row = await self.get(scope, queue, message, tenant=actor.tenant)
+        if row.hold is not None:
+            return await self._decide(actor, row, token, result)
         return await self._act(
             scope,
             queue,
@@ -262,6 +294,23 @@ class QueueService:
             by=actor.id,
             result=encode_payload(result, "the result"),
         )
+
+    async def _decide(self, actor: Actor, row: MessageRow, token: int, result: Any) -> MessageRow:
+        if row.claim_token != token or row.state not in (MessageState.claimed, MessageState.completed):
+            raise refused(MessageRefusal.claim_lost, row)
+        answer = cast("dict[str, Any] | str", result if isinstance(result, (dict, str)) else {})
+        change = MessageChange(
+            tenant=row.tenant,
+            id=row.id,
+            act=MessageAct.complete,
+            token=token,
+            by=actor.id,
+            result=encode_payload(answer, "the result"),
+        )
+        terms = ResolveConditions(message=change)
+        actor = msgspec.structs.replace(actor, channel="queue") if actor.channel == "api" else actor
+        await resolve.resolve(self.people.ctx, actor, row.hold or "", read_submission(answer), terms)
+        return await self.get(row.scope, row.queue, row.id, tenant=row.tenant)
 
     async def release(
         self,
@@ -416,9 +465,11 @@ def _cut(error: str | None) -> str | None:
     return None if error is None else error[:MAX_ERROR]
 
 
-def open_queues(store: Store, people: HoldService, clock: Clock, settings: Any) -> QueueService:
+def open_queues(
+    store: Store, people: HoldService, clock: Clock, settings: Any, *, base_url: str = ""
+) -> QueueService:
     """Raises SettingsError."""
-    return QueueService(store, people, clock, queue_settings(settings))
+    return QueueService(store, people, clock, queue_settings(settings), base_url=base_url)
 
 
 QUEUES.register(open_queues)

@@ -61,12 +61,16 @@ def queue_message(hold: NewHold | HoldRow, number: str | int) -> OutboxMessage |
 
 
 def change_messages(before: HoldRow, after: HoldRow) -> list[OutboxMessage]:
-    """For the bridge, where a change concerns it: a new assignee, or the end."""
-    if after.terms.queue is None or (after.status is before.status and after.epoch == before.epoch):
+    """For the bridge, where a change concerns it: another assignee, deadline or priority, or the end."""
+    if after.terms.queue is None or _shown_in_queue(after) == _shown_in_queue(before):
         return []
-    number = after.epoch if after.status is HoldStatus.pending else str(after.status)
+    number = after.version if after.status is HoldStatus.pending else str(after.status)
     found = queue_message(after, number)
     return [] if found is None else [found]
+
+
+def _shown_in_queue(row: HoldRow) -> tuple[Any, ...]:
+    return row.status, row.epoch, row.assignee, row.expires_at, row.priority
 
 
 def closed_entry(hold: str, run: str, now: int, *, status: str, reason: str) -> NewAudit:

@@ -74,6 +74,13 @@ def _complete(row: MessageRow, change: MessageChange, now: int) -> Changed:
     return replace(done, result=change.result, completed_by=change.by)
 
 
+def _settle(row: MessageRow, change: MessageChange, now: int) -> Changed:
+    if not row.is_open and row.state is not MessageState.dead:
+        return row  # it ended before: the answer counts all the same
+    done = _ended(row, MessageState.completed, now)
+    return replace(done, result=change.result, completed_by=change.by)
+
+
 def _release(row: MessageRow, change: MessageChange, now: int) -> Changed:
     if not _is_claimed_by(row, change):
         return MessageRefusal.claim_lost
@@ -117,9 +124,10 @@ def _update(row: MessageRow, change: MessageChange, now: int) -> Changed:
     if not row.is_open:
         return MessageRefusal.ended
     return replace(
-        _freed(row, now),
+        _freed(row, now) if change.frees else row,
         payload=row.payload if change.payload is None else change.payload,
         priority=change.priority or row.priority,
+        updated_at=now,
     )
 
 
@@ -158,6 +166,7 @@ def _failed(row: MessageRow, now: int, *, visible_at: int, error: str | None) ->
 _ACTS: Final[dict[MessageAct, Callable[[MessageRow, MessageChange, int], Changed]]] = {
     MessageAct.extend: _extend,
     MessageAct.complete: _complete,
+    MessageAct.settle: _settle,
     MessageAct.release: _release,
     MessageAct.dead: _dead,
     MessageAct.requeue: _requeue,

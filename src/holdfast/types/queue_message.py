@@ -15,6 +15,9 @@ from holdfast.types.terms import PRIORITIES
 HITL_REQUEST: Final = "hitl_request"
 """The type of a message that asks the question of a hold."""
 
+COMPLETED_EVENT: Final = "scaiqueue.message.completed"
+"""The type of the event that a foreign queue sends when a message is completed."""
+
 QUEUE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 """A scope or a queue: a lower-case slug, which is also valid in an address and in a subject of a broker."""
 
@@ -109,12 +112,13 @@ class MessageAct(StrEnum):
 
     extend = "extend"
     complete = "complete"
+    settle = "settle"  # complete it without a claim: the answer came another way
     release = "release"
     dead = "dead"
     requeue = "requeue"
     withdraw = "withdraw"
     expire = "expire"  # with its hold
-    update = "update"  # new content; a claim ends
+    update = "update"  # new content; a claim ends, unless `frees` is False
     move = "move"  # to another queue; a claim ends, the priority is never lowered
 
 
@@ -132,6 +136,7 @@ class MessageChange(msgspec.Struct, frozen=True, kw_only=True):
     ttl: int = 0
     delay: int | None = None
     counted: bool = True
+    frees: bool = True
     result: bytes | None = None
     error: str | None = None
     payload: bytes | None = None

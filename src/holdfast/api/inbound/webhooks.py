@@ -12,9 +12,10 @@ import msgspec
 
 from holdfast.api.inbound.settings import WebhookSource
 from holdfast.api.problems import HttpError
-from holdfast.errors import HoldDecidedError, HoldNotFoundError, KeyReusedError
+from holdfast.errors import KeyReusedError
 from holdfast.holds.notify.webhook import is_signed, secret_of
 from holdfast.holds.service import HoldService
+from holdfast.queues.completions import Completion, Completions
 from holdfast.store.hold_protocols import Documents
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
@@ -26,17 +27,23 @@ RETENTION: Final = 7 * 86_400 * MICROS
 _SWEEP: Final = 200
 
 
-class WebhookAnswer(msgspec.Struct, kw_only=True):
-    """`correlation_id` or `checkpoint_id`: the hold. `completed_by`: the person who decided."""
-
-    correlation_id: str | None = None
-    checkpoint_id: str | None = None
+class WebhookResult(msgspec.Struct, kw_only=True):
     decision: str | None = None
     resolution: str | dict[str, Any] | None = None
     response_data: Any = None
     comment: str | None = None
     request_hash: str | None = None
+
+
+class WebhookAnswer(WebhookResult, kw_only=True):
+    """`correlation_id` or `checkpoint_id`: the hold. `completed_by`: the person who decided. The answer is in
+    `result`, as a queue's completion event has it, or here."""
+
+    correlation_id: str | None = None
+    checkpoint_id: str | None = None
+    message_id: str | None = None
     completed_by: str | None = None
+    result: WebhookResult | None = None
 
 
 class WebhookEvent(msgspec.Struct, kw_only=True):
@@ -46,7 +53,8 @@ class WebhookEvent(msgspec.Struct, kw_only=True):
 
 
 class WebhookTaken(msgspec.Struct, kw_only=True):
-    """`outcome`: resolved, voted (more votes are needed), already_decided, duplicate or ignored."""
+    """`outcome`: resolved, voted (more votes are needed), already_decided, late (the hold was cancelled or
+    expired), kept (the hold does not exist yet), duplicate or ignored."""
 
     outcome: str
     checkpoint_id: str | None = None
@@ -94,26 +102,18 @@ class WebhookReceiver:
 
     async def _complete(self, message: str, event: WebhookEvent) -> WebhookTaken:
         answer = event.data
-        hold = answer.correlation_id or answer.checkpoint_id
-        if hold is None or event.tenant not in (None, self.way.tenant):
-            return WebhookTaken(outcome="ignored")
+        result = answer.result if answer.result is not None else answer
         names = ("decision", "resolution", "response_data", "comment", "request_hash")
-        body = {name: value for name in names if (value := getattr(answer, name)) is not None}
-        try:
-            # 255: the maximum length of an idempotency key; the sender chooses the length of its ids.
-            done = await self.service.resolve(
-                self._actor(answer), hold, body, idempotency_key=f"webhook:{message}"[:255]
-            )
-        except HoldNotFoundError:
-            # Unknown, or of another tenant: nothing is changed (QB-5, QB-7).
-            return WebhookTaken(outcome="ignored")
-        except HoldDecidedError as error:
-            # A success for the sender: a retry could not change anything.
-            return WebhookTaken(
-                outcome="already_decided", checkpoint_id=hold, status=str(error.facts.get("status"))
-            )
-        outcome = "resolved" if done.row.resolution is not None else "voted"
-        return WebhookTaken(outcome=outcome, checkpoint_id=hold, status=str(done.row.status))
+        completion = Completion(
+            correlation_id=answer.correlation_id or answer.checkpoint_id,
+            answer={name: value for name in names if (value := getattr(result, name)) is not None},
+            key=f"webhook:{message}",
+            tenant=event.tenant,
+            message_id=answer.message_id,
+            completed_by=answer.completed_by,
+        )
+        done = await Completions(self.service).apply(completion, self._actor(answer))
+        return WebhookTaken(outcome=done.outcome, checkpoint_id=done.hold, status=done.status)
 
     def _actor(self, answer: WebhookAnswer) -> Actor:
         """The named person, if this sender may name one; else the sender."""

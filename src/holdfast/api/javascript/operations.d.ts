@@ -2377,7 +2377,10 @@ export interface WaitWire {
   decision?: unknown;
 }
 
-/** `outcome`: resolved, voted (more votes are needed), already_decided, duplicate or ignored. */
+/**
+ * `outcome`: resolved, voted (more votes are needed), already_decided, late (the hold was cancelled or
+ * expired), kept (the hold does not exist yet), duplicate or ignored.
+ */
 export interface WebhookTaken {
   outcome: string;
   checkpoint_id?: string | null;

@@ -225,6 +225,25 @@ def withdraw(
     return _act(queue, store, json, lambda q, s, n: q.withdraw(s, n, message, tenant=tenant))
 
 
+@group.command(epilog="Example:  holdfast queue reconcile")
+def reconcile(store: Store = None, json: Json = False) -> int:
+    """Compare open holds with their messages and repair what was missed. Workers do it every 5 minutes."""
+    return run_async(reconcile_queues(store=store, json=json))
+
+
+async def reconcile_queues(*, store: str | None, json: bool) -> Exit:
+    async with open_store_for_command(store, must_exist=True) as hf:
+        found = await (await hf.queues()).reconcile()
+    if json:
+        print_json({"holds": found.holds, "published": found.published, "applied": found.applied})
+    else:
+        print_line(
+            f"{found.holds} open holds ask in a queue; {found.published} messages were published again, "
+            f"{found.applied} completions applied."
+        )
+    return Exit.ok
+
+
 def _act(
     queue: str,
     store: str | None,

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from holdfast.errors import (
+    ClaimLostError,
     ConflictError,
     ForbiddenError,
     HoldChangedError,
@@ -178,6 +179,12 @@ def draft_note(row: HoldRow, actor: Actor, submission: Submission, now: int) -> 
 
 
 def _unchanged(why: ChangeRefusal, row: HoldRow) -> HoldfastError:
+    if why is ChangeRefusal.message_lost:
+        return ClaimLostError(
+            "the claim on the message has ended; the hold is as it was.",
+            hint="Claim the message again, or decide the hold itself.",
+            hold=row.id,
+        )
     if why is ChangeRefusal.link_used:
         return LinkInvalidError(
             "this link was used already.", hint="Open the question to see the decision.", hold=row.id

@@ -22,6 +22,7 @@ from holdfast.holds.policies.final_check import apply_guardrails
 from holdfast.telemetry import crashpoint
 from holdfast.types.audit import canonical
 from holdfast.types.hold import HoldChange, HoldKey, HoldRow
+from holdfast.types.queue_message import MessageAct, MessageChange
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
 from holdfast.types.text import require_text
@@ -32,13 +33,15 @@ MAX_KEY: Final = 255
 class ResolveConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Conditions of a decision. `if_match`: the version that the actor read. `link`: the jti of the link that
     they used, which is used up with the decision; `epoch`: the assignment that it was made for. `reason`: why
-    they override. `recorded`: further data to store with the decision of a policy."""
+    they override. `message`: the message of a queue that is completed with the decision. `recorded`: further
+    data to store with the decision of a policy."""
 
     if_match: int | None = None
     idempotency_key: str | None = None
     link: str | None = None
     epoch: int | None = None
     reason: str | None = None
+    message: MessageChange | None = None
     recorded: dict[str, Any] = {}
 
 
@@ -79,7 +82,7 @@ async def resolve(
             replayed.append(True)
             return None
         row = await without_lapsed_votes(ctx, row, now)
-        return await consider(ctx, actor, row, now, submission, terms)
+        return _with_message(await consider(ctx, actor, row, now, submission, terms), terms)
 
     row = await change(
         ctx, actor, hold, "resolve", decide, submission=submission, found=found, link=terms.link
@@ -107,6 +110,20 @@ async def consider(
     # Link and key are used up in the same transaction as the decision, or not at all.
     made = msgspec.structs.replace(made, link=terms.link, key=_key(actor, submission, terms))
     return await apply_guardrails(ctx.guardrails, row, made, actor.id)
+
+
+def _with_message(made: HoldChange, terms: ResolveConditions) -> HoldChange:
+    """The message is completed with the hold. After one of several votes the next voter can claim it."""
+    message = terms.message
+    if message is None:
+        return made
+    if made.fields.get("status") is None:
+        if message.token is None:
+            return made
+        message = msgspec.structs.replace(
+            message, act=MessageAct.release, result=None, by=None, delay=0, counted=False
+        )
+    return msgspec.structs.replace(made, message=message)
 
 
 def settled(

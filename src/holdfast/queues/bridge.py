@@ -1,0 +1,142 @@
+"""The bridge between holds and queues: publishes, changes and withdraws the message of each hold that asks in
+a queue (QB-1, QB-2, QB-9, QB-12), after the commit that opened or changed the hold.
+
+Each step may be repeated: the id of the message is derived from the hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import InputError, StoreError
+from holdfast.holds.notify.expiry import next_try
+from holdfast.queues.completions import Completion, Completions, queue_actor
+from holdfast.queues.review_request import request_id, review_request
+from holdfast.queues.settings import QueueSettings
+from holdfast.store.protocols import Store
+from holdfast.telemetry import log
+from holdfast.types.clock import MICROS
+from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
+from holdfast.types.ids import HoldId
+from holdfast.types.outbox import QUEUE, OutboxRow, OutboxState
+from holdfast.types.queue_message import MessageAct, MessageChange, MessageRow, MessageState
+from holdfast.types.status import HoldStatus
+from holdfast.types.text import clean_text
+
+BATCH: Final = 50
+LEASE: Final = 60 * MICROS
+
+
+class ReconcileCounts(msgspec.Struct, kw_only=True):
+    """What a reconciliation found: holds that ask in a queue, messages published again, and completions that
+    were missed."""
+
+    holds: int = 0
+    published: int = 0
+    applied: int = 0
+
+
+class QueueBridge:
+    def __init__(
+        self, store: Store, settings: QueueSettings, completions: Completions, base_url: str
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.completions = completions
+        self.base_url = settings.base_url or base_url
+
+    async def work(self) -> int:
+        """Everything that is due now; returns the number of messages of the outbox."""
+        done = 0
+        while True:
+            found = await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=(QUEUE,))
+            for message in found:
+                await self._one(message)
+            done += len(found)
+            if len(found) < BATCH:
+                return done
+
+    async def _one(self, message: OutboxRow) -> None:
+        state, error, due = OutboxState.done, None, 0
+        try:
+            row = await self.store.hold(HoldId(message.hold or ""))
+            if row is None or row.read_only:
+                state = OutboxState.skipped
+            elif row.status is HoldStatus.pending:
+                await self.publish(row)
+        except StoreError:
+            raise  # not the message's fault: its claim expires, and it is done when the store is back
+        except Exception as fault:
+            log.warning("the message of hold %s could not be published: %s", message.hold, fault)
+            again = next_try(message.key, message.attempts, self.store.now())
+            state = OutboxState.dead if again is None else OutboxState.waiting
+            error, due = clean_text(fault, 200), again or 0
+        await self.store.finish_outbox(
+            message.id, attempt=message.attempts, state=state, error=error, due_at=due
+        )
+
+    async def publish(self, hold: HoldRow) -> bool:
+        """Publish the hold's message, or bring it up to date. Returns whether it is new. Raises InputError if
+        the queue is not listed where that is required: the hold stays in the inbox."""
+        scope, _, queue = (hold.terms.queue or "").partition("/")
+        new = review_request(hold, self.settings.of(scope, queue), self.base_url)
+        found = await self.store.publish_message(new)
+        if found is None:
+            return False  # it ended meanwhile
+        row, fresh = found
+        if not fresh and row.is_open and row.payload != new.payload:
+            await self._update(row, new.payload, hold.priority)
+        await self.completions.apply_early(hold)
+        return fresh
+
+    async def _update(self, row: MessageRow, payload: bytes, priority: str) -> None:
+        """A claim ends if the assignee changed, so that the new one finds it; it survives a new deadline."""
+        before, after = msgspec.json.decode(row.payload), msgspec.json.decode(payload)
+        change = MessageChange(
+            tenant=row.tenant,
+            id=row.id,
+            act=MessageAct.update,
+            payload=payload,
+            priority=priority,
+            frees=before.get("assignee") != after.get("assignee"),
+        )
+        await self.store.change_message(change)
+
+    # ------------------------------------------------------------------ reconciling
+    async def reconcile(self) -> ReconcileCounts:
+        """Compare open holds with their messages, and repair what was missed (QB-11, QU-24)."""
+        found, after = ReconcileCounts(), None
+        where = HoldFilter(status=(HoldStatus.pending,))
+        while page := await self.store.list_holds(where, order=HoldOrder.oldest, after=after, limit=200):
+            for row, _ in page:
+                if row.terms.queue is not None:
+                    await self._reconcile_one(row, found)
+            after = page[-1][1]
+        for tenant in await self.store.audit_tenants():
+            found.applied += await self.completions.sweep_early(tenant)
+        return found
+
+    async def _reconcile_one(self, hold: HoldRow, found: ReconcileCounts) -> None:
+        found.holds += 1
+        row = await self.store.queue_message(hold.tenant, hold.message_id or request_id(hold.id))
+        try:
+            if row is None or hold.message_id is None:
+                found.published += await self.publish(hold)
+            elif row.state is MessageState.completed:
+                found.applied += await self._apply(hold, row)
+        except InputError as error:
+            log.warning("hold %s and its message could not be reconciled: %s", hold.id, error)
+
+    async def _apply(self, hold: HoldRow, row: MessageRow) -> bool:
+        """The message is completed and its hold is open: the store was restored, or a row was changed."""
+        answer: Any = msgspec.json.decode(row.result or b"{}")
+        done = Completion(
+            correlation_id=hold.id,
+            answer={"decision": answer} if isinstance(answer, str) else answer,
+            key=row.id,
+            completed_by=row.completed_by,
+        )
+        applied = await self.completions.apply(done, queue_actor(hold.tenant, row.completed_by))
+        return applied.outcome in ("resolved", "voted")

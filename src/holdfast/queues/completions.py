@@ -1,0 +1,227 @@
+"""Completions that come from outside: a foreign queue says that a message was answered (QU-4, QB-3 to QB-8).
+
+The answer decides the hold as any other answer does. A completion for a hold that does not exist yet is kept
+for a week and applied when the hold is opened (QU-25).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.errors import HoldDecidedError, HoldNotFoundError, InputError
+from holdfast.holds.actions import resolve
+from holdfast.holds.actions.audit_entries import entry
+from holdfast.holds.actions.resolve import ResolveConditions
+from holdfast.holds.service import HoldService, read_submission
+from holdfast.telemetry import log
+from holdfast.types.audit import NewAudit, canonical
+from holdfast.types.clock import MICROS
+from holdfast.types.document import Document
+from holdfast.types.hold import HoldChange, HoldKey, HoldRow
+from holdfast.types.ids import HoldId, is_id
+from holdfast.types.queue_message import MessageAct, MessageChange
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import RESOLVE, Actor
+
+EARLY: Final = "early_completion"
+KEPT_FOR: Final = 7 * 86_400 * MICROS
+MOST_KEPT: Final = 1000
+"""Of one tenant: a sender of wrong ids must not fill the store."""
+SYSTEM: Final = "system:queue"
+_PAGE: Final = 200
+_ANSWER: Final = ("decision", "resolution", "response_data", "comment", "request_hash")
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    """`key`: the sender's id of the event, so that a repeat has no second effect. `tenant`: what the event
+    says; None: nothing."""
+
+    correlation_id: str | None
+    answer: dict[str, Any]
+    key: str
+    tenant: str | None = None
+    message_id: str | None = None
+    completed_by: str | None = None
+
+
+class CompletionOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """`outcome`: resolved, voted (more votes are needed), already_decided, late (the hold was cancelled or
+    expired), kept (the hold does not exist yet) or ignored."""
+
+    outcome: str
+    hold: str | None = None
+    status: str | None = None
+
+
+class _Early(msgspec.Struct, frozen=True, kw_only=True):
+    completion: Completion
+    actor: Actor
+
+
+def queue_actor(tenant: str, completed_by: str | None) -> Actor:
+    """The person whom a broker names, else the queue itself. The operator bound the broker to the queue, so
+    it may resolve the holds that ask there."""
+    named = completed_by if completed_by is not None and completed_by.startswith("user:") else SYSTEM
+    return Actor(id=named, tenant=tenant, rights=frozenset({RESOLVE}), channel="queue", auth_method="queue")
+
+
+def read_completion(body: dict[str, Any]) -> Completion:
+    """A completion event: the answer in `data.result`, or directly in `data`. Raises InputError."""
+    data = _object(body.get("data"), "data")
+    given: Any = data.get("result", data)
+    result = {"decision": given} if isinstance(given, str) else _object(given, "data.result")
+    answer = {name: result[name] for name in _ANSWER if result.get(name) is not None}
+    texts = {
+        name: _text(data, name) for name in ("correlation_id", "checkpoint_id", "message_id", "completed_by")
+    }
+    correlation = texts["correlation_id"] or texts["checkpoint_id"]
+    key = body.get("id") or texts["message_id"] or correlation or ""
+    return Completion(
+        correlation_id=correlation,
+        answer=answer,
+        key=str(key),
+        tenant=_text(body, "tenant"),
+        message_id=texts["message_id"],
+        completed_by=texts["completed_by"],
+    )
+
+
+def _object(given: Any, what: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise InputError(
+            f"{what} of the event is not an object.",
+            hint="Send {type, tenant, data: {correlation_id, result: {decision, ...}}}.",
+        )
+    return cast("dict[str, Any]", given)
+
+
+def _text(data: dict[str, Any], name: str) -> str | None:
+    value: Any = data.get(name)
+    if value is not None and (not isinstance(value, str) or "\0" in value or len(value) > 500):
+        raise InputError(f"{name} is not text of at most 500 characters.")
+    return value or None
+
+
+class Completions:
+    """`apply` raises what `resolve` raises for an invalid answer, which leaves the hold open (QB-8), and
+    StoreError, so that the sender repeats it (QB-10)."""
+
+    def __init__(self, people: HoldService) -> None:
+        self.people = people
+        self.store = people.store
+
+    async def apply(self, completion: Completion, actor: Actor) -> CompletionOutcome:
+        """`actor`: who decides, in the tenant to which the sender is bound."""
+        hold = completion.correlation_id
+        if hold is None or not is_id(hold):
+            return CompletionOutcome(outcome="ignored")
+        if completion.tenant not in (None, actor.tenant):
+            await self._foreign(completion, actor, str(completion.tenant))
+            return CompletionOutcome(outcome="ignored")
+        row = await self.store.hold(HoldId(hold))
+        if row is not None and row.tenant != actor.tenant:
+            await self._foreign(completion, actor, row.tenant)
+            return CompletionOutcome(outcome="ignored")
+        if row is None:
+            return await self._keep(completion, actor, hold)
+        if row.status in (HoldStatus.cancelled, HoldStatus.expired):
+            await self._late(row, completion, actor)
+            return CompletionOutcome(outcome="late", hold=hold, status=str(row.status))
+        return await self._resolve(row, completion, actor)
+
+    async def _resolve(self, row: HoldRow, completion: Completion, actor: Actor) -> CompletionOutcome:
+        if completion.message_id is not None and row.message_id not in (None, completion.message_id):
+            log.warning(
+                "hold %s is completed by message %s; its own is %s",
+                row.id, completion.message_id, row.message_id,
+            )  # fmt: skip
+        submission = read_submission(completion.answer)
+        terms = ResolveConditions(
+            # 255: the maximum length of an idempotency key; the sender chooses the length of its ids.
+            idempotency_key=f"queue:{completion.key}"[:255],
+            message=_settled(row, completion, actor),
+        )
+        try:
+            done = await resolve.resolve(self.people.ctx, actor, row.id, submission, terms)
+        except HoldNotFoundError:
+            return CompletionOutcome(outcome="ignored")
+        except HoldDecidedError as error:
+            # A success for the sender: a retry could not change anything.
+            return CompletionOutcome(
+                outcome="already_decided", hold=row.id, status=str(error.facts.get("status"))
+            )
+        outcome = "resolved" if done.row.resolution is not None else "voted"
+        return CompletionOutcome(outcome=outcome, hold=row.id, status=str(done.row.status))
+
+    async def _foreign(self, completion: Completion, actor: Actor, tenant: str) -> None:
+        """A security event of the tenant to which the sender is bound; the other tenant is not touched."""
+        data = canonical({"claimed_tenant": tenant, "message_id": completion.message_id})
+        made = NewAudit(
+            at=self.store.now(), actor=actor.id, action="foreign_completion", hold=None, run=None, data=data
+        )
+        await self.store.append_audit(actor.tenant, [made])
+        log.warning("a completion bound to tenant %s named a hold of another tenant", actor.tenant)
+
+    async def _late(self, row: HoldRow, completion: Completion, actor: Actor) -> None:
+        """Audited once, however often it is delivered."""
+        now = self.store.now()
+        made = entry(row, actor.id, "late_completion", now, status=str(row.status))
+        once = HoldKey(SYSTEM, f"late:{completion.key}"[:255], "")
+        await self.store.change_hold(
+            HoldChange(hold=row.id, version=row.version, at=now, audit=(made,), key=once)
+        )
+
+    # ------------------------------------------------------------------ before the hold
+    async def _keep(self, completion: Completion, actor: Actor, hold: str) -> CompletionOutcome:
+        kept = await self.store.documents(actor.tenant, EARLY, limit=MOST_KEPT)
+        if len(kept) >= MOST_KEPT:
+            log.warning("%d completions without a hold are kept; another one is ignored", len(kept))
+            return CompletionOutcome(outcome="ignored")
+        body = msgspec.json.encode(_Early(completion=completion, actor=actor))
+        # The first one counts, as with a hold.
+        await self.store.put_document(
+            Document(tenant=actor.tenant, kind=EARLY, name=hold, body=body), expect=0
+        )
+        return CompletionOutcome(outcome="kept", hold=hold)
+
+    async def apply_early(self, row: HoldRow) -> bool:
+        """The completion that came before this hold was opened. An invalid one is dropped: the hold stays
+        open, and the refusal is in its history."""
+        kept = await self.store.document(row.tenant, EARLY, row.id)
+        if kept is None:
+            return False
+        early = msgspec.json.decode(kept.body, type=_Early)
+        try:
+            await self.apply(early.completion, early.actor)
+        except InputError as error:
+            log.warning("the early completion of hold %s is invalid: %s", row.id, error)
+        await self.store.drop_document(row.tenant, EARLY, row.id)
+        return True
+
+    async def sweep_early(self, tenant: str) -> int:
+        """Apply those whose hold exists by now, and delete those that are older than a week."""
+        applied, after = 0, ""
+        while page := await self.store.documents(tenant, EARLY, after=after, limit=_PAGE):
+            for each in page:
+                row = await self.store.hold(HoldId(each.name))
+                if row is not None and await self.apply_early(row):
+                    applied += 1
+                elif row is None and each.updated_at + KEPT_FOR < self.store.now():
+                    await self.store.drop_document(tenant, EARLY, each.name)
+            after = page[-1].name
+        return applied
+
+
+def _settled(row: HoldRow, completion: Completion, actor: Actor) -> MessageChange | None:
+    """The hold's own message ends as completed, with the answer as its result."""
+    if row.message_id is None:
+        return None
+    return MessageChange(
+        tenant=row.tenant,
+        id=row.message_id,
+        act=MessageAct.settle,
+        by=actor.id,
+        result=msgspec.json.encode(completion.answer),
+    )

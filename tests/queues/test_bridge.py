@@ -1,0 +1,219 @@
+"""A hold that asks in a queue has one message there, which lives and ends with it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from holdfast.errors import ClaimLostError, FormInvalidError, HoldDecidedError, NotAssignedError
+from holdfast.queues.review_request import encoded_request
+from holdfast.types.outbox import OutboxState
+from holdfast.types.queue_message import MessageFilter, MessageState
+from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor
+from tests.queues.conftest import DANA, PLACE, Office, anybody
+
+pytestmark = pytest.mark.anyio
+
+FORM = [
+    {"type": "context", "title": "Order", "content": "{{order}}"},
+    {"type": "input", "field": "amount", "kind": "currency", "required": True},
+    {"type": "decision", "field": "decision", "options": ["approve", "reject"]},
+]
+
+
+@pytest.mark.covers("QB-1", "QU-3")
+async def test_hold_with_a_queue_publishes_one_request_and_knows_its_id(office: Office) -> None:
+    hold = await office.asks(priority="high", timeout="2h")
+    assert hold.message_id is None
+    row = await office.message(hold)
+    assert (row.type, row.correlation_id, row.hold, row.run) == ("hitl_request", hold.id, hold.id, hold.run)
+    assert (row.scope, row.queue, row.priority, row.state) == (*PLACE, "high", MessageState.ready)
+    shown = msgspec.json.decode(row.payload)
+    assert list(shown) == sorted(shown)
+    assert set(shown) == {
+        "hold_id", "run", "flow", "node", "prompt", "sections", "options", "assignee", "priority",
+        "expires_at", "request_hash", "url",
+    }  # fmt: skip
+    assert (shown["prompt"], shown["assignee"]) == ("Pay 250?", DANA.id)
+    assert shown["url"] == f"https://holdfast.example/inbox/{hold.id}"
+    assert [each["id"] for each in shown["options"]] == ["approve", "reject"]
+    await office.queues.work()
+    assert len(await office.store.list_messages(MessageFilter())) == 1
+    assert (await office.hold(hold.id)).version == hold.version
+
+
+@pytest.mark.covers("QB-1")
+async def test_hold_without_a_queue_publishes_nothing(office: Office) -> None:
+    hold = await office.asks(queue=None)
+    await office.queues.work()
+    assert (await office.hold(hold.id)).message_id is None
+    assert await office.store.list_messages(MessageFilter()) == []
+
+
+@pytest.mark.covers("QU-3")
+async def test_request_has_the_rendered_form_unless_it_is_too_large(office: Office) -> None:
+    hold = await office.asks(options=None, sections=FORM)
+    shown = msgspec.json.decode((await office.message(hold)).payload)
+    assert [each["type"] for each in shown["sections"]] == ["context", "input", "decision"]
+    large = msgspec.structs.replace(hold, prompt="x" * 262_000)
+    shown = msgspec.json.decode(encoded_request(large, ""))
+    assert (shown["sections"], len(shown["prompt"]), shown["url"]) == (None, 262_000, None)
+
+
+@pytest.mark.covers("QU-9")
+async def test_completing_the_request_decides_the_hold_and_resumes_its_run(office: Office) -> None:
+    hold = await office.asks()
+    row = await office.claimed(hold)
+    answer = {"decision": "approve", "comment": "fine"}
+    done = await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, answer)
+    assert (done.state, done.completed_by) == (MessageState.completed, DANA.id)
+    after = await office.hold(hold.id)
+    assert (after.status, after.resolved_by) == (HoldStatus.resolved, DANA.id)
+    kept = msgspec.json.decode(after.resolution or b"")
+    assert (kept["decision"], kept["comment"], kept["channel"]) == ("approve", "fine", "queue")
+    # The same request again has no second effect.
+    assert await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, answer) == done
+    assert (await office.actions(hold.id)).count("resolved") == 1
+
+
+@pytest.mark.covers("QU-9")
+async def test_person_who_may_not_decide_cannot_complete_the_request(office: Office) -> None:
+    hold = await office.asks(strict_assignee=True)
+    row = await office.claimed(hold, by="user:eve@acme")
+    eve = Actor(id="user:eve@acme")
+    with pytest.raises(NotAssignedError):
+        await office.queues.complete(eve, *PLACE, row.id, row.claim_token, {"decision": "approve"})
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    assert (await office.message(hold)).state is MessageState.claimed
+
+
+@pytest.mark.covers("QU-9", "QB-8")
+async def test_answer_that_does_not_fit_changes_neither_hold_nor_message(office: Office) -> None:
+    hold = await office.asks(options=None, sections=FORM)
+    row = await office.claimed(hold)
+    for answer in ({"decision": "approve"}, {"decision": "approve", "response_data": {"amount": "much"}}):
+        with pytest.raises(FormInvalidError):
+            await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, answer)
+    assert (await office.message(hold)).state is MessageState.claimed
+    good = {"decision": "approve", "response_data": {"amount": "12.50"}}
+    await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, good)
+    assert (await office.hold(hold.id)).status is HoldStatus.resolved
+
+
+@pytest.mark.covers("QU-9")
+async def test_lost_claim_decides_nothing(office: Office) -> None:
+    hold = await office.asks()
+    first = await office.claimed(hold)
+    office.clock.advance(minutes=6)
+    await office.queues.work()
+    second = await office.claimed(hold, by="user:eve@acme")
+    with pytest.raises(ClaimLostError):
+        await office.queues.complete(DANA, *PLACE, first.id, first.claim_token, {"decision": "approve"})
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    assert (await office.message(hold)).claim_token == second.claim_token
+
+
+@pytest.mark.covers("QU-9")
+async def test_vote_gives_the_request_back_for_the_next_voter(office: Office) -> None:
+    hold = await office.asks(approval={"mode": "quorum", "need": 2, "of": [DANA.id, "user:sam@acme"]})
+    row = await office.claimed(hold)
+    back = await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, {"decision": "approve"})
+    assert (back.state, back.attempts) == (MessageState.ready, 0)
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    again = await office.claimed(hold, by="user:sam@acme")
+    sam = Actor(id="user:sam@acme")
+    done = await office.queues.complete(sam, *PLACE, row.id, again.claim_token, {"decision": "approve"})
+    assert done.state is MessageState.completed
+    assert (await office.hold(hold.id)).status is HoldStatus.resolved
+
+
+@pytest.mark.covers("QB-9")
+async def test_hold_that_is_decided_elsewhere_withdraws_its_message(office: Office) -> None:
+    hold = await office.asks()
+    row = await office.claimed(hold)
+    await office.queues.people.resolve(anybody(), hold.id, "reject")
+    assert (await office.message(hold)).state is MessageState.withdrawn
+    with pytest.raises(ClaimLostError):
+        await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, {"decision": "approve"})
+    assert (await office.actions(hold.id)).count("resolved") == 1
+
+
+@pytest.mark.covers("QB-9", "QU-9")
+async def test_message_ends_with_a_hold_that_is_cancelled_or_expires(office: Office) -> None:
+    cancelled, expired = await office.asks(), await office.asks(timeout="1h")
+    for hold in (cancelled, expired):
+        await office.message(hold)
+    await office.queues.people.cancel(anybody(), cancelled.id)
+    assert (await office.message(cancelled)).state is MessageState.withdrawn
+    office.clock.advance(hours=2)
+    await (await office.hf.service()).runtime.sweeper.sweep()
+    assert (await office.message(expired)).state is MessageState.expired
+
+
+@pytest.mark.covers("QB-12")
+async def test_new_assignee_finds_the_message_and_an_old_claim_ends(office: Office) -> None:
+    hold = await office.asks()
+    row = await office.claimed(hold)
+    await office.queues.people.reassign(anybody(), hold.id, "user:eve@acme")
+    after = await office.message(hold)
+    assert msgspec.json.decode(after.payload)["assignee"] == "user:eve@acme"
+    assert after.state is MessageState.ready
+    with pytest.raises(ClaimLostError):
+        await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, {"decision": "approve"})
+
+
+@pytest.mark.covers("QB-12")
+async def test_new_deadline_is_shown_and_a_claim_survives_it(office: Office) -> None:
+    hold = await office.asks(timeout="1h")
+    row = await office.claimed(hold)
+    until = office.clock.now() + 7200 * 1_000_000
+    await office.queues.people.extend(anybody(), hold.id, datetime.fromtimestamp(until / 1e6, UTC))
+    after = await office.message(hold)
+    assert (after.state, after.claim_token) == (MessageState.claimed, row.claim_token)
+    assert msgspec.json.decode(after.payload)["expires_at"] != msgspec.json.decode(row.payload)["expires_at"]
+
+
+@pytest.mark.covers("QB-2")
+async def test_request_that_cannot_be_published_is_tried_again_and_the_hold_stays_open(
+    office: Office,
+) -> None:
+    office.queues.settings = office.queues.bridge.settings = msgspec.structs.replace(
+        office.queues.settings, strict=True
+    )
+    hold = await office.asks()
+    await office.queues.work()
+    (waiting,) = await office.store.list_outbox(topic="hold.queue")
+    assert (waiting.state, waiting.attempts) == (OutboxState.waiting, 1)
+    assert "not listed" in (waiting.error or "")
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    office.queues.bridge.settings = msgspec.structs.replace(office.queues.settings, strict=False)
+    office.clock.advance(hours=1)
+    assert (await office.message(hold)).state is MessageState.ready
+    (sent,) = await office.store.list_outbox(topic="hold.queue")
+    assert sent.state is OutboxState.done
+
+
+@pytest.mark.covers("QB-11", "QU-24")
+async def test_reconciler_publishes_what_is_missing_under_the_same_id(office: Office) -> None:
+    hold = await office.asks()
+    # The outbox message was lost, as by a restore.
+    (note,) = await office.store.claim_outbox(limit=9, lease=1, topics=("hold.queue",))
+    await office.store.finish_outbox(note.id, attempt=note.attempts, state=OutboxState.skipped)
+    found = await office.queues.reconcile()
+    assert (found.holds, found.published) == (1, 1)
+    row = await office.message(hold)
+    again = await office.queues.reconcile()
+    assert (again.holds, again.published, again.applied) == (1, 0, 0)
+    assert (await office.message(hold)).id == row.id
+
+
+async def test_decided_hold_keeps_its_message_id_and_says_who_decided(office: Office) -> None:
+    hold = await office.asks()
+    row = await office.claimed(hold)
+    await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, {"decision": "approve"})
+    with pytest.raises(HoldDecidedError):
+        await office.queues.people.resolve(anybody(), hold.id, "reject")
+    assert (await office.hold(hold.id)).message_id == row.id

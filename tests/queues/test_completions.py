@@ -1,0 +1,193 @@
+"""Completions that come from outside decide a hold once, in its tenant, or change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.errors import AnswerInvalidError, InputError, StoreBusyError
+from holdfast.queues.completions import EARLY, Completion, CompletionOutcome, queue_actor, read_completion
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import new_id
+from holdfast.types.queue_message import COMPLETED_EVENT, MessageState
+from holdfast.types.status import HoldStatus
+from tests.queues.conftest import DANA, PLACE, Office, anybody
+
+pytestmark = pytest.mark.anyio
+
+
+def event(hold: str | None, decision: str = "approve", **given: Any) -> dict[str, Any]:
+    data = {
+        "message_id": "m-1", "correlation_id": hold, "scope": "support", "queue": "reviews",
+        "result": {"decision": decision},
+    }  # fmt: skip
+    more = {"id": "e-1", "type": COMPLETED_EVENT, "time": "2027-01-01T00:00:00Z", "tenant": "default"}
+    return {**more, **{name: given.pop(name) for name in [*given] if name in more}, "data": {**data, **given}}
+
+
+async def take(office: Office, body: dict[str, Any], tenant: str = "default") -> CompletionOutcome:
+    found = read_completion(body)
+    return await office.queues.completions.apply(found, queue_actor(tenant, found.completed_by))
+
+
+@pytest.mark.covers("QB-3", "QU-4")
+async def test_completion_decides_in_the_name_of_the_person_else_of_the_queue(office: Office) -> None:
+    for by, expected in (("user:dana@acme", "user:dana@acme"), (None, "system:queue"), ("x", "system:queue")):
+        hold = await office.asks()
+        await office.message(hold)
+        done = await take(office, event(hold.id, completed_by=by, comment=None))
+        assert (done.outcome, done.status) == ("resolved", "resolved")
+        after = await office.hold(hold.id)
+        assert after.resolved_by == expected
+        row = await office.message(hold)
+        assert (row.state, row.completed_by) == (MessageState.completed, expected)
+
+
+@pytest.mark.covers("QU-4")
+async def test_flat_form_of_a_completion_is_read_too(office: Office) -> None:
+    hold = await office.asks()
+    flat = {"data": {"checkpoint_id": hold.id, "resolution": "reject", "comment": "no"}}
+    assert (await take(office, flat)).outcome == "resolved"
+    kept = msgspec.json.decode((await office.hold(hold.id)).resolution or b"")
+    assert (kept["decision"], kept["comment"]) == ("reject", "no")
+
+
+@pytest.mark.covers("QB-4")
+async def test_redelivery_changes_nothing_and_leaves_one_audit_entry(office: Office) -> None:
+    hold = await office.asks()
+    await office.message(hold)
+    assert (await take(office, event(hold.id))).outcome == "resolved"
+    for _ in range(5):
+        assert (await take(office, event(hold.id))).status == "resolved"
+    assert (await office.actions(hold.id)).count("resolved") == 1
+    other = await take(office, event(hold.id, "reject", id="e-2"))
+    assert other.outcome == "already_decided"
+
+
+@pytest.mark.covers("QB-5")
+async def test_id_that_is_missing_or_none_of_ours_touches_nothing(office: Office) -> None:
+    hold = await office.asks()
+    for odd in (None, "", "nosuch", "../x"):
+        assert (await take(office, event(odd))).outcome == "ignored"
+    for bad in ({}, {"data": "text"}, {"data": {"result": 5}}, {"data": {"correlation_id": 7}}):
+        with pytest.raises(InputError):
+            await take(office, bad)
+    assert await office.store.documents("default", EARLY) == []
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+
+
+@pytest.mark.covers("QB-6")
+async def test_late_completion_is_ignored_and_audited_once(office: Office) -> None:
+    hold = await office.asks()
+    await office.queues.people.cancel(anybody(), hold.id)
+    for _ in range(3):
+        done = await take(office, event(hold.id))
+        assert (done.outcome, done.status) == ("late", "cancelled")
+    assert (await office.actions(hold.id)).count("late_completion") == 1
+    assert (await office.hold(hold.id)).status is HoldStatus.cancelled
+
+
+@pytest.mark.covers("QB-7")
+async def test_completion_of_another_tenant_is_ignored_and_audited_as_security_event(office: Office) -> None:
+    hold = await office.asks()
+    assert (await take(office, event(hold.id, tenant="acme"))).outcome == "ignored"
+    assert (await take(office, event(hold.id, tenant=None), tenant="acme")).outcome == "ignored"
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    assert "foreign_completion" in await office.actions(None)
+    assert [row.action for row in await office.store.audit("acme")] == ["foreign_completion"]
+
+
+@pytest.mark.covers("QB-8")
+async def test_invalid_answer_leaves_hold_and_message_open(office: Office) -> None:
+    hold = await office.asks()
+    await office.message(hold)
+    with pytest.raises(AnswerInvalidError):
+        await take(office, event(hold.id, "perhaps"))
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    assert (await office.message(hold)).state is MessageState.ready
+    assert "refused" in await office.actions(hold.id)
+    assert (await take(office, event(hold.id))).outcome == "resolved"
+
+
+@pytest.mark.covers("QB-10")
+async def test_error_of_the_store_is_raised_so_that_the_sender_repeats(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = await office.asks()
+
+    async def busy(_change: Any) -> HoldRow:
+        raise StoreBusyError("locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(office.store, "change_hold", busy)
+        with pytest.raises(StoreBusyError):
+            await take(office, event(hold.id))
+    assert (await take(office, event(hold.id))).outcome == "resolved"
+
+
+@pytest.mark.covers("QB-9")
+async def test_completion_after_the_hold_was_decided_elsewhere_is_a_no_op(office: Office) -> None:
+    hold = await office.asks()
+    await office.message(hold)
+    await office.queues.people.resolve(anybody(), hold.id, "reject")
+    assert (await take(office, event(hold.id))).outcome == "already_decided"
+    assert (await office.message(hold)).state is MessageState.withdrawn
+
+
+@pytest.mark.covers("QB-13")
+async def test_completion_of_a_republished_message_is_accepted_with_a_warning(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    hold = await office.asks()
+    await office.message(hold)
+    assert (await take(office, event(hold.id, message_id="another"))).outcome == "resolved"
+    assert "another" in caplog.text
+
+
+@pytest.mark.covers("QU-25")
+async def test_completion_before_its_hold_is_kept_and_applied_when_the_hold_is_opened(
+    office: Office,
+) -> None:
+    hold = await office.asks()
+    # As if the completion had come first: kept under the hold's id.
+    kept = Completion(correlation_id=hold.id, answer={"decision": "approve"}, key="e-1")
+    await office.queues.completions._keep(kept, queue_actor("default", None), hold.id)  # pyright: ignore[reportPrivateUsage]
+    await office.queues.work()
+    after = await office.hold(hold.id)
+    assert (after.status, after.resolved_by) == (HoldStatus.resolved, "system:queue")
+    assert await office.store.documents("default", EARLY) == []
+
+
+@pytest.mark.covers("QU-25")
+async def test_completion_without_a_hold_is_forgotten_after_a_week(office: Office) -> None:
+    await office.asks()  # the tenant has an audit
+    unknown = new_id()
+    assert (await take(office, event(unknown))).outcome == "kept"
+    assert (await take(office, event(unknown, "reject", id="e-2"))).outcome == "kept"
+    office.clock.advance(days=6)
+    await office.queues.reconcile()
+    assert [each.name for each in await office.store.documents("default", EARLY)] == [unknown]
+    office.clock.advance(days=2)
+    await office.queues.reconcile()
+    assert await office.store.documents("default", EARLY) == []
+
+
+@pytest.mark.covers("RC-8", "QU-12")
+async def test_completion_and_decision_at_once_have_one_winner(office: Office) -> None:
+    for turn in range(10):
+        hold = await office.asks()
+        row = await office.claimed(hold)
+        people, queues = office.queues.people, office.queues
+        acts = [
+            queues.complete(DANA, *PLACE, row.id, row.claim_token, {"decision": "approve"}),
+            people.resolve(anybody(), hold.id, "reject"),
+        ]
+        found = await asyncio.gather(*(acts if turn % 2 else acts[::-1]), return_exceptions=True)
+        assert sum(not isinstance(each, BaseException) for each in found) == 1, found
+        after, message = await office.hold(hold.id), await office.message(hold)
+        decision = msgspec.json.decode(after.resolution or b"")["decision"]
+        assert message.state == ("completed" if decision == "approve" else "withdrawn")
+        assert (await office.actions(hold.id)).count("resolved") == 1

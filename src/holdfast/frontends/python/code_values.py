@@ -7,7 +7,7 @@ variables, conditional expressions, and the usual methods of texts. Everything e
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.frontends.python.code import (
@@ -21,7 +21,7 @@ from holdfast.frontends.python.code import (
 from holdfast.frontends.python.code_evaluation import CodeEvaluation
 from holdfast.frontends.python.functions import context_name
 from holdfast.model.checks.names import CodeComparison, CodeValue
-from holdfast.model.checks.value_sets import union
+from holdfast.model.checks.value_sets import PART_METHODS, FixedList, constants, union
 
 _OPERATORS: Final[Mapping[type[ast.cmpop], str]] = {
     ast.Eq: "==",
@@ -39,7 +39,7 @@ class CodeFacts:
     def __init__(self, fn: Callable[..., Any], takes: tuple[str, ...]) -> None:
         inner = innermost(fn)
         self._tree = shown_tree(inner)
-        self._globals: Mapping[str, Any] = getattr(inner, "__globals__", {})
+        self._outer = _outer(inner)
         self._context = context_name(fn)
         self._state = self._first_parameter() if "state" in takes else None
         self._local = {} if self._tree is None else _bindings(self._tree)
@@ -76,16 +76,50 @@ class CodeFacts:
     def comparisons(self) -> tuple[CodeComparison, ...]:
         return () if self._tree is None else tuple(self._comparisons(self._tree))
 
+    def returns(self, keys: Iterable[Any]) -> tuple[CodeComparison, ...]:
+        """What the function returns, compared with the keys of a table that it chooses from."""
+        if self._tree is None:
+            return ()
+        listed = frozenset({FixedList(tuple(constants([key]) for key in keys))})
+        return (
+            CodeComparison(
+                operator="in",
+                left=self._later(list(returned(self._tree))),
+                right=lambda _read: listed,
+                left_text="its result",
+                right_text="the keys of its arms",
+                line=1,
+            ),
+        )
+
     def _comparisons(self, tree: ast.AST) -> Iterator[CodeComparison]:
         for node in function_nodes(tree):
             if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
                 operator = _OPERATORS[type(node.ops[0])]
                 yield self._comparison(operator, node.left, node.comparators[0], node.lineno)
+            elif isinstance(node, (ast.Subscript, ast.Call)):
+                yield from self._calls(node)
             elif isinstance(node, ast.Match):
                 for case in node.cases:
                     for pattern in ast.walk(case.pattern):
                         if isinstance(pattern, ast.MatchValue):
                             yield self._comparison("==", node.subject, pattern.value, pattern.lineno)
+
+    def _calls(self, node: ast.Subscript | ast.Call) -> Iterator[CodeComparison]:
+        """`{"approve": ...}[decision]`, `{...}.get(decision)` and `decision.startswith("appr")`."""
+        if isinstance(node, ast.Subscript):
+            table, key = node.value, node.slice
+        elif isinstance(node.func, ast.Attribute) and node.args:
+            if node.func.attr in PART_METHODS:
+                yield self._comparison(node.func.attr, node.func.value, node.args[0], node.lineno)
+            if node.func.attr != "get":
+                return
+            table, key = node.func.value, node.args[0]
+        else:
+            return
+        if isinstance(table, ast.Dict) and None not in table.keys:
+            keys = ast.List([each for each in table.keys if each is not None], ast.Load())
+            yield self._comparison("in", key, keys, node.lineno)
 
     def _comparison(self, operator: str, left: ast.expr, right: ast.expr, line: int) -> CodeComparison:
         return CodeComparison(
@@ -100,9 +134,10 @@ class CodeFacts:
     def _writes(self) -> Iterator[tuple[str, ast.expr | None]]:
         assert self._tree is not None
         for value in returned(self._tree):
-            update = update_of(value)
-            if update is not None:
-                yield from _entries(update)
+            for each in self._own(value):
+                update = update_of(each)
+                if update is not None:
+                    yield from _entries(update)
         for node in function_nodes(self._tree):
             if isinstance(node, ast.Assign):
                 for target in node.targets:
@@ -112,13 +147,26 @@ class CodeFacts:
             elif isinstance(node, ast.AugAssign):
                 yield from self._set(node.target, None)
 
+    def _own(self, value: ast.expr | None) -> list[ast.expr | None]:
+        """What a returned variable was assigned."""
+        return (self.local(value.id) or []) if isinstance(value, ast.Name) else [value]
+
     def _set(self, target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
         if isinstance(target, (ast.Tuple, ast.List)):
             for each in target.elts:
                 yield from self._set(each, None)
-        field = self._field(target)
+        field = self._field(target) or self._entry(target)
         if field is not None:
             yield field, value
+
+    def _entry(self, node: ast.expr) -> str | None:
+        """`update["field"]` of a variable, which may be what the function returns."""
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            return None
+        values = [each.id for each in returned(self._tree) if isinstance(each, ast.Name)]  # type: ignore[arg-type]
+        key = node.slice
+        named = isinstance(key, ast.Constant) and isinstance(key.value, str) and node.value.id in values
+        return key.value if named else None  # type: ignore[union-attr, return-value]
 
     def _field(self, node: ast.expr) -> str | None:
         """`s.field`, `s["field"]`."""
@@ -137,7 +185,7 @@ class CodeFacts:
         return self._local.get(name)
 
     def outer(self, name: str) -> Any:
-        return self._globals.get(name, ...)
+        return self._outer.get(name, ...)
 
     def field_of(self, node: ast.expr) -> str | None:
         return self._field(node)
@@ -147,6 +195,20 @@ class CodeFacts:
 
     def is_context(self, node: ast.expr) -> bool:
         return _is_name(node, self._context)
+
+
+def _outer(fn: Any) -> dict[str, Any]:
+    """The variables around the function: of its module, and of the functions around it."""
+    found: dict[str, Any] = dict(getattr(fn, "__globals__", {}))
+    code = getattr(fn, "__code__", None)
+    for name, cell in zip(
+        code.co_freevars if code else (), getattr(fn, "__closure__", None) or (), strict=False
+    ):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            found[name] = ...
+    return found
 
 
 def _is_name(node: ast.expr, name: str | None) -> bool:

@@ -26,8 +26,9 @@ def state_facts(
     compared = {name: each.comparisons() for name, each in code.items()}
     for name, routers in builder.routers.items():
         for router in routers:
-            own = CodeFacts(router.fn, ("state",)).comparisons()
-            compared[name] = (*compared.get(name, ()), *own)
+            own = CodeFacts(router.fn, router.takes)
+            arms = () if router.boolean else own.returns(key for key in router.choices if key is not None)
+            compared[name] = (*compared.get(name, ()), *own.comparisons(), *arms)
     outcomes = {name: each.outcomes() for name, each in code.items()}
     return StateFacts(
         types={name: schema.fields[name].annotation for name in schema.declared},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +13,7 @@ from holdfast.model.checks.value_sets import (
     INITIAL,
     LITERAL,
     OUTCOME,
+    PART_METHODS,
     TYPE,
     Alternative,
     AnyValue,
@@ -22,6 +22,7 @@ from holdfast.model.checks.value_sets import (
     ValueSet,
     can_be_ordered,
     can_equal,
+    can_have_part,
     is_decided,
     leaves,
     members,
@@ -62,6 +63,10 @@ class ComparisonReport:
             self._order(operator, left, right, texts)
         elif operator in ("in", "not in"):
             self._among(operator, left, right, texts)
+        elif operator in PART_METHODS:
+            if not can_have_part(operator, left, right):
+                found = f"asks whether {texts[0]} {operator} {texts[1]}, which none of its options does"
+                self._report("unknown-option", found, [e.value for e in leaves(left) if e.source == DECISION])
         else:
             self._equal(left, right, texts)
 
@@ -163,6 +168,8 @@ class ComparisonReport:
         fix: str | None = None,
         warns: bool = False,
     ) -> None:
+        from difflib import get_close_matches
+
         known = list(dict.fromkeys(v for v in sorted(values, key=repr) if v not in ("", None)))
         listed = ", ".join(repr(value) for value in known[:20])
         advice = fix or (f"use one of {listed}" if listed else "correct the name or the literal")

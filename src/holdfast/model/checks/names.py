@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
+from holdfast.model.checks.type_texts import annotation_of
 from holdfast.model.checks.value_sets import Read, ValueSet
 from holdfast.model.checks.value_types import ANY, ValueType, part_of, type_of
 from holdfast.model.diagnostics import Severity
@@ -97,19 +98,27 @@ class ReadableNames:
         inside = self.field(path)
         if inside is None or (on_edge and inside == path and path[0] in self._extra):
             return ANY
-        annotation = self._facts.types.get(inside[0], Any)
+        annotation = self._annotation(inside[0])
         for part in inside[1:]:
             known, annotation = part_of(annotation, part)
             if not known:
                 return ANY
         return type_of(annotation)
 
+    def _annotation(self, field: str) -> Any:
+        """Of the code; a graph without code names the types of its fields."""
+        if not self._writers_unknown:
+            return self._facts.types.get(field, Any)
+        about: Any = (self._spec.fields or {}).get(field)
+        named = cast("Mapping[str, Any]", about).get("type") if isinstance(about, Mapping) else None
+        return annotation_of(named) if isinstance(named, str) else Any
+
     def _typed(self, path: Path) -> NameProblem | None:
         first, *rest = path
         fields = self._spec.fields or {}
         if first not in fields:
             return None if first in self._bound else _unknown(first, {*fields, *self._bound}, "the state")
-        annotation, seen = self._facts.types.get(first, Any), first
+        annotation, seen = self._annotation(first), first
         for part in rest:
             known, inner = part_of(annotation, part)
             if not known:

@@ -37,6 +37,8 @@ LITERAL, DECISION, INITIAL, OUTCOME, TYPE, TRUTH = (
     "type",
     "truth",
 )
+PART_METHODS: Final = ("startswith", "endswith")
+"""Methods of texts that code asks about a part."""
 _MOST: Final = 100
 _ORDERED: Final = frozenset({NUMBER, TEXT, OTHER})
 
@@ -135,6 +137,18 @@ def _can_equal(one: Alternative, other: Alternative) -> bool:
     if isinstance(one, FixedList) and isinstance(other, FixedList):
         return len(one.members) == len(other.members) and all(map(can_equal, one.members, other.members))
     return bool(_families(one) & _families(other))
+
+
+def can_have_part(method: str, whole: ValueSet, part: ValueSet) -> bool:
+    return any(
+        not isinstance(one, Constant)
+        or not isinstance(other, Constant)
+        or not isinstance(one.value, str)
+        or not isinstance(other.value, str)
+        or getattr(one.value, method)(other.value)
+        for one in whole
+        for other in part
+    )
 
 
 def can_be_ordered(left: ValueSet, right: ValueSet) -> bool:

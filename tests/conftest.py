@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests.distribution import GroupsOnce, keep_files_in_memory, long_first, read_certificates_once
 from tests.reporting import MinutesPerFolder, PlainNodeIds, receive_interrupts
 
 # The machine may be busy: a slow example is not a wrong one. The per-test timeout still holds.
@@ -12,6 +14,8 @@ settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("soak", settings.get_profile("default"), max_examples=2000)
 settings.load_profile("default")
 receive_interrupts()
+keep_files_in_memory()
+read_certificates_once()
 # Thousands of collected tests live until the end of the run: the garbage collector would walk through all of
 # them again and again (about a quarter of the time of short tests).
 gc.disable()
@@ -54,6 +58,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             always = item.path.parent.name in whole or stem in whole
             if not always and store in parameters and not parameters & some.get(stem, set()):
                 item.add_marker(pytest.mark.soak)
+    long_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsOnce | None:
+    return GroupsOnce(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_collection_finish() -> None:

@@ -1,0 +1,66 @@
+"""How the tests are handed to the processes that run them, and where their files are."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from xdist.scheduler.loadgroup import LoadGroupScheduling
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+MEMORY = "/dev/shm"
+ROOM = 2 << 30
+
+
+class GroupsOnce(LoadGroupScheduling):
+    """As `--dist loadgroup`, which counts all tests that a process ever had whenever one ends, and searches the
+    whole list for each that it hands out: with fifteen thousand tests half a minute, in which the others wait."""
+
+    _places: dict[str, int]
+
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+        nodeid = self.registered_collections[node][item_index]
+        group = self._split_scope(nodeid)
+        tests = self.assigned_work[node][group]
+        tests[nodeid] = True
+        if all(tests.values()):
+            del self.assigned_work[node][group]
+        self._reschedule(node)
+
+    def schedule(self) -> None:
+        self._places = {each: n for n, each in enumerate(next(iter(self.registered_collections.values())))}
+        super().schedule()
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        group, tests = self.workqueue.popitem(last=False)
+        self.assigned_work[node][group] = tests
+        node.send_runtest_some([self._places[nodeid] for nodeid, done in tests.items() if not done])
+
+
+def long_first(items: list[pytest.Item]) -> None:
+    """A long test that begins last keeps one process busy while the others have nothing to do."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def keep_files_in_memory() -> None:
+    """Nothing here outlives its machine, so no test has to wait for a disk; a kill loses nothing of a file
+    in memory either. Where there is no room, or nothing there may be executed, files are where they were."""
+    try:
+        found = os.statvfs(MEMORY)
+    except (OSError, AttributeError):
+        return
+    roomy = found.f_bavail * found.f_frsize >= ROOM
+    if roomy and not found.f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+
+
+def read_certificates_once() -> None:
+    """A client of httpx2 reads the system's certificates when it is made: 30 ms, also for plain HTTP."""
+    from functools import cache
+
+    import httpcore2
+
+    httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)

@@ -8,6 +8,7 @@ from hypothesis import settings
 
 from tests.distribution import GroupsOnce, keep_files_in_memory, long_first, read_certificates_once
 from tests.reporting import MinutesPerFolder, PlainNodeIds, receive_interrupts
+from tests.services.sqlite_files import copy_new_files
 
 # The machine may be busy: a slow example is not a wrong one. The per-test timeout still holds.
 settings.register_profile("default", deadline=None, print_blob=True)
@@ -16,6 +17,7 @@ settings.load_profile("default")
 receive_interrupts()
 keep_files_in_memory()
 read_certificates_once()
+copy_new_files()
 # Thousands of collected tests live until the end of the run: the garbage collector would walk through all of
 # them again and again (about a quarter of the time of short tests).
 gc.disable()

@@ -16,8 +16,8 @@ ROOM = 2 << 30
 
 
 class GroupsOnce(LoadGroupScheduling):
-    """As `--dist loadgroup`, which counts all tests that a process ever had whenever one ends, and searches the
-    whole list for each that it hands out: with fifteen thousand tests half a minute, in which the others wait."""
+    """As `--dist loadgroup`, which counts all tests that a process ever had whenever one of them ends, and
+    searches the whole list for each test that it hands out: half a minute with fifteen thousand tests."""
 
     _places: dict[str, int]
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.store.open import open_store
+from holdfast.store.sql.sqlite import migrate
 from holdfast.testing.conformance.kit import StoreKit
+from tests.services import sqlite_files
 
 
 @pytest.fixture
@@ -22,3 +24,8 @@ async def kit(file: Path) -> AsyncIterator[StoreKit]:
     await kit.start()
     yield kit
     await kit.stop()
+
+
+@pytest.fixture(autouse=True)
+def files_made_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, sqlite_files.MAKE, sqlite_files.as_usual)

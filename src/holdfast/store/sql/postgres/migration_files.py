@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import resources
 
 import msgspec
@@ -44,8 +45,9 @@ class MigrationState(msgspec.Struct, frozen=True):
         return max(self.number, *self.begun, 0)
 
 
-def migrations() -> list[PostgresMigration]:
-    """The numbered files of schema/, in order."""
+@cache
+def migrations() -> tuple[PostgresMigration, ...]:
+    """The numbered files of schema/, in order; read once, although every store that is opened needs them."""
     folder = resources.files("holdfast.store.sql.postgres").joinpath("schema")
     texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".sql")}
     found: list[PostgresMigration] = []
@@ -54,7 +56,7 @@ def migrations() -> list[PostgresMigration]:
             number, _, name = file.removesuffix(".sql").partition("_")
             post = texts.get(file.removesuffix(".sql") + _POST, "")
             found.append(PostgresMigration(int(number), name, text, post))
-    return found
+    return tuple(found)
 
 
 def transactional_sql(sql: str) -> str:

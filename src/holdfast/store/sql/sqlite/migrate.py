@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -27,9 +28,10 @@ class SqliteMigration(msgspec.Struct, frozen=True):
     sql: str
 
 
-def migrations() -> list[SqliteMigration]:
-    """The numbered files of schema/, in order."""
-    return sorted(_read_migrations(), key=lambda m: m.number)
+@cache
+def migrations() -> tuple[SqliteMigration, ...]:
+    """The numbered files of schema/, in order; read once, although every file that is opened needs them."""
+    return tuple(sorted(_read_migrations(), key=lambda m: m.number))
 
 
 def _read_migrations() -> Iterator[SqliteMigration]:
@@ -96,7 +98,7 @@ def _refuse_newer(path: str, number: int) -> None:
         )
 
 
-def _migrate(settings: SqliteSettings, known: list[SqliteMigration]) -> None:
+def _migrate(settings: SqliteSettings, known: Sequence[SqliteMigration]) -> None:
     conn = open_file(settings.path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     try:
         conn.set_busy_timeout(settings.busy_ms)
@@ -114,7 +116,7 @@ def _migrate(settings: SqliteSettings, known: list[SqliteMigration]) -> None:
         conn.close()
 
 
-def _apply(conn: Connection, path: str, known: list[SqliteMigration]) -> None:
+def _apply(conn: Connection, path: str, known: Sequence[SqliteMigration]) -> None:
     # Read again under the lock: another process may have migrated the file meanwhile, or be newer.
     present = _user_version(conn)
     _refuse_newer(path, present)

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 MEMORY = "/dev/shm"
 ROOM = 2 << 30
+# Files with tests that take several seconds of their own: other programs, failovers, whole stores that move.
+LONG = frozenset({
+    "api/test_browser", "api/test_js_browser", "api/test_js_client", "api/test_openapi_tools",
+    "api/test_schemathesis", "cli/test_new", "docs/test_pages", "docs/test_types", "fleet/test_backward",
+    "fleet/test_dead", "fleet/test_deploy_schemas", "fleet/test_drift_names", "fleet/test_failover",
+    "fleet/test_outages", "fleet/test_promote", "fleet/test_prune", "mcp/test_conformance",
+})  # fmt: skip
 
 
 class GroupsOnce(LoadGroupScheduling):
@@ -42,7 +49,7 @@ class GroupsOnce(LoadGroupScheduling):
 
 def long_first(items: list[pytest.Item]) -> None:
     """A long test that begins last keeps one process busy while the others have nothing to do."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items.sort(key=lambda item: f"{item.path.parent.name}/{item.path.stem}" not in LONG)
 
 
 def keep_files_in_memory() -> None:

@@ -20,6 +20,7 @@ import tomllib
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -180,12 +181,17 @@ def _test_files(root: Path) -> list[Path]:
 
 
 def _tests_of(path: Path, root: Path) -> Iterator[MarkedTest]:
-    name = path.relative_to(root).as_posix()
+    yield from _tests_in(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix())
+
+
+@cache
+def _tests_in(text: str, name: str) -> tuple[MarkedTest, ...]:
+    """Parsed once, because the tests of the ledger ask several times."""
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse(text)
     except SyntaxError as error:
         raise LedgerError(f"{name}:{error.lineno}: {error.msg}") from error
-    yield from _walk(tree.body, name, _covers(_pytestmarks(tree.body), name))
+    return tuple(_walk(tree.body, name, _covers(_pytestmarks(tree.body), name)))
 
 
 def _walk(body: list[ast.stmt], prefix: str, inherited: frozenset[str]) -> Iterator[MarkedTest]:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.docs.test_ledger import READS_ALL_TESTS
 from tools import ledger
 from tools.pages import attractor
 
@@ -32,6 +33,7 @@ def test_every_reading_says_which_lines_it_is_about(rows):
             assert f"#AT-{name})" in rows[f"AT-{line}"][1]
 
 
+@READS_ALL_TESTS
 def test_the_tests_that_it_names_are_those_that_say_so_themselves(rows):
     """Against the markers, and not against the file that both are written from."""
     proofs: dict[str, set[str]] = {}
@@ -43,6 +45,7 @@ def test_the_tests_that_it_names_are_those_that_say_so_themselves(rows):
         assert named <= proofs.get(code, set()), code
 
 
+@READS_ALL_TESTS
 def test_no_line_is_left_without_a_test():
     proven = {code for marked in ledger.collect_tests() for code in marked.codes}
     assert [code for _, codes in attractor.sections() for code in codes if code not in proven] == []

@@ -17,6 +17,8 @@ REFERENCE_CODE = re.compile(rf"(D|G|R|RF|RS-[A-Z]+|AT|{HOLDS}|{PLATFORM})-\d+|AT
 BENCH = ledger.ROOT / "bench"
 STORES = ("memory", "sqlite", "postgres", "mariadb")
 SUFFIX = re.compile(r"-[a-z]+$")
+# In one process, which parses all tests once.
+READS_ALL_TESTS = pytest.mark.xdist_group("ledger")
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +31,14 @@ def marked_tests():
     return ledger.collect_tests()
 
 
+@READS_ALL_TESTS
 def test_ledger_names_only_tests_that_exist(entries, marked_tests):
     existing = {marked.test for marked in marked_tests}
     named = {test for entry in entries.values() for test in [*entry.tests, *entry.claimed]}
     assert named <= existing
 
 
+@READS_ALL_TESTS
 def test_tests_name_only_codes_of_the_ledger(entries, marked_tests):
     assert ledger.unknown_codes(marked_tests, entries) == []
 
@@ -80,6 +84,7 @@ def test_sync_calls_a_line_measured_when_only_the_benchmark_judges_it(tree):
     assert state_of(tree)["D-1"][0] == "done"
 
 
+@READS_ALL_TESTS
 def test_ledger_is_what_sync_would_write():
     files, _ = ledger.synced()
     assert [file.path.name for file in ledger.stale_files(files)] == [], "run: python tools/ledger.py sync"

@@ -58,8 +58,12 @@ def typed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.covers("SAFE-TYPES-02", "SAFE-TYPES-03")
-def test_mypy_strict_knows_the_state_and_passes_the_examples(typed: Path) -> None:
-    words = [sys.executable, "-m", "mypy", "--strict", "--cache-dir=/dev/null", "--no-error-summary"]
+def test_mypy_strict_knows_the_state_and_passes_the_examples(
+    typed: Path, pytestconfig: pytest.Config
+) -> None:
+    assert pytestconfig.cache is not None
+    kept = pytestconfig.cache.mkdir("mypy")  # what it found out about files that did not change since
+    words = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={kept}", "--no-error-summary"]
     said = subprocess.run(
         [*words, str(typed), *map(str, EXAMPLES)], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import runpy
 import subprocess
@@ -22,7 +23,9 @@ from pathlib import Path
 from typing import IO, Any
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["tests.services.prefork_modules"])
+_MODULES = "tests.services.prefork_modules"
+_SERVER.set_forkserver_preload([_MODULES])
+_ROOT = Path(__file__).parents[2]
 
 
 class Child:
@@ -39,6 +42,9 @@ class Child:
         self.args = [module, *map(str, words)]
         given = (str(cwd), dict(env), module, self.args[1:], _Files(asked, out, err))
         self._process = _SERVER.Process(target=_become, args=given, daemon=True)
+        # The server finds the modules in the folder that it is started in, and the test may be in another.
+        with contextlib.chdir(_ROOT):
+            multiprocessing.forkserver.ensure_running()
         self._process.start()
         for there in (asked, out, err):
             os.close(there)
@@ -125,6 +131,8 @@ def _read(pipe: IO[str] | None) -> str:
 
 
 def _become(cwd: str, env: dict[str, str], module: str, words: list[str], files: _Files) -> None:
+    # Otherwise multiprocessing says nothing, and each child imports everything for itself.
+    assert _MODULES in sys.modules, "the fork server did not import Holdfast"
     from holdfast.telemetry import arm_from_environment
     from tests.services.prefork_modules import PATH
 

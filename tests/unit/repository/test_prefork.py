@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+import os, sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, sys.argv[1])
+    from tests.services import prefork
+
+    here = Path.cwd()
+    (here / "seen.py").write_text("import sys; print('holdfast.app.flow' in sys.modules)")
+    print(prefork.run("seen", [], cwd=here, env=os.environ))
+"""
+
+
+def test_children_have_holdfast_imported_when_the_first_one_is_started_from_another_folder(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, "program.py", str(ROOT)]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=50)
+    assert r"stdout='True\n'" in done.stdout, done.stdout + done.stderr

@@ -17,6 +17,7 @@ def test_picture_has_every_package_of_the_source() -> None:
     assert shown == folders | modules
 
 
+@pytest.mark.xdist_group("packages")  # with the test of the page: all imports are read once
 def test_core_of_the_picture_imports_nothing_of_the_rest() -> None:
     imports = packages.package_imports()
     assert {name: imports[name] - set(packages.CORE) for name in packages.CORE} == {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from holdfast.drawing import Highlight, Picture, PictureEdge, PictureNode, to_svg
@@ -74,6 +75,7 @@ def _leads(imports: dict[str, set[str]], name: str, target: str) -> bool:
 # ---- imports
 
 
+@cache
 def package_imports() -> dict[str, set[str]]:
     """What each package imports of the others; imports for type hints do not count."""
     found: dict[str, set[str]] = {name: set() for name in (*CORE, *REST)}

@@ -21,8 +21,15 @@ SOURCES = (
 )  # fmt: skip
 
 
+# With the test of the packages (test_packages_picture.py): all imports are read once.
+PAGES = [
+    pytest.param(path, marks=pytest.mark.xdist_group("packages")) if path.stem == "packages" else path
+    for path in pages.pages()
+]
+
+
 @pytest.mark.covers("TOOL-DOCS-05", "TOOL-DOCS-06", "TOOL-DOCS-07", "TOOL-DOCS-08", "TOOL-DOCS-09")
-@pytest.mark.parametrize("path", list(pages.pages()), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_a_reference_page_is_the_one_that_the_code_makes(path):
     assert path.exists()
     assert path.read_text("utf-8") == pages.pages()[path](), "run: python tools/docs.py pages"

@@ -352,8 +352,8 @@ def test_wrong_outcome_is_found(code: Callable[..., Any], condition: str, severi
 
 
 def test_function_without_source_shows_nothing() -> None:
-    assert CodeFacts(len, ("state",)).values() == {}
-    assert CodeFacts(len, ("state",)).outcomes() is None
+    assert CodeFacts(len, ("state",)).values == {}
+    assert CodeFacts(len, ("state",)).outcomes is None
 
 
 @dataclass

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from holdfast.frontends.python.code import (
@@ -50,6 +51,7 @@ class CodeFacts:
         given = [a.arg for a in (*self._tree.args.posonlyargs, *self._tree.args.args)]
         return next((name for name in given if name not in (self._context, "self", "cls")), None)
 
+    @cached_property
     def values(self) -> dict[str, CodeValue]:
         """By field: what the function sets it to."""
         if self._tree is None:
@@ -59,6 +61,7 @@ class CodeFacts:
             found.setdefault(field, []).append(value)
         return {field: self._later(values) for field, values in found.items()}
 
+    @cached_property
     def outcomes(self) -> tuple[str, ...] | None:
         """The words of its own that the function ends with; None if it may end with others."""
         if self._tree is None:
@@ -73,6 +76,7 @@ class CodeFacts:
             words.append(status)
         return tuple(words)
 
+    @cached_property
     def comparisons(self) -> tuple[CodeComparison, ...]:
         return () if self._tree is None else tuple(self._comparisons(self._tree))
 

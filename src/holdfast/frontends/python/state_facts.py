@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from holdfast.frontends.python.code import has_visible_writes_only, visible_writes
 from holdfast.frontends.python.code_values import CodeFacts
 from holdfast.frontends.python.declarations import Collector
@@ -22,20 +24,22 @@ def state_facts(
     builder: Collector, schema: StateSchema, given: frozenset[str] | None, children: dict[str, StateFacts]
 ) -> StateFacts:
     handlers = {name: h for name, h in builder.handlers.items() if "item" not in h.takes}
-    code = {name: CodeFacts(h.fn, h.takes) for name, h in handlers.items()}
-    compared = {name: each.comparisons() for name, each in code.items()}
+    # One function may serve thousands of nodes.
+    read = cache(CodeFacts)
+    code = {name: read(h.fn, h.takes) for name, h in handlers.items()}
+    compared = {name: each.comparisons for name, each in code.items()}
     for name, routers in builder.routers.items():
         for router in routers:
-            own = CodeFacts(router.fn, router.takes)
+            own = read(router.fn, router.takes)
             arms = () if router.boolean else own.returns(key for key in router.choices if key is not None)
-            compared[name] = (*compared.get(name, ()), *own.comparisons(), *arms)
-    outcomes = {name: each.outcomes() for name, each in code.items()}
+            compared[name] = (*compared.get(name, ()), *own.comparisons, *arms)
+    outcomes = {name: each.outcomes for name, each in code.items()}
     return StateFacts(
         types={name: schema.fields[name].annotation for name in schema.declared},
         writes={name: visible_writes(h.fn) for name, h in handlers.items()},
         complete=frozenset(name for name, h in handlers.items() if has_visible_writes_only(h.fn)),
         given=given,
-        values={name: each.values() for name, each in code.items()},
+        values={name: each.values for name, each in code.items()},
         compared={name: found for name, found in compared.items() if found},
         outcomes={name: words for name, words in outcomes.items() if words is not None},
         children=children,

@@ -7,6 +7,7 @@ that no decision reaches is not of interest, and left to its type.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from holdfast.model.checks.names import RESULT, StateFacts, bound_by
@@ -57,7 +58,7 @@ class FieldValues:
             found = UNKNOWN
         return found if is_decided(found) else UNKNOWN
 
-    @property
+    @cached_property
     def hides_writes(self) -> bool:
         """Whether code of this graph may set fields that its source does not show."""
         works = {node.id for node in self.spec.nodes if node.id in self.facts.values}

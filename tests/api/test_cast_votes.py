@@ -125,3 +125,20 @@ async def test_a_voter_votes_again_when_the_right_comes_back(office: Office) -> 
     assert (await office.decide("sam", hold)).json()["status"] == "pending"
     await registrar.join("default", "group:finance", "dana")
     assert (await office.decide("dana", hold)).json()["status"] == "resolved"
+
+
+@pytest.mark.parametrize("who", ["nobody", "the substitute", "the person who was away"])
+async def test_a_vote_of_a_substitute_counts_when_the_absence_ends_and_both_could_decide(
+    office: Office, who: str
+) -> None:
+    hold = (await office.asks(started_by="user:lee", **RULES["quorum"])).id
+    registrar = Registrar(await office.hf.open())
+    await office.ask("dana", "PUT", "/v1/directory/me/away", {"substitute": "ada"}, status=204)
+    assert (await office.decide("ada", hold)).status_code == 200
+    await office.ask("dana", "DELETE", "/v1/directory/me/away", status=204)
+    if who == "the substitute":
+        await registrar.put_person("default", Person(id="ada", email="ada@acme", active=False))
+    elif who == "the person who was away":
+        await registrar.leave("default", "group:finance", "dana")
+    done = await office.decide("sam", hold)
+    assert done.json()["status"] == ("resolved" if who == "nobody" else "pending")

@@ -211,6 +211,12 @@ def _is_strict(spec: HoldSpec) -> bool:
 
 def fill_placeholders(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
     """The declaration with its placeholders filled, once. Raises UnaskableError if that fails (TO-4)."""
+    templates = _templates_for_people(spec)
+    if templates:
+        filled = tuple(dict.fromkeys(_who(text, resolve, what) for text, what in templates))
+        spec = msgspec.structs.replace(
+            spec, terms=msgspec.structs.replace(spec.terms or HoldTerms(), filled=filled)
+        )
     if spec.assignee is not None:
         spec = msgspec.structs.replace(spec, assignee=_who(spec.assignee, resolve, "assignee"))
     if spec.on_timeout is not None and "{{" in spec.on_timeout:
@@ -224,6 +230,15 @@ def fill_placeholders(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
         options = primary_options(form) or spec.options
         spec = msgspec.structs.replace(spec, schema=schema_of(form), options=options)
     return spec if not spec.wait else _waiting(spec, _text(spec.wait, resolve, "timeout"))
+
+
+def _templates_for_people(spec: HoldSpec) -> list[tuple[str, str]]:
+    """Texts with placeholders that name people, and where they are written."""
+    found = [(spec.assignee or "", "assignee")]
+    if spec.on_timeout is not None:
+        found.append((spec.on_timeout.partition(":")[2], "on_timeout"))
+    found += [(rung.to, "ladder") for rung in (spec.terms.ladder if spec.terms else ())]
+    return [(text, what) for text, what in found if "{{" in text]
 
 
 def _form(spec: HoldSpec, form: dict[str, Any], resolve: Resolve) -> dict[str, Any]:

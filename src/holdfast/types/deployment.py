@@ -71,6 +71,8 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     policies: tuple[str, ...] = ()  # only these apply to its holds; empty: all
     created_at: int = 0
     created_by: str = ""
+    # Who wrote its settings through a server last, with everybody in the chain of their credential.
+    made_by: tuple[str, ...] = ()
 
 
 def deployment_id(tenant: str, name: str) -> str:

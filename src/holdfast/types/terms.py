@@ -186,6 +186,10 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     starter_in: tuple[str, ...] | None = None
     # Who started the run besides `started_by`: the chain of their credential; for a fork, all of its source.
     starters: tuple[str, ...] = ()
+    # Assignees that a placeholder named, so that the starter of the run chose them.
+    filled: tuple[str, ...] = ()
+    # Assignees that a deployment or a policy in the store names -> who wrote that through a server.
+    named_by: dict[str, tuple[str, ...]] = {}
     excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
     warnings: tuple[
         str, ...

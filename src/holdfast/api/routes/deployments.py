@@ -97,7 +97,10 @@ async def put_deployment(call: ApiCall, name: str, body: PutDeployment) -> Deplo
     """Create it, or change its settings for later runs."""
     given = msgspec.structs.asdict(body)
     deployments = await call.hf.deployments()
-    return _deployment(await deployments.put(name, **given, by=call.actor.id, tenant=call.tenant))
+    made = await deployments.put(
+        name, **given, by=call.actor.id, made_by=call.actor.people, tenant=call.tenant
+    )
+    return _deployment(made)
 
 
 @routes.put(

@@ -13,11 +13,14 @@ import msgspec
 
 from holdfast.holds.actions.audit_entries import TAKEN_BACK, entry, event
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.lost_right import draft_of_answer, lost_right
+from holdfast.holds.actions.lost_right import draft_of_answer, is_revoked, lost_right
 from holdfast.holds.actions.vote import Ballot, cast_ballots, handed_on
+from holdfast.holds.permissions.exclusions import actor_capacity, exclusion
+from holdfast.holds.permissions.past import permission_facts
 from holdfast.holds.permissions.vote_count import turn_of
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor
 
 Lapse = tuple[str, Ballot, str]
 """The slot of the vote, the vote, and why it lapses."""
@@ -49,11 +52,27 @@ async def _lapses(
             # It was signed after one that does not count, so not in its turn.
             found.append((slot, ballot, f"the signature of {found[0][1].person} before it lapsed"))
             continue
-        asked = _as_it_was_asked(row, ballot)
-        why = await lost_right(ctx, asked, ballot.person, ballot.resolution, ballot.credential, now)
+        why = await _lost(ctx, _as_it_was_asked(row, ballot), ballot, now)
         if why is not None:
             found.append((slot, ballot, why))
     return found
+
+
+async def _lost(ctx: HoldContext, row: HoldRow, ballot: Ballot, now: int) -> str | None:
+    """Why the vote does not count any more; None: it does. The vote of a substitute stays when the absence
+    ends, as long as both could decide."""
+    given, token = ballot.resolution, ballot.credential
+    why = await lost_right(ctx, row, ballot.person, given, token, now)
+    absent = ballot.on_behalf_of
+    if why is None or absent is None or given.get("authority") != "substitute":
+        return why
+    if token and await is_revoked(ctx, token):
+        return why
+    voter = await ctx.standing(Actor(id=ballot.person, tenant=row.tenant), now, delegated=False)
+    past = await permission_facts(ctx.store, ctx.deployments, row, now)
+    if voter.barred or voter.silence or exclusion(actor_capacity(voter), row, past):
+        return why
+    return await lost_right(ctx, row, absent, {**given, "members": None, "chain": None}, "", now)
 
 
 def _as_it_was_asked(row: HoldRow, ballot: Ballot) -> HoldRow:

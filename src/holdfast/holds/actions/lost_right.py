@@ -30,7 +30,7 @@ async def lost_right(
     actor = _author(row, author, answer, credential)
     if actor.is_system:
         return None
-    if actor.credential and await _is_revoked(ctx, actor.credential):
+    if actor.credential and await is_revoked(ctx, actor.credential):
         return "the token that was used is revoked"
     if ctx.directory is not None:
         # Without this no membership would count while it is unavailable, and the answer would lapse.
@@ -62,7 +62,7 @@ def _author(row: HoldRow, author: str, answer: dict[str, Any], credential: str) 
     )
 
 
-async def _is_revoked(ctx: HoldContext, token: str) -> bool:
+async def is_revoked(ctx: HoldContext, token: str) -> bool:
     kept = await ctx.store.document(SERVER, TOKEN, token)
     return kept is None or msgspec.json.decode(kept.body).get("revoked_at") is not None
 

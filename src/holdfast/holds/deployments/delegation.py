@@ -8,7 +8,13 @@ from holdfast.holds.deployments.defaults import with_defaults
 from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.actor import capacity_named
-from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key, route
+from holdfast.holds.permissions.assignees import (
+    DELEGATED,
+    parse_assignee,
+    person_key,
+    route,
+    with_named_by,
+)
 from holdfast.types.deployment import Deployment
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.schedule import person_behind
@@ -26,7 +32,13 @@ class DeploymentDefaults:
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
         found = await self.deployments.find(facts.deployment or "", tenant=facts.tenant)
-        return hold if found is None else with_defaults(hold, found.defaults)
+        if found is None:
+            return hold
+        filled = with_defaults(hold, found.defaults)
+        names = [] if filled.assignee == hold.assignee else [filled.assignee]
+        if filled.escalation_target != hold.escalation_target:
+            names.append(filled.escalation_target)
+        return with_named_by(filled, names, found.made_by)
 
 
 class DelegatedUser:

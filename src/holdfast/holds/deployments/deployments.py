@@ -48,10 +48,12 @@ class Deployments:
         defaults: Defaults | None = None,
         policies: Iterable[str] = (),
         by: str = "user:local",
+        made_by: tuple[str, ...] = (),
         tenant: str = DEFAULT_TENANT,
     ) -> Deployment:
         """Create it, or change its settings: started runs keep their pins, and it keeps its delegation.
-        Raises SkillNotFoundError if a skill that it binds does not exist."""
+        `made_by`: everybody who took part in this, where it comes through a server. Raises
+        SkillNotFoundError if a skill that it binds does not exist."""
         bound = tuple(parse_binding(each) for each in skills)
         fields: dict[str, Any] = {
             "flow": require_text(flow, "the flow of a deployment"),
@@ -63,10 +65,11 @@ class Deployments:
             "policies": tuple(policies),
         }
         await self.skills.pin(bound, tenant=tenant)
+        written: dict[str, Any] = {**fields, "made_by": made_by}
         found = deployment_id(tenant, check_name(name))
-        new = Deployment(id=found, name=name, created_at=self.store.now(), created_by=by, **fields)
+        new = Deployment(id=found, name=name, created_at=self.store.now(), created_by=by, **written)
         await self._audit(tenant, by, "deployed", new, **msgspec.to_builtins(fields))
-        return await self._change(tenant, found, lambda old: msgspec.structs.replace(old, **fields), new)
+        return await self._change(tenant, found, lambda old: msgspec.structs.replace(old, **written), new)
 
     async def get(self, ref: str, *, tenant: str = DEFAULT_TENANT) -> Deployment:
         """By name or id. Raises DeploymentNotFoundError."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
+
+import msgspec
 
 from holdfast.errors import DirectoryUnavailableError, InputError
 from holdfast.holds.directory.base import Circle, Directory
 from holdfast.telemetry import log
+from holdfast.types.hold import NewHold
 from holdfast.types.terms import Assignee
 from holdfast.types.text import require_text
 
@@ -127,3 +131,12 @@ def _require_line(raw: Any) -> str:
             f"the assignee has the invisible character {text[at]!a} at position {at}.", hint=_WAYS
         )
     return text
+
+
+def with_named_by(hold: NewHold, names: Iterable[str | None], people: tuple[str, ...]) -> NewHold:
+    """The hold with who wrote these assignees through a server; nobody: an operator did."""
+    if not people:
+        return hold
+    more = {str(parse_assignee(name)): people for name in names if name}
+    terms = msgspec.structs.replace(hold.terms, named_by={**hold.terms.named_by, **more})
+    return msgspec.structs.replace(hold, terms=terms) if more else hold

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -29,6 +29,8 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Assignee
 
 Grantors = dict[str, list[Capacity]]
+MAILBOX: Final = frozenset({"link", "mail_reply"})
+"""Credentials that prove access to a mailbox, and not who reads it."""
 
 
 class GrantorLookup:
@@ -47,6 +49,7 @@ class GrantorLookup:
         await self._absences(found, standing)
         await self._delegations(found, row, seats)
         await self._assignments(found, row)
+        await self._addresses(found, standing, row, seats, starters_of(row, past))
         await self._directory_changes(found, standing, row, seats, starters_of(row, past))
         if not found:
             return past
@@ -78,6 +81,25 @@ class GrantorLookup:
                 found[f"seat:{seat}"] += await self._capacities(
                     (each.actor, *data.get("took_part", ())), row.tenant
                 )
+
+    async def _addresses(
+        self,
+        found: Grantors,
+        standing: ActorMemberships,
+        row: HoldRow,
+        seats: Iterable[Assignee],
+        starters: frozenset[str],
+    ) -> None:
+        """The same for names that a deployment or a policy of the store gave. A link and a mail prove nothing
+        but a mailbox: who starts a run and gives the address may be its reader."""
+        if self._directory is not None:
+            return
+        mailbox = standing.actor.auth_method in MAILBOX
+        filled = {str(parse_assignee(name)) for name in row.terms.filled} if mailbox else set[str]()
+        for seat in seats:
+            writers = (*row.terms.named_by.get(str(seat), ()), *(starters if str(seat) in filled else ()))
+            if writers:
+                found[f"seat:{seat}"] += await self._capacities(writers, row.tenant)
 
     async def _directory_changes(
         self,

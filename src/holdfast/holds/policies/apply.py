@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.holds.permissions.assignees import with_named_by
 from holdfast.holds.policies.deadlines import deadline, read_on_timeout
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of
 from holdfast.holds.policies.load import PolicyLoader
@@ -16,7 +17,7 @@ from holdfast.holds.policies.select import PolicySelector
 from holdfast.store.protocols import Store
 from holdfast.types.duration import is_business, parse_duration
 from holdfast.types.hold import HoldFacts, NewHold
-from holdfast.types.terms import ApprovalTerms, HoldTerms
+from holdfast.types.terms import PRIORITIES, ApprovalTerms, HoldTerms
 from holdfast.types.yes_no import approving_answer, refusing_answer
 
 
@@ -71,7 +72,16 @@ def apply(hold: NewHold, chosen: RuleMatch) -> NewHold:
     columns |= _deadline(hold, rule)
     before = {name: getattr(hold, name) for name in columns} | {"terms": msgspec.to_builtins(hold.terms)}
     terms = msgspec.structs.replace(_terms(hold, chosen), routed_from=before)
-    return msgspec.structs.replace(hold, **columns, terms=terms)
+    asked = {hold.assignee, hold.escalation_target, *hold.terms.approval.of, *hold.terms.approval.veto}
+    named = [name for name in _assignees(rule, columns) if name not in asked]
+    return with_named_by(msgspec.structs.replace(hold, **columns, terms=terms), named, chosen.policy.made_by)
+
+
+def _assignees(rule: Rule, columns: Mapping[str, Any]) -> list[str | None]:
+    """Everybody to whom a rule may give the hold."""
+    approval = rule.approval or ApprovalTerms()
+    rungs = [rung.to for rung in rule.ladder]
+    return [columns.get("assignee"), columns.get("escalation_target"), *rungs, *approval.of, *approval.veto]
 
 
 def _no_weaker(rule: Rule, hold: NewHold) -> Rule:
@@ -82,23 +92,34 @@ def _no_weaker(rule: Rule, hold: NewHold) -> Rule:
     decides = "default_option" in (hold.expiry_action, lapse.action if lapse else None)
     return msgspec.structs.replace(
         rule,
-        approval=None if rule.approval is None else _stricter(asked.approval, rule.approval),
+        approval=None if rule.approval is None else _stricter(hold, rule.approval),
         strict_assignee=True if asked.strict_assignee else rule.strict_assignee,
         assign=rule.assign if hold.assignee is None else None,
         timeout=None if decides else rule.timeout,
         on_timeout=None if decides else rule.on_timeout,
+        calendar=None if decides else rule.calendar,
         default_option=None,
+        # A lower one would let a link decide where a sign-in is required (`links.tokens.strength_of`).
+        priority=_no_lower(rule.priority, hold.priority),
+        guardrails=tuple(dict.fromkeys((*asked.guardrails, *rule.guardrails))) if asked.guardrails else (),
+        guarded=True,
     )
 
 
-def _stricter(asked: ApprovalTerms, given: ApprovalTerms) -> ApprovalTerms:
-    """The flow's terms with the rule's exclusions and vetoes; the rule's mode only where it asks for more."""
+def _no_lower(given: str | None, asked: str) -> str | None:
+    return given if given is not None and PRIORITIES.index(given) > PRIORITIES.index(asked) else None
+
+
+def _stricter(hold: NewHold, given: ApprovalTerms) -> ApprovalTerms:
+    """The flow's terms with the rule's exclusions and vetoes; the rule's mode only where it asks for more.
+    Its voters only where the flow names nobody."""
+    asked = hold.terms.approval
     more = given if asked.mode == "any" or (asked.mode, given.mode) == ("quorum", "quorum") else asked
     if more is given and given.mode == "quorum" and given.need < asked.need:
         more = asked
     return msgspec.structs.replace(
         more,
-        of=asked.of or more.of,
+        of=asked.of or (more.of if hold.assignee is None else ()),
         veto=tuple(dict.fromkeys((*asked.veto, *given.veto))),
         exclude=tuple(dict.fromkeys((*asked.exclude, *given.exclude))),
         distinct_people=asked.distinct_people or given.distinct_people,
@@ -148,10 +169,7 @@ def _terms(hold: NewHold, chosen: RuleMatch) -> HoldTerms:
 def is_for_people(asked: HoldTerms, rule: Rule) -> bool:
     """Whether certain people must decide, by the flow or the rule: such a hold is never decided
     automatically."""
-    approval = rule.approval
-    return asked.binds_everybody or (
-        approval is not None and (approval.mode != "any" or bool(approval.exclude))
-    )
+    return asked.binds_everybody or rule.binds
 
 
 def _default(hold: NewHold, rule: Rule) -> str | None:

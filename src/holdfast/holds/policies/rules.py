@@ -12,7 +12,7 @@ import msgspec
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.holds.policies.facts import resolver_of
 from holdfast.model.calls.boundary import call_plain
-from holdfast.model.expr import Expr, compile_expr
+from holdfast.model.expr import Expr, Resolve, compile_expr
 from holdfast.telemetry import log
 from holdfast.types.terms import ApprovalTerms, Rung
 
@@ -58,23 +58,40 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether it may decide without a person."""
         return self.decide is not None or self.judge is not None
 
+    @property
+    def binds(self) -> bool:
+        """Whether it says how many people must decide, or who must not."""
+        approval = self.approval
+        return approval is not None and (approval.mode != "any" or bool(approval.exclude))
+
     def matches(self, facts: Mapping[str, Any]) -> bool:
-        """A condition that cannot be evaluated does not match. Raises nothing. A name that the hold does not
-        have is false in a comparison, except in a rule that decides without a person: it does not match."""
+        """A condition that cannot be evaluated does not match, except in a rule that certain people must
+        decide: who starts a run with a text for an amount must not lead around it. Raises nothing. A name
+        that the hold does not have is false in a comparison, except in a rule that decides without a person:
+        it does not match."""
         if self.when is None:
             return True
         try:
             if isinstance(self.when, str):
-                expression, resolve = _compiled(self.when), resolver_of(facts)
-                found = expression.evaluate(resolve) if self.is_automatic else expression.lenient(resolve)
-                return found is True
+                return self._holds(_compiled(self.when), resolver_of(facts)) is True
             return call_plain(self.when, facts) is True
         except (MissingNameError, NotComparableError) as error:
-            log.info("rule %r does not match: %s", self.name, error.message)
-            return False
+            outcome = "applies" if self.binds else "does not match"
+            log.info("rule %r %s: %s", self.name, outcome, error.message)
         except Exception as error:
             log.warning("rule %r could not be evaluated: %s: %s", self.name, type(error).__name__, error)
-            return False
+            if isinstance(error, (KeyError, AttributeError)):
+                return False  # a function that looks for a name: as in an expression
+        # Such a rule never decides by itself (`is_for_people`), so it only makes the hold stricter.
+        return self.binds
+
+    def _holds(self, expression: Expr, resolve: Resolve) -> object:
+        if not self.binds:
+            return expression.evaluate(resolve) if self.is_automatic else expression.lenient(resolve)
+        try:
+            return expression.evaluate(resolve)
+        except MissingNameError:
+            return expression.lenient(resolve)
 
 
 @lru_cache(maxsize=1024)

@@ -1,4 +1,5 @@
-"""The policies for a hold: those that its run's deployment names, else all."""
+"""The policies for a hold: those that its run's deployment names, else all. A deployment that was written
+through a server chooses only among policies in the store: those of the program and of files always apply."""
 
 from __future__ import annotations
 
@@ -29,4 +30,8 @@ class PolicySelector:
         found = await self.deployments.find(deployment, tenant=tenant)
         if found is None or not found.policies:
             return self.policies
-        return tuple(policy for policy in self.policies if policy.name in found.policies)
+        return tuple(
+            policy
+            for policy in self.policies
+            if policy.name in found.policies or (found.made_by and not policy.stored)
+        )

@@ -112,7 +112,9 @@ NOT_COPIED: Final = {
     "timelines": "which servers PostgreSQL was found on",
     "projected": "how far projections came, in positions of the store's own feed",
     "workers": "those of the source do not work on the target",
-    "hold_shares": "SQLite makes it of the holds' terms",
+    "hold_shares": "SQLite and MariaDB make it of the holds' terms",
+    "feed_head": "the last position of MariaDB's feed",
+    "blob_parts": "the bytes of MariaDB's large blobs, which are copied with them",
     "moved": "the mark of a move",
     "moved_tables": "how far a move came",
 }
@@ -125,7 +127,7 @@ GENERATED_COLUMNS: Final[Mapping[str, frozenset[str]]] = {
 """Columns that a store derives from the others, or keeps for itself."""
 
 JSON_LIST_COLUMNS: Final = {("holds", "tags")}
-"""Columns with a list: JSON in SQLite, an array in PostgreSQL."""
+"""Columns with a list: an array in PostgreSQL, JSON elsewhere."""
 
 
 class MoveEndpoint(Protocol):

@@ -105,6 +105,12 @@ def move_endpoint(address: str) -> Movable:
         from holdfast.store.sql.postgres.copy import PostgresMoveEndpoint
 
         return PostgresMoveEndpoint(settings_for(address, {}, FORMS))
+    if address.startswith("mariadb://"):
+        _require_driver("mariadb", "MariaDB", "asyncmy")
+        from holdfast.store.sql.mariadb import settings_for
+        from holdfast.store.sql.mariadb.copy import MariadbMoveEndpoint
+
+        return MariadbMoveEndpoint(settings_for(address, {}, FORMS))
     if address.startswith("sqlite:") or (address.endswith(".db") and ":" not in address):
         from holdfast.store.sql.sqlite.copy import SqliteMoveEndpoint
 

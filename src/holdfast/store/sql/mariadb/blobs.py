@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from holdfast.store.sql import blobs
 from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.mariadb.connect import MariadbConnection
+from holdfast.store.sql.mariadb.dialect import MariadbConn
 
 _DROP_PARTS = "DELETE FROM @blob_parts WHERE digest = ANY(?::bytea[])"
 _PUT_PART = "INSERT INTO @blob_parts (digest, nth, data) VALUES (?, ?, ?)"
@@ -21,22 +23,22 @@ def part_size(packet: int) -> int:
     return max(1 << 16, min(4 << 20, packet // 4))
 
 
-async def put(conn: Conn, now: int, digest: bytes, size: int, data: bytes | None, part: int) -> None:
+async def put(conn: MariadbConn, now: int, digest: bytes, size: int, data: bytes | None, part: int) -> None:
     whole = data is not None and len(data) <= part
     place = "elsewhere" if data is None else "row" if whole else "parts"
     await blobs.put(conn, now, digest, size, place, data if whole else None)
     if data is not None and not whole:
-        await _put_parts(conn, digest, data, part)
+        await put_parts(conn, digest, data, part)
 
 
-async def _put_parts(conn: Conn, digest: bytes, data: bytes, part: int) -> None:
+async def put_parts(conn: MariadbConnection, digest: bytes, data: bytes, part: int) -> None:
     await conn.run(_DROP_PARTS, [digest])
     for nth, first in enumerate(range(0, len(data), part)):
         await conn.run(_PUT_PART, digest, nth, data[first : first + part])
 
 
-async def get(conn: Conn, digest: bytes) -> tuple[int, bytes | None] | None:
-    found = await blobs.get(conn, digest)
+async def get(conn: MariadbConnection, digest: bytes) -> tuple[int, bytes | None] | None:
+    found = await conn.row("SELECT size, place, data FROM @blobs WHERE digest = ?", digest)
     if found is None:
         return None
     size, place, data = found
@@ -55,7 +57,7 @@ async def drop(conn: Conn, now: int, digests: Sequence[bytes]) -> None:
         await blobs.drop(conn, now, gone)
 
 
-async def replace(conn: Conn, now: int, digest: bytes, data: bytes, part: int) -> None:
+async def replace(conn: MariadbConn, digest: bytes, data: bytes, part: int) -> None:
     found = await conn.row(_PLACE, digest)
     if found is None or found[0] == "elsewhere":
         return
@@ -64,4 +66,4 @@ async def replace(conn: Conn, now: int, digest: bytes, data: bytes, part: int) -
         await conn.run(_RESIZE, "row", len(data), data, digest)
         return
     await conn.run(_RESIZE, "parts", len(data), None, digest)
-    await _put_parts(conn, digest, data, part)
+    await put_parts(conn, digest, data, part)

@@ -25,6 +25,8 @@ _NOTATION = (
     (re.compile(r"([\w.]+) <> ALL ?\((\?::\w+\[\])\)"), r"(\1 IN \2) IS NOT TRUE"),
     (re.compile(r"= ANY ?\((\?::\w+\[\])\)"), r"IN \1"),
     (re.compile(r"@now\(NULL\)"), CLOCK),
+    # An index is named where a locking read must not look at other rows.
+    (re.compile(r"@(\w+)\[(queue_messages_ready)\]( AS \w+)?"), r"\1\3 FORCE INDEX (\2)"),
     (re.compile(r"(?<!@)@(?!@|now\b)(\w+)(?:\[\w+\])?"), r"\1"),
     (re.compile(r"\bDELETE FROM (\w+) AS \1\b"), r"DELETE FROM \1"),
     (re.compile(r"\bstrpos\("), "instr("),

@@ -220,16 +220,18 @@ class MariadbStore(SqlStore):
     # Blobs: all in the database, whatever their size, because every machine of the fleet can reach it.
 
     async def put_blob(self, digest: bytes, size: int, data: bytes | None) -> None:
-        await self._write(partial(blobs.put, digest=digest, size=size, data=data, part=self._part))
+        await self._pools.write(
+            partial(blobs.put, now=self.now(), digest=digest, size=size, data=data, part=self._part)
+        )
 
     async def blob(self, digest: bytes) -> tuple[int, bytes | None] | None:
-        return await self._read(partial(blobs.get, digest=digest), together=True)
+        return await self._pools.read_together(partial(blobs.get, digest=digest))
 
     async def drop_blobs(self, digests: Sequence[bytes]) -> None:
         await self._write(partial(blobs.drop, digests=digests))
 
     async def replace_blob(self, digest: bytes, data: bytes) -> None:
-        await self._write(partial(blobs.replace, digest=digest, data=data, part=self._part))
+        await self._pools.write(partial(blobs.replace, digest=digest, data=data, part=self._part))
 
 
 async def _claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> list[Claim]:

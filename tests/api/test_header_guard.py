@@ -114,3 +114,61 @@ def test_every_header_that_the_server_reads_is_in_one_of_the_tables() -> None:
     assert len(read) > 12
     assert {name.lower() for name in read} - ours <= SINGLE | LISTS
     assert not SINGLE & LISTS
+
+
+TARGETS: Final = {
+    "http://localhost/v1/runs": 401,
+    "HTTP://LOCALHOST/v1/runs?limit=1": 401,
+    "https://localhost/v1/runs": 401,
+    "http://localhost": 303,
+    "http://localhost?a=1": 303,
+    "http://evil.example/v1/runs": 400,
+    "http://evil.example": 400,
+    "http://localhost:80/v1/runs": 400,
+    "http://localhost@evil.example/v1/runs": 400,
+    "http://evil.example@localhost/v1/runs": 400,
+    "http://localhost.evil.example/v1/runs": 400,
+    "http:///v1/runs": 400,
+    "ftp://localhost/v1/runs": 400,
+    "localhost:80": 400,
+    "*": 400,
+    "v1/runs": 400,
+    "//evil.example/v1/runs": 404,  # a path that begins with two slashes
+}
+"""Request targets, with the Host header localhost."""
+
+
+@pytest.mark.covers("SAFE-EDGE-15")
+@pytest.mark.parametrize("target", TARGETS)
+async def test_target_that_names_another_host_is_refused(target: str) -> None:
+    async with Holdfast("memory:") as hf, serving(hf) as server, caller(server) as found:
+        head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nConnection: close\r\n\r\n"
+        await found.send(head.replace("text/html", "text/html" if TARGETS[target] == 303 else "*/*").encode())
+        answer = await found.rest()
+        assert int(answer.split()[1]) == TARGETS[target]
+        if TARGETS[target] == 303:
+            assert b"location: /" in answer.lower()
+
+
+HINTS: Final = {
+    "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n": "Content-Length",
+    "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n": "Content-Length",
+    "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n": (
+        "Transfer-Encoding"
+    ),
+    "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: x\r\n": "Transfer-Encoding",
+    "GET /v1/runs HTTP/1.1\r\n": "Host",
+    "GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n": "host",
+    "GET http://evil/ HTTP/1.1\r\nHost: localhost\r\n": "Host",
+    "GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nA B: c\r\n": "header",
+}
+
+
+@pytest.mark.covers("SAFE-EDGE-15")
+@pytest.mark.parametrize("head", HINTS)
+async def test_refusal_says_which_part_of_the_request_is_wrong(head: str) -> None:
+    async with Holdfast("memory:") as hf, serving(hf) as server, caller(server) as found:
+        await found.send(f"{head}Connection: close\r\n\r\n".encode())
+        problem = msgspec.json.decode((await found.rest()).partition(b"\r\n\r\n")[2])
+        assert HINTS[head] in problem["detail"]
+        assert "each of these" not in problem["hint"]

@@ -83,7 +83,7 @@ def test_only_pages_and_mcp_read_their_bodies_themselves() -> None:
 
 
 async def _sent(client: httpx2.AsyncClient, route: Route, body: Any) -> httpx2.Response:
-    params = {} if route.query is None else _least(shapes.type_info(route.query))
+    params = {} if route.query is None else least(shapes.type_info(route.query))
     data = msgspec.json.encode(body)
     return await client.request(route.method, filled(route.path), params=params, content=data)
 
@@ -95,12 +95,12 @@ def _nested(kind: shapes.Type) -> Iterator[tuple[str, Any]]:
         return
     for field in kind.fields:
         for place, value in _with_unknown(field.type):
-            yield f"{field.encode_name}{place}", {**_least(kind), field.encode_name: value}
+            yield f"{field.encode_name}{place}", {**least(kind), field.encode_name: value}
 
 
 def _with_unknown(kind: shapes.Type) -> Iterator[tuple[str, Any]]:
     if isinstance(kind, shapes.StructType):
-        yield "", {UNKNOWN: 1, **_least(kind)}
+        yield "", {UNKNOWN: 1, **least(kind)}
         for place, value in _nested(kind):
             yield f".{place}", value
     elif isinstance(kind, shapes.Metadata):
@@ -114,17 +114,17 @@ def _with_unknown(kind: shapes.Type) -> Iterator[tuple[str, Any]]:
         yield from ((f"{{}}{place}", {"k": value}) for place, value in _with_unknown(kind.value_type))
 
 
-def _least(kind: shapes.StructType) -> dict[str, Any]:
-    return {field.encode_name: _value(field.type) for field in kind.fields if field.required}
+def least(kind: shapes.StructType) -> dict[str, Any]:
+    return {field.encode_name: sample(field.type) for field in kind.fields if field.required}
 
 
-def _value(kind: shapes.Type) -> Any:
+def sample(kind: shapes.Type) -> Any:
     if isinstance(kind, shapes.Metadata):
-        return _value(kind.type)
+        return sample(kind.type)
     if isinstance(kind, shapes.UnionType):
-        return _value(kind.types[0])
+        return sample(kind.types[0])
     if isinstance(kind, shapes.StructType):
-        return _least(kind)
+        return least(kind)
     if isinstance(kind, shapes.LiteralType):
         return kind.values[0]
     if isinstance(kind, shapes.EnumType):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -34,16 +33,14 @@ from holdfast.api.pages.kept_form import sign_in_and_back
 from holdfast.api.pages.negotiation import TAG, error_page, internal_error_page, page_route, wants_page
 from holdfast.api.problems import HttpError, no_right
 from holdfast.api.rate_limit import RateLimiter
+from holdfast.api.request_id import RequestIds, request_id
 from holdfast.api.route_index import RouteIndex
 from holdfast.api.routing import SIGN_IN, ApiCall, Route, Routes, handle
 from holdfast.api.settings import ApiSettings as ApiSettings
 from holdfast.app.holdfast import Holdfast
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.telemetry import log
-from holdfast.types.ids import new_id
 
-# The caller's id goes into logs and headers: other characters could forge log lines or add headers.
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 Endpoint = Callable[[Request], Awaitable[Response]]
 _GONE = HttpError(400, "The connection ended before the request did.", code="bad_request")
 
@@ -74,7 +71,7 @@ def build(
 
     async def openapi(request: Request) -> Response:
         answer = Response(described(), media_type="application/json")
-        return _with_common_headers(request, answer, _request_id(request))
+        return _with_common_headers(request, answer)
 
     places: list[BaseRoute] = [
         Place("/openapi.json", openapi),
@@ -106,7 +103,7 @@ def build(
 
 def _middleware(settings: ApiSettings) -> list[Middleware]:
     guards = [Middleware(HostGuard, hosts=settings.hosts)] if settings.hosts else []
-    return [Middleware(HeaderGuard), *guards, *cors(settings.origins)]
+    return [Middleware(RequestIds), Middleware(HeaderGuard), *guards, *cors(settings.origins)]
 
 
 def _routes_by_path(endpoints: list[tuple[Route, Endpoint]]) -> list[BaseRoute]:
@@ -141,38 +138,38 @@ def _endpoint(
     route: Route, hf: Holdfast, authenticator: RequestAuthenticator, settings: ApiSettings, paces: RateLimiter
 ) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        request_id = _request_id(request)
+        name = request_id(request.scope)
         began = time.perf_counter()
         principal: Principal | None = None
         try:
             # Before the right is checked, so that a refusal can name who was refused in the audit.
             principal = await _authenticate(authenticator, paces, request)
             require(route, request, principal)
-            call = ApiCall(request, principal, hf, route, request_id, settings)
+            call = ApiCall(request, principal, hf, route, name, settings)
             response = await handle(route, call)
         except HoldfastError as error:
             if isinstance(error, HttpError) and error.given_status in (401, 403):
-                await authenticator.note_refusal(request, route.path, principal, error, request_id)
-            shown = _for_caller(error, principal, request_id)
+                await authenticator.note_refusal(request, route.path, principal, error, name)
+            shown = _for_caller(error, principal, name)
             if route.tag == TAG:
                 back = await _back_to_form(request, authenticator, shown)
-                response = back or error_page(request, shown, principal, request_id)
+                response = back or error_page(request, shown, principal, name)
             else:
-                response = problems.problem_response(shown, request_id)
+                response = problems.problem_response(shown, name)
         except ClientDisconnect:
             # Before its body was complete, or too slowly: there is nobody to answer and nothing to repair.
-            response = problems.problem_response(_GONE, request_id)
+            response = problems.problem_response(_GONE, name)
         except Exception as error:
-            response = problems.internal_error(error, request_id)
+            response = problems.internal_error(error, name)
             if route.tag == TAG:
-                response = internal_error_page(request, principal, request_id)
+                response = internal_error_page(request, principal, name)
         finally:
             await request.close()  # closes the temporary files of a form
         took = time.perf_counter() - began
-        _log_request(request, route, response, principal, request_id, took)
+        _log_request(request, route, response, principal, name, took)
         if settings.observed is not None:
             settings.observed(request.method, route.path, response.status_code, took)
-        return _with_common_headers(request, response, request_id)
+        return _with_common_headers(request, response)
 
     return endpoint
 
@@ -205,11 +202,12 @@ async def _authenticate(
     return principal
 
 
-def _with_common_headers(request: Request, response: Response, request_id: str) -> Response:
+def _with_common_headers(request: Request, response: Response) -> Response:
     """Mask known secrets, and add the headers of every answer."""
     mask(response)
     compress(request, response)
-    response.headers["X-Request-Id"] = request_id
+    # Here too: an error that no middleware saw is answered outside of them.
+    response.headers["X-Request-Id"] = request_id(request.scope)
     # By default nothing is cached: most answers depend on who asks.
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
@@ -229,12 +227,6 @@ def require(route: Route, request: Request, principal: Principal | None) -> None
             raise no_right(DOCUMENT_NAMES[alias.needs])
     elif isinstance(route.needs, Right) and not principal.may(route.needs):
         raise no_right(str(route.needs))
-
-
-def _request_id(request: Request) -> str:
-    """The caller's request id if it is well-formed, else a new one."""
-    given = request.headers.get("x-request-id", "")
-    return given if _REQUEST_ID.match(given) else new_id()
 
 
 def _log_request(
@@ -266,18 +258,16 @@ async def _not_found(request: Request, error: Exception) -> Response:
         refusal = HttpError(
             error.status_code, "This path does not exist.", code="not_found", hint="See /openapi.json."
         )
-    request_id = _request_id(request)
+    name = request_id(request.scope)
     observed = request.app.state.observed
     if observed is not None:
         # Without the path: each unknown path would be a new time series in the metrics.
         observed(request.method, "", error.status_code, 0.0)
     if error.status_code == 404 and wants_page(request.headers.get("accept", "").encode()):
-        return _with_common_headers(request, error_page(request, refusal, None, request_id), request_id)
-    return _with_common_headers(
-        request, problems.problem_response(refusal, request_id, error.headers), request_id
-    )
+        return _with_common_headers(request, error_page(request, refusal, None, name))
+    return _with_common_headers(request, problems.problem_response(refusal, name, error.headers))
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:
-    request_id = _request_id(request)
-    return _with_common_headers(request, problems.internal_error(error, request_id), request_id)
+    name = request_id(request.scope)
+    return _with_common_headers(request, problems.internal_error(error, name))

@@ -7,17 +7,22 @@ read its answer, would keep a connection and a file descriptor for as long as it
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
+import sys
 from asyncio import TimerHandle
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
+from httptools import HttpParserCallbackError, HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.api import problems
 from holdfast.api.problems import HttpError
+from holdfast.api.request_id import HEADER as REQUEST_ID
+from holdfast.api.request_id import request_id
 from holdfast.types.ids import new_id
 
 
@@ -67,6 +72,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._begun = False
         self._body = 0
         self._body_began = 0.0
+        self._target_error: HttpError | None = None
 
     # ------------------------------------------------------------------ timers
     def _start(self, name: str, seconds: float, then: Callable[[], None]) -> None:
@@ -137,12 +143,29 @@ class LimitedProtocol(HttpToolsProtocol):
             raise ValueError(TOO_LONG)  # the parser stops, and `send_400_response` answers
 
     def on_headers_complete(self) -> None:
+        if not self.url.startswith(b"/"):
+            self._read_target()
         self._stop("head")
         self._received = 0
         self._in_head = False
         self._body, self._body_began = 0, self.loop.time()
         self._start("body", self.limits.body_seconds, self._check_body)
         super().on_headers_complete()
+
+    def _read_target(self) -> None:
+        """A whole address as target is used like its path, if it names the host that the Host header names
+        (RFC 9112, 3.2.2). Otherwise what is checked would not be the host that the client asked for."""
+        host = next((value for name, value in self.headers if name == b"host"), None)
+        found = _ABSOLUTE.match(self.url)
+        if found is None:
+            self._target_error = _bad_target("must be a path, such as /v1/runs.")
+        elif host is None or found["host"].lower() != host.strip().lower():
+            self._target_error = _bad_target("names another host than the Host header.")
+        else:
+            rest = found["rest"] or b"/"
+            self.url = rest if rest.startswith(b"/") else b"/" + rest
+            return
+        raise ValueError(self._target_error.message)  # the parser stops, and `send_400_response` answers
 
     def on_body(self, body: bytes) -> None:
         self._body += len(body)
@@ -192,7 +215,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 431, TOO_LONG, code="headers_too_large", hint=f"At most {self.limits.head >> 10} KB."
             )
         else:
-            error = HttpError(400, "The request cannot be parsed.", code="bad_request", hint="Send HTTP/1.1.")
+            error = self._target_error or _unparsable()
         self._refuse(error)
 
     def _is_answering(self) -> bool:
@@ -205,12 +228,37 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._is_answering():
             self.transport.abort()
             return
-        answer = problems.problem_response(error, new_id())
+        # Before its headers are complete, the scope is that of an earlier request.
+        name = new_id() if self._in_head else request_id(self.scope)
+        answer = problems.problem_response(error, name, {REQUEST_ID: name})
         status = HTTPStatus(error.given_status)
         head = [b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()), b"connection: close\r\n"]
         head += [b"%s: %s\r\n" % pair for pair in answer.raw_headers]
         self.transport.write(b"".join([*head, b"\r\n", bytes(answer.body)]))
         self.transport.close()
+
+
+_ABSOLUTE: Final = re.compile(rb"https?://(?P<host>[^/?#@]+)(?P<rest>[/?][^#]*)?\Z", re.IGNORECASE)
+
+
+def _bad_target(problem: str) -> HttpError:
+    return HttpError(
+        400, f"The request target {problem}", code="bad_request", hint="Send the path of this server only."
+    )
+
+
+def _unparsable() -> HttpError:
+    """With the reason of the parser, whose error is being handled."""
+    error = sys.exception()
+    # A callback's error says nothing of the request.
+    known = isinstance(error, HttpParserError) and not isinstance(error, HttpParserCallbackError)
+    reason = str(error).strip().rstrip(".") if known else ""
+    return HttpError(
+        400,
+        f"The request cannot be parsed: {reason}." if reason else "The request cannot be parsed.",
+        code="bad_request",
+        hint="Send a request of HTTP/1.1, without TLS, with valid headers.",
+    )
 
 
 def _late(what: str, seconds: float) -> HttpError:

@@ -60,9 +60,13 @@ def no_right(right: str) -> HttpError:
     )
 
 
+def status_of(error: HoldfastError) -> int:
+    return error.given_status if isinstance(error, HttpError) else error.status
+
+
 def problem_of(error: HoldfastError, request_id: str | None = None) -> tuple[Problem, dict[str, Any]]:
     """The problem, and its additional members."""
-    status = error.given_status if isinstance(error, HttpError) else error.status
+    status = status_of(error)
     code = error.given_code if isinstance(error, HttpError) else error.code
     facts = {name: value for name, value in error.facts.items() if value is not None}
     listed: Any = facts.pop("errors", facts.pop("problems", []))

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api import problems
 from holdfast.api.problems import HttpError
+from holdfast.api.request_id import request_id
 from holdfast.errors import StoreError
 from holdfast.runs.worker.health_server import PATIENCE
 from holdfast.store.protocols import Store
@@ -83,7 +84,7 @@ class ReadinessApp:
             return await self._readiness(scope)
         # Static files need no store: an error page should have its style.
         if self.standing.store is None and not scope["path"].startswith("/static/"):
-            return _unavailable()
+            return _unavailable(request_id(scope))
         return None
 
     async def _readiness(self, scope: Scope) -> Response:
@@ -104,10 +105,10 @@ def _json_response(status: int, value: object) -> Response:
     return Response(body, status, {"Cache-Control": "no-store"}, media_type="application/json")
 
 
-def _unavailable() -> Response:
+def _unavailable(name: str) -> Response:
     error = HttpError(503, "This server is not ready yet.", code="not_ready", hint="Try again soon.")
     return problems.problem_response(
-        error, headers={"Retry-After": str(RETRY_SECONDS), "Cache-Control": "no-store"}
+        error, name, headers={"Retry-After": str(RETRY_SECONDS), "Cache-Control": "no-store"}
     )
 
 

@@ -3,7 +3,7 @@ field that the operation does not have is an error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final, TypeVar, cast
 
@@ -13,10 +13,13 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from holdfast.api.problems import HttpError
+from holdfast.api.strict_json import decode_strictly
 
 T = TypeVar("T")
 MOST_FILES: Final = 50
 MOST_FIELDS: Final = 1000
+TYPED_FIELD: Final = "f."
+"""Prefix of the form fields that a hold asks for; those of a choice of several may be repeated."""
 
 
 async def read_body(request: Request, shape: type[T], most: int) -> T:
@@ -25,11 +28,9 @@ async def read_body(request: Request, shape: type[T], most: int) -> T:
     try:
         # A missing body is an empty object, so that routes whose
         # fields are all optional can be called without one.
-        found = msgspec.json.decode(data or b"{}", type=shape)
+        found = decode_strictly(data or b"{}", shape)
     except msgspec.ValidationError as error:
         raise invalid_input(error, "the body") from error
-    except msgspec.DecodeError as error:
-        raise HttpError(400, f"The body is not JSON: {error}.", code="not_json") from error
     if any(_lenient_structs(shape)):
         _require_known_fields(msgspec.json.decode(data or b"{}"), shape)
     return found
@@ -79,9 +80,41 @@ async def read_form(request: Request, most: int) -> FormData:
     if int(length) > most:
         raise _too_large("form", most)
     try:
-        return await request.form(max_files=MOST_FILES, max_fields=MOST_FIELDS)
+        form = await request.form(max_files=MOST_FILES, max_fields=MOST_FIELDS)
     except Exception as error:  # the parser has errors of several libraries
         raise HttpError(400, "The form cannot be read.", code="bad_form") from error
+    repeated = repeated_name(name for name, _ in form.multi_items() if not name.startswith(TYPED_FIELD))
+    if repeated is not None:
+        raise _repeated_field(repeated)
+    return form
+
+
+def single_text(form: FormData, name: str) -> str:
+    """The text of a field that has one value. Raises HttpError if the form has it twice."""
+    require_single_field(form, name)
+    return str(form.get(name) or "")
+
+
+def require_single_field(form: FormData, name: str) -> None:
+    """Raises HttpError."""
+    if len(form.getlist(name)) > 1:
+        raise _repeated_field(name)
+
+
+def repeated_name(names: Iterable[str]) -> str | None:
+    """The first name that occurs twice."""
+    seen: set[str] = set()
+    return next((name for name in names if name in seen or seen.add(name)), None)
+
+
+def _repeated_field(name: str) -> HttpError:
+    return HttpError(
+        422,
+        f"The form has the field {name!r} more than once.",
+        code="repeated_field",
+        hint="Send each field once.",
+        errors=[{"field": name, "code": "repeated", "message": "The field is repeated."}],
+    )
 
 
 def require_strict(shape: Any, where: str) -> None:

@@ -16,12 +16,13 @@ required for every route.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from starlette.datastructures import FormData
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from holdfast.api.auth.principal import Principal
@@ -32,6 +33,7 @@ from holdfast.api.request_body import (
     read_body,
     read_bytes,
     read_form,
+    repeated_name,
     require_no_body,
     require_strict,
 )
@@ -276,6 +278,7 @@ async def handle(route: Route, call: ApiCall) -> Response:
     if any("\0" in str(value) or len(str(value)) > LONGEST_NAME for value in given.values()):
         # No name is that long or has a NUL; a database would raise a different error for them.
         raise HttpError(404, "This path does not exist.", code="not_found", hint="See /openapi.json.")
+    require_single(call.request, _list_names(route.query))
     try:
         await _read(route, call, given)
         return write_response(call.request, route, await route.handler(call, **given))
@@ -301,7 +304,7 @@ def read_query(request: Request, shape: type[Any]) -> Any:
     """A list field takes a repeated parameter. Raises HttpError."""
     if any("\0" in value for value in request.query_params.values()):
         raise HttpError(422, "A parameter has a NUL character.", code="invalid_input")
-    lists = {field.encode_name for field in msgspec.structs.fields(shape) if _is_list(field.type)}
+    lists = _list_names(shape)
     known = {field.encode_name for field in msgspec.structs.fields(shape)}
     # A misspelled filter that is ignored would return more than the caller asked for.
     unknown = [name for name in request.query_params if name not in known]
@@ -321,6 +324,26 @@ def read_query(request: Request, shape: type[Any]) -> Any:
         return msgspec.convert(values, shape, strict=False)
     except msgspec.ValidationError as error:
         raise invalid_input(error, "a parameter") from error
+
+
+@cache
+def _list_names(shape: type[Any] | None) -> frozenset[str]:
+    fields = () if shape is None else msgspec.structs.fields(shape)
+    return frozenset(field.encode_name for field in fields if _is_list(field.type))
+
+
+def require_single(connection: HTTPConnection, lists: Collection[str] = ()) -> None:
+    """Raises HttpError for a parameter that is given twice and is not a list: what a proxy or a log takes for
+    its value could be the other one."""
+    name = repeated_name(name for name, _ in connection.query_params.multi_items() if name not in lists)
+    if name is not None:
+        raise HttpError(
+            422,
+            f"The parameter {name!r} is given more than once.",
+            code="repeated_parameter",
+            hint="Send it once.",
+            errors=[{"field": name, "code": "repeated", "message": "The parameter is repeated."}],
+        )
 
 
 def _is_list(hint: Any) -> bool:

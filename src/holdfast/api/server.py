@@ -11,6 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from holdfast.api.http_protocol import ConnectionLimits, protocol_class
+from holdfast.api.request_id import RequestIds
 from holdfast.errors import SettingsError
 
 
@@ -53,7 +54,7 @@ class HttpServer:
         self._socket = _bound_socket(host, port)
         self._server = _UvicornServer(
             uvicorn.Config(
-                app,
+                RequestIds(app),
                 log_config=None,
                 access_log=False,
                 lifespan="on",

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api import problems
 from holdfast.api.problems import HttpError
+from holdfast.api.request_id import request_id
 
 SINGLE: Final = frozenset({
     "authorization", "content-length", "content-type", "host", "idempotency-key", "last-event-id", "origin",
@@ -29,22 +30,25 @@ class HeaderGuard:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        wrong = _wrong(scope) if scope["type"] in ("http", "websocket") else None
-        if wrong is None:
+        error = _wrong(scope) if scope["type"] in ("http", "websocket") else None
+        if error is None:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008, "reason": wrong})
+            await send({"type": "websocket.close", "code": 1008, "reason": error.message})
         else:
-            error = HttpError(400, wrong, code="bad_request", hint="Send each of these headers once.")
-            await problems.problem_response(error)(scope, receive, send)
+            await problems.problem_response(error, request_id(scope))(scope, receive, send)
 
 
-def _wrong(scope: Scope) -> str | None:
+def _wrong(scope: Scope) -> HttpError | None:
     counts = Counter(name.decode("latin-1") for name, _ in scope["headers"])
     repeated = sorted(name for name, count in counts.items() if count > 1 and name in SINGLE)
     if repeated:
-        return f"The request has the header {repeated[0]} more than once."
+        return _refusal(f"The request has the header {repeated[0]} more than once.", "Send it once.")
     # HTTP/1.1 requires it; without it the checks of the origin would have nothing to compare with.
     if "host" not in counts and scope.get("http_version") == "1.1":
-        return "The request has no Host header."
+        return _refusal("The request has no Host header.", "Send the name of this server as `Host`.")
     return None
+
+
+def _refusal(message: str, hint: str) -> HttpError:
+    return HttpError(400, message, code="bad_request", hint=hint)

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api import problems
 from holdfast.api.problems import HttpError
+from holdfast.api.request_id import request_id
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -36,7 +37,7 @@ class HostGuard:
             code="wrong_host",
             hint="Use the address that it was started with; the operator can add names with --hosts.",
         )
-        await problems.problem_response(refusal)(scope, receive, send)
+        await problems.problem_response(refusal, request_id(scope))(scope, receive, send)
 
     def knows(self, header: str) -> bool:
         name = host_name(header)

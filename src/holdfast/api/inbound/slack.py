@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.api.inbound.settings import SlackSource
 from holdfast.api.problems import HttpError
+from holdfast.api.strict_json import decode_strictly
 from holdfast.errors import (
     ConflictError,
     HoldDecidedError,
@@ -94,7 +95,7 @@ def payload_of(body: bytes) -> SlackPayload:
     """Raises HttpError 422."""
     try:
         text = parse_qs(body.decode(), max_num_fields=20).get("payload", ["{}"])[0]
-        return msgspec.json.decode(text, type=SlackPayload)
+        return decode_strictly(text, SlackPayload, "payload")
     except (ValueError, msgspec.MsgspecError) as error:
         raise HttpError(422, "The payload is not from Slack.", code="invalid_input") from error
 

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.api.inbound.settings import WebhookSource
 from holdfast.api.problems import HttpError
+from holdfast.api.strict_json import decode_strictly
 from holdfast.errors import KeyReusedError
 from holdfast.holds.notify.webhook import is_signed, secret_of
 from holdfast.holds.service import HoldService
@@ -77,11 +78,9 @@ def require_signed(headers: Mapping[str, str], body: bytes, secrets: Sequence[st
 
 def event_in(body: bytes) -> WebhookEvent:
     try:
-        return msgspec.json.decode(body, type=WebhookEvent)
+        return decode_strictly(body, WebhookEvent)
     except msgspec.ValidationError as error:
         raise HttpError(422, f"The event does not fit: {error}.", code="invalid_input") from error
-    except msgspec.DecodeError as error:
-        raise HttpError(400, f"The body is not JSON: {error}.", code="not_json") from error
 
 
 class WebhookReceiver:

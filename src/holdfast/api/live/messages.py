@@ -9,6 +9,7 @@ import msgspec
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import LONGEST_KEY, Route
 from holdfast.api.schemas.events import EventNames
+from holdfast.api.strict_json import decode_strictly
 
 MOST = 0x7FFF_FFFF
 
@@ -45,13 +46,11 @@ class SocketMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def read_message(text: str) -> SocketMessage:
     """Raises HttpError."""
     try:
-        return msgspec.json.decode(text, type=SocketMessage)
+        return decode_strictly(text, SocketMessage, "message")
     except msgspec.ValidationError as error:
         raise HttpError(422, f"The message does not fit: {error}.", code="invalid_input") from error
     except RecursionError as error:
         raise HttpError(422, "The message is nested too deeply.", code="too_deep") from error
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise HttpError(400, f"The message is not JSON: {error}.", code="not_json") from error
 
 
 def _run_of(message: SocketMessage) -> str:

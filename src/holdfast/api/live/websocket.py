@@ -32,7 +32,7 @@ from holdfast.api.live.hub import Hub, hub_of
 from holdfast.api.live.messages import SocketCommand, SocketMessage, SocketSubscription, read_message
 from holdfast.api.problems import HttpError, no_right
 from holdfast.api.rate_limit import TokenBuckets
-from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, Route
+from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, Route, require_single
 from holdfast.api.schemas.events import EncodedEvent, EventNames
 from holdfast.errors import HoldfastError
 from holdfast.types.ids import new_id
@@ -115,6 +115,7 @@ class Socket:
             # Before the credential: the browser sends our cookie
             # with a socket that a page of another site opens.
             require_origin(self._socket, self._settings.origins, self._authenticator)
+            require_single(self._socket)
             self._hub.require_room(self._settings.most_streams)
             principal = await self._authenticator.authenticate(_request(self._socket.scope))
             # A socket has no CSRF token; for a cookie the Origin

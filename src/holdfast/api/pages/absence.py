@@ -9,6 +9,7 @@ from starlette.responses import Response
 from holdfast.api.auth.rights import Right
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
+from holdfast.api.problems import status_of
 from holdfast.api.routing import ApiCall
 from holdfast.errors import HoldfastError, InputError
 from holdfast.holds.directory.absence import Away
@@ -76,7 +77,7 @@ async def _show(
         call.request,
         "absence.html",
         who=call.who,
-        status=200 if error is None else error.status,
+        status=200 if error is None else status_of(error),
         own=own,
         away=away,
         last_day="" if last is None else f"{last:%Y-%m-%d}",

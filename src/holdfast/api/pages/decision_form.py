@@ -17,6 +17,7 @@ from holdfast.api.pages.form_fields import (
     sections_of,
 )
 from holdfast.api.pages.tool_arguments import argument_sections
+from holdfast.api.request_body import require_single_field
 from holdfast.errors import FormInvalidError, HoldfastError
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.queries.decided_values import argument_values
@@ -87,6 +88,7 @@ async def _files(
         if name.startswith(KEPT_PREFIX) and isinstance(value, str):
             found.setdefault(name.removeprefix(KEPT_PREFIX), _reference(value))
         elif name.startswith(PREFIX) and isinstance(value, UploadFile) and value.filename:
+            require_single_field(form, name)
             field = name.removeprefix(PREFIX)
             place = ".".join(part for part in field.split(".") if not part.isdecimal())
             try:

@@ -11,9 +11,11 @@ from holdfast.api.auth.rights import Right
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
 from holdfast.api.pages.runs import drawing
+from holdfast.api.problems import status_of
 from holdfast.api.program_lookup import is_visible_to_tenant
 from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.input_guard import require_outside
+from holdfast.api.strict_json import decode_strictly
 from holdfast.drawing import from_graph, to_svg
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 from holdfast.model.fingerprint import decode_graph
@@ -86,7 +88,7 @@ async def _show(call: ApiCall, flow: str, text: str, error: HoldfastError | None
         call.request,
         "flow.html",
         who=call.who,
-        status=200 if error is None else error.status,
+        status=200 if error is None else status_of(error),
         flow=flow,
         runs=await shown_runs(service.store, runs),
         now=service.store.now(),
@@ -114,8 +116,8 @@ def _require(call: ApiCall, name: str) -> Program:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+        found = decode_strictly(text, dict[str, Any], "input")
+    except msgspec.ValidationError as error:
         raise InputError(f"the input is not a JSON object: {error}.", hint='Write {"id": "x"}.') from error
     require_outside(found)
     return found

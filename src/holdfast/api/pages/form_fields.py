@@ -15,6 +15,8 @@ import msgspec
 from starlette.datastructures import FormData
 
 from holdfast.api.pages.tool_arguments import argument_data, argument_sections
+from holdfast.api.request_body import TYPED_FIELD, single_text
+from holdfast.api.strict_json import require_unique_keys
 from holdfast.holds.forms.validate_answer import form_of, validate_answer
 from holdfast.model.forms import field_kinds
 from holdfast.model.forms.compile import primary
@@ -24,7 +26,7 @@ from holdfast.types.hold import HoldRow
 Section = Mapping[str, Any]
 DATA: Final = "data"
 """The only field of a hold with a schema but without a form."""
-PREFIX: Final = "f."
+PREFIX: Final = TYPED_FIELD
 SPARE: Final = 3
 """Empty rows below the existing rows of a table."""
 
@@ -201,7 +203,7 @@ def form_values(row: HoldRow, decision: str | None, form: FormData, files: Mappi
         typed = {each["field"]: _value(each, f"{PREFIX}{each['field']}", form, files) for each in asked}
         return argument_data(row, typed)
     if form_of(row) is None:
-        text = str(form.get(f"{PREFIX}{DATA}") or "").strip()
+        text = single_text(form, f"{PREFIX}{DATA}").strip()
         return _decoded(text) if asked and text else None
     values = {
         each["field"]: _value(each, f"{PREFIX}{each['field']}", form, files)
@@ -231,12 +233,12 @@ def _value(section: Section, name: str, form: FormData, files: Mapping[str, Any]
         return [str(each) for each in form.getlist(name)]
     if kind == "table":
         return _table(section, name, form, files)
-    text = str(form.get(name) or "").replace("\r\n", "\n")
+    text = single_text(form, name).replace("\r\n", "\n")
     if kind in field_kinds.TEXTS:
         return text
     text = text.strip()
     if kind == "currency" and not section.get("currency") and text:
-        return {"amount": text, "currency": str(form.get(f"{name}.currency") or "").strip().upper()}
+        return {"amount": text, "currency": single_text(form, f"{name}.currency").strip().upper()}
     return _parse_value(kind, text) if text else None
 
 
@@ -261,7 +263,7 @@ def _with_zone(text: str) -> str:
 
 def _table(section: Section, name: str, form: FormData, files: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Without empty rows."""
-    count = str(form.get(f"{name}.rows") or "0")
+    count = single_text(form, f"{name}.rows") or "0"
     rows: list[dict[str, Any]] = []
     for index in range(min(int(count), 1_000) if count.isdecimal() and len(count) < 5 else 0):
         cells = {
@@ -276,6 +278,8 @@ def _table(section: Section, name: str, form: FormData, files: Mapping[str, Any]
 
 def _decoded(text: str) -> Any:
     try:
-        return msgspec.json.decode(text)
+        found = msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
+    require_unique_keys(text, "text")
+    return found

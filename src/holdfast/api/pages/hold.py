@@ -21,7 +21,7 @@ from holdfast.api.pages.hold_actions import SNOOZE_CHOICES, act_on, page_actions
 from holdfast.api.pages.kept_form import KeptForm, forget_form, kept_form
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, person, redirect, since
-from holdfast.api.problems import HttpError
+from holdfast.api.problems import HttpError, status_of
 from holdfast.api.routing import ApiCall
 from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, HoldfastError
 from holdfast.holds.actions.conflicts import resolution_of
@@ -129,7 +129,7 @@ async def _show(
         call.request,
         "hold.html",
         who=call.who,
-        status=200 if error is None else error.status,
+        status=200 if error is None else status_of(error),
         may=may,
         error=error,
         decided=call.request.query_params.get("decided") == "1",

@@ -19,7 +19,7 @@ from holdfast.api.pages.decision_form import FormDraft, draft_with_errors, submi
 from holdfast.api.pages.hold import CHOOSE, hold_context
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
-from holdfast.api.problems import HttpError
+from holdfast.api.problems import HttpError, status_of
 from holdfast.api.routing import ApiCall
 from holdfast.errors import AnswerInvalidError, HoldfastError, LinkInvalidError
 from holdfast.holds.links.open import Links, OpenedLink, link_actor
@@ -154,7 +154,7 @@ async def _show(
         call.request,
         "hold.html",
         who=call.principal,
-        status=200 if error is None else error.status,
+        status=200 if error is None else status_of(error),
         may=way == "decide",
         error=error,
         decided=call.request.query_params.get("decided") == "1",

@@ -6,6 +6,7 @@ next request.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from holdfast.api.auth.rights import Access
 from holdfast.api.problems import HttpError
 from holdfast.api.request_body import read_bytes
 from holdfast.api.routing import ApiCall, Routes
+from holdfast.api.strict_json import require_unique_keys
 from holdfast.integrations.mcp.agent import McpCaller
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ async def speak_mcp(call: ApiCall) -> Response:
         )  # fmt: skip
     _require_origin(call)
     body = await read_bytes(call.request, call.settings.most_body)
+    # What is no JSON is refused by the library, in the format of its protocol.
+    with suppress(ValueError):
+        require_unique_keys(body, "message")
     authenticator: Authenticator = call.request.app.state.authenticator
 
     async def refused(error: HttpError) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import iso
-from holdfast.types.status import RunStatus
+from holdfast.types.status import ENDED, RunStatus
 
 
 class ShownRun(RunRow, frozen=True, kw_only=True):
@@ -35,9 +35,18 @@ async def shown_run(store: Store, row: RunRow) -> ShownRun:
 def _shown(row: RunRow, timer: int | None, now: int) -> ShownRun:
     wakes_at = (timer or row.ready_at) if row.status is RunStatus.waiting else None
     fields = {name: getattr(row, name) for name in RunRow.__struct_fields__}
-    if row.status is RunStatus.running and row.lease_until is not None and row.lease_until <= now:
+    if row.status is RunStatus.running and _is_lapsed(row, now):
         fields["status"] = RunStatus.resumable
     return ShownRun(**fields, wakes_at=wakes_at)
+
+
+def is_interrupted(row: RunRow, now: int) -> bool:
+    """Whether it has not ended and no live worker has it."""
+    return row.status not in ENDED and (row.worker is None or _is_lapsed(row, now))
+
+
+def _is_lapsed(row: RunRow, now: int) -> bool:
+    return row.lease_until is not None and row.lease_until <= now
 
 
 class RunWire(msgspec.Struct, kw_only=True):

@@ -128,8 +128,7 @@ async def run_drawing(call: ApiCall, run: str) -> Response:
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     line = await make_timeline(service, row, keep=0)
-    interrupted = row.worker is None and row.status not in ENDED
-    return drawing(to_svg(picture_of_visits(line.graph, line.visits, interrupted=interrupted)))
+    return drawing(to_svg(picture_of_visits(line.graph, line.visits, interrupted=line.interrupted)))
 
 
 def drawing(svg: str) -> Response:

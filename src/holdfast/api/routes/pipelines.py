@@ -39,7 +39,6 @@ from holdfast.runs.idempotency import require_same
 from holdfast.runs.run_view import shown_run
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
-from holdfast.types.status import ENDED
 
 routes = Routes("pipelines")
 
@@ -79,14 +78,16 @@ async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[Pipel
         await require_same(service, row, ready.program, given, key)
     headers = call.location(f"/v1/pipelines/{row.id}") if fresh else {}
     result = await _pipeline_reply(service, row, ready.diagnostics)
-    return ApiReply(body=result, status=201 if fresh else 200, headers=headers, etag=etag_of(row))
+    return ApiReply(
+        body=result, status=201 if fresh else 200, headers=headers, etag=await etag_of(service, row)
+    )
 
 
 @routes.get("/pipelines/{run}", needs=Right.runs_read, more=(304,), raises=_MISSING)
 async def get_pipeline(call: ApiCall, run: str) -> ApiReply[PipelineWire]:
     """The progress of a pipeline."""
     service, row = await find_pipeline(call, run)
-    return ApiReply(body=await _pipeline_reply(service, row), etag=etag_of(row))
+    return ApiReply(body=await _pipeline_reply(service, row), etag=await etag_of(service, row))
 
 
 @routes.post(
@@ -98,9 +99,9 @@ async def get_pipeline(call: ApiCall, run: str) -> ApiReply[PipelineWire]:
 async def cancel_pipeline(call: ApiCall, run: str, body: CancelPipeline) -> ApiReply[PipelineWire]:
     """Cancel a pipeline. Its worker stops it as soon as possible; its open questions are withdrawn."""
     service, row = await find_pipeline(call, run)
-    call.require_match(etag_of(row))
+    call.require_match(await etag_of(service, row))
     row = await service.cancel(row.id, reason=body.reason, by=call.actor.id)
-    return ApiReply(body=await _pipeline_reply(service, row), etag=etag_of(row))
+    return ApiReply(body=await _pipeline_reply(service, row), etag=await etag_of(service, row))
 
 
 @routes.get("/pipelines/{run}/graph", needs=Right.runs_read, media=("image/svg+xml",), raises=_MISSING)
@@ -108,8 +109,7 @@ async def get_pipeline_graph(call: ApiCall, run: str) -> Response:
     """The pipeline as SVG: each stage with its state, and the taken edges."""
     service, row = await find_pipeline(call, run)
     line = await make_timeline(service, row, keep=0)
-    interrupted = row.worker is None and row.status not in ENDED
-    picture = picture_of_run(pipeline_of(line.graph.spec), line.visits, interrupted=interrupted)
+    picture = picture_of_run(pipeline_of(line.graph.spec), line.visits, interrupted=line.interrupted)
     return drawing(await asyncio.to_thread(to_svg, picture))
 
 

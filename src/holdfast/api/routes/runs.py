@@ -147,7 +147,9 @@ async def run_reply(call: ApiCall, service: RunService, row: RunRow, *, new: boo
     """A run that a request created (201, with its Location) or found (200)."""
     headers = call.location(f"/v1/runs/{row.id}") if new else {}
     detail = await run_detail(service, row)
-    return ApiReply(body=detail, status=201 if new else 200, headers=headers, etag=etag_of(row))
+    return ApiReply(
+        body=detail, status=201 if new else 200, headers=headers, etag=await etag_of(service, row)
+    )
 
 
 @routes.get("/runs/pending", needs=Right.runs_read, raises=(InputError,))
@@ -184,7 +186,7 @@ async def get_run(call: ApiCall, run: str) -> ApiReply[RunDetail]:
     """One run."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    return ApiReply(body=await run_detail(service, row), etag=etag_of(row))
+    return ApiReply(body=await run_detail(service, row), etag=await etag_of(service, row))
 
 
 @routes.delete("/runs/{run}", needs=Right.admin, guarded=True, raises=(*_MISSING, RunBusyError))
@@ -194,7 +196,7 @@ async def delete_run(call: ApiCall, run: str) -> None:
     409 for a run that has not ended: cancel it first. Forks of it stay."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    call.require_match(etag_of(row))
+    call.require_match(await etag_of(service, row))
     await service.delete(row.id, by=call.actor.id)
 
 
@@ -228,7 +230,7 @@ async def cancel_run(call: ApiCall, run: str, body: CancelRun) -> ApiReply[RunDe
     """Cancel a run. Its worker stops it as soon as possible; its open holds are withdrawn."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    call.require_match(etag_of(row))
+    call.require_match(await etag_of(service, row))
     row = await service.cancel(row.id, reason=body.reason, by=call.actor.id)
     return await run_reply(call, service, row, new=False)
 
@@ -250,7 +252,7 @@ async def resume_run(call: ApiCall, run: str, query: ResumeQuery, body: ResumeRu
     executed."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    call.require_match(etag_of(row))
+    call.require_match(await etag_of(service, row))
     at, mode = body.checkpoint_id or query.checkpoint_id, query.mode or body.mode
     row, new = await resume(
         service,
@@ -298,7 +300,7 @@ async def _branch(call: ApiCall, run: str, body: BranchRun, *, supersede: bool) 
         raise InputError("name the checkpoint by its id or by its record, not by both.")
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    call.require_match(etag_of(row))
+    call.require_match(await etag_of(service, row))
     at = body.checkpoint_id if body.checkpoint_id is not None else body.seq
     seq = None if at is None else (await service.standing(row.id, at))[1]
     made, new = await branch(

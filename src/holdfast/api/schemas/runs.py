@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -36,9 +37,11 @@ async def run_detail(service: RunService, row: RunRow) -> RunDetail:
     return RunDetail(**fields, metadata=seen)
 
 
-def etag_of(row: RunRow) -> str:
-    """The ETag of a run: changes with each record, event and change of worker."""
-    return f"{row.term}.{row.head}.{row.event_seq}.{row.status}"
+async def etag_of(service: RunService, row: RunRow) -> str:
+    """The ETag of a run: changes with each record, event and change of worker, and with everything else that
+    is shown of it. Some of that changes without a record, such as the status when a lease expires."""
+    shown = msgspec.json.encode(await run_detail(service, row))
+    return f"{row.term}.{row.head}.{blake2b(shown, digest_size=8).hexdigest()}"
 
 
 class RunResult(msgspec.Struct, kw_only=True):

@@ -16,7 +16,6 @@ from holdfast.cli.options.store import open_store_for_command, shown_address, st
 from holdfast.cli.output.console import busy, is_plain, print_drawing, print_json, print_note, width
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
 from holdfast.types.redaction import redactor
-from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
     from holdfast.drawing import Picture
@@ -133,8 +132,7 @@ async def _run(service: RunService, what: str, *, expand: bool) -> Picture | Non
         return None
     with busy(f"Reading {row.head + 1 - row.horizon:,} records"):
         line = await make_timeline(service, row, keep=0)
-    interrupted = row.worker is None and row.status not in ENDED
-    return picture_of_visits(line.graph, line.visits, expand=expand, interrupted=interrupted)
+    return picture_of_visits(line.graph, line.visits, expand=expand, interrupted=line.interrupted)
 
 
 async def _stored(service: RunService, name: str, *, expand: bool) -> Picture | None:

@@ -29,7 +29,7 @@ from holdfast.cli.output.run_json import costs, holds_of, last_error, run_json, 
 from holdfast.errors import InputError, RunNotFoundError
 from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.ids import is_id
-from holdfast.types.status import ENDED, HoldStatus, RunStatus, label_for
+from holdfast.types.status import HoldStatus, RunStatus, label_for
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint
@@ -258,8 +258,7 @@ def show_graph(line: Timeline, row: RunRow, *, expand: bool) -> None:
     from holdfast.attractor.picture import picture_of_visits
     from holdfast.drawing import to_text
 
-    interrupted = row.worker is None and row.status not in ENDED
-    picture = picture_of_visits(line.graph, line.visits, expand=expand, interrupted=interrupted)
+    picture = picture_of_visits(line.graph, line.visits, expand=expand, interrupted=line.interrupted)
     print_drawing(to_text(picture, width=width(), height=TALL, ascii_only=is_plain()))
 
 

@@ -8,7 +8,7 @@ from holdfast.cli.commands.graph import graph_json
 from holdfast.cli.output.results import hold_json, row_json, shown_run, stored_json
 from holdfast.errors import StoreError
 from holdfast.types.clock import iso
-from holdfast.types.status import ENDED, HoldStatus, RunStatus
+from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.history.timeline import Timeline
@@ -55,7 +55,7 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
     records = await service.store.read(row.id, payloads=False)
     holds = await holds_of(service, row)
     state, artifacts, damage = await values_of(service, row, line)
-    interrupted = row.worker is None and row.status not in ENDED
+    picture = picture_of_visits(line.graph, line.visits, expand=True, interrupted=line.interrupted)
     return {
         "run": row_json(await shown_run(service.store, row)),
         "stored": stored_json(row),
@@ -65,7 +65,7 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
         "damaged": damage or None,
         "holds": [hold_json(hold) for hold in holds],
         "costs": costs(line),
-        "graph": graph_json(picture_of_visits(line.graph, line.visits, expand=True, interrupted=interrupted)),
+        "graph": graph_json(picture),
         "timeline": timeline_json(line.visits),
         "records": [record_json(record) for record in records],
     }

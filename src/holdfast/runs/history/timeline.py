@@ -16,6 +16,7 @@ from holdfast.runs.driver.load import load
 from holdfast.runs.events import bare_events, hide_secrets
 from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
 from holdfast.runs.history.visits import Visits, apply_event
+from holdfast.runs.run_view import is_interrupted
 from holdfast.types.event import Event
 
 if TYPE_CHECKING:
@@ -34,13 +35,15 @@ _PHASES = {
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """`pos` is the run's position; None if its journal cannot be folded, and `damage` says why."""
+    """`pos` is the run's position; None if its journal cannot be folded, and `damage` says why.
+    `interrupted`: it has not ended, and no live worker has it."""
 
     graph: Graph
     reader: RunReader
     visits: Visits
     pos: Position | None
     damage: str = ""
+    interrupted: bool = False
 
 
 async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None) -> Timeline:
@@ -55,13 +58,14 @@ async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None
     pos, damage = await _position(service, row, reader)
     if pos is not None:
         _reconcile(visits, pos, reader.graph)
+    interrupted = row.ended_at is None and is_interrupted(row, service.store.now())
     if row.ended_at is not None:
         # A superseded run ended without a record.
         visits.stop(row.ended_at)
-    elif row.worker is None:
+    elif interrupted:
         visits.mark_ready()
     visits.trim()
-    return Timeline(reader.graph, reader, visits, pos, damage)
+    return Timeline(reader.graph, reader, visits, pos, damage, interrupted)
 
 
 async def _events(service: RunAccess, row: RunRow, readers: RunReaders) -> AsyncIterator[Event]:

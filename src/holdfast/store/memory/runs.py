@@ -276,17 +276,11 @@ def _age(run: MemoryRun) -> tuple[int, int]:
     return run.new.created_at, run.key
 
 
-def _status(run: MemoryRun, shown_at: int | None) -> RunStatus:
-    until = run.lease_until
-    expired = shown_at is not None and until is not None and until <= shown_at
-    return RunStatus.resumable if expired and run.status is RunStatus.running else run.status
-
-
 def _matches(run: MemoryRun, where: RunFilter) -> bool:
     new = run.new
     return (
         (where.tenant is None or where.tenant == run.tenant)
-        and (not where.status or _status(run, where.shown_at) in where.status)
+        and (not where.status or run.shown_status(where.shown_at) in where.status)
         and (where.flow is None or where.flow == new.flow)
         and (where.thread is None or where.thread == new.thread)
         and (where.version is None or where.version == new.version)

@@ -288,6 +288,11 @@ class MemoryRun:
     def horizon(self) -> int:
         return self.records[0].seq if self.records else 0
 
+    def shown_status(self, at: int | None) -> RunStatus:
+        """`at`: a run whose lease has expired by then is interrupted."""
+        expired = at is not None and self.lease_until is not None and self.lease_until <= at
+        return RunStatus.resumable if expired and self.status is RunStatus.running else self.status
+
     def row(self) -> RunRow:
         new = self.new
         return RunRow(

@@ -72,7 +72,7 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
             return FleetFigures(
                 at=now,
                 lanes=self._lanes(now),
-                statuses=dict(Counter(str(run.status) for run in runs if run.status not in ENDED)),
+                statuses=dict(Counter(str(run.shown_status(now)) for run in runs if run.status not in ENDED)),
                 dead=sum(run.dead for run in runs),
                 holds=[(age, buckets[place]) for place, age in enumerate((*ages, 0))],
                 oldest_hold=_since(asked, now),
@@ -115,7 +115,9 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
         ]
 
     def _lanes(self, now: int) -> list[LaneFigures]:
-        running = Counter(run.new.lane for run in self._leased.values())
+        running = Counter(
+            run.new.lane for run in self._leased.values() if run.lease_until is None or run.lease_until > now
+        )
         ready: dict[tuple[str, str, bool], list[int]] = {}
         for run in self._keys.values():
             if run.worker is None and run.ready_at is not None and run.ready_at <= now:

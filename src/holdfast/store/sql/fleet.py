@@ -75,16 +75,19 @@ SELECT lane, sum(free)::bigint, min(since), sum(lined)::bigint, sum(running)::bi
            count(CASE WHEN gate <> '' THEN 1 END) AS lined, 0 AS running FROM @runs[runs_ready]
     WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ?::bigint GROUP BY lane
     UNION ALL
-    SELECT lane, 0, NULL, 0, count(*) FROM @runs[runs_leased] WHERE worker IS NOT NULL GROUP BY lane
+    SELECT lane, 0, NULL, 0, count(*) FROM @runs[runs_leased]
+    WHERE worker IS NOT NULL AND (lease_until IS NULL OR lease_until > ?::bigint) GROUP BY lane
 ) AS found GROUP BY lane ORDER BY lane"""
 _LINED = """
 SELECT lane, gate, status = 'pending' AS starts, count(*), min(ready_at) FROM @runs[runs_ready]
 WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ?::bigint AND gate <> ''
 GROUP BY lane, gate, starts ORDER BY count(*) DESC LIMIT ?"""
+# As every other view shows them: a run whose lease has expired is interrupted.
 _STATUSES = """
-SELECT status, count(*) FROM @runs[runs_by_status]
+SELECT CASE WHEN status = 'running' AND lease_until <= ?::bigint THEN 'resumable' ELSE status END AS shown,
+       count(*) FROM @runs[runs_by_status]
 WHERE status IN ('pending', 'running', 'waiting', 'pending_input', 'resumable') AND NOT read_only
-GROUP BY status"""
+GROUP BY shown"""
 # The index has them in order of tenant and contains their age.
 _HOLDS = """
 SELECT {age} AS age, count(*), min(created_at) FROM @holds[holds_of_tenant]
@@ -116,7 +119,7 @@ async def figures(conn: Conn, now: int | None, ages: tuple[int, ...]) -> FleetFi
     return FleetFigures(
         at=at,
         lanes=await _lanes(conn, now, at),
-        statuses=dict(await conn.rows(_STATUSES)),
+        statuses=dict(await conn.rows(_STATUSES, at)),
         dead=dead,
         holds=_by_age(holds, ages),
         oldest_hold=_since(min((since for _, _, since in holds), default=None), at),
@@ -146,7 +149,7 @@ async def _holds(conn: Conn, at: int, ages: tuple[int, ...]) -> list[Row]:
 
 
 async def _lanes(conn: Conn, now: int | None, at: int) -> list[LaneFigures]:
-    lanes = [LaneBacklog(*values) for values in await conn.rows(_LANES, at)]
+    lanes = [LaneBacklog(*values) for values in await conn.rows(_LANES, at, at)]
     if not any(lane.lined for lane in lanes):
         return lane_figures(lanes, [], None, at)
     lined = [LimitBacklog(a, b, bool(c), d, e) for a, b, c, d, e in await conn.rows(_LINED, at, MAX_QUEUES)]

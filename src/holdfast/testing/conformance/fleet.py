@@ -166,6 +166,20 @@ class FleetSuite:
         assert result.statuses == {"pending": 1, "pending_input": 1}
         assert [(lane.ready, lane.running) for lane in result.lanes] == [(1, 0)]
 
+    @pytest.mark.covers("SAFE-STORE-05")
+    async def test_runs_whose_lease_expired_are_counted_as_they_are_shown(self, kit: StoreKit) -> None:
+        await kit.claimed()
+        idle = await kit.claimed()
+        assert await kit.store.set_idle(idle, status=RunStatus.waiting)
+        held = await kit.store.fleet_figures(ages=AGES)
+        assert held.statuses == {"running": 1, "waiting": 1}
+        assert [lane.running for lane in held.lanes] == [2]
+        kit.clock.advance(hours=1)
+        await kit.claimed()
+        lapsed = await kit.store.fleet_figures(ages=AGES)
+        assert lapsed.statuses == {"running": 1, "resumable": 1, "waiting": 1}
+        assert [lane.running for lane in lapsed.lanes] == [1]
+
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_holds_are_reported_by_age_and_only_while_they_are_open(self, kit: StoreKit) -> None:
         await kit.asked(await kit.claimed())

@@ -33,6 +33,7 @@ HoldfastError
 │   ├── MessageNotFoundError        the queue has no such message
 │   └── FlowNotFoundError           no flow of this name is loaded here
 ├── ConflictError               another caller was first, or the object has changed since it was read
+│   ├── FlowNameTakenError          a graph was posted under the name of a flow that has code
 │   ├── HoldDecidedError            the hold is decided already; names who decided
 │   ├── HoldChangedError            the hold is not at the version that the caller read
 │   ├── ContentChangedError         the content that was shown differs from what the hold asks now
@@ -262,6 +263,12 @@ class FlowNotFoundError(NotFoundError):
 class ConflictError(HoldfastError):
     code = "conflict"
     status = 409
+
+
+class FlowNameTakenError(ConflictError):
+    """A graph was posted under the name of a flow whose graph comes from its code."""
+
+    code = "name_taken"
 
 
 class HoldDecidedError(ConflictError):

@@ -15,6 +15,7 @@ from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
+from holdfast.runs.flow_versions import newest_first
 from holdfast.runs.stored_program import read_type, stored_program
 from holdfast.store.rows import RunFilter
 
@@ -69,7 +70,9 @@ async def _stored(call: ApiCall, service: RunService, name: str, wanted: str | N
         for row, graph in known
         if wanted is None or is_version_named(wanted, row.version, graph.label)
     ]
-    for row, graph in sorted(fits, key=lambda each: each[0].created_at, reverse=True):
+    graphs = {row.version: graph for row, graph in fits}
+    for row in await newest_first(service, [row for row, _ in fits]):
+        graph = graphs[row.version]
         last = await service.store.list_runs(RunFilter(flow=name, version=row.version), after=None, limit=1)
         if last and _is_plain(graph) and await is_visible_to_tenant(call, name, row.version):
             return stored_program(last[0], graph)

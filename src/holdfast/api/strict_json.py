@@ -25,7 +25,7 @@ def decode_strictly(data: bytes | str, shape: type[T], what: str = "body") -> T:
         found = msgspec.json.decode(data, type=shape)
     except msgspec.ValidationError:
         # First what is ambiguous: which of the two values does not fit would be a guess.
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             require_unique_keys(data, what)
         raise
     except (msgspec.DecodeError, UnicodeError) as error:

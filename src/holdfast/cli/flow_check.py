@@ -59,13 +59,14 @@ async def check_stored_flow(hf: Holdfast, name: str, version: str = "") -> None:
     Raises FlowInvalidError. A flow that is not stored is left to the caller."""
     from holdfast.model.fingerprint import decode_graph
     from holdfast.model.validate import validate
+    from holdfast.runs.flow_versions import newest_first
 
     service = await hf.service()
     rows = [row for row in await service.store.flows() if row.name == name]
     found = [row for row in rows if version in ("", row.version)]
     if not found:
         return
-    spec = decode_graph(max(found, key=lambda row: (row.created_at, row.version)).graph)
+    spec = decode_graph((await newest_first(service, found))[0].graph)
     problems = validate(spec)
     require_valid(name, problems)
     print_warnings(_shown(problems, name))

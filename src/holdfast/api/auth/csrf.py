@@ -32,7 +32,7 @@ async def require_own(
     if not same_origin(request, origins, proven=True):
         raise HttpError(403, "The request came from a page of another site.", code="cross_site")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in FORMS and _is_runtime_path(request) and _names_own_origin(request, origins):
+    if _is_runtime_path(request) and _is_own_fetch(request, origins):
         return
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     # Other types, such as text/plain, can be sent by a form of another site without a CORS preflight.
@@ -75,9 +75,26 @@ def _is_runtime_path(request: Request) -> bool:
     return alias is not None and alias.runtime
 
 
-def _names_own_origin(request: Request, origins: frozenset[str]) -> bool:
-    """Whether the browser says so itself; a missing header says nothing. No page can set or remove it."""
-    return request.headers.get("origin", "").lower() in origins
+def _is_own_fetch(request: Request, origins: frozenset[str]) -> bool:
+    """Whether the browser says that a script of our own page sent it. No page can set or remove its headers
+    about that, but an older browser, or any over plain http, sends only `Origin`; without it nothing is said.
+    A form is not enough: somebody may get one into our page who cannot run a script there."""
+    headers = request.headers
+    return (
+        headers.get("origin", "").lower() in origins
+        and headers.get("sec-fetch-site", "same-origin") == "same-origin"
+        and headers.get("sec-fetch-mode", "cors") in ("cors", "same-origin", "no-cors")
+        and headers.get("sec-fetch-dest", "empty") == "empty"
+        and not _is_form(headers.get("content-type", ""))
+    )
+
+
+def _is_form(content_type: str) -> bool:
+    """Whether a form can have this type. One of plain text can spell JSON; `fetch` adds the charset to a
+    text, a form does not."""
+    kind, _, more = content_type.partition(";")
+    kind = kind.strip().lower()
+    return kind in FORMS or (kind == "text/plain" and "charset" not in more.lower())
 
 
 def own_origins(connection: HTTPConnection, public_url: str | None) -> frozenset[str]:

@@ -14,9 +14,9 @@ from holdfast.api.request_id import request_id
 
 SINGLE: Final = frozenset({
     "authorization", "content-length", "content-type", "host", "idempotency-key", "last-event-id", "origin",
-    "sec-fetch-site", "sec-websocket-key", "transfer-encoding", "webhook-id", "webhook-signature",
-    "webhook-timestamp", "x-csrf-token", "x-forwarded-proto", "x-request-id", "x-slack-request-timestamp",
-    "x-slack-signature",
+    "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "sec-websocket-key", "transfer-encoding",
+    "webhook-id", "webhook-signature", "webhook-timestamp", "x-csrf-token", "x-forwarded-proto",
+    "x-request-id", "x-slack-request-timestamp", "x-slack-signature",
 })  # fmt: skip
 """Headers that the server reads and that have one value."""
 LISTS: Final = frozenset({

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.api.inbound.settings import SlackSource
 from holdfast.api.problems import HttpError
-from holdfast.api.strict_json import decode_strictly
+from holdfast.api.strict_json import require_unique_keys
 from holdfast.errors import (
     ConflictError,
     HoldDecidedError,
@@ -95,9 +95,11 @@ def payload_of(body: bytes) -> SlackPayload:
     """Raises HttpError 422."""
     try:
         text = parse_qs(body.decode(), max_num_fields=20).get("payload", ["{}"])[0]
-        return decode_strictly(text, SlackPayload, "payload")
+        found = msgspec.json.decode(text, type=SlackPayload)
     except (ValueError, msgspec.MsgspecError) as error:
         raise HttpError(422, "The payload is not from Slack.", code="invalid_input") from error
+    require_unique_keys(text, "payload")
+    return found
 
 
 class SlackReceiver:

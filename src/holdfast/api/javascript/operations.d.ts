@@ -142,7 +142,7 @@ export interface Operations {
   getDraft(hold: string, options?: Options): Promise<DraftWire>;
   /** The backlog, and how late it is. */
   getFigures(options?: Options): Promise<FiguresWire>;
-  /** A flow's versions, newest first. */
+  /** A flow's versions, newest first. Versions of its code come before graphs that were posted. */
   getFlow(flow: string, options?: Options): Promise<FlowWire>;
   /** The graph of a version, as SVG. */
   getFlowDrawing(flow: string, version: string, options?: Options): Promise<Response>;
@@ -327,7 +327,8 @@ export interface Operations {
   /**
    * Store a version of a flow: 201, or 200 if it is already stored.
    *
-   * A graph is data and contains no code. Its runs advance on workers that have code with the same graph.
+   * A graph is data and contains no code. Its runs advance on workers that have code with the same graph. 409
+   * `name_taken` if a flow of that name comes from code and has another graph.
    */
   registerFlow(body?: RegisterFlow, options?: Options): Promise<FlowGraph>;
   /** Release a claim. */

@@ -21,6 +21,7 @@ from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
+from holdfast.runs.flow_versions import newest_first
 from holdfast.runs.run_view import shown_runs
 from holdfast.store.rows import RunFilter
 
@@ -34,12 +35,10 @@ async def flows_page(call: ApiCall) -> Response:
     service = await call.runs()
     newest: dict[str, Any] = {}
     versions: dict[str, int] = {}
-    for flow in await service.store.flows():
-        if not await is_visible_to_tenant(call, flow.name, flow.version):
-            continue
-        versions[flow.name] = versions.get(flow.name, 0) + 1
-        if flow.name not in newest or flow.created_at >= newest[flow.name].created_at:
-            newest[flow.name] = flow
+    for flow in await newest_first(service, await service.store.flows()):
+        if await is_visible_to_tenant(call, flow.name, flow.version):
+            versions[flow.name] = versions.get(flow.name, 0) + 1
+            newest.setdefault(flow.name, flow)
     rows = [
         (name, newest[name], versions[name], loaded_program(call, name) is not None)
         for name in sorted(newest)
@@ -124,9 +123,9 @@ def _object(text: str) -> dict[str, Any]:
 
 
 async def _graph(call: ApiCall, name: str) -> Graph:
-    named = [flow for flow in await (await call.runs()).store.flows() if flow.name == name]
+    service = await call.runs()
+    named = [flow for flow in await service.store.flows() if flow.name == name]
     found = [flow for flow in named if await is_visible_to_tenant(call, name, flow.version)]
     if not found:
         raise FlowNotFoundError(f"there is no flow {name!r} here.", hint="/flows lists them.")
-    newest = max(found, key=lambda flow: (flow.created_at, flow.version))
-    return Graph(decode_graph(newest.graph))
+    return Graph(decode_graph((await newest_first(service, found))[0].graph))

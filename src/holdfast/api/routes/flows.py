@@ -30,12 +30,19 @@ from holdfast.api.schemas.flows import (
 )
 from holdfast.drawing import from_graph
 from holdfast.drawing.svg import to_svg
-from holdfast.errors import FlowInvalidError, FlowNotFoundError, ForbiddenError, InputError
+from holdfast.errors import (
+    FlowInvalidError,
+    FlowNameTakenError,
+    FlowNotFoundError,
+    ForbiddenError,
+    InputError,
+)
 from holdfast.model.diagnostics import errors_in, require_valid
 from holdfast.model.fingerprint import decode_graph, dialect_of, encode_graph, graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.input_schema import input_schema
 from holdfast.model.validate import validate
+from holdfast.runs.flow_versions import newest_first, put_posted, require_free_name
 from holdfast.runs.service import RunService
 from holdfast.store.rows import FlowRow
 
@@ -50,7 +57,7 @@ async def list_flows(call: ApiCall) -> Page[FlowWire]:
     service = await call.runs()
     found: dict[str, list[FlowRow]] = {}
     workers = await _workers_by_version(service)
-    for row in await _rows(service):
+    for row in await newest_first(service, await _rows(service)):
         if await is_visible_to_tenant(call, row.name, row.version):
             found.setdefault(row.name, []).append(row)
     return Page(items=[_flow(service, name, rows, workers) for name, rows in sorted(found.items())])
@@ -58,7 +65,7 @@ async def list_flows(call: ApiCall) -> Page[FlowWire]:
 
 @routes.get("/flows/{flow:path}", needs=Right.flows_read, raises=_MISSING)
 async def get_flow(call: ApiCall, flow: str) -> FlowWire:
-    """A flow's versions, newest first."""
+    """A flow's versions, newest first. Versions of its code come before graphs that were posted."""
     service = await call.runs()
     workers = await _workers_by_version(service)
     return _flow(service, flow, await _versions(call, flow), workers)
@@ -82,7 +89,6 @@ def _version(service: RunService, row: FlowRow, workers: Counter[str]) -> FlowVe
 
 
 def _flow(service: RunService, name: str, rows: list[FlowRow], workers: Counter[str]) -> FlowWire:
-    rows = sorted(rows, key=lambda row: row.created_at, reverse=True)
     spec = decode_graph(rows[0].graph)
     known = [service.runtime.programs[row.version] for row in rows if row.version in service.runtime.programs]
     described = (program.description for program in known if program.description)
@@ -113,11 +119,11 @@ async def _versions(call: ApiCall, flow: str) -> list[FlowRow]:
         raise FlowNotFoundError(
             f"there is no flow {flow!r} here.", hint="GET /v1/flows lists them.", flow=flow
         )
-    return sorted(rows, key=lambda row: row.created_at, reverse=True)
+    return await newest_first(await call.runs(), rows)
 
 
 async def _find_version(call: ApiCall, flow: str, version: str) -> tuple[FlowRow, GraphSpec]:
-    """By its fingerprint, a prefix of it, its label, or `latest`."""
+    """By its fingerprint, a prefix of it, its label, or `latest`: the newest of its code, if it has code."""
     for row in await _versions(call, flow):
         spec = decode_graph(row.graph)
         if version == "latest" or is_version_named(version, row.version, Graph(spec).label):
@@ -211,12 +217,13 @@ def _spec(graph: Any) -> GraphSpec:
     needs=Right.flows_write,
     status=201,
     more=(200,),
-    raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError),
+    raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError, FlowNameTakenError),
 )
 async def register_flow(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph]:
     """Store a version of a flow: 201, or 200 if it is already stored.
 
-    A graph is data and contains no code. Its runs advance on workers that have code with the same graph."""
+    A graph is data and contains no code. Its runs advance on workers that have code with the same graph. 409
+    `name_taken` if a flow of that name comes from code and has another graph."""
     if (body.graph is None) == (body.flow is None):
         raise InputError("send a graph, or the flow's name or file.", hint="Send one of them.")
     service = await call.runs()
@@ -232,6 +239,10 @@ async def register_flow(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph
     if known is not None:
         return ApiReply(body=_graph(known, spec), status=200, etag=version)
     row = FlowRow(name=spec.name, version=version, graph=encode_graph(spec), created_at=service.store.now())
-    await service.store.put_flow(row)
+    if body.flow is not None:
+        await service.store.put_flow(row)
+    else:
+        await require_free_name(service, spec.name, version)
+        await put_posted(service.store, row)
     where = call.location(f"/v1/flows/{quote(spec.name, safe='')}/versions/{version}")
     return ApiReply(body=_graph(row, spec), status=201, headers=where, etag=version)

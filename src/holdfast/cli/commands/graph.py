@@ -136,15 +136,16 @@ async def _run(service: RunService, what: str, *, expand: bool) -> Picture | Non
 
 
 async def _stored(service: RunService, name: str, *, expand: bool) -> Picture | None:
-    """The version of a flow that was stored last."""
+    """The current version of a flow."""
     from holdfast.drawing import from_graph
     from holdfast.model.fingerprint import decode_graph
     from holdfast.model.graph import Graph
+    from holdfast.runs.flow_versions import newest_first
 
     found = [flow for flow in await service.store.flows() if flow.name == name]
     if not found:
         return None
-    newest = max(found, key=lambda flow: (flow.created_at, flow.version))
+    newest = (await newest_first(service, found))[0]
     if len(found) > 1:
         print_note(f"{len(found)} versions of {name} are stored; this is the newest, {newest.version}.")
     return from_graph(Graph(decode_graph(newest.graph)), expand=expand)

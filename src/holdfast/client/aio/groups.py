@@ -456,7 +456,7 @@ class AsyncFlows(AsyncGroup):
         return await self._text(request)
 
     async def get(self, flow: str) -> models.Flow:
-        """A flow's versions, newest first."""
+        """A flow's versions, newest first. Versions of its code come before graphs that were posted."""
         request = request_of("GET", "/v1/flows/{flow}", {"flow": flow})
         return await self._json(request, models.Flow)
 
@@ -471,7 +471,7 @@ class AsyncFlows(AsyncGroup):
         """Store a version of a flow: 201, or 200 if it is already stored.
 
         A graph is data and contains no code. Its runs advance on workers that have code with the same
-        graph."""
+        graph. 409 `name_taken` if a flow of that name comes from code and has another graph."""
         request = request_of("POST", "/v1/flows", maybe={"graph": graph, "flow": flow})
         return await self._json(request, models.FlowGraph)
 

@@ -455,7 +455,7 @@ class Flows(Group):
         return self._text(request)
 
     def get(self, flow: str) -> models.Flow:
-        """A flow's versions, newest first."""
+        """A flow's versions, newest first. Versions of its code come before graphs that were posted."""
         request = request_of("GET", "/v1/flows/{flow}", {"flow": flow})
         return self._json(request, models.Flow)
 
@@ -470,7 +470,7 @@ class Flows(Group):
         """Store a version of a flow: 201, or 200 if it is already stored.
 
         A graph is data and contains no code. Its runs advance on workers that have code with the same
-        graph."""
+        graph. 409 `name_taken` if a flow of that name comes from code and has another graph."""
         request = request_of("POST", "/v1/flows", maybe={"graph": graph, "flow": flow})
         return self._json(request, models.FlowGraph)
 

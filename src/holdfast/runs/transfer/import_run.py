@@ -17,6 +17,7 @@ from holdfast.errors import (
 from holdfast.model.fingerprint import decode_graph, fingerprint_of
 from holdfast.runs.branch import fork
 from holdfast.runs.encryption.cipher import FieldCipher
+from holdfast.runs.flow_versions import put_posted
 from holdfast.runs.history import checkpoints
 from holdfast.runs.transfer.archive import (
     Archive,
@@ -146,7 +147,8 @@ async def _adopt(service: RunAccess, archive: Archive) -> RunRow:
     await blobs.put([Blob(BlobRef(digest, len(data)), data) for digest, data in named])
     for graph in (*archive.older, archive.graph):
         version = fingerprint_of(graph)
-        await store.put_flow(FlowRow(name=run.flow, version=version, graph=graph, created_at=store.now()))
+        row = FlowRow(name=run.flow, version=version, graph=graph, created_at=store.now())
+        await put_posted(store, row)
     try:
         row, fresh = await store.adopt(history)
     except ConflictError as error:

@@ -18,7 +18,7 @@ _WELL_FORMED: Final = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 
 class RequestIds:
-    """Middleware. Outside of all others, so that no answer is without the header, whoever makes it."""
+    """Middleware. Outside of all others, so that no answer is without the header."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

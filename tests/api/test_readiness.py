@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
 import httpx2
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Flow, Holdfast
 from holdfast.api.app import ApiSettings
 from holdfast.api.auth.local_token import LocalToken
 from holdfast.api.readiness import ReadinessApp, ServerState
+from holdfast.cli.commands import serve
+from holdfast.cli.commands.serve import ServeOptions, ServeRunner
 from holdfast.cli.server_access import ServerAccess
 from holdfast.errors import StoreUnavailableError
 from holdfast.runs.worker.health_server import Health
@@ -83,3 +86,29 @@ async def test_worker_gives_the_reason_to_this_machine_only(host: str) -> None:
         answer = await client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json() == {"ready": False} | ({"missing": [health.wrong]} if near else {})
+
+
+async def test_requests_are_let_in_when_the_flows_are_stored(
+    monkeypatch: pytest.MonkeyPatch, greeting: Flow
+) -> None:
+    seen: list[Any] = []
+    async with Holdfast("memory:") as hf:
+        service, door = await hf.service(), ServerAccess(hf, host="127.0.0.1", settings=ApiSettings())
+        runner = ServeRunner(hf, door, None, ServeOptions(flows=[], port=0, json=True))
+        store_flow = service.store_flow
+
+        async def stored(program: Any) -> None:
+            seen.append(runner.standing.store)
+            await store_flow(program)
+
+        monkeypatch.setattr(service, "store_flow", stored)
+        monkeypatch.setattr(serve, "remember_source", lambda *_: None)
+        monkeypatch.setattr("holdfast.app.loader.address_in", lambda *_: "")
+        task = asyncio.create_task(runner._open_and_work([("greeting.py", greeting)]))
+        while runner.standing.store is None and not task.done():  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.001)
+        assert seen == [None]
+        assert [row.name for row in await service.store.flows()] == ["greeting"]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        runner.serving._socket.close()

@@ -291,12 +291,13 @@ class ServeRunner:
         await open_with_probe(self.hf, self.probe, on_error=self._away)
         # Before any request is answered: a server without a token must not be reachable from elsewhere.
         await self.door.admit()
-        self.standing.store = await self.hf.open()
         service = await self.hf.service()
         for spec, flow in carried:
             await service.store_flow(flow.program())
             # So that `holdfast resume` on this machine finds the code of a run that the server started.
             remember_source(self.wanted.store, flow.program().version, address_in(spec, flow))
+        # From here on requests are answered, and find the flows in the store.
+        self.standing.store = await self.hf.open()
         await self._greet([flow for _, flow in carried])
         tasks = [asyncio.create_task(Projector(service, self.wanted.projection).serve())]
         if self.worker is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -50,7 +50,12 @@ def program_for(compiled: CompiledDocument, site: DocumentSite | None = None) ->
     return _program(spec, compiled.nodes, compiled.document.data, site or default_site())
 
 
-def _program(spec: GraphSpec, nodes: Iterable[DocumentNode], source: Any, site: DocumentSite) -> Program:
+def _child(spec: GraphSpec, nodes: Sequence[DocumentNode], site: DocumentSite) -> Program:
+    """The body of a map is part of the document; a sub-flow is a document of its own."""
+    return program_of(spec, site) if spec.document else _program(spec, nodes, {}, site)
+
+
+def _program(spec: GraphSpec, nodes: Sequence[DocumentNode], source: Any, site: DocumentSite) -> Program:
     handlers: dict[str, NodeHandler] = {}
     routers: dict[str, list[Router]] = {}
     kinds = {node.id: node.kind for node in spec.nodes}
@@ -71,6 +76,7 @@ def _program(spec: GraphSpec, nodes: Iterable[DocumentNode], source: Any, site: 
         handlers=handlers,
         routers=routers,
         schema=DocumentState(variables, source.get("input"), site.validate),
+        children={inner.name: _child(inner, nodes, site) for inner in spec.subgraphs},
     )
     program.description = str(source.get("description") or "")
     return program

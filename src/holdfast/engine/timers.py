@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from holdfast.engine import end, failures, fan_out, join, retry, settle
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, consume, node_of
@@ -17,6 +19,7 @@ from holdfast.model.position import NAP, Exec
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SubstepBody
 from holdfast.types.clock import to_micros
 from holdfast.types.record import Kind, NewTimer, Side
+from holdfast.types.text import clean_text
 
 
 def sleep(decision: Decision, execution: Exec, node: Node) -> None:
@@ -52,7 +55,25 @@ def _wake_at(decision: Decision, execution: Exec, node: Node) -> int | ErrorInfo
         return decision.now
     if isinstance(value, (int, float)):
         return decision.now + int(value * 1_000_000)
+    if isinstance(value, str):
+        # Data of documents has no datetimes: an instant is text there.
+        found = _instant(value)
+        return found if found is not None else _no_instant(node, value)
     return to_micros(value)  # type: ignore[arg-type]
+
+
+def _instant(text: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if moment.tzinfo is None else to_micros(moment)
+
+
+def _no_instant(node: Node, text: str) -> ErrorInfo:
+    shown = clean_text(repr(text), 80)
+    message = f"node {node.id!r}: {shown} is no instant with a time zone, such as 2026-01-31T09:00:00Z"
+    return ErrorInfo("node_failed", "ValueError", message)
 
 
 def sleep_inside(decision: Decision, execution: Exec, node: Node, key: str, wake: int) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import msgspec
 
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.model.branches import branch_result
 from holdfast.model.expr import MISSING as EXPR_MISSING
 from holdfast.model.expr import Resolve, compile_expr
-from holdfast.model.graph import Graph, Node, NodeKind
+from holdfast.model.graph import Graph, MapSpec, Node, NodeKind
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Position, Scope, naps_of, new_scope
 from holdfast.model.record_bodies import ErrorInfo
-from holdfast.model.values import Values
+from holdfast.model.values import MISSING, Values
 from holdfast.types.value import FrozenDict
 
 PARENTS = frozenset({NodeKind.map, NodeKind.parallel, NodeKind.subflow})
@@ -41,6 +44,8 @@ def child_inputs(
         if not isinstance(found, (list, tuple)):
             kind = "nothing" if found is None or found is EXPR_MISSING else type(found).__name__
             raise NotAListError(f"map node {node.id!r}: {node.map.over!r} is {kind}, not a list")
+        if node.map.shares:
+            scope.tree.expose(execution.frame)
         return list(found)  # type: ignore[arg-type]
     if node.parallel:
         scope.tree.expose(execution.frame)
@@ -71,6 +76,10 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
         # A separate copy is safe: the outer walk does not advance while its branches run.
         values["input"] = parent.tree.see(0, "input")
         values["scratch"].update(parent.tree.see(owner.frame, "scratch"))
+    elif spec.map is not None and spec.map.item:
+        values["input"] = parent.tree.see(0, "input")
+        values["scratch"].update(_shared(parent, owner.frame, spec.map))
+        values["scratch"][spec.map.item] = given
     else:
         values["scratch"].update(outer.subgraphs[body].spec.defaults)
         values["scratch"].update(values["input"])
@@ -80,6 +89,11 @@ def open_child(graph: Graph, pos: Position, parent: Scope, node: int, index: int
         child.walk["came_by"] = spec.parallel.edges[index]
     owner.opened = max(owner.opened, index + 1)
     return child
+
+
+def _shared(parent: Scope, frame: int, spec: MapSpec) -> dict[str, Any]:
+    found = {name: parent.tree.read(frame, "scratch", name) for name in spec.shares or ()}
+    return {name: value for name, value in found.items() if value is not MISSING}
 
 
 def child_path(parent: str, node: str, owner: Exec, index: int) -> str:
@@ -97,10 +111,14 @@ def as_input(given: Any) -> FrozenDict:
     return given if isinstance(given, FrozenDict) else FrozenDict({"item": given})
 
 
-def child_result(scope: Scope) -> Any:
-    """A finished child as its owner sees it: its whole state and artifacts."""
+def child_result(scope: Scope, names: Sequence[str] | None = None) -> Any:
+    """A finished child as its owner sees it: its state, or only these names of it, and artifacts."""
     scope.tree.fill_all()
     values = scope.tree.values
+    if names is not None:
+        state = values.get("scratch", {})
+        kept = FrozenDict({name: state[name] for name in names if name in state})
+        return FrozenDict({"state": kept, "artifacts": FrozenDict({}), "output": None})
     return FrozenDict(
         {
             "state": FrozenDict(values.get("scratch", {})),
@@ -117,7 +135,10 @@ def result_of(graph: Graph, pos: Position, scope: Scope, error: ErrorInfo | None
     node = pos.scope_graph(graph, pos.scopes[owner.scope]).nodes[owner.node]
     if node.parallel:
         return branch_result(graph, pos, scope, node.parallel.starts[scope.index], error)
-    return child_result(scope) if error is None else failed_item(error)
+    if error is not None:
+        return failed_item(error)
+    gives = node.map.gives if node.map is not None else msgspec.UNSET
+    return child_result(scope, None if gives is msgspec.UNSET else gives)
 
 
 def failed_item(error: ErrorInfo) -> FrozenDict:

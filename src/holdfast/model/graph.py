@@ -120,6 +120,13 @@ class MapSpec(msgspec.Struct, frozen=True, kw_only=True):
     into: str
     concurrency: int = 0
     on_item_failure: str = "fail"
+    # Of maps in documents. Unset rather than none: older graphs keep their identity.
+    item: str | msgspec.UnsetType = msgspec.UNSET
+    """The name by which the body reads its item. Unset: an item that is a mapping is the body's input."""
+    shares: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """The fields of the state around it that the body reads too."""
+    gives: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """The fields of the body's state that are the result of an item. Unset: all of them."""
 
 
 class ParallelSpec(msgspec.Struct, frozen=True, kw_only=True):

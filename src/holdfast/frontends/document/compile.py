@@ -15,8 +15,10 @@ from holdfast.frontends.document.canonical import meaning_of
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.names import ReadText, check_names, input_names, read_texts
 from holdfast.frontends.document.node_type import RESERVED, DocumentNode, FlowFacts, NodeReport
+from holdfast.frontends.document.node_types.loop import LOOP_END, NEXT
 from holdfast.frontends.document.problem import DocumentProblem, ProblemReport, require_valid_document
 from holdfast.frontends.document.read import ReadDocument, read_data
+from holdfast.frontends.document.regions import check_parents, first_nodes, members_of, with_regions
 from holdfast.frontends.document.site import NOWHERE, DocumentSite
 from holdfast.frontends.document.topology import UNREADABLE, check_ways, document_nodes
 from holdfast.frontends.document.validation import report_graph_problems
@@ -73,9 +75,14 @@ class _Compiler:
     def nodes(self) -> tuple[DocumentNode, ...]:
         """Those that a run can reach: an edge from any other would never be decided."""
         found = document_nodes(self.document, FlowFacts(name=self.document.name), self.report)
+        found = check_parents(found, self.report)
         self.texts = read_texts(found, self.report)
         reached = check_ways(found, self.report)
         flow = self._facts()
+        found = with_regions(found, self.texts, self.report)
+        reached |= {
+            name for name, node in found.items() if node.type is LOOP_END and name[: -len(NEXT)] in reached
+        }
         whole = {name: msgspec.structs.replace(node, flow=flow) for name, node in found.items()}
         self.unreached = tuple(node for name, node in whole.items() if name not in reached)
         return tuple(node for name, node in whole.items() if name in reached)
@@ -90,14 +97,21 @@ class _Compiler:
         if not any(node.type is UNREADABLE for node in nodes):
             # An unreadable node may be what sets a name.
             check_names(self.document, by_id, texts, self.report)
-        spec = self._graph(by_id)
+        spec = self._whole_graph(by_id)
         facts = StateFacts(
             writes={node.id: frozenset(node.type.writes(node)) for node in nodes},
             complete=frozenset(by_id),
             given=frozenset(input_names(self.document)),
         )
-        report_graph_problems(validate(spec, facts=facts), by_id, self.report)
+        self._validate(spec, facts, by_id)
         return nodes, spec
+
+    def _validate(self, spec: GraphSpec, facts: StateFacts, nodes: Mapping[str, DocumentNode]) -> None:
+        """With the bodies of maps; a sub-flow is another document, and was valid."""
+        report_graph_problems(validate(spec, facts=facts, deep=False), nodes, self.report)
+        for inner in spec.subgraphs:
+            if not inner.document:
+                self._validate(inner, facts, nodes)
 
     def _facts(self) -> FlowFacts:
         fields = self.document.fields
@@ -121,24 +135,39 @@ class _Compiler:
         node.type.check(node, found, self.site)
         return node.type.graph_node(node, found, self.site), node.type.graph_edges(node, found)
 
-    def _graph(self, nodes: Mapping[str, DocumentNode]) -> GraphSpec:
-        made, edges = list[Node](), list[Edge]()
-        for node in nodes.values():
-            one, leaving = self._lower(node)
-            made.append(one)
-            edges += leaving
+    def _whole_graph(self, nodes: Mapping[str, DocumentNode]) -> GraphSpec:
         variables = self.document.variables
-        return GraphSpec(
-            name=self.document.name,
-            nodes=tuple(made),
-            edges=tuple(edges),
-            start=_starts(nodes.values()),
+        inner = self._graph(nodes, None, self.document.name)
+        return msgspec.structs.replace(
+            inner,
             defaults={
                 name: each.default for name, each in variables.items() if each.default is not msgspec.UNSET
             },
             reducers={name: each.reducer for name, each in variables.items() if each.reducer},
             secrets=tuple(sorted(name for name, each in variables.items() if each.secret)) or msgspec.UNSET,
             document={"dialect": DIALECT, "source": meaning_of(self.document)},
+        )
+
+    def _graph(self, nodes: Mapping[str, DocumentNode], parent: str | None, name: str) -> GraphSpec:
+        """Of the whole document, or of the body of a map."""
+        made, edges = list[Node](), list[Edge]()
+        inner: dict[str, GraphSpec] = {}
+        members = members_of(nodes, parent)
+        for node in members:
+            one, leaving = self._lower(node)
+            made.append(one)
+            edges += leaving
+            child = node.type.subgraph(node, self.site)
+            if child is not None:
+                inner[child.name] = child
+            elif node.inside and one.map is not None:
+                inner[node.id] = self._graph(nodes, node.id, node.id)
+        return GraphSpec(
+            name=name,
+            nodes=tuple(made),
+            edges=tuple(edges),
+            start=_starts(members) if parent is None else first_nodes(members),
+            subgraphs=tuple(inner.values()),
         )
 
 

@@ -52,8 +52,9 @@ class FlowEdge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     source: NodeId
     target: NodeId
     id: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
-    source_port: str | None = None
-    source_handle: Annotated[str | None, Meta(description="Read as `source_port`.")] = msgspec.field(
+    # `true` and `false` without quotes are the ports of a condition, not texts.
+    source_port: str | bool | None = None
+    source_handle: Annotated[str | bool | None, Meta(description="Read as `source_port`.")] = msgspec.field(
         default=None, name="sourceHandle"
     )
     when: Annotated[str | None, Meta(description="An expression; only on the port `out`.")] = None
@@ -62,7 +63,8 @@ class FlowEdge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def port(self) -> str:
-        return self.source_port or self.source_handle or "out"
+        given = self.source_handle if self.source_port is None else self.source_port
+        return str(given).lower() if isinstance(given, bool) else given or "out"
 
     @property
     def name(self) -> str:

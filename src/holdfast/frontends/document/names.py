@@ -176,9 +176,12 @@ def _set_before(
         name: [edge.target for edge in node.leaving if edge.target in nodes] for name, node in nodes.items()
     }
     for name, node in nodes.items():
-        if node.node.parent in nodes:
-            # What is inside of a node runs after what is before that node, and its results come after it.
-            after[cast("str", node.node.parent)].append(name)
+        parent = node.node.parent
+        if parent is not None and parent in nodes:
+            # What is inside of a node runs after what is before it; what a loop sets stays set.
+            after[parent].append(name)
+            if nodes[parent].node.type == "loop":
+                after[name].append(parent)
     own = {name: sets.of(names) for name, names in writers.items()}
     found = dict.fromkeys(nodes, 0)
     todo = deque(nodes)

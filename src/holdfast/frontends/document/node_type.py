@@ -17,7 +17,7 @@ from holdfast.frontends.document.site import DocumentSite
 from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.expr import PARTITIONS
-from holdfast.model.graph import Edge, EdgeKind, InDoubt, Node, NodeKind, RetryPolicy
+from holdfast.model.graph import Edge, EdgeKind, GraphSpec, InDoubt, Node, NodeKind, RetryPolicy
 from holdfast.model.program import NodeHandler, Router
 from holdfast.types.backoff import BackoffKind
 from holdfast.types.status import Effect
@@ -88,7 +88,7 @@ class FlowFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node whose config could be read. `given`: the config as data, with inherited values. `leaving`: its
-    edges that lead to nodes."""
+    edges that lead to nodes. `inside`: the nodes whose parent it is. `shares`, `gives`: see `MapSpec`."""
 
     node: FlowNode
     type: NodeType
@@ -97,6 +97,9 @@ class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     flow: FlowFacts
     leaving: tuple[DocumentEdge, ...] = ()
+    inside: tuple[str, ...] = ()
+    shares: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -181,6 +184,10 @@ class NodeType:
         """Its code; None for a node that the engine itself performs. Raises VersionMismatchError where this
         process lacks what it names."""
         return site.handlers[self.name](node) if self.name in site.handlers else None
+
+    def subgraph(self, node: DocumentNode, site: DocumentSite) -> GraphSpec | None:
+        """The graph of another flow that it runs."""
+        return None
 
     def routers(self, node: DocumentNode, site: DocumentSite) -> list[Router]:
         return []

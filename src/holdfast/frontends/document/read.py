@@ -221,9 +221,9 @@ def _about(key: str, item: Any) -> dict[str, Any]:
     given = cast("Json", item)
     if key == "nodes":
         return {"node": given["id"]} if isinstance(given.get("id"), str) else {}
-    name = (
-        given.get("id") or f"{given.get('source')}:{given.get('source_port') or 'out'}->{given.get('target')}"
-    )
+    port = given.get("source_port", given.get("sourceHandle"))
+    shown = str(port).lower() if isinstance(port, bool) else port or "out"
+    name = given.get("id") or f"{given.get('source')}:{shown}->{given.get('target')}"
     return {"edge": str(name)}
 
 

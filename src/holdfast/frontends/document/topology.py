@@ -249,4 +249,14 @@ def check_ways(nodes: Mapping[str, DocumentNode], report: ProblemReport) -> set[
         elif ends and name not in ending:
             message = "no way leads from it to an end"
             report.error(node.path, "no-way-to-end", message, "connect it to a node of type end", node=name)
-    return reached | {name for name, node in nodes.items() if node.node.parent is not None}
+    return reached | {name for name, node in nodes.items() if _top(node, nodes) in reached}
+
+
+def _top(node: DocumentNode, nodes: Mapping[str, DocumentNode]) -> str:
+    """The outermost node that it is inside of."""
+    seen, parent = {node.id}, node.node.parent
+    while parent is not None and parent in nodes and parent not in seen:
+        node = nodes[parent]
+        seen.add(parent)
+        parent = node.node.parent
+    return node.id

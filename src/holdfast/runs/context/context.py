@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from holdfast.errors import InputError
-from holdfast.model.graph import Node
+from holdfast.model.graph import JoinKind, Node
 from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.model.secrets import outgoing
@@ -120,6 +120,14 @@ class Context:
     @property
     def tenant(self) -> str:
         return self._session.row.tenant
+
+    @property
+    def join_timed_out(self) -> bool:
+        """Whether the node started because the time limit of its join was over."""
+        scope, policy = self._session.pos.scopes[self._exec.scope], self._node.join
+        if policy.timeout is None or self._exec.node not in scope.early or policy.kind is JoinKind.any:
+            return False
+        return policy.kind is JoinKind.all or scope.arrived.get(self._exec.node, 0) < policy.count
 
     @property
     def flow(self) -> str:

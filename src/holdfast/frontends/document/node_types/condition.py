@@ -5,6 +5,7 @@ from typing import ClassVar
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     ERROR,
+    OUT,
     DocumentEdge,
     DocumentNode,
     Expression,
@@ -30,10 +31,10 @@ class ConditionType(NodeType):
     example: ClassVar[Json] = {"when": "risk > 0.5"}
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
-        return ("true", "false")
+        return (OUT, "true", "false")
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
-        for port in self.ports(node):
+        for port in ("true", "false"):
             if not node.from_port(port):
                 found.warn((), "port-open", f"no edge leaves its port {port!r}: the branch ends there")
 
@@ -41,7 +42,7 @@ class ConditionType(NodeType):
         return [self._edge(node, edge) for edge in node.leaving]
 
     def _edge(self, node: DocumentNode, edge: DocumentEdge) -> Edge:
-        if edge.port == ERROR:
+        if edge.port in (OUT, ERROR):
             return plain_edge(node, edge)
         config: ConditionConfig = node.config
         if edge.port == "true":

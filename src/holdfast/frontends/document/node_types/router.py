@@ -10,6 +10,7 @@ from msgspec import Meta
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     ERROR,
+    OUT,
     DocumentNode,
     Expression,
     NodeConfig,
@@ -47,25 +48,25 @@ class RouterType(NodeType):
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
         config: RouterConfig = node.config
-        return (*dict.fromkeys(case.id for case in config.cases), ELSE)
+        return (OUT, *dict.fromkeys(case.id for case in config.cases), ELSE)
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         config: RouterConfig = node.config
         counts = Counter(case.id for case in config.cases)
         for index, case in enumerate(config.cases):
-            if counts[case.id] > 1 or case.id in (ELSE, ERROR):
-                why = "is reserved" if case.id in (ELSE, ERROR) else "is used twice"
+            if counts[case.id] > 1 or case.id in (ELSE, ERROR, OUT):
+                why = "is reserved" if case.id in (ELSE, ERROR, OUT) else "is used twice"
                 found.error(
                     ("cases", index, "id"), "case-duplicate", f"the case id {case.id!r} {why}",
                     "give each case an id of its own",
                 )  # fmt: skip
-        for port in self.ports(node):
+        for port in self.ports(node)[1:]:
             if not node.from_port(port):
                 found.warn((), "port-open", f"no edge leaves its port {port!r}: the branch ends there")
 
     def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:
         return [
-            plain_edge(node, edge, **({} if edge.port == ERROR else {"kind": EdgeKind.chosen}))
+            plain_edge(node, edge, **({} if edge.port in (OUT, ERROR) else {"kind": EdgeKind.chosen}))
             for edge in node.leaving
         ]
 
@@ -87,7 +88,7 @@ class RouterType(NodeType):
             return found or [ELSE]
 
         choices: dict[Any, tuple[str, ...]] = {
-            port: tuple(edge.id for edge in node.from_port(port)) for port in self.ports(node)
+            port: tuple(edge.id for edge in node.from_port(port)) for port in self.ports(node)[1:]
         }
         return [Router(fn=choose, is_async=True, takes=("state", "ctx"), choices=choices)]
 

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from holdfast.frontends.document.document import Json
+from holdfast.frontends.document.node_type import (
+    DocumentNode,
+    FieldName,
+    NodeConfig,
+    NodeReport,
+    NodeType,
+    TemplateValue,
+    base_node,
+)
+from holdfast.frontends.document.site import DocumentSite, FoundFlow
+from holdfast.model.graph import GraphSpec, Node, NodeKind, SubflowSpec
+
+_PLACEHOLDER: Final = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
+_RESULT: Final = ("artifacts", "state", "output")
+
+
+class SubflowConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`version`: without it the current one, which is pinned when the document is compiled. `inputs`: the
+    input of the flow, each one placeholder or a plain value; without it, all variables. `outputs`: by
+    variable, what it gets of the flow's output; without it, `bind` gets all of it."""
+
+    flow: str
+    version: str = ""
+    inputs: dict[str, TemplateValue] | None = None
+    outputs: dict[FieldName, str] | None = None
+
+
+class SubflowType(NodeType):
+    name = "subflow"
+    summary = "Runs another flow inside of the run, pinned to a version."
+    config = SubflowConfig
+    kind = NodeKind.subflow
+    example: ClassVar[Json] = {"flow": "kyc", "inputs": {"customer": "{{customer}}"}}
+
+    def writes(self, node: DocumentNode) -> tuple[str, ...]:
+        config: SubflowConfig = node.config
+        return tuple(config.outputs) if config.outputs is not None else (node.bind,) if node.bind else ()
+
+    def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
+        config: SubflowConfig = node.config
+        if config.flow == node.flow.name:
+            found.error(("flow",), "subflow-cycle", f"the flow {config.flow!r} contains itself", "use a loop")
+        elif flow_of(node, site) is None:
+            named = f"{config.flow}@{config.version}" if config.version else config.flow
+            message = f"there is no flow {named!r} here"
+            found.error(
+                ("flow",), "flow-unknown", message, "deploy it first, or put its file beside this one"
+            )
+        for name, value in (config.inputs or {}).items():
+            if expression_of(value) is None:
+                message = f"the input {name!r} is neither one placeholder nor a plain value"
+                found.error(("inputs", name), "subflow-input", message, "compute it in a set node before")
+
+    def graph_node(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> Node:
+        config: SubflowConfig = node.config
+        inputs = None if config.inputs is None else {
+            name: expression_of(value) or "null" for name, value in config.inputs.items()
+        }  # fmt: skip
+        child = flow_of(node, site)
+        body = config.flow if child is None else body_name(config, child)
+        spec = SubflowSpec(body=body, inputs=inputs, outputs=self._outputs(node))
+        return base_node(node, found, subflow=spec)
+
+    def _outputs(self, node: DocumentNode) -> dict[str, str]:
+        config: SubflowConfig = node.config
+        if config.outputs is None:
+            return {node.bind: "artifacts"} if node.bind else {}
+        return {
+            name: path if path.partition(".")[0] in _RESULT else f"artifacts.{path}"
+            for name, path in config.outputs.items()
+        }
+
+    def subgraph(self, node: DocumentNode, site: DocumentSite) -> GraphSpec | None:
+        child = flow_of(node, site)
+        return (
+            None if child is None else msgspec.structs.replace(child.spec, name=body_name(node.config, child))
+        )
+
+
+def flow_of(node: DocumentNode, site: DocumentSite) -> FoundFlow | None:
+    config: SubflowConfig = node.config
+    if site.flows is None or config.flow == node.flow.name:
+        return None
+    return site.flows(config.flow, config.version)
+
+
+def body_name(config: SubflowConfig, child: FoundFlow) -> str:
+    """Of two versions of a flow in one graph, each has a name of its own."""
+    return f"{config.flow}@{child.version}" if config.version else config.flow
+
+
+def expression_of(value: Any) -> str | None:
+    """As an expression: one placeholder, or a plain value."""
+    if isinstance(value, str):
+        placeholder = _PLACEHOLDER.fullmatch(value.strip())
+        if placeholder is not None:
+            return placeholder[1]
+        return None if "{{" in value else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if value is None or isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    return None
+
+
+NODE_TYPES = (SubflowType(),)

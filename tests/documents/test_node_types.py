@@ -1,0 +1,398 @@
+"""What each node type does in a run."""
+
+# ruff: noqa: E501  (a node of a document reads best on one line)
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.model.graph import JoinKind, NodeKind
+from tests.documents.run import answer, flow_text, graph, rules, start
+
+NUMBER = "input: {type: object, properties: {n: {type: number}, items: {type: array}}}"
+
+
+async def test_set_and_condition_lead_by_true_and_false(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: double, type: set, config: {values: {m: "{{n}}", said: "n is {{n}}"}}}
+        {id: big, type: condition, config: {when: "m > 9"}}
+        {id: yes, type: set, config: {values: {size: big}}}
+        {id: no, type: set, config: {values: {size: small}}}
+        {id: z, type: end, config: {output: {size: "{{size}}", said: "{{said}}"}}}
+        """,
+        """
+        a -> double -> big
+        big:true -> yes -> z
+        big:false -> no -> z
+        """,
+        NUMBER,
+    )
+    assert (await start(hf, text, {"n": 12})).artifacts == {"size": "big", "said": "n is 12"}
+    assert (await start(hf, text, {"n": 2})).artifacts == {"size": "small", "said": "n is 2"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "n", "hit"), [("first", 12, ["x"]), ("all", 12, ["x", "y"]), ("all", 0, ["w"])]
+)
+async def test_router_takes_the_cases_that_hold_and_else_without_one(
+    hf: Holdfast, mode: str, n: int, hit: list[str]
+) -> None:
+    text = flow_text(
+        f"""
+        {{id: a, type: start}}
+        {{id: r, type: router, config: {{mode: {mode}, cases: [{{id: big, when: "n > 9"}}, {{id: some, when: "n > 1"}}]}}}}
+        {{id: x, type: set, config: {{values: {{x: true}}}}}}
+        {{id: y, type: set, config: {{values: {{y: true}}}}}}
+        {{id: w, type: set, config: {{values: {{w: true}}}}}}
+        {{id: z, type: end}}
+        """,
+        """
+        a -> r
+        r:big -> x -> z
+        r:some -> y -> z
+        r:else -> w -> z
+        """,
+        NUMBER,
+    )
+    ended = await start(hf, text, {"n": n})
+    assert ended.status == "completed"
+    assert [name for name in ("x", "y", "w") if name in ended.state] == hit
+
+
+async def test_python_calls_a_registered_function_sync_or_async_and_binds_its_result(hf: Holdfast) -> None:
+    async def score(customer: str, ctx: Any) -> dict[str, Any]:
+        return {"of": customer, "node": ctx.node}
+
+    def twice(of: int) -> int:
+        return of * 2
+
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: risk, type: python, config: {function: score, args: {customer: "c-{{n}}"}}}
+        {id: more, type: python, config: {function: twice, bind: total, args: {of: "{{n}}"}}}
+        {id: z, type: end}
+        """,
+        "a -> risk -> more -> z",
+        NUMBER,
+    )
+    ended = await start(hf, text, {"n": 4}, {"score": score, "twice": twice})
+    assert ended.state["risk"] == {"of": "c-4", "node": "risk"}
+    assert ended.state["total"] == 8
+
+
+async def test_error_port_is_taken_when_the_node_fails_and_retries_are_used_up(hf: Holdfast) -> None:
+    calls: list[int] = []
+
+    def pay() -> None:
+        calls.append(1)
+        raise OSError("no line")
+
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: pay, type: python, config: {function: pay, effect: read, retry: {attempts: 2, delay: 0}}}
+        {id: sorry, type: set, config: {values: {failed: true}}}
+        {id: z, type: end}
+        """,
+        """
+        a -> pay -> z
+        pay:error -> sorry -> z
+        """,
+    )
+    ended = await start(hf, text, None, {"pay": pay})
+    assert (ended.status, ended.state["failed"], len(calls)) == ("completed", True, 2)
+
+
+async def test_end_with_status_failed_fails_the_run(hf: Holdfast) -> None:
+    text = flow_text("{id: a, type: start}\n{id: z, type: end, config: {status: failed}}", "a -> z")
+    ended = await start(hf, text)
+    assert ended.status == "failed"
+    assert ended.error is not None
+    assert "'z'" in ended.error.message
+
+
+async def test_parallel_branches_meet_in_a_join(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: p, type: parallel}
+        {id: x, type: set, config: {values: {x: 1}}}
+        {id: y, type: set, config: {values: {y: 2}}}
+        {id: j, type: join}
+        {id: z, type: end, config: {output: {x: "{{x}}", y: "{{y}}"}}}
+        """,
+        """
+        a -> p -> x -> j -> z
+        p -> y -> j
+        """,
+    )
+    assert (await start(hf, text)).artifacts == {"x": 1, "y": 2}
+    assert rules(text, severity="warning") == []
+
+
+def test_join_lowers_to_its_policy_and_its_timeout_port_needs_a_timeout() -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: x, type: set, config: {values: {x: 1}}}
+        {id: y, type: set, config: {values: {y: 2}}}
+        {id: j, type: join, config: {wait: 2, timeout: 1h, cancel_losers: true}}
+        {id: z, type: end}
+        """,
+        """
+        a -> x -> j -> z
+        a -> y -> j
+        j:timeout -> z
+        """,
+    )
+    [join] = [node.join for node in graph(text).nodes if node.id == "j"]
+    assert (join.kind, join.count, join.timeout, join.cancel_losers) == (
+        JoinKind.quorum,
+        2,
+        3_600_000_000,
+        True,
+    )
+    assert rules(text.replace(", timeout: 1h", "")) == ["join-timeout"]
+    assert rules(text.replace("wait: 2", "wait: 3")) == ["quorum"]
+
+
+async def test_join_leads_by_timeout_when_a_branch_is_late(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: x, type: set, config: {values: {x: 1}}}
+        {id: y, type: checkpoint, config: {prompt: Late?}}
+        {id: j, type: join, config: {timeout: 0.05}}
+        {id: late, type: set, config: {values: {late: true}}}
+        {id: z, type: end}
+        """,
+        """
+        a -> x -> j -> z
+        a -> y -> j
+        j:timeout -> late -> z
+        """,
+    )
+    import asyncio
+
+    waiting = await start(hf, text)
+    assert waiting.status == "pending_input"
+    await asyncio.sleep(0.1)
+    service = await hf.service()
+    await service.store.fire_timers(limit=10)
+    row = await service.get(waiting.run_id)
+    from holdfast.app.flow import advance
+
+    program = await service.runtime.find_program(row.version, row.flow)
+    later = await advance(service, program, row.id)
+    assert later.state["late"] is True
+
+
+async def test_map_runs_its_inside_for_each_item_with_what_it_reads_around_it(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: each, type: map, config: {over: items, into: results, item: order, concurrency: 2}}
+        {id: price, type: python, parent: each, config: {function: price, args: {of: "{{order.price}}", rate: "{{n}}"}}}
+        {id: note, type: set, parent: each, config: {values: {text: "{{order.name}}: {{price}}"}}}
+        {id: z, type: end, config: {output: {all: "{{results}}"}}}
+        """,
+        """
+        a -> each -> z
+        price -> note
+        """,
+        NUMBER,
+    )
+    items = [{"name": "x", "price": 1}, {"name": "y", "price": 2}, {"name": "w", "price": 3}]
+    ended = await start(hf, text, {"n": 10, "items": items}, {"price": lambda of, rate: of * rate})
+    assert ended.artifacts["all"] == [
+        {"price": 10, "text": "x: 10"},
+        {"price": 20, "text": "y: 20"},
+        {"price": 30, "text": "w: 30"},
+    ]
+
+
+async def test_map_asks_a_person_for_each_item(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: each, type: map, config: {over: items, into: results}}
+        {id: ask, type: checkpoint, parent: each, config: {prompt: "Item {{item}}?", options: [ok, no]}}
+        {id: mark, type: set, parent: each, config: {values: {good: true}}}
+        {id: z, type: end}
+        """,
+        """
+        a -> each -> z
+        ask:ok -> mark
+        ask:no -> mark
+        """,
+        NUMBER,
+    )
+    waiting = await start(hf, text, {"items": [1, 2]})
+    assert sorted(hold.prompt for hold in waiting.holds) == ["Item 1?", "Item 2?"]
+
+
+async def test_loop_repeats_while_its_condition_holds_and_then_leads_on(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: again, type: loop, config: {while: "tries < 3", max_turns: 9}}
+        {id: work, type: python, parent: again, config: {function: more, bind: tries, args: {of: "{{tries}}"}}}
+        {id: odd, type: condition, parent: again, config: {when: "tries == 2"}}
+        {id: two, type: set, parent: again, config: {values: {seen: "{{tries}}"}}}
+        {id: z, type: end, config: {output: {tries: "{{tries}}", seen: "{{seen}}"}}}
+        """,
+        """
+        a -> again
+        work -> odd
+        odd:true -> two
+        again:done -> z
+        """,
+        "variables: {tries: {type: integer, default: 0}}",
+    )
+    ended = await start(hf, text, None, {"more": lambda of: of + 1})
+    assert ended.artifacts == {"tries": 3, "seen": 2}
+    names = [node.id for node in graph(text, {"more": lambda of: of}).nodes]
+    assert names == ["a", "again", "again__next", "work", "odd", "two", "z"]
+
+
+@pytest.mark.parametrize(("limit", "status"), [("fail", "failed"), ("continue", "completed")])
+async def test_loop_stops_after_its_last_turn(hf: Holdfast, limit: str, status: str) -> None:
+    text = flow_text(
+        f"""
+        {{id: a, type: start}}
+        {{id: again, type: loop, config: {{while: "true", max_turns: 3, on_limit: {limit}}}}}
+        {{id: work, type: python, parent: again, config: {{function: more, bind: tries, args: {{of: "{{{{tries}}}}"}}}}}}
+        {{id: z, type: end}}
+        """,
+        "a -> again -> z",
+        "variables: {tries: {default: 0}}",
+    )
+    calls: list[int] = []
+
+    def more(of: int) -> int:
+        calls.append(of)
+        return of + 1
+
+    assert (await start(hf, text, None, {"more": more})).status == status
+    assert len(calls) == 3
+
+
+async def test_loops_and_maps_stand_inside_of_each_other(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: outer, type: loop, config: {while: "turn < 2", max_turns: 5}}
+        {id: count, type: python, parent: outer, config: {function: add, bind: turn, args: {of: "{{turn}}"}}}
+        {id: each, type: map, parent: outer, config: {over: items, into: results}}
+        {id: inner, type: loop, parent: each, config: {while: "k < item", max_turns: 5}}
+        {id: step, type: python, parent: inner, config: {function: add, bind: k, args: {of: "{{k}}"}}}
+        {id: z, type: end, config: {output: {results: "{{results}}", turn: "{{turn}}"}}}
+        """,
+        """
+        a -> outer -> z
+        count -> each
+        """,
+        f"{NUMBER}\nvariables: {{turn: {{default: 0}}, k: {{default: 0}}}}",
+    )
+    ended = await start(hf, text, {"items": [1, 3]}, {"add": lambda of: of + 1})
+    assert ended.artifacts == {"results": [{"k": 1}, {"k": 3}], "turn": 2}
+
+
+async def test_guardrail_blocks_or_leaves_by_its_violation_port(hf: Holdfast) -> None:
+    from holdfast import Violation
+
+    def small(state: Any) -> Violation | None:
+        return Violation("too much") if state["n"] > 9 else None
+
+    nodes = """
+        {id: a, type: start}
+        {id: g, type: guardrail, config: {check: small}}
+        {id: other, type: set, config: {values: {blocked: true}}}
+        {id: z, type: end}
+        """
+    routed = flow_text(nodes, "a -> g -> z\ng:violation -> other -> z", NUMBER)
+    assert (await start(hf, routed, {"n": 12}, {"small": small})).state["blocked"] is True
+    assert "blocked" not in (await start(hf, routed, {"n": 2}, {"small": small})).state
+    plain = flow_text(
+        nodes.replace("{id: other, type: set, config: {values: {blocked: true}}}", ""), "a -> g -> z", NUMBER
+    )
+    assert (await start(hf, plain, {"n": 12}, {"small": small})).status == "failed"
+    assert rules(plain) == ["check-unknown"]
+
+
+async def test_wait_sleeps_and_needs_one_of_duration_and_until(hf: Holdfast) -> None:
+    def waiting(config: str) -> str:
+        return flow_text(
+            f"{{id: a, type: start}}\n{{id: w, type: wait, config: {config}}}\n{{id: z, type: end}}",
+            "a -> w -> z",
+            "input: {type: object, properties: {due: {type: string}}}",
+        )
+
+    assert (await start(hf, waiting("{duration: 0.01}"))).status == "completed"
+    assert (
+        await start(hf, waiting("{until: '{{due}}'}"), {"due": "2020-01-01T00:00:00Z"})
+    ).status == "completed"
+    assert (await start(hf, waiting("{until: '2020-01-01T00:00:00Z'}"))).status == "completed"
+    assert (await start(hf, waiting("{until: '{{due}}'}"), {"due": "soon"})).status == "failed"
+    assert rules(waiting("{}")) == ["wait-one-of"]
+    assert rules(waiting("{until: tomorrow}")) == ["wait-until"]
+    assert rules(waiting("{duration: -1}")) == ["duration"]
+
+
+@pytest.mark.covers("CV-2")
+async def test_edges_pass_through_disabled_nodes(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: b, type: set, disabled: true, config: {values: {b: 1}}}
+        {id: c, type: set, disabled: true, config: {values: {c: 1}}}
+        {id: d, type: set, config: {values: {d: 1}}}
+        {id: z, type: end}
+        """,
+        "a -> b -> c -> d -> z",
+    )
+    ended = await start(hf, text)
+    assert ended.state == {"d": 1}
+    assert [edge.id for edge in graph(text).edges] == ["a:out->d", "d:out->z"]
+
+
+@pytest.mark.covers("FL-1", "FL-2", "FL-3")
+async def test_the_three_questions_lower_to_the_same_kind_and_only_a_review_is_published(
+    hf: Holdfast,
+) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: c, type: checkpoint, config: {prompt: "Go, {{n}}?", options: ["yes", "no"], timeout: 1h, on_timeout: fail}}
+        {id: d, type: hitl_decision, config: {options: [ok], decision_bind: second}}
+        {id: r, type: hitl_review, config: {queue: reviews, decision_bind: third, sections: [{type: input, field: why}]}}
+        {id: z, type: end}
+        """,
+        "a -> c -> d -> r -> z",
+        f"{NUMBER}\nconfig: {{scaiqueue: {{scope: support}}}}",
+    )
+    holds = {node.id: node for node in graph(text).nodes if node.kind is NodeKind.hold}
+    assert set(holds) == {"c", "d", "r"}
+    specs = {name: node.hold for name, node in holds.items()}
+    assert {name: bool(spec and spec.target) for name, spec in specs.items()} == {
+        "c": False,
+        "d": False,
+        "r": True,
+    }
+    first = specs["c"]
+    assert first is not None
+    assert (first.type, first.timeout, first.on_timeout) == ("approval", 3_600_000_000, "fail")
+
+    run = await start(hf, text, {"n": 3})
+    assert run.holds[0].prompt == "Go, 3?"
+    run = await answer(hf, await answer(hf, run, "yes"), "ok")
+    run = await answer(hf, run, "submit", {"why": "because"})
+    assert run.status == "completed"
+    assert (run.state["decision"], run.state["second"], run.state["third"]) == ("yes", "ok", "submit")
+    assert run.state["r"]["why"] == "because"

@@ -69,6 +69,7 @@ HoldfastError
 │   ├── NodeProcessError            the process of a node with isolation="process" ended before the node
 │   ├── UserCodeExitError           a function called sys.exit, or raised something that is no Exception
 │   ├── GuardrailError              a guardrail blocked the run
+│   ├── OutputInvalidError          the output of a document's flow does not fit its schema
 │   ├── RoutingError                a router named a node that does not exist
 │   ├── StallError                  work remains but nothing can start
 │   ├── LoopLimitError              a loop exceeded its maximum number of turns
@@ -424,6 +425,12 @@ class UserCodeExitError(RunError):
 
 class GuardrailError(RunError):
     code = "guardrail_violation"
+
+
+class OutputInvalidError(RunError):
+    """The output of a flow document does not fit its schema."""
+
+    code = "output_invalid"
 
 
 class RoutingError(RunError):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from holdfast.app.loader import absolute, load_module
 from holdfast.cli.advance import drive_and_print
@@ -21,8 +23,9 @@ from holdfast.documents.program import default_site, program_for, program_of
 from holdfast.errors import InputError
 from holdfast.frontends.document.compile import DIALECT, CompiledDocument, compile_document
 from holdfast.frontends.document.read import format_of, read_text
-from holdfast.frontends.document.site import DocumentSite
+from holdfast.frontends.document.site import NOWHERE, DocumentSite, FoundFlow
 from holdfast.model.diagnostics import Severity
+from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.program import Program
 from holdfast.runs.limits_for_run import QueuedRun
@@ -47,12 +50,33 @@ def site_with(functions: Iterable[str]) -> DocumentSite:
 
 def compile_file(file: str, functions: Iterable[str] = ()) -> CompiledDocument:
     """Raises InputError for a file that cannot be read."""
-    return compile_document(read_text(_bytes(file), format_of(file)), site_with(functions))
+    return compile_document(
+        read_text(_bytes(file), format_of(file)), _site_beside(file, site_with(functions))
+    )
+
+
+def _site_beside(file: str, site: DocumentSite, around: tuple[str, ...] = ()) -> DocumentSite:
+    """With the flows of the files beside this one as sub-flows: `kyc` is kyc.yaml, kyc.yml or kyc.json."""
+
+    def find(name: str, version: str) -> FoundFlow | None:
+        for place in (Path(file).parent / f"{name}{ending}" for ending in DOCUMENTS):
+            if not place.is_file() or str(place) in around:
+                continue
+            inner = _site_beside(str(place), site, (*around, file))
+            spec = compile_document(
+                read_text(_bytes(str(place)), format_of(place.name)), inner
+            ).require_valid()
+            found = graph_fingerprint(spec)
+            return FoundFlow(version=found, spec=spec) if version in ("", found) else None
+        return None
+
+    return msgspec.structs.replace(site, flows=cache(find))
 
 
 def graph_of_file(file: str) -> Graph:
     """Without looking up what it names. Raises FlowInvalidError."""
-    return Graph(compile_document(read_text(_bytes(file), format_of(file))).require_valid())
+    site = _site_beside(file, NOWHERE)
+    return Graph(compile_document(read_text(_bytes(file), format_of(file)), site).require_valid())
 
 
 def _bytes(file: str) -> bytes:

@@ -7,21 +7,24 @@ meaning gives the same graph, and so the same version, in every process and form
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from holdfast.errors import StateError
 from holdfast.frontends.document.canonical import meaning_of
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.names import ReadText, check_names, input_names, read_texts
 from holdfast.frontends.document.node_type import RESERVED, DocumentNode, FlowFacts, NodeReport
 from holdfast.frontends.document.node_types.loop import LOOP_END, NEXT
-from holdfast.frontends.document.problem import DocumentProblem, ProblemReport, require_valid_document
+from holdfast.frontends.document.problem import DocumentProblem, Path, ProblemReport, require_valid_document
 from holdfast.frontends.document.read import ReadDocument, read_data
 from holdfast.frontends.document.regions import check_parents, first_nodes, members_of, with_regions
 from holdfast.frontends.document.site import NOWHERE, DocumentSite
+from holdfast.frontends.document.state import DocumentState
 from holdfast.frontends.document.topology import UNREADABLE, check_ways, document_nodes
 from holdfast.frontends.document.validation import report_graph_problems
+from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.graph import Edge, GraphSpec, Node
 from holdfast.model.validate import StateFacts, validate
 
@@ -89,6 +92,7 @@ class _Compiler:
 
     def compile(self) -> tuple[tuple[DocumentNode, ...], GraphSpec]:
         self._check_variables()
+        self._check_schemas()
         nodes = self.nodes()
         for node in self.unreached:
             self._lower(node)
@@ -118,6 +122,8 @@ class _Compiler:
         return FlowFacts(
             name=fields.name,
             scope=fields.config.scaiqueue.scope,
+            input=fields.input,
+            output=fields.output,
             secrets=frozenset(name for name, each in fields.variables.items() if each.secret),
             reads=frozenset(name for text in self.texts for name in text.names),
         )
@@ -129,6 +135,24 @@ class _Compiler:
                 self.report.error(
                     ("variables", name), "variable-name", f"{name!r} {why}", "choose another", on_key=True
                 )
+
+    def _check_schemas(self) -> None:
+        fields = self.document.fields
+        schemas: dict[Path, Any] = {("input",): fields.input, ("output",): fields.output}
+        schemas |= {("variables", name, "schema"): each.schema for name, each in fields.variables.items()}
+        for path, schema in schemas.items():
+            for fault in schema_faults(schema) if schema is not None else ():
+                place, _, problem = fault.partition(": ")
+                inside = place.split(".")[1:]
+                self.report.error((*path, *inside), "json-schema", problem or fault, None)
+        state = DocumentState(fields.variables, None, self.site.validate)
+        for name, each in fields.variables.items():
+            if each.default is not msgspec.UNSET and each.default is not None and not each.reducer:
+                try:
+                    state.fit(name, each.default)
+                except StateError as error:
+                    path = ("variables", name, "default")
+                    self.report.error(path, "variable-default", error.message, "give another default")
 
     def _lower(self, node: DocumentNode) -> tuple[Node, list[Edge]]:
         found = NodeReport(self.report, node)

@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import msgspec
 
+from holdfast.frontends.document.conditions import RunConditions, implies
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.node_type import EXPRESSION, DocumentNode, texts_of
 from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.model.checks.names import near_name
 from holdfast.model.expr import PARTITIONS, ExprSyntaxError, compile_expr, required_names
-from holdfast.model.template import TemplateSyntaxError, compile_template
+from holdfast.model.template import Placeholder, TemplateSyntaxError, compile_template
 
 _EDGE_NAMES = frozenset({"outcome", "output"})
 
@@ -69,7 +70,8 @@ def _template(text: str, path: Path, about: Json, report: ProblemReport) -> Read
     except TemplateSyntaxError as error:
         report.error(path, "template", str(error.message), error.hint or None, offset=error.column, **about)
         return None
-    return _read(path, found.names, found.names)
+    needed = {part.path for part in found.parts if isinstance(part, Placeholder) and not part.may_miss}
+    return _read(path, found.names, needed)
 
 
 def _read(path: Path, names: Iterable[tuple[str, ...]], needed: Iterable[tuple[str, ...]]) -> ReadText:
@@ -113,6 +115,7 @@ def check_names(
     everything = {*given, *(each for names in writers.values() for each in names)}
     sets = _NameSets(sorted(everything))
     before = _set_before(nodes, writers, sets)
+    paths = _SomePaths(nodes, writers)
     for text in texts:
         around = [text.node, *_parents(text.node, nodes)]
         free = {
@@ -125,6 +128,32 @@ def check_names(
         for name in sorted(text.names - free):
             if not sets.bits.get(name, 0) & before[text.node]:
                 _unknown(name, text, everything, report)
+            elif name in text.needed and paths.may_miss(name, text.node):
+                _maybe(name, text, report)
+
+
+class _SomePaths:
+    """Whether a node can run without a name having been set."""
+
+    def __init__(self, nodes: Mapping[str, DocumentNode], writers: Mapping[str, tuple[str, ...]]) -> None:
+        self._setters: dict[str, list[str]] = {}
+        for node, names in writers.items():
+            for name in names:
+                self._setters.setdefault(name, []).append(node)
+        self._conditions = RunConditions(nodes)
+
+    def may_miss(self, name: str, node: str) -> bool:
+        here = self._conditions.of(node)
+        others = [self._conditions.of_success(each) for each in self._setters.get(name, ()) if each != node]
+        setters = self._conditions.any_of(others)
+        return here is not None and setters is not None and not implies(here, setters)
+
+
+def _maybe(name: str, text: ReadText, report: ProblemReport) -> None:
+    about: Json = {"edge": text.edge} if text.edge else {"node": text.node}
+    message = f"reads {name!r}, which is set on some paths only"
+    fix = f"write {name} | default(...), or declare a variable with a default"
+    report.warn(text.path, "variable-maybe", message, fix, **about)
 
 
 def _unknown(name: str, text: ReadText, everything: set[str], report: ProblemReport) -> None:

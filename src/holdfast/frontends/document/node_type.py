@@ -16,7 +16,7 @@ from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.frontends.document.site import DocumentSite
 from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.diagnostics import GraphProblem
-from holdfast.model.expr import PARTITIONS
+from holdfast.model.expr import PARTITIONS, ExprSyntaxError, compile_expr
 from holdfast.model.graph import Edge, EdgeKind, GraphSpec, InDoubt, Node, NodeKind, RetryPolicy
 from holdfast.model.program import NodeHandler, Router
 from holdfast.types.backoff import BackoffKind
@@ -78,11 +78,14 @@ class DocumentEdge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FlowFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What nodes ask about their document. `reads`: the first names of all paths that its texts read."""
+    """What nodes ask about their document. `input`, `output`: their JSON Schemas. `reads`:
+    the first names of all paths that its texts read."""
 
     name: str
     scope: str | None = None
     secrets: frozenset[str] = frozenset()
+    input: Json | None = None
+    output: Json | None = None
     reads: frozenset[str] = frozenset()
 
 
@@ -237,6 +240,15 @@ def plain_edge(node: DocumentNode, edge: DocumentEdge, **more: Any) -> Edge:
     elif edge.edge.when is not None:
         values["kind"], values["when"] = EdgeKind.when, edge.edge.when
     return Edge(**{**values, **more})
+
+
+def is_expression(text: str) -> bool:
+    """Whether a placeholder is an expression too: one without filters, or with `default` only."""
+    try:
+        compile_expr(text)
+    except ExprSyntaxError:
+        return False
+    return True
 
 
 class ConfigText(msgspec.Struct, frozen=True, kw_only=True):

@@ -231,6 +231,14 @@ class _Reader:
         return joined
 
 
+def is_plain_text(text: str) -> bool:
+    """Whether it is still text when it is written without quotes."""
+    if text in _WORDS:
+        return False
+    numbers = (_INT, _BASED, _FLOAT, _NOT_FINITE)
+    return not any(number.fullmatch(text) for number in numbers)
+
+
 def _has_surrogates(text: str) -> bool:
     if text.isascii():
         return False

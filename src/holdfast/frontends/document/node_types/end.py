@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+from holdfast.errors import OutputInvalidError
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     DocumentNode,
@@ -40,6 +41,7 @@ class EndType(NodeType):
     def handler(self, node: DocumentNode, site: DocumentSite) -> NodeHandler:
         config: EndConfig = node.config
         render = None if config.output is None else compile_value(config.output)
+        schema = node.flow.output
         hidden = {"run", *node.flow.secrets}
 
         async def finish(state: Mapping[str, Any], ctx: Any) -> Outcome | None:
@@ -52,6 +54,9 @@ class EndType(NodeType):
                 return Outcome(
                     FAIL, reason=f"the run reached the end {node.id!r}, which fails it", halts=True
                 )
+            wrong = site.validate(schema, output) if schema is not None and site.validate else []
+            if wrong:
+                raise OutputInvalidError(f"the output does not fit: {'; '.join(wrong)}.")
             for name, value in output.items():
                 ctx.artifact(name, value)
             return None

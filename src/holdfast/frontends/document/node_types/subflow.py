@@ -15,6 +15,7 @@ from holdfast.frontends.document.node_type import (
     NodeType,
     TemplateValue,
     base_node,
+    is_expression,
 )
 from holdfast.frontends.document.site import DocumentSite, FoundFlow
 from holdfast.model.graph import GraphSpec, Node, NodeKind, SubflowSpec
@@ -103,7 +104,7 @@ def expression_of(value: Any) -> str | None:
     if isinstance(value, str):
         placeholder = _PLACEHOLDER.fullmatch(value.strip())
         if placeholder is not None:
-            return placeholder[1]
+            return placeholder[1] if is_expression(placeholder[1]) else None
         return None if "{{" in value else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     if value is None or isinstance(value, (bool, int, float)):
         return json.dumps(value)

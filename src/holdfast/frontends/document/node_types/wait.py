@@ -13,6 +13,7 @@ from holdfast.frontends.document.node_type import (
     NodeType,
     Template,
     base_node,
+    is_expression,
 )
 from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.graph import Node, NodeKind, TimerSpec
@@ -56,7 +57,7 @@ def _until(text: str) -> str | None:
     """As an expression."""
     placeholder = _PLACEHOLDER.fullmatch(text.strip())
     if placeholder is not None:
-        return placeholder[1]
+        return placeholder[1] if is_expression(placeholder[1]) else None
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:

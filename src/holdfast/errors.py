@@ -99,6 +99,7 @@ HoldfastError
 │   ├── CheckpointCorruptError      a record does not match its digest
 │   ├── BlobMissingError            a blob that a record refers to is missing or damaged
 │   └── KeyMissingError             the data is encrypted under a key that is not configured here
+├── TransportError              the broker of a queue cannot be reached, or refused a message
 └── NotDone                     raised by a handler: the effect certainly did not happen
 """
 
@@ -502,6 +503,12 @@ class BudgetError(RunError):
 
 class RunCancelledError(RunError):
     code = "run_cancelled"
+
+
+class TransportError(HoldfastError):
+    code = "transport"
+    status = 503
+    retryable = True
 
 
 class StoreError(HoldfastError):

@@ -10,17 +10,19 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import InputError, StoreError
+from holdfast.errors import InputError, StoreError, TransportError
 from holdfast.holds.notify.expiry import next_try
-from holdfast.queues.completions import Completion, Completions, queue_actor
+from holdfast.queues.completions import Completion, Completions, queue_actor, read_completion
+from holdfast.queues.relay import QueueRelay
 from holdfast.queues.review_request import request_id, review_request
 from holdfast.queues.settings import QueueSettings
+from holdfast.queues.transport import TransportStatus
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import HoldId
-from holdfast.types.outbox import QUEUE, OutboxRow, OutboxState
+from holdfast.types.outbox import QUEUE, QUEUE_OUT, OutboxRow, OutboxState
 from holdfast.types.queue_message import MessageAct, MessageChange, MessageRow, MessageState
 from holdfast.types.status import HoldStatus
 from holdfast.types.text import clean_text
@@ -40,9 +42,15 @@ class ReconcileCounts(msgspec.Struct, kw_only=True):
 
 class QueueBridge:
     def __init__(
-        self, store: Store, settings: QueueSettings, completions: Completions, base_url: str
+        self,
+        store: Store,
+        settings: QueueSettings,
+        completions: Completions,
+        relay: QueueRelay,
+        base_url: str,
     ) -> None:
         self.store = store
+        self.relay = relay
         self.settings = settings
         self.completions = completions
         self.base_url = settings.base_url or base_url
@@ -51,7 +59,7 @@ class QueueBridge:
         """Everything that is due now; returns the number of messages of the outbox."""
         done = 0
         while True:
-            found = await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=(QUEUE,))
+            found = await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=(QUEUE, QUEUE_OUT))
             for message in found:
                 await self._one(message)
             done += len(found)
@@ -61,11 +69,8 @@ class QueueBridge:
     async def _one(self, message: OutboxRow) -> None:
         state, error, due = OutboxState.done, None, 0
         try:
-            row = await self.store.hold(HoldId(message.hold or ""))
-            if row is None or row.read_only:
-                state = OutboxState.skipped
-            elif row.status is HoldStatus.pending:
-                await self.publish(row)
+            found = await (self._relayed(message) if message.topic == QUEUE_OUT else self._asked(message))
+            state = OutboxState.done if found else OutboxState.skipped
         except StoreError:
             raise  # not the message's fault: its claim expires, and it is done when the store is back
         except Exception as fault:
@@ -77,6 +82,26 @@ class QueueBridge:
             message.id, attempt=message.attempts, state=state, error=error, due_at=due
         )
 
+    async def _asked(self, message: OutboxRow) -> bool:
+        """A hold was opened, changed or ended. False: there is nothing to do."""
+        row = await self.store.hold(HoldId(message.hold or ""))
+        if row is None or row.read_only:
+            return False
+        if row.status is HoldStatus.pending:
+            await self.publish(row)
+        elif row.message_id is not None:
+            published = await self.store.queue_message(row.tenant, row.message_id)
+            if published is not None:
+                await self.relay.send(published)
+        return True
+
+    async def _relayed(self, message: OutboxRow) -> bool:
+        row = await self.store.queue_message(message.tenant, msgspec.json.decode(message.payload)["id"])
+        if row is None:
+            return False
+        await self.relay.send(row)
+        return True
+
     async def publish(self, hold: HoldRow) -> bool:
         """Publish the hold's message, or bring it up to date. Returns whether it is new. Raises InputError if
         the queue is not listed where that is required: the hold stays in the inbox."""
@@ -86,12 +111,14 @@ class QueueBridge:
         if found is None:
             return False  # it ended meanwhile
         row, fresh = found
-        if not fresh and row.is_open and row.payload != new.payload:
-            await self._update(row, new.payload, hold.priority)
-        await self.completions.apply_early(hold)
+        changed = not fresh and row.is_open and row.payload != new.payload
+        if changed:
+            row = await self._update(row, new.payload, hold.priority)
+        if not await self.completions.apply_early(hold):
+            await self.relay.send(row, again=changed)
         return fresh
 
-    async def _update(self, row: MessageRow, payload: bytes, priority: str) -> None:
+    async def _update(self, row: MessageRow, payload: bytes, priority: str) -> MessageRow:
         """A claim ends if the assignee changed, so that the new one finds it; it survives a new deadline."""
         before, after = msgspec.json.decode(row.payload), msgspec.json.decode(payload)
         change = MessageChange(
@@ -102,7 +129,8 @@ class QueueBridge:
             priority=priority,
             frees=before.get("assignee") != after.get("assignee"),
         )
-        await self.store.change_message(change)
+        done = await self.store.change_message(change)
+        return done if isinstance(done, MessageRow) else row
 
     # ------------------------------------------------------------------ reconciling
     async def reconcile(self) -> ReconcileCounts:
@@ -126,8 +154,21 @@ class QueueBridge:
                 found.published += await self.publish(hold)
             elif row.state is MessageState.completed:
                 found.applied += await self._apply(hold, row)
-        except InputError as error:
+            elif row.is_open:
+                await self._compare(row, found)
+        except (InputError, TransportError) as error:
             log.warning("hold %s and its message could not be reconciled: %s", hold.id, error)
+
+    async def _compare(self, row: MessageRow, found: ReconcileCounts) -> None:
+        """With what the broker knows, if the queue is bound to one."""
+        known = await self.relay.status(row)
+        if known.status is TransportStatus.gone:
+            await self.relay.send(row)
+            found.published += 1
+        elif known.status is TransportStatus.completed and known.completion is not None:
+            completion = read_completion(msgspec.json.decode(known.completion))
+            done = await self.completions.apply(completion, queue_actor(row.tenant, completion.completed_by))
+            found.applied += done.outcome in ("resolved", "voted")
 
     async def _apply(self, hold: HoldRow, row: MessageRow) -> bool:
         """The message is completed and its hold is open: the store was restored, or a row was changed."""

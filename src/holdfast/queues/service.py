@@ -7,7 +7,6 @@ message.
 from __future__ import annotations
 
 import asyncio
-from hashlib import sha256
 from typing import Any, Final, cast
 
 import msgspec
@@ -15,24 +14,32 @@ import msgspec
 from holdfast.app.extensions import QUEUES
 from holdfast.errors import (
     ClaimLostError,
-    HoldfastError,
     InputError,
     MessageDiffersError,
-    MessageEndedError,
     MessageNotFoundError,
-    StoreError,
-    ValueTooLargeError,
 )
 from holdfast.holds.actions import resolve
 from holdfast.holds.actions.resolve import ResolveConditions
 from holdfast.holds.service import HoldService, read_submission
-from holdfast.queues.bridge import QueueBridge, ReconcileCounts
+from holdfast.queues.bridge import QueueBridge
 from holdfast.queues.completions import Completions
+from holdfast.queues.content import (
+    content_digest,
+    cut_error,
+    encode_payload,
+    optional_text,
+    require_id,
+    require_length,
+    require_priority,
+    require_ttl,
+)
+from holdfast.queues.inbound import InboundQueue
+from holdfast.queues.maintenance import QueueMaintenance
+from holdfast.queues.refusals import ended, refused, why_not_claimed
+from holdfast.queues.relay import QueueRelay
 from holdfast.queues.settings import QueueSettings, queue_settings, require_queue_name
 from holdfast.store.protocols import Store
-from holdfast.telemetry import log
-from holdfast.types.audit import canonical
-from holdfast.types.clock import MICROS, Clock
+from holdfast.types.clock import Clock
 from holdfast.types.ids import DEFAULT_TENANT, new_id
 from holdfast.types.queue_message import (
     HITL_REQUEST,
@@ -47,24 +54,16 @@ from holdfast.types.queue_message import (
     NewMessage,
     QueueCounts,
 )
-from holdfast.types.terms import PRIORITIES, Actor
+from holdfast.types.terms import Actor
 
-MAX_PAYLOAD: Final = 256 * 1024
-"""Bytes of a message's content, as JSON."""
 MAX_CLAIMED: Final = 100
 MAX_WAIT: Final = 30.0
-MAX_CLAIM_TTL: Final = 12 * 3600 * MICROS
-MAX_ERROR: Final = 2000
-_EVERY: Final = 1.0  # seconds between two rounds of a worker
-_BATCH: Final = 500
-_RECONCILE: Final = 300 * MICROS
+_ENDS: Final = (MessageAct.complete, MessageAct.dead, MessageAct.requeue, MessageAct.withdraw)
+"""Acts after which a broker has to delete the message, or to get it back."""
 _LOOK: Final = 0.25  # seconds between two looks at an empty queue
-_REQUEST_FIELDS: Final = (
-    "scope", "queue", "type", "correlation_id", "priority", "group_key", "expires_at",
-)  # fmt: skip
 
 
-class QueueService:
+class QueueService(QueueMaintenance):
     def __init__(
         self,
         store: Store,
@@ -79,8 +78,9 @@ class QueueService:
         self.clock = clock
         self.settings = settings
         self.completions = Completions(people)
-        self.bridge = QueueBridge(store, settings, self.completions, base_url)
-        self._reconciled = store.now()
+        self.relay = QueueRelay(settings, clock, InboundQueue(self).take)
+        self.bridge = QueueBridge(store, settings, self.completions, self.relay, base_url)
+        self.reconciled_at = store.now()
 
     async def publish(
         self,
@@ -108,18 +108,18 @@ class QueueService:
                 f"{HITL_REQUEST!r} is the type of messages that holds publish.", hint="Use another type."
             )
         new = NewMessage(
-            id=_require_id(id) if id is not None else new_id(),
+            id=require_id(id) if id is not None else new_id(),
             tenant=tenant,
             scope=scope,
             queue=queue,
-            type=_require_text(type, "the type", 100),
-            correlation_id=_optional(correlation_id, "the correlation id"),
-            priority=_require_priority(priority),
+            type=require_length(type, "the type", 100),
+            correlation_id=optional_text(correlation_id, "the correlation id"),
+            priority=require_priority(priority),
             payload=encode_payload(payload),
             digest="",
             visible_at=visible_at,
             expires_at=expires_at,
-            group_key=_optional(group_key, "the group key"),
+            group_key=optional_text(group_key, "the group key"),
             run=run,
             node=node,
             max_attempts=spec.max_attempts,
@@ -128,7 +128,8 @@ class QueueService:
         return await self._published(msgspec.structs.replace(new, digest=content_digest(new)))
 
     async def _published(self, new: NewMessage) -> MessageRow:
-        found = await self.store.publish_message(new)
+        notice = self.relay.notice(new.id, new.scope, new.queue, "publish")
+        found = await self.store.publish_message(new, outbox=notice)
         assert found is not None
         row, fresh = found
         if not fresh and row.digest != new.digest:
@@ -172,30 +173,6 @@ class QueueService:
     async def counts(self, tenant: str | None = DEFAULT_TENANT) -> list[QueueCounts]:
         return await self.store.queue_counts(tenant)
 
-    # ------------------------------------------------------------------ duties of a worker
-    async def serve(self) -> None:
-        """Until cancelled."""
-        while True:
-            try:
-                await self.work()
-            except StoreError as error:
-                log.warning("queues could not be served: %s", error)
-            await self.clock.sleep(_EVERY)
-
-    async def work(self) -> None:
-        """Publish the messages of holds, sweep claims that have lapsed and messages whose time has passed."""
-        await self.bridge.work()
-        while (await self.store.sweep_messages(limit=_BATCH)).total >= _BATCH:
-            pass
-        if self.store.now() - self._reconciled >= _RECONCILE:
-            self._reconciled = self.store.now()
-            await self.bridge.reconcile()
-
-    async def reconcile(self) -> ReconcileCounts:
-        """Compare open holds with their messages, and repair what was missed."""
-        await self.bridge.work()
-        return await self.bridge.reconcile()
-
     # ------------------------------------------------------------------ working
     async def claim(
         self,
@@ -215,7 +192,7 @@ class QueueService:
             scope=scope,
             queue=queue,
             by=by,
-            ttl=_require_ttl(ttl if ttl is not None else spec.claim_micros),
+            ttl=require_ttl(ttl if ttl is not None else spec.claim_micros),
             limit=max(1, min(limit, MAX_CLAIMED)),
         )
         until = self.clock.monotonic() + min(wait, MAX_WAIT)
@@ -238,16 +215,16 @@ class QueueService:
     ) -> MessageRow:
         """Raises ClaimLostError if another worker has it, MessageEndedError if it is not open."""
         row = await self.get(scope, queue, message, tenant=tenant)
-        length = _require_ttl(ttl if ttl is not None else self.settings.of(scope, queue).claim_micros)
+        length = require_ttl(ttl if ttl is not None else self.settings.of(scope, queue).claim_micros)
         want = MessageClaim(tenant=tenant, scope=scope, queue=queue, by=by, ttl=length, id=message)
         found = await self.store.claim_messages(want)
         if found:
             return found[0]
         now = await self.get(scope, queue, message, tenant=tenant)
         if not now.is_open:
-            raise _ended(now)
+            raise ended(now)
         raise ClaimLostError(
-            f"the message {message} cannot be claimed now: {_why_not(now, self.store.now())}.",
+            f"the message {message} cannot be claimed now: {why_not_claimed(now, self.store.now())}.",
             hint="Try again later.",
             message_id=row.id,
             state=str(now.state),
@@ -264,7 +241,7 @@ class QueueService:
         tenant: str = DEFAULT_TENANT,
     ) -> MessageRow:
         """Raises ClaimLostError, as `complete` and `release` do."""
-        length = _require_ttl(ttl if ttl is not None else self.settings.of(scope, queue).claim_micros)
+        length = require_ttl(ttl if ttl is not None else self.settings.of(scope, queue).claim_micros)
         return await self._act(scope, queue, message, tenant, MessageAct.extend, token=token, ttl=length)
 
     async def complete(
@@ -326,7 +303,14 @@ class QueueService:
         """Give it back; it can be claimed again after `delay` (microseconds), or after a back-off. After its
         last attempt it is dead."""
         return await self._act(
-            scope, queue, message, tenant, MessageAct.release, token=token, delay=delay, error=_cut(error)
+            scope,
+            queue,
+            message,
+            tenant,
+            MessageAct.release,
+            token=token,
+            delay=delay,
+            error=cut_error(error),
         )
 
     # ------------------------------------------------------------------ operating
@@ -341,7 +325,9 @@ class QueueService:
         tenant: str = DEFAULT_TENANT,
     ) -> MessageRow:
         """Give it up: a dead letter is kept until it is requeued or withdrawn."""
-        return await self._act(scope, queue, message, tenant, MessageAct.dead, token=token, error=_cut(error))
+        return await self._act(
+            scope, queue, message, tenant, MessageAct.dead, token=token, error=cut_error(error)
+        )
 
     async def requeue(
         self, scope: str, queue: str, message: str, *, tenant: str = DEFAULT_TENANT
@@ -365,104 +351,13 @@ class QueueService:
         **given: Any,
     ) -> MessageRow:
         row = await self.get(scope, queue, message, tenant=tenant)
-        done = await self.store.change_message(MessageChange(tenant=tenant, id=message, act=act, **given))
+        # The token tells apart what happened to the message in different claims.
+        notice = self.relay.notice(row.id, scope, queue, f"{act}:{row.claim_token}:{row.updated_at}")
+        change = MessageChange(tenant=tenant, id=message, act=act, **given)
+        done = await self.store.change_message(change, outbox=notice if act in _ENDS else ())
         if isinstance(done, MessageRow):
             return done
         raise refused(done, row)
-
-
-def refused(why: MessageRefusal, row: MessageRow) -> HoldfastError:
-    """The error for an act that the store refused."""
-    if why is MessageRefusal.unknown:
-        return MessageNotFoundError(f"the message {row.id} was deleted.", message_id=row.id)
-    if why is MessageRefusal.claim_lost:
-        return ClaimLostError(
-            f"the claim on the message {row.id} has ended.",
-            hint="Claim it again; another worker may be working on it.",
-            message_id=row.id,
-            state=str(row.state),
-        )
-    if why is MessageRefusal.not_dead:
-        return MessageEndedError(
-            f"the message {row.id} is {row.state}; only a dead one can be requeued.",
-            hint="Publish a new message instead.",
-            message_id=row.id,
-            state=str(row.state),
-        )
-    return _ended(row)
-
-
-def _ended(row: MessageRow) -> MessageEndedError:
-    return MessageEndedError(
-        f"the message {row.id} is {row.state}.",
-        hint="It cannot change any more.",
-        message_id=row.id,
-        state=str(row.state),
-    )
-
-
-def _why_not(row: MessageRow, now: int) -> str:
-    if row.state is MessageState.claimed:
-        return f"{row.claimed_by} has claimed it"
-    if row.visible_at > now:
-        return "its delay has not passed"
-    return "an earlier message of its group is not done"
-
-
-def encode_payload(value: Any, what: str = "the payload") -> bytes:
-    """Raises ValueTooLargeError, InputError."""
-    try:
-        data = msgspec.json.encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{what} is not JSON: {error}.") from error
-    if len(data) > MAX_PAYLOAD:
-        raise ValueTooLargeError(
-            f"{what} has {len(data)} bytes; at most {MAX_PAYLOAD} are allowed.",
-            hint="Store large data elsewhere, and send its address.",
-        )
-    return data
-
-
-def content_digest(new: NewMessage) -> str:
-    """The same content gives the same digest, whatever the order of the fields in the payload."""
-    content = {name: getattr(new, name) for name in _REQUEST_FIELDS}
-    whole = canonical({**content, "payload": msgspec.json.decode(new.payload)})
-    return sha256(whole).hexdigest()
-
-
-def _require_id(given: str) -> str:
-    if not MESSAGE_ID.fullmatch(given):
-        raise InputError(
-            f"{given!r} is not an id of a message.",
-            hint="Use 1 to 64 letters, digits, hyphens and underscores.",
-        )
-    return given
-
-
-def _require_priority(given: str) -> str:
-    if given not in PRIORITIES:
-        raise InputError(f"{given!r} is not a priority.", hint=f"Choose from: {', '.join(PRIORITIES)}.")
-    return given
-
-
-def _require_text(given: str, what: str, longest: int) -> str:
-    if not 0 < len(given) <= longest or "\0" in given:
-        raise InputError(f"{what} must have 1 to {longest} characters.")
-    return given
-
-
-def _optional(given: str | None, what: str) -> str | None:
-    return None if given is None else _require_text(given, what, 200)
-
-
-def _require_ttl(ttl: int) -> int:
-    if not 0 < ttl <= MAX_CLAIM_TTL:
-        raise InputError("a claim lasts from a moment to 12 hours.", hint="Extend it while you work.")
-    return ttl
-
-
-def _cut(error: str | None) -> str | None:
-    return None if error is None else error[:MAX_ERROR]
 
 
 def open_queues(

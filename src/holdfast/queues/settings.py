@@ -1,11 +1,18 @@
 """How queues behave: a TOML file of the operator (HOLDFAST_QUEUES).
 
-strict = true                      # only the queues that are listed here can be used
+    strict = true                  # only the queues that are listed here can be used
 
-[queues."support/reviews"]
-claim_ttl = "5m"                   # how long a claim lasts, unless the worker asks for another time
-max_attempts = 5                   # claims without completion until a message is a dead letter
-retention = "7d"                   # how long an ended message is kept
+    [queues."support/reviews"]
+    claim_ttl = "5m"               # how long a claim lasts, unless the worker asks for another time
+    max_attempts = 5               # claims without completion until a message is a dead letter
+    retention = "7d"               # how long an ended message is kept
+    backend = "nats"               # the broker it is bound to (default: database, no broker)
+    direction = "both"             # out: messages go to it; in: messages and completions come from it
+
+    [backends.nats]                # read by its transport; `kind`, if that is not the name
+    url = "nats://127.0.0.1:4222"
+
+`${NAME}` is an environment variable, so that the file contains no secret.
 """
 
 from __future__ import annotations
@@ -24,6 +31,8 @@ from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.queue_message import QUEUE_NAME, is_queue_address
 
 VARIABLE: Final = "HOLDFAST_QUEUES"
+DATABASE: Final = "database"
+"""The backend of a queue that is bound to no broker."""
 _MICRO: Final = timedelta(microseconds=1)
 
 
@@ -35,7 +44,7 @@ class QueueSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     claim_ttl: str = "5m"
     max_attempts: int = 5
     retention: str = "7d"
-    backend: str = "database"
+    backend: str = DATABASE
     direction: str = "both"
     tenant: str = "default"
 
@@ -119,6 +128,11 @@ def checked(settings: QueueSettings, source: str) -> QueueSettings:
             _require_duration(getattr(spec, field), f"{where}: {field}")
         if spec.max_attempts < 0:
             raise SettingsError(f"{where}: max_attempts is negative.", hint="0 means without limit.")
+        if spec.backend != DATABASE and spec.backend not in settings.backends:
+            raise SettingsError(
+                f"{where}: there is no backend {spec.backend!r}.",
+                hint=f"Add [backends.{spec.backend}] with its settings, or write backend = {DATABASE!r}.",
+            )
         if spec.direction not in ("out", "in", "both"):
             raise SettingsError(f"{where}: direction is {spec.direction!r}.", hint="Write out, in or both.")
     return settings

@@ -60,4 +60,4 @@ ALL = (
 )
 
 # Without it a failing assertion in the suite would not show its values.
-pytest.register_assert_rewrite(*(f"{__name__}.{topic}" for topic in ALL))
+pytest.register_assert_rewrite(*(f"{__name__}.{topic}" for topic in (*ALL, "transports")))

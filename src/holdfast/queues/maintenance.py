@@ -1,0 +1,54 @@
+"""What a worker does for queues beside its runs. Any number of workers may do it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from holdfast.errors import StoreError
+from holdfast.queues.bridge import QueueBridge, ReconcileCounts
+from holdfast.queues.relay import QueueRelay
+from holdfast.store.protocols import Store
+from holdfast.telemetry import log
+from holdfast.types.clock import MICROS, Clock
+
+_EVERY: Final = 1.0  # seconds between two rounds of a worker
+_BATCH: Final = 500
+_RECONCILE: Final = 300 * MICROS
+
+
+class QueueMaintenance:
+    store: Store
+    clock: Clock
+    bridge: QueueBridge
+    relay: QueueRelay
+    reconciled_at: int
+
+    async def serve(self) -> None:
+        """Until cancelled."""
+        receiving = asyncio.create_task(self.relay.serve())
+        try:
+            while True:
+                try:
+                    await self.work()
+                except StoreError as error:
+                    log.warning("queues could not be served: %s", error)
+                await self.clock.sleep(_EVERY)
+        finally:
+            receiving.cancel()
+            await asyncio.gather(receiving, return_exceptions=True)
+            await self.relay.close()
+
+    async def work(self) -> None:
+        """Publish the messages of holds, sweep claims that have lapsed and messages whose time has passed."""
+        await self.bridge.work()
+        while (await self.store.sweep_messages(limit=_BATCH)).total >= _BATCH:
+            pass
+        if self.store.now() - self.reconciled_at >= _RECONCILE:
+            self.reconciled_at = self.store.now()
+            await self.bridge.reconcile()
+
+    async def reconcile(self) -> ReconcileCounts:
+        """Compare open holds with their messages, and repair what was missed."""
+        await self.bridge.work()
+        return await self.bridge.reconcile()

@@ -1,0 +1,44 @@
+"""The errors of acts that the store refused."""
+
+from __future__ import annotations
+
+from holdfast.errors import ClaimLostError, HoldfastError, MessageEndedError, MessageNotFoundError
+from holdfast.types.queue_message import MessageRefusal, MessageRow, MessageState
+
+
+def refused(why: MessageRefusal, row: MessageRow) -> HoldfastError:
+    """The error for an act that the store refused."""
+    if why is MessageRefusal.unknown:
+        return MessageNotFoundError(f"the message {row.id} was deleted.", message_id=row.id)
+    if why is MessageRefusal.claim_lost:
+        return ClaimLostError(
+            f"the claim on the message {row.id} has ended.",
+            hint="Claim it again; another worker may be working on it.",
+            message_id=row.id,
+            state=str(row.state),
+        )
+    if why is MessageRefusal.not_dead:
+        return MessageEndedError(
+            f"the message {row.id} is {row.state}; only a dead one can be requeued.",
+            hint="Publish a new message instead.",
+            message_id=row.id,
+            state=str(row.state),
+        )
+    return ended(row)
+
+
+def ended(row: MessageRow) -> MessageEndedError:
+    return MessageEndedError(
+        f"the message {row.id} is {row.state}.",
+        hint="It cannot change any more.",
+        message_id=row.id,
+        state=str(row.state),
+    )
+
+
+def why_not_claimed(row: MessageRow, now: int) -> str:
+    if row.state is MessageState.claimed:
+        return f"{row.claimed_by} has claimed it"
+    if row.visible_at > now:
+        return "its delay has not passed"
+    return "an earlier message of its group is not done"

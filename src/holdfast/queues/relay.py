@@ -1,0 +1,144 @@
+"""Messages between rows and brokers: what goes out after a commit, and what comes in before an
+acknowledgement (QU-20, QU-21)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.errors import (
+    ConflictError,
+    ForbiddenError,
+    HoldfastError,
+    InputError,
+    NotFoundError,
+    TransportError,
+)
+from holdfast.queues.settings import DATABASE, QueueSettings
+from holdfast.queues.transport import (
+    Ack,
+    InboundMessage,
+    QueueBinding,
+    Transport,
+    TransportReport,
+    TransportStatus,
+    open_transport,
+    transport_message,
+)
+from holdfast.telemetry import log
+from holdfast.types.clock import Clock
+from holdfast.types.outbox import QUEUE_OUT, OutboxMessage
+from holdfast.types.queue_message import MessageRow
+
+RECONNECT: Final = 5.0
+"""Seconds until a lost broker is tried again."""
+TAKERS = (InputError, ForbiddenError, ConflictError, NotFoundError)
+"""Errors of the content: delivering it again would not help."""
+
+Take = Callable[[QueueBinding, dict[str, Any]], Awaitable[None]]
+
+
+class QueueRelay:
+    """`take`: commits what a broker brought."""
+
+    def __init__(self, settings: QueueSettings, clock: Clock, take: Take) -> None:
+        self.settings = settings
+        self.clock = clock
+        self._take = take
+        self._transports: dict[str, Transport] = {}
+
+    # ------------------------------------------------------------------ out
+    def sends(self, scope: str, queue: str) -> bool:
+        """Whether messages of this queue go out to a broker."""
+        spec = self.settings.queues.get(f"{scope}/{queue}")
+        return spec is not None and spec.backend != DATABASE and spec.sends
+
+    def notice(self, row_id: str, scope: str, queue: str, what: str) -> list[OutboxMessage]:
+        """What is written with a change of a message, so that the broker hears of it after the commit."""
+        if not self.sends(scope, queue):
+            return []
+        payload = msgspec.json.encode({"id": row_id})
+        return [OutboxMessage(QUEUE_OUT, f"{QUEUE_OUT}:{row_id}:{what}", payload)]
+
+    async def send(self, row: MessageRow, *, again: bool = False) -> None:
+        """Tell the broker how the row is now. `again`: its content changed. Raises TransportError."""
+        if not self.sends(row.scope, row.queue):
+            return
+        transport, message = self._transport(row), transport_message(row)
+        if again or not row.is_open:
+            await transport.withdraw(message)
+        if row.is_open:
+            await transport.publish(message)
+
+    async def status(self, row: MessageRow) -> TransportReport:
+        """Raises TransportError."""
+        if not self.sends(row.scope, row.queue):
+            return TransportReport(status=TransportStatus.unknown)
+        return await self._transport(row).status(transport_message(row))
+
+    def _transport(self, row: MessageRow) -> Transport:
+        return self._named(self.settings.of(row.scope, row.queue).backend)
+
+    def _named(self, backend: str) -> Transport:
+        found = self._transports.get(backend)
+        if found is None:
+            found = open_transport(backend, self.settings.backends[backend], self._bindings(backend))
+            self._transports[backend] = found
+        return found
+
+    def _bindings(self, backend: str) -> list[QueueBinding]:
+        return [
+            QueueBinding(
+                scope=address.partition("/")[0],
+                queue=address.partition("/")[2],
+                tenant=spec.tenant,
+                sends=spec.sends,
+                receives=spec.receives,
+            )
+            for address, spec in self.settings.queues.items()
+            if spec.backend == backend
+        ]
+
+    # ------------------------------------------------------------------ in
+    async def serve(self) -> None:
+        """Receive from every broker that a queue receives from, until cancelled."""
+        backends = {
+            spec.backend
+            for spec in self.settings.queues.values()
+            if spec.backend != DATABASE and spec.receives
+        }
+        if backends:
+            await asyncio.gather(*(self._receive(backend) for backend in sorted(backends)))
+
+    async def _receive(self, backend: str) -> None:
+        while True:
+            try:
+                async for message in self._named(backend).receive():
+                    await message.settle(await self.taken(message))
+            except TransportError as error:
+                log.warning("the broker %s is away: %s", backend, error)
+            await self.clock.sleep(RECONNECT)
+
+    async def taken(self, message: InboundMessage) -> Ack:
+        """Commit it, then say what becomes of it at the broker."""
+        try:
+            body: Any = msgspec.json.decode(message.body)
+            if not isinstance(body, dict):
+                raise InputError("the message is not a JSON object.")
+            await self._take(message.binding, cast("dict[str, Any]", body))
+        except (msgspec.DecodeError, *TAKERS) as error:
+            log.warning("a message of %s cannot be taken: %s", message.binding.queue, error)
+            return Ack.reject
+        except HoldfastError as error:
+            # The store is away, or busy: the broker delivers it again (QB-10).
+            log.warning("a message of %s is delivered again: %s", message.binding.queue, error)
+            return Ack.retry
+        return Ack.ack
+
+    async def close(self) -> None:
+        for transport in self._transports.values():
+            await transport.close()
+        self._transports.clear()

@@ -117,7 +117,7 @@ class LonePerson:
     async def start(self, by: int, over_mcp: int) -> None:
         deployment = "till"
         if over_mcp % 3 == 2:
-            arguments = {"flow": "payment", "input": {}}
+            arguments = {"flow": "payment", "input": _answers(by)}
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
             said = await self.office.mcp(
                 self.credentials[by % len(self.credentials)],
@@ -125,7 +125,7 @@ class LonePerson:
             )
             made = said and said.get("result", {}).get("structuredContent")
         else:
-            body = {"flow": "payment", "input": {}, "deployment": deployment}
+            body = {"flow": "payment", "input": _answers(by), "deployment": deployment}
             made = await self.call(by, "POST", "/v1/runs", body)
         if made:
             self.runs.append(made.get("id") or made.get("run_id") or made.get("run"))
@@ -182,8 +182,13 @@ class LonePerson:
         await self.call(by, "PUT", path, {"person": f"user:{NAMES[whom % len(NAMES)]}"})
 
     async def put_deployment(self, by: int, kind: int) -> None:
-        defaults = {"timeout": "1m", "on_timeout": "default_option"} if kind % 2 else {}
-        await self.call(by, "PUT", "/v1/deployments/till", {"flow": "payment", "defaults": defaults})
+        settings: dict[str, Any] = [
+            {},
+            {"defaults": {"timeout": "1m", "on_timeout": "default_option"}},
+            {"policies": ["none"]},
+            {"defaults": {"timeout": "1m", "on_timeout": f"escalate:user:ghost{EVIL}"}},
+        ][kind % 4]
+        await self.call(by, "PUT", "/v1/deployments/till", {"flow": "payment", **settings})
 
     async def delegate(self, to: int, by: int) -> None:
         body = {"to": f"user:{NAMES[to % len(NAMES)]}"}
@@ -195,7 +200,9 @@ class LonePerson:
             {"approval": {"mode": "quorum", "need": 1}, "assign": "user:ada"},
             {"timeout": "1m", "on_timeout": "accept"},
             {"decide": "approve"},
-        ][kind % 4]
+            {"approval": {"mode": "quorum", "need": 1, "of": ["user:ada"]}},
+            {"timeout": "1m", "ladder": [{"to": f"user:ghost{EVIL}", "after": "1h"}]},
+        ][kind % 6]
         await self.call(by, "PUT", "/v1/policies/easy", {"rules": [{"name": "all", **rule}]})
 
     async def schedule(self, by: int, _: int) -> None:
@@ -282,6 +289,11 @@ class LonePerson:
         mac = hmac.new(SLACK_SECRET.encode(), f"v0:{stamp}:".encode() + body, sha256).hexdigest()
         headers = {"X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": f"v0={mac}"}
         await self.office.client.post("/v1/inbound/slack/desk", content=body, headers=headers)
+
+
+def _answers(number: int) -> dict[str, str]:
+    """The input of a run: empty, or with answers of her own."""
+    return {f"said_{each}": "approve" for each in range(2)} if number % 4 == 2 else {}
 
 
 ENDED = (RunStatus.completed, RunStatus.cancelled, RunStatus.failed)

@@ -68,6 +68,20 @@ KNOWN: dict[str, list[Move]] = {
     "easier rules": [("put_policy", 0, 0), ("start", 0, 0), ("put_policy", 0, 2), ("start", 0, 0)],
     "an automatic yes": [("put_policy", 0, 3), ("start", 0, 0), ("put_deployment", 0, 1), ("start", 0, 0)],
     "her program": [("mint", 0, 6), ("start", 1, 0), ("attack", 0, 0), ("start", 1, 2), ("schedule", 1, 0)],
+    "other voters": [
+        ("put_policy", 0, 4),
+        ("start", 0, 0),
+        ("put_policy", 0, 5),
+        ("start", 0, 0),
+        ("wait", 1, 0),
+    ],
+    "other rules and rungs": [
+        ("put_deployment", 0, 2),
+        ("start", 0, 0),
+        ("put_deployment", 0, 3),
+        ("start", 0, 0),
+    ],
+    "answers as input": [("mint", 0, 1), ("start", 2, 0), ("start", 2, 2), ("attack", 0, 0)],
     "delegated": [("put_person", 0, 3), ("delegate", 3, 0), ("mint", 0, 4), ("delegate", 0, 0)],
 }
 

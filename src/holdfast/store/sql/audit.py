@@ -12,7 +12,8 @@ _FIELDS = ("tenant", "seq", "at", "actor", "action", "hold", "run", "data", "pre
 _values = attrgetter(*_FIELDS)
 _COLUMNS = ", ".join(_FIELDS)
 _HEAD = "SELECT seq, hash FROM @audit_heads WHERE tenant = ?"
-# Until the commit no other transaction appends to this chain.
+# Until the commit no other transaction appends to this chain. Not needed where one transaction writes at a
+# time.
 _LOCK = """
 INSERT INTO @audit_heads AS heads (tenant, seq, hash) VALUES (?, 0, ?)
 ON CONFLICT (tenant) DO UPDATE SET seq = heads.seq RETURNING seq, hash"""
@@ -40,8 +41,8 @@ async def append(conn: Conn, tenant: str, entries: Sequence[NewAudit]) -> list[A
     """Each entry contains the hash of the one before it; a trigger updates the chain's head."""
     if not entries:
         return []
-    locked = await conn.row(_LOCK, tenant, GENESIS)
-    seq, hash_ = (0, GENESIS) if locked is None else (locked[0], locked[1])
+    found = await (conn.row(_LOCK, tenant, GENESIS) if conn.locks_rows else conn.row(_HEAD, tenant))
+    seq, hash_ = (0, GENESIS) if found is None else (found[0], found[1])
     written: list[AuditRow] = []
     for entry in entries:
         seq += 1

@@ -16,6 +16,9 @@ _OPEN_TIMER = "INSERT INTO @timers (run_key, token, fire_at) VALUES (?, ?, ?) ON
 _CLOSE_TIMERS = "DELETE FROM @timers WHERE run_key = ? AND token = ANY(?::text[])"
 _CLOSE_ALL_TIMERS = "DELETE FROM @timers WHERE run_key = ?"
 _WAITING = "SELECT count(*) FROM @inbox WHERE id = ANY(?::bigint[]) AND run_key = ? AND NOT done"
+# Almost always one: a list as an argument costs as much as the statement itself.
+_ONE_WAITING = "SELECT 1 FROM @inbox WHERE id = ? AND run_key = ? AND NOT done"
+_TAKE_ONE = "UPDATE @inbox SET done = true WHERE id = ? AND run_key = ?"
 _TAKE = "UPDATE @inbox SET done = true WHERE id = ANY(?::bigint[]) AND run_key = ?"
 # Locked, so that the collector skips them until this transaction has added its references.
 _STANDING = "SELECT digest FROM @blobs WHERE digest = ANY(?::bytea[]) AND NOT condemned FOR SHARE"
@@ -36,21 +39,25 @@ async def side_refusal(conn: Conn, key: int, sides: Sequence[Side], status: str)
     change of status that no run may make: that is a mistake of the caller.
     """
     wanted = [number for side in sides for number in side.inbox_done]
-    if wanted:
-        found = await conn.row(_WAITING, wanted, key)
-        # A message has its effect once: if another record consumed one of them, this record must not be
-        # written.
-        if len(set(wanted)) != len(wanted) or found is None or found[0] != len(wanted):
-            return Refusal.inbox_taken
+    # A message has its effect once: if another record consumed one of them, this record must not be written.
+    if wanted and not await _are_waiting(conn, key, wanted):
+        return Refusal.inbox_taken
     if await missing_blob(conn, sides) is not None:
         return Refusal.put_blobs_again
     check_transitions(status, sides)
     return None
 
 
+async def _are_waiting(conn: Conn, key: int, numbers: list[int]) -> bool:
+    if len(numbers) == 1:
+        return await conn.row(_ONE_WAITING, numbers[0], key) is not None
+    found = await conn.row(_WAITING, numbers, key)
+    return len(set(numbers)) == len(numbers) and found is not None and found[0] == len(numbers)
+
+
 async def missing_blob(conn: Conn, sides: Sequence[Side]) -> bytes | None:
     """The first blob that is named but missing or condemned (D-37)."""
-    named = list(dict.fromkeys(digest for side in sides for digest in side.blobs))
+    named = list(dict.fromkeys([digest for side in sides for digest in side.blobs]))
     if not named:
         return None
     there = {digest for (digest,) in await conn.rows(_STANDING, named)}
@@ -65,18 +72,34 @@ def check_transitions(status: str, sides: Sequence[Side]) -> None:
 
 
 async def apply_side(conn: Conn, now: int, run: RunRef, side: Side, entries: AuditEntries) -> None:
+    await apply_rows(conn, now, run, side, entries)
+    await apply_status(conn, now, run.key, side)
+
+
+async def apply_rows(conn: Conn, now: int, run: RunRef, side: Side, entries: AuditEntries) -> None:
+    """Everything but the status in the run's own row."""
     key = run.key
     await refer(conn, key, side.blobs)
     await holds.apply(conn, now, run, side, entries)
     await _apply_timers(conn, key, side)
     if side.inbox_done:
-        await conn.run(_TAKE, list(side.inbox_done), key)
+        await _take(conn, key, side.inbox_done)
     for memory in side.memories:
         await memories.put(conn, memory)
     for message in side.outbox:
         await outbox.put(conn, now, run.tenant, key, message)
     if side.migrated is not None:
         await _migrate(conn, key, side.migrated)
+
+
+async def _take(conn: Conn, key: int, numbers: list[int]) -> None:
+    if len(numbers) == 1:
+        await conn.run(_TAKE_ONE, numbers[0], key)
+    else:
+        await conn.run(_TAKE, list(numbers), key)
+
+
+async def apply_status(conn: Conn, now: int, key: int, side: Side) -> None:
     if side.status in ENDED:
         await conn.run(_END, side.status, side.error, now, key)
     elif side.status is not None or side.error is not None:

@@ -16,9 +16,9 @@ _INSERT = """
 INSERT INTO runs (id, tenant, flow, version, code, lane, priority, thread, instance_key, idempotency_key,
                   started_by, deployment, parent_run, forked_from, created_at, updated_at, ready_at, head,
                   event_seq, status, term, worker, lease_until, gate)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+WHERE ? OR NOT EXISTS (SELECT 1 FROM gates WHERE root = ? AND name = ? AND fixed)
 ON CONFLICT DO NOTHING RETURNING key"""
-_FIXED = "SELECT 1 FROM gates WHERE root = ? AND name = ? AND fixed"
 _NUMBER = "UPDATE @runs SET {also}event_seq = event_seq + ? WHERE key = ? RETURNING event_seq"
 
 
@@ -52,12 +52,9 @@ class SqliteConn:
         """Nothing to do: other processes see that the file changed."""
 
     async def insert_run(self, new: NewRun, row: RunRow) -> int | None:
-        cur = self.cur
-        if not new.limit:
-            limit = flow_limit(new.flow)
-            if cur.execute(_FIXED, (limit, limit)).fetchall():
-                return None
-        inserted = cur.execute(_INSERT, _values(new, row)).fetchall()
+        cur, limit = self.cur, flow_limit(new.flow)
+        given = (*_values(new, row), bool(new.limit), limit, limit)
+        inserted = cur.execute(_INSERT, given).fetchall()
         if not inserted:
             return None
         key: int = inserted[0][0]

@@ -8,16 +8,30 @@ from holdfast.store.fence import OWNED, is_owned, lease_values
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import RunRef
-from holdfast.store.sql.side import apply_side, side_refusal
+from holdfast.store.sql.side import apply_rows, apply_status, side_refusal
 from holdfast.store.sql.sqlite.connect import Cursor, rows, run_now
 from holdfast.store.sql.sqlite.dialect import SqliteConn, append
 from holdfast.telemetry import crashpoint
 from holdfast.types.lease import Lease
 from holdfast.types.record import Park, Record, Refusal, RunBatch, SettleAnswer, Side
+from holdfast.types.status import ENDED
 
 _STANDING = "SELECT term, head, event_seq, worker, status, tenant FROM runs WHERE key = ? AND id = ?"
 
+# Most batches change the run's row by their records only: one statement checks the lease and advances it.
+_ADVANCE_OWNED = f"""
+UPDATE runs SET head = ?, event_seq = event_seq + ?, updated_at = ? WHERE {OWNED} AND head = ?
+RETURNING event_seq"""
 _ADVANCE = "UPDATE runs SET head = ?, event_seq = ?, updated_at = ? WHERE key = ?"
+# With the end or the park of the run in the same statement: each change of its status changes three indexes.
+_ADVANCE_AND_END = """
+UPDATE runs SET head = ?, event_seq = ?, updated_at = ?, status = ?, error = coalesce(?, error), ended_at = ?,
+                worker = NULL, lease_until = NULL, ready_at = NULL
+WHERE key = ?"""
+_ADVANCE_AND_PARK = """
+UPDATE runs SET head = ?, event_seq = ?, updated_at = ?, status = ?, ready_at = ?, worker = NULL,
+                lease_until = NULL
+WHERE key = ? AND inbox_seq = ?"""
 _PARK = f"""
 UPDATE runs SET status = ?, ready_at = ?, worker = NULL, lease_until = NULL, updated_at = ?
 WHERE {OWNED} AND inbox_seq = ?"""
@@ -34,6 +48,11 @@ def settle(cur: Cursor, now: int, batches: Sequence[RunBatch]) -> list[SettleAns
 def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     """Everything is checked before anything is written, so that a refusal needs no rollback."""
     lease, records = batch.lease, batch.records
+    sides = [record.side for record in records if record.side is not None]
+    if not sides and batch.park is None and records[-1].seq == records[0].seq + len(records) - 1:
+        written = _settle_plain(cur, now, lease, records)
+        if written is not None:
+            return written
     found = cur.execute(_STANDING, (lease.key, lease.run)).fetchall()
     if not found:
         return SettleAnswer(lease.run, Refusal.fenced)
@@ -48,6 +67,7 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
             return SettleAnswer(lease.run, Refusal.head_moved if owned else Refusal.fenced)
         known, answered = already
         records = records[known:]
+        sides = [record.side for record in records if record.side is not None]
         if not records:
             return SettleAnswer(lease.run, None, answered, _parked(cur, now, batch, worker))
     if not owned:
@@ -55,24 +75,54 @@ def _settle_run(cur: Cursor, now: int, batch: RunBatch) -> SettleAnswer:
     # A gap would be a record that no reader could ever apply.
     if records[0].seq != head + 1 or records[-1].seq != head + len(records):
         return SettleAnswer(lease.run, Refusal.head_moved)
-    sides = [record.side for record in records if record.side is not None]
     refusal = run_now(side_refusal(SqliteConn(cur), lease.key, sides, status)) if sides else None
     if refusal is not None:
         return SettleAnswer(lease.run, refusal)
     last = append(cur, lease.key, records, event_seq)
-    cur.execute(_ADVANCE, (records[-1].seq, last, now, lease.key))
     if sides:
         run_now(_apply(SqliteConn(cur), now, RunRef(lease.key, lease.run, tenant), sides))
-    if batch.park is None:
-        return SettleAnswer(lease.run, None, answered)
-    return SettleAnswer(lease.run, None, answered, park(cur, now, lease, batch.park))
+    parked = _advance(cur, now, batch, (records[-1].seq, last, now), sides)
+    return SettleAnswer(lease.run, None, answered, parked)
+
+
+def _settle_plain(cur: Cursor, now: int, lease: Lease, records: list[Record]) -> SettleAnswer | None:
+    """Records that change nothing beside the journal; None, and nothing is written, if they do not follow the
+    run's head or the lease is lost."""
+    events = sum([record.events for record in records])
+    reached = (records[-1].seq, events, now, *lease_values(lease), records[0].seq - 1)
+    moved = cur.execute(_ADVANCE_OWNED, reached).fetchall()
+    if not moved:
+        return None
+    before = moved[0][0] - events
+    append(cur, lease.key, records, before)
+    return SettleAnswer(lease.run, None, before + 1)
 
 
 async def _apply(conn: Conn, now: int, run: RunRef, sides: Sequence[Side]) -> None:
     entries = AuditEntries()
     for side in sides:
-        await apply_side(conn, now, run, side, entries)
+        await apply_rows(conn, now, run, side, entries)
     await entries.append(conn)
+
+
+def _advance(
+    cur: Cursor, now: int, batch: RunBatch, reached: tuple[int, int, int], sides: Sequence[Side]
+) -> bool:
+    """The run's own row. Returns whether the run was parked."""
+    key = batch.lease.key
+    changes = [side for side in sides if side.status is not None or side.error is not None]
+    if len(changes) == 1 and changes[0].status in ENDED:
+        cur.execute(_ADVANCE_AND_END, (*reached, changes[0].status, changes[0].error, now, key))
+        return False
+    how = batch.park
+    if how is not None and not changes:
+        cur.execute(_ADVANCE_AND_PARK, (*reached, how.status, how.ready_at, key, how.inbox_seen))
+        if cur.connection.changes() == 1:
+            return True
+    cur.execute(_ADVANCE, (*reached, key))
+    for side in changes:
+        run_now(apply_status(SqliteConn(cur), now, key, side))
+    return how is not None and bool(changes) and park(cur, now, batch.lease, how)
 
 
 def park(cur: Cursor, now: int, lease: Lease, how: Park) -> bool:

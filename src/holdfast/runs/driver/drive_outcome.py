@@ -27,6 +27,12 @@ class DriveOutcome(asyncio.Future[RunStatus]):
     def cancel(self, msg: Any | None = None) -> bool:
         return self._driven.stop()
 
+    def reach(self, status: RunStatus) -> None:
+        """The end of the task itself, in its last step: the caller continues a turn of the loop earlier than
+        with `settle`."""
+        if not self.done():
+            self.set_result(status)
+
     def settle(self, task: asyncio.Task[RunStatus]) -> None:
         """The task has ended; one that was disowned changes nothing."""
         error = None if task.cancelled() else task.exception()

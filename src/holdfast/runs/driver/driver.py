@@ -21,7 +21,7 @@ from holdfast.model.position import Exec
 from holdfast.model.program import Program
 from holdfast.runs.driver.context_calls import ContextCalls
 from holdfast.runs.driver.drive_outcome import DriveOutcome
-from holdfast.runs.driver.handler_call import Disowned, HandlerCall
+from holdfast.runs.driver.handler_call import Disowned, HandlerCall, running_task
 from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.late_evidence import LateEvidence
 from holdfast.runs.driver.load import LoadedRun
@@ -83,9 +83,15 @@ class Driver:
         """In a task of its own: a handler that cancels its task, or does not stop, runs in that task and not
         in the caller's."""
         self._begun = False
-        self.task = task = OwnedTask(self._drive_from(first), loop=self.session.loop)
+        self.task = task = OwnedTask(self._drive_to_end(first), loop=self.session.loop)
         task.on_cancel = self._note_cancel
         task.add_done_callback(self._outcome.settle)
+
+    async def _drive_to_end(self, first: Callable[[], Awaitable[list[Message]]]) -> RunStatus:
+        status = await self._drive_from(first)
+        if not running_task().disowned:
+            self._outcome.reach(status)
+        return status
 
     async def _drive_from(self, first: Callable[[], Awaitable[list[Message]]]) -> RunStatus:
         session = self.session

@@ -31,8 +31,9 @@ class DriverPark:
     async def park(self) -> RunStatus | None:
         """Release the run until something happens to it. None if its inbox grew meanwhile (D-29)."""
         session = self.session
-        # A handler whose answer was just set continues in the loop's next turn only.
-        await asyncio.sleep(0)
+        if session.tasks:
+            # A handler whose answer was just set continues in the loop's next turn only.
+            await asyncio.sleep(0)
         if session.wake.is_set() or self.tasks.is_working():
             # Something was about to happen: another question of the same handler, or an end.
             return None

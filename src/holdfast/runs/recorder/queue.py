@@ -71,17 +71,34 @@ class RunQueue:
         # How often its blobs had to be put again.
         self.put_again = 0
 
+    def add(self, record: Record) -> None:
+        self.pending.append(record)
+        self.size += len(record.payload)
+        if self.size >= MAX_BYTES or len(self.pending) >= MAX_RECORDS or self.aloft:
+            self.weigh()
+
     def take(self) -> list[Record]:
         """Everything that is to be written now."""
         # A commit that is under way counts as unwritten only when it is a retry: otherwise every normal
         # commit would stop the writers of its run.
-        again, records = self.since is not None, self.pending
-        self.aloft, self.flying = (len(records), self.size) if again else (0, 0)
-        self.pending, self.size = [], 0
-        self.weigh()
+        records = self.pending
         if self.since is None:
             self.since = time.monotonic()
+            self.aloft = self.flying = 0
+            self.over = False
+        else:
+            self.aloft, self.flying = len(records), self.size
+            self.over = len(records) >= MAX_RECORDS or self.size >= MAX_BYTES
+        self.pending, self.size = [], 0
         return records
+
+    def landed(self) -> None:
+        """What was taken is written."""
+        self.since, self.put_again = None, 0
+        if self.aloft or self.flying or self.over:
+            self.aloft = self.flying = 0
+            self.weigh()
+        self.blobs.clear()
 
     def weigh(self) -> None:
         self.over = len(self.pending) + self.aloft >= MAX_RECORDS or self.size + self.flying >= MAX_BYTES

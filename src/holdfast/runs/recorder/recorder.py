@@ -122,6 +122,10 @@ class Recorder(StoreRetry):
         self.expected = 0
         self._waiting: list[RunQueue] = []
         self._commit_task: asyncio.Task[None] | None = None
+        # When the oldest waiting record has waited long enough, on the monotonic clock; None: nothing waits.
+        self._due_at: float | None = None
+        # Checks that. It is left running over commits, because making and cancelling one costs as much as
+        # encoding a record.
         self._timer: asyncio.TimerHandle | None = None
         self._put_blobs = put_blobs
         self.published: Callable[[RunQueue, list[Record]], None] | None = None
@@ -148,12 +152,12 @@ class Recorder(StoreRetry):
             raise queue.poison
         if not queue.pending:
             self._waiting.append(queue)
-        # One timer for all runs: what arrives until it fires shares one commit.
-        if self._timer is None and (not queue.lazy or _is_effect_result(record)):
-            self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._due)
-        queue.pending.append(record)
-        queue.size += len(record.payload)
-        queue.weigh()
+        # One time for all runs: what arrives until then shares one commit.
+        if self._due_at is None and (not queue.lazy or _is_effect_result(record)):
+            self._due_at = monotonic() + MAX_DELAY
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._check_due)
+        queue.add(record)
         if blobs:
             queue.fresh += blobs
 
@@ -202,17 +206,25 @@ class Recorder(StoreRetry):
         if any(not queue.lazy for queue in self._waiting):
             self._start_commit()
 
-    def _due(self) -> None:
-        """The oldest waiting record has waited long enough."""
+    def _check_due(self) -> None:
+        """Commit, if the oldest waiting record has waited long enough."""
         self._timer = None
+        if self._due_at is None:
+            return
+        left = self._due_at - monotonic()
+        if left > 0:
+            self._timer = asyncio.get_running_loop().call_later(left, self._check_due)
+            return
+        self._due_at = None
         if self._waiting:
             self._start_commit()
 
     def _commit_now(self) -> bool:
         """A single run commits in place: a switch to another thread would cost more than the commit."""
         # Blobs and holds have to be prepared first, and that waits for I/O.
-        if any(queue.fresh or queue.unrouted for queue in self._waiting):
-            return False
+        for queue in self._waiting:
+            if queue.fresh or queue.unrouted:
+                return False
         flying = self._load()
         if not flying:
             return False
@@ -229,9 +241,7 @@ class Recorder(StoreRetry):
         return True
 
     def _load(self) -> InFlight:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._due_at = None
         crashpoint("lease_lost_before_commit")
         flying: InFlight = []
         later: list[RunQueue] = []
@@ -335,10 +345,7 @@ class Recorder(StoreRetry):
                 # False although it was requested: a message arrived, and the records were written all the
                 # same.
                 queue.parked = answer.parked
-                queue.since, queue.put_again = None, 0
-                queue.aloft = queue.flying = 0
-                queue.weigh()
-                queue.blobs.clear()
+                queue.landed()
                 if queue.outage is not None:
                     queue.outage = None
                     run = queue.lease.run

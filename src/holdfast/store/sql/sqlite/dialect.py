@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from holdfast.store.concurrency_limits import Admission, CountedStart
@@ -88,10 +89,14 @@ def _values(new: NewRun, run: RunRow) -> Row:
     )  # fmt: skip
 
 
-_APPEND = """
-INSERT INTO journal (key, kind, at, term, node, visit, attempt, scope, effect, outcome, listed, events,
-                     event_from, digest, payload)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_COLUMNS = (
+    "kind", "at", "term", "node", "visit", "attempt", "scope", "effect", "outcome", "listed", "events",
+    "digest", "payload",
+)  # fmt: skip
+_column_values = attrgetter(*_COLUMNS)
+_APPEND = f"""
+INSERT INTO journal (key, event_from, {", ".join(_COLUMNS)})
+VALUES (?, ?, {", ".join("?" * len(_COLUMNS))})"""
 
 ANNOUNCE = "INSERT INTO feed (run_key, first, last) VALUES (?, ?, ?)"
 
@@ -101,17 +106,10 @@ def append(cur: Cursor, key: int, records: Sequence[Record], last: int) -> int:
     number."""
     base = key << 32
     first = number = last + 1
-    values: list[Row] = []
-    for r in records:
-        values.append(
-            (base | r.seq, r.kind, r.at, r.term, r.node, r.visit, r.attempt, r.scope, r.effect, r.outcome,
-             r.listed, r.events, number, r.digest, r.payload)
-        )  # fmt: skip
-        number += r.events
-    if len(values) == 1:
-        cur.execute(_APPEND, values[0])
-    else:
-        cur.executemany(_APPEND, values)
+    # One by one: the statement is compiled once, and most commits have a few records.
+    for record in records:
+        cur.execute(_APPEND, (base | record.seq, number, *_column_values(record)))
+        number += record.events
     if number > first:
         cur.execute(ANNOUNCE, (key, first, number - 1))
     return number - 1

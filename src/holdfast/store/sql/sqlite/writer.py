@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
@@ -101,12 +101,13 @@ class SqliteWriter:
     async def write(self, work: Work[T], *, wakes: bool = False, flushed: bool = True) -> T:
         """One transaction: inline if there is no other write, else grouped by the thread. Not `flushed`: a
         power cut may lose it, but never without everything that was written after it."""
-        # One turn of the loop, so that calls made together (a gather of many creates) are grouped.
-        self._arriving.append(None)
-        try:
-            await asyncio.sleep(0)
-        finally:
-            self._arriving.pop()
+        if _others_are_ready():
+            # One turn of the loop, so that calls made together (a gather of many creates) are grouped.
+            self._arriving.append(None)
+            try:
+                await asyncio.sleep(0)
+            finally:
+                self._arriving.pop()
         if not self._arriving:
             result = self.try_now(work, wakes=wakes, flushed=flushed)
             if not isinstance(result, WriterBusy):
@@ -253,6 +254,12 @@ class SqliteWriter:
         for loop, of_loop in by_loop.items():
             with contextlib.suppress(RuntimeError):  # that loop is closed: no caller waits for the result
                 loop.call_soon_threadsafe(_resolve, of_loop)
+
+
+def _others_are_ready() -> bool:
+    """Whether the loop has something else to run now. True where the loop does not show it."""
+    ready: Sized | None = getattr(asyncio.get_running_loop(), "_ready", None)
+    return ready is None or len(ready) > 0
 
 
 def _resolve(jobs: list[WriteJob]) -> None:

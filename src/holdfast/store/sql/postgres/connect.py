@@ -44,7 +44,7 @@ class PostgresConnection:
         self.schema = schema
 
     async def rows(self, text: str, *args: Any) -> list[Row]:
-        found = await self.raw.fetch(statement(text, self.schema), *map(to_column, args))
+        found = await self.raw.fetch(statement(text, self.schema), *to_columns(args))
         return [from_columns(tuple(values)) for values in found]
 
     async def row(self, text: str, *args: Any) -> Row | None:
@@ -54,15 +54,26 @@ class PostgresConnection:
 
     async def run(self, text: str, *args: Any) -> int:
         """Returns the number of affected rows."""
-        status = await self.raw.execute(statement(text, self.schema), *map(to_column, args))
+        status = await self.raw.execute(statement(text, self.schema), *to_columns(args))
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
     async def many(self, text: str, each: Iterable[Sequence[Any]]) -> None:
         """Sends the same statement for each, together."""
-        values = [tuple(map(to_column, args)) for args in each]
+        values = [to_columns(args) for args in each]
         if values:
             await self.raw.executemany(statement(text, self.schema), values)
+
+
+def to_columns(values: Sequence[Any]) -> Sequence[Any]:
+    """The values as columns store them. Almost always they stay as they are."""
+    for value in values:
+        if isinstance(value, str):
+            if "\0" in value or _MARK in value:
+                return tuple(map(to_column, values))
+        elif isinstance(value, list):
+            return tuple(map(to_column, values))
+    return values
 
 
 def to_column(value: Any) -> Any:

@@ -36,6 +36,7 @@ between calls."""
 ArrivalHook = Callable[[PostgresConn], Awaitable[None]]
 
 _TRIES = 5
+_UNUSED = 10.0  # seconds after which a connection that is kept for the next caller goes back to the pool
 _READ_ONLY = asyncpg.ReadOnlySQLTransactionError
 _driver: Any = asyncpg  # half annotated
 
@@ -58,6 +59,9 @@ class PostgresPools:
         self._lock = threading.Lock()
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
         self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = WeakKeyDictionary()
+        # For each loop, the connection that was used last: one caller after the other takes it without the
+        # pool, whose acquire and release cost two turns of the loop and a timer.
+        self._spares: WeakKeyDictionary[asyncio.AbstractEventLoop, SpareConnection] = WeakKeyDictionary()
         self._running: set[asyncio.Task[Any]] = set()
         self._looks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -137,10 +141,17 @@ class PostgresPools:
         its server may be gone without closing it."""
         if self._servers.due():
             self._look(silent=False)
+        loop = asyncio.get_running_loop()
         pool = await self._pool()
-        raw = await self._current(pool)
-        vigil = _SilenceTimer(asyncio.get_running_loop(), self._settings.look, self._look)
-        self._used[raw] = asyncio.get_running_loop()
+        spare = self._spares[loop]
+        raw = spare.take()
+        if raw is None or not self._servers.is_current(raw):
+            if raw is not None:
+                raw.terminate()
+                await pool.release(raw)
+            raw = await self._current(pool)
+        vigil = _SilenceTimer(loop, self._settings.look, self._look)
+        self._used[raw] = loop
         try:
             await self._greet(raw)
             yield PostgresConn(raw, self._settings.schema)
@@ -150,7 +161,8 @@ class PostgresPools:
         finally:
             vigil.end()
             self._used.pop(raw, None)
-            await pool.release(raw)
+            if not spare.keep(raw):
+                await pool.release(raw)
 
     async def _current(self, pool: Any) -> Any:
         """Connections to an old primary are closed."""
@@ -214,16 +226,19 @@ class PostgresPools:
                     # No session state is ever set, so there is nothing to reset.
                     reset=_no_reset,
                 )
-        await pool
         if loop not in self._kept:
-            self._kept[loop] = _close_with_loop(pool)
+            await pool
+            self._spares[loop] = spare = SpareConnection(loop, pool)
+            self._kept[loop] = _close_with_loop(pool, spare)
             await anext(self._kept[loop])
         return pool
 
     async def _expire(self) -> None:
-        pool = self._pools.get(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
         if pool is not None:
             await pool.expire_connections()
+            await self._spares[loop].release()
 
     async def close(self) -> None:
         self._closed = True
@@ -239,7 +254,7 @@ class PostgresPools:
         for loop, pool in pools:
             kept = self._kept.pop(loop, None)
             if loop is here:
-                await (_close(pool) if kept is None else kept.aclose())
+                await (_close(pool, None) if kept is None else kept.aclose())
             elif not loop.is_closed():
                 loop.call_soon_threadsafe(pool.terminate)
 
@@ -272,13 +287,64 @@ class _SilenceTimer:
 _inherited: list[Any] = []  # never finalised: closing a connection would end the parent's
 
 
-async def _close_with_loop(pool: Any) -> AsyncGenerator[None]:
+class SpareConnection:
+    """One connection of a loop's pool that is kept for the next caller. It goes back to the pool, which closes
+    it some time later, when it was not used for a while."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, pool: Any) -> None:
+        self._loop = loop
+        self._pool = pool
+        self._raw: Any = None
+        self._taken = 0
+        self._seen = 0
+        self._closed = False
+        self._check: asyncio.TimerHandle | None = None
+        self._releasing: asyncio.Task[None] | None = None
+
+    def take(self) -> Any:
+        """None: another caller has it, or there is none."""
+        raw, self._raw = self._raw, None
+        self._taken += 1
+        return raw
+
+    def keep(self, raw: Any) -> bool:
+        """Whether it is kept; otherwise it goes back to the pool."""
+        if self._raw is not None or self._closed or raw.is_closed():
+            return False
+        self._raw = raw
+        if self._check is None:
+            self._check = self._loop.call_later(_UNUSED, self._release_if_unused)
+        return True
+
+    async def release(self) -> None:
+        if self._raw is not None:
+            raw, self._raw = self._raw, None
+            await self._pool.release(raw)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._check is not None:
+            self._check.cancel()
+        await self.release()
+
+    def _release_if_unused(self) -> None:
+        self._check = None
+        if self._raw is None:
+            return
+        if self._seen == self._taken:
+            self._releasing = self._loop.create_task(self.release(), context=Context())
+            return
+        self._seen = self._taken
+        self._check = self._loop.call_later(_UNUSED, self._release_if_unused)
+
+
+async def _close_with_loop(pool: Any, spare: SpareConnection) -> AsyncGenerator[None]:
     """Closed with its loop: `asyncio.run` closes async generators that are left, and with it the pool of that
     loop."""
     try:
         yield
     finally:
-        await _close(pool)
+        await _close(pool, spare)
 
 
 def _terminate(raw: Any) -> None:
@@ -290,8 +356,11 @@ async def _no_reset(_connection: Any) -> None:
     return None
 
 
-async def _close(pool: Any) -> None:
+async def _close(pool: Any, spare: SpareConnection | None) -> None:
     try:
+        if spare is not None:
+            # First: the pool waits for all connections that were taken from it.
+            await spare.close()
         await asyncio.wait_for(pool.close(), 5)
     except (TimeoutError, *DRIVER_ERRORS):
         pool.terminate()

@@ -240,7 +240,7 @@ class Driver:
         self._inline_calls += 1
         number = self._inline_calls
         try:
-            message = await self.handlers.call.run(execution)
+            message = await self.handlers.call.run(execution, self.task)
         # The handler runs in the driver's own task, so a cancel for the handler arrives here as well.
         except asyncio.CancelledError:
             if number == self._inline_calls and not self._was_interrupted():

@@ -45,8 +45,10 @@ class HandlerCall:
         self.writer = writer
         self.calls = calls
 
-    async def run(self, execution: Exec) -> HandlerFinished | SubstepDoubted | None:
-        """Call a node's handler and report how it ended."""
+    async def run(
+        self, execution: Exec, task: OwnedTask[Any] | None = None
+    ) -> HandlerFinished | SubstepDoubted | None:
+        """Call a node's handler and report how it ended. `task`: the one that runs this, if it is known."""
         session = self.session
         scope = session.pos.scopes[execution.scope]
         program = session.program if scope.graph == "" else session.program.at(scope.graph)
@@ -60,7 +62,7 @@ class HandlerCall:
             await self.writer.commit_intent(execution.intent)
             self.writer.uncalled.discard((execution.scope, execution.node))
         started, began = time.perf_counter_ns(), forks.count
-        task = running_task()
+        task = task or running_task()
         ctx: Context | None = None
         scratch = scope.tree.see(execution.frame, "scratch", lazily=True)
         try:
@@ -277,7 +279,7 @@ def _doubt(execution: Exec, ctx: Context) -> SubstepDoubted:
 
 def running_task() -> OwnedTask[Any]:
     """The task of this driver or handler."""
-    # Not checked: it is asked for with every step, and drivers and handlers have no other tasks.
+    # Not checked: drivers and handlers have no other tasks.
     return cast("OwnedTask[Any]", asyncio.current_task())
 
 

@@ -139,6 +139,8 @@ class Runtime(RunServices):
             self.drivers[claim.run.id] = driver
             driver.on_left = partial(self._forget, driver)
             self._start_watch_soon()
+            if program.beside is None and not claim.run.limit:
+                return await self._drive(driver), driver.session.pos
             beside = contextlib.nullcontext() if program.beside is None else program.beside(self, claim)
             with inside_limit(claim.run.limit):
                 async with beside:

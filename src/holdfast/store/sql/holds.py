@@ -93,6 +93,7 @@ async def of_run(
 
 _FIELDS = NewHold.__struct_fields__
 _values = attrgetter(*_FIELDS)
+_CONVERTED = [(_FIELDS.index(field), stored) for field, stored in _STORED_AS.items() if field in _FIELDS]
 _OPEN = f"""
 INSERT INTO @holds (run_key, tenant, updated_at, {", ".join(_FIELDS)})
 VALUES (?, ?, ?, {", ".join("?" * len(_FIELDS))}) ON CONFLICT DO NOTHING"""
@@ -126,7 +127,9 @@ class RunHoldChanges:
 
     async def open(self, hold: NewHold) -> None:
         run = self._run
-        values = columns(_FIELDS, _values(hold))
+        values = list(_values(hold))
+        for place, stored in _CONVERTED:
+            values[place] = stored(values[place])
         sql = _OPEN
         if self._conn.keeps_shared:
             sql, values = _OPEN_SHARED, [list(hold.terms.also_for), *values]

@@ -305,11 +305,11 @@ class SpareConnection:
         """None: another caller has it, or there is none."""
         raw, self._raw = self._raw, None
         self._taken += 1
-        return raw
+        return raw if raw is not None and _is_open(raw) else None
 
     def keep(self, raw: Any) -> bool:
         """Whether it is kept; otherwise it goes back to the pool."""
-        if self._raw is not None or self._closed or raw.is_closed():
+        if self._raw is not None or self._closed or not _is_open(raw):
             return False
         self._raw = raw
         if self._check is None:
@@ -336,6 +336,13 @@ class SpareConnection:
             return
         self._seen = self._taken
         self._check = self._loop.call_later(_UNUSED, self._release_if_unused)
+
+
+def _is_open(raw: Any) -> bool:
+    try:
+        return not raw.is_closed()
+    except _driver.InterfaceError:
+        return False  # the server closed it, and the pool has it back already
 
 
 async def _close_with_loop(pool: Any, spare: SpareConnection) -> AsyncGenerator[None]:

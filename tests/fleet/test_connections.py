@@ -1,0 +1,88 @@
+"""The connections of a PostgreSQL store: one is kept for the next caller, and none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+import pytest
+
+from holdfast.store.open import open_store
+from holdfast.store.sql.postgres.pool import SpareConnection
+from holdfast.store.sql.postgres.store import PostgresStore
+from tests.services import postgres
+
+pytestmark = pytest.mark.anyio
+
+_driver: Any = asyncpg
+
+
+async def _backend(store: PostgresStore) -> int:
+    async def pid(conn: Any) -> int:
+        return (await conn.row("SELECT pg_backend_pid()"))[0]
+
+    return await store._pools.read(pid)  # pyright: ignore[reportPrivateUsage]
+
+
+async def _is_there(pid: int) -> bool:
+    connection = await _driver.connect(postgres.database())
+    try:
+        return bool(await connection.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid))
+    finally:
+        await connection.close()
+
+
+async def test_callers_one_after_the_other_use_one_connection(address: str) -> None:
+    store = await open_store(address)
+    assert isinstance(store, PostgresStore)
+    assert len({await _backend(store) for _ in range(5)}) == 1
+    await store.close()
+
+
+async def test_callers_at_once_have_a_connection_each_and_the_store_closes_all(address: str) -> None:
+    store = await open_store(address)
+    assert isinstance(store, PostgresStore)
+    found = set(await asyncio.gather(*(_backend(store) for _ in range(3))))
+    assert len(found) == 3
+    await store.close()
+    assert not [pid for pid in found if await _is_there(pid)]
+
+
+async def test_connection_that_the_server_closed_is_replaced(address: str) -> None:
+    store = await open_store(address)
+    assert isinstance(store, PostgresStore)
+    before = await _backend(store)
+    connection = await _driver.connect(postgres.database())
+    await connection.execute("SELECT pg_terminate_backend($1, 5000)", before)
+    await connection.close()
+    assert await _backend(store) != before
+    await store.close()
+
+
+async def test_connection_goes_back_to_the_pool_when_it_is_not_used_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.store.sql.postgres.pool._UNUSED", 0.001)
+    returned: list[str] = []
+
+    class Pool:
+        async def release(self, raw: str) -> None:
+            returned.append(raw)
+
+    class Raw:
+        def is_closed(self) -> bool:
+            return False
+
+    spare = SpareConnection(asyncio.get_running_loop(), Pool())
+    raw = Raw()
+    assert spare.keep(raw)
+    assert not spare.keep(Raw()), "only one is kept"
+    assert spare.take() is raw
+    assert spare.take() is None
+    assert spare.keep(raw)
+    async with asyncio.timeout(5):
+        while not returned:
+            await asyncio.sleep(0.001)
+    assert returned == [raw]
+    assert spare.take() is None

@@ -64,11 +64,11 @@ async def test_connection_goes_back_to_the_pool_when_it_is_not_used_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.store.sql.postgres.pool._UNUSED", 0.001)
-    returned: list[str] = []
+    returned: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     class Pool:
-        async def release(self, raw: str) -> None:
-            returned.append(raw)
+        async def release(self, raw: Any) -> None:
+            returned.set_result(raw)
 
     class Raw:
         def is_closed(self) -> bool:
@@ -81,8 +81,5 @@ async def test_connection_goes_back_to_the_pool_when_it_is_not_used_for_a_while(
     assert spare.take() is raw
     assert spare.take() is None
     assert spare.keep(raw)
-    async with asyncio.timeout(5):
-        while not returned:
-            await asyncio.sleep(0.001)
-    assert returned == [raw]
+    assert await asyncio.wait_for(returned, 5) is raw
     assert spare.take() is None

@@ -288,8 +288,8 @@ _inherited: list[Any] = []  # never finalised: closing a connection would end th
 
 
 class SpareConnection:
-    """One connection of a loop's pool that is kept for the next caller. It goes back to the pool, which closes
-    it some time later, when it was not used for a while."""
+    """One connection of a loop's pool that is kept for the next caller. If it is not used for a while it goes
+    back to the pool, which closes it some time later."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, pool: Any) -> None:
         self._loop = loop

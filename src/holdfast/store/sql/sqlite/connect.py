@@ -17,10 +17,6 @@ Row = tuple[Any, ...]
 Args = Sequence[Any] | Mapping[str, Any]
 
 PAGE_SIZE = 4096
-# Pages in the log before they are folded into the file: 16 MB. Folding costs two flushes and one write for each
-# page that changed, and the pages that most transactions change are then written once for four times as many.
-# Not more: up to 4062 pages the log's index has one hash table, so a read looks into one only.
-CHECKPOINT_PAGES = 4000
 
 
 UNSYNCED_WARNING = "sync=normal: a power cut loses what was acknowledged in the last moments"
@@ -105,7 +101,6 @@ def connect(settings: SqliteSettings) -> Connection:
     # Plans do not depend on bound values: otherwise many statements would be compiled again for each call.
     conn.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     conn.execute(f"PRAGMA synchronous = {settings.sync.upper()}")
-    conn.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     conn.execute("PRAGMA temp_store = MEMORY")
     # SQLite's own lower() knows ASCII only.
     conn.create_scalar_function("folded", str.casefold, 1, deterministic=True)

@@ -10,6 +10,8 @@ import httpx2
 import pytest
 
 from holdfast import Person, Registrar
+from holdfast.api.auth.oidc.flow import Oidc
+from holdfast.api.auth.settings import OidcSettings
 from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.actions.placed import due_change
 from holdfast.holds.directory.file import TenantDirectory
@@ -62,6 +64,17 @@ async def test_a_strict_hold_is_decided_only_after_a_recent_sign_in(office: Offi
     async with browser(office, "dana") as again:
         assert (await again.post(path, json={"decision": "approve"})).status_code == 200
     assert (await office.row(hold.id)).status is HoldStatus.resolved
+
+
+@pytest.mark.covers("SAFE-CHAIN-05")
+async def test_a_token_is_no_sign_in_when_people_sign_in_at_a_provider(office: Office) -> None:
+    provider = OidcSettings(issuer="https://login.example", client_id="holdfast")
+    office.authenticator.oidc = Oidc(provider)
+    hold = await office.asks(**STRICT)
+    async with browser(office, "dana") as dana:
+        refused = await dana.post(f"/v1/holds/{hold.id}/resolve", json={"decision": "approve"})
+        assert (refused.status_code, refused.json()["code"]) == (403, "step_up_required")
+    assert (await office.row(hold.id)).status is HoldStatus.pending
 
 
 @pytest.mark.covers("SAFE-CHAIN-05")

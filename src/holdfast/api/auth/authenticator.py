@@ -229,7 +229,10 @@ class Authenticator:
         names = await self.actives.names(grant)
         if names is None:
             return None
-        since = found.session.began_at
+        # Where people sign in at a provider, a token that is typed into the page is not that: who has found
+        # one would pass as present.
+        at_provider = self.oidc is None or found.session.how != "token"
+        since = found.session.began_at if at_provider else 0
         return grant.principal(
             method="session",
             credential=found.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,15 @@ WIDTH = 63
 """Characters of a help line that fit beside the longest name in 80 columns."""
 
 
+@cache
+def group() -> Any:
+    """Made once: it has every command with all its options."""
+    return get_command(app)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_in_the_table_is_the_first_line_of_the_commands_own_help(name: str) -> None:
-    group: Any = get_command(app)
-    command = group.commands[name]
+    command = group().commands[name]
 
     assert command.help.splitlines()[0] == COMMANDS[name]
     assert len(COMMANDS[name]) <= WIDTH

@@ -27,12 +27,12 @@ def test_explorer_finds_what_only_a_second_crash_shows_when_it_kills_twice() -> 
 
 @pytest.mark.covers("TOOL-TORTURE-01", "TOOL-TORTURE-05")
 def test_a_safe_flow_is_safe_when_it_is_killed_twice() -> None:
-    report = torture(flows.asking, kills=2, max=30)
+    report = torture(flows.asking, kills=2, max=12)
     report.assert_safe()
     pairs = [verdict for verdict in report.verdicts if verdict.again is not None]
-    assert len(pairs) == 30
+    assert len(pairs) == 12
     assert all(verdict.reached for verdict in pairs)
-    assert "and 30 times again during recovery" in report.story()
+    assert "and 12 times again during recovery" in report.story()
     with pytest.raises(InputError, match="neither 1 nor 2"):
         torture(flows.asking, kills=3)
 

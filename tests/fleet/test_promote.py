@@ -42,7 +42,7 @@ async def furnished(
 ) -> tuple[Home, dict[str, Any]]:
     async with Holdfast(address, settings=SETTINGS, keys=keys) as hf:
         home = await furnish(hf, ledger)
-        projector = Projector(await hf.service(), "every")
+        projector = Projector(await hf.service())
         while await projector.sweep():
             pass
         return home, await portrait(hf)

@@ -120,7 +120,7 @@ async def a_day_of_work(hf: Holdfast, kit: StoreKit, count: int) -> None:
 LONG = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("a_day", [300, pytest.param(1500, marks=LONG)])
+@pytest.mark.parametrize("a_day", [100, pytest.param(1500, marks=LONG)])
 async def test_days_of_runs_under_retention_leave_the_tables_as_large_as_two(
     address: str, a_day: int
 ) -> None:

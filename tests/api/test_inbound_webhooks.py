@@ -136,3 +136,16 @@ async def test_of_a_completion_and_a_decision_at_once_the_first_wins_and_the_oth
         assert len(audit["items"]) == 1
         outcomes.add((person.status_code, text["outcome"]))
     assert outcomes
+
+
+@pytest.mark.covers("QU-4", "QB-3")
+async def test_completion_event_of_a_queue_is_read_with_its_result(hall: Hall) -> None:
+    hold = await hall.asks()
+    said = {
+        "message_id": "m-1", "correlation_id": hold, "scope": "support", "queue": "reviews",
+        "completed_by": "user:dana@acme", "result": {"decision": "reject", "comment": "too much"},
+    }  # fmt: skip
+    assert (await send(hall, said, way="queue"))[1]["outcome"] == "resolved"
+    row = await hall.ask("ada", "GET", f"/v1/holds/{hold}")
+    assert (row["resolved_by"], row["resolution"]["decision"]) == ("user:dana@acme", "reject")
+    assert row["resolution"]["comment"] == "too much"

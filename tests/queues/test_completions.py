@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from holdfast import Flow, Holdfast
 from holdfast.errors import AnswerInvalidError, InputError, StoreBusyError
 from holdfast.queues.completions import EARLY, Completion, CompletionOutcome, queue_actor, read_completion
+from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import new_id
 from holdfast.types.queue_message import COMPLETED_EVENT, MessageState
@@ -151,14 +153,28 @@ async def test_completion_of_a_republished_message_is_accepted_with_a_warning(
 async def test_completion_before_its_hold_is_kept_and_applied_when_the_hold_is_opened(
     office: Office,
 ) -> None:
-    hold = await office.asks()
-    # As if the completion had come first: kept under the hold's id.
-    kept = Completion(correlation_id=hold.id, answer={"decision": "approve"}, key="e-1")
-    await office.queues.completions._keep(kept, queue_actor("default", None), hold.id)  # pyright: ignore[reportPrivateUsage]
+    flow = Flow("refund", effect="pure")
+    flow.hold("approve", prompt="Pay?", options=["approve", "reject"], queue="support/reviews")
+    run = new_id()
+    async with Holdfast("memory:", clock=FakeClock()) as elsewhere:
+        # The id of a hold follows from that of its run.
+        (foreseen,) = (await flow.run({}, on=elsewhere, run_id=run)).holds
+    assert (await take(office, event(foreseen.id))).outcome == "kept"
+    await flow.run({}, on=office.hf, run_id=run)
     await office.queues.work()
-    after = await office.hold(hold.id)
+    after = await office.hold(foreseen.id)
     assert (after.status, after.resolved_by) == (HoldStatus.resolved, "system:queue")
     assert await office.store.documents("default", EARLY) == []
+
+
+@pytest.mark.covers("QU-25", "RC-9")
+async def test_early_completion_of_a_hold_without_a_queue_is_applied_within_one_sweep(office: Office) -> None:
+    hold = await office.asks(queue=None)
+    kept = Completion(correlation_id=hold.id, answer={"decision": "approve"}, key="e-1")
+    await office.queues.completions._keep(kept, queue_actor("default", None), hold.id)  # pyright: ignore[reportPrivateUsage]
+    office.clock.advance(minutes=5)
+    await office.queues.work()
+    assert (await office.hold(hold.id)).status is HoldStatus.resolved
 
 
 @pytest.mark.covers("QU-25")
@@ -176,8 +192,9 @@ async def test_completion_without_a_hold_is_forgotten_after_a_week(office: Offic
 
 
 @pytest.mark.covers("RC-8", "QU-12")
-async def test_completion_and_decision_at_once_have_one_winner(office: Office) -> None:
-    for turn in range(10):
+@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.soak)])
+async def test_completion_and_decision_at_once_have_one_winner(office: Office, rounds: int) -> None:
+    for turn in range(rounds):
         hold = await office.asks()
         row = await office.claimed(hold)
         people, queues = office.queues.people, office.queues

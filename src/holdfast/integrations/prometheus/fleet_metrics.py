@@ -15,12 +15,14 @@ from holdfast.runs.migrate.check import LIVE
 from holdfast.runs.unserved import find_unserved
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, LaneFigures, WorkerRow
+from holdfast.types.queue_message import QueueCounts
 
 if TYPE_CHECKING:
     from holdfast.runs.worker.worker import RunWorker
 
 AGES: Final = {"under_1h": 3600, "under_1d": 86_400, "under_7d": 7 * 86_400}
 OLDER: Final = "over_7d"
+Place = tuple[str, str]
 
 
 class FleetCollector(Collector):
@@ -30,9 +32,11 @@ class FleetCollector(Collector):
         self.worker: RunWorker | None = None
         self.figures: FleetFigures | None = None
         self.workers: list[WorkerRow] = []
+        self.queues: list[QueueCounts] = []
         self.away = False
         # A lane that is empty now is reported as 0: alerts and autoscalers need the series to continue.
         self._lanes: set[str] = set()
+        self._queues: set[Place] = set()
 
     def collect(self) -> Iterator[Metric]:
         yield _gauge("holdfast_build_info", "The version of Holdfast.", ("version",), [((__version__,), 1)])
@@ -45,6 +49,22 @@ class FleetCollector(Collector):
             yield from _of_fleet(self.figures)
             yield from _of_unserved(self.figures, self.workers)
             yield _of_workers(self.workers, self.figures.at)
+            yield from self._of_queues(self.queues)
+
+    def _of_queues(self, found: list[QueueCounts]) -> Iterator[Metric]:
+        known = {(each.tenant, f"{each.scope}/{each.queue}"): each for each in found}
+        self._queues.update(known)
+        empty = QueueCounts(tenant="", scope="", queue="")
+        queues = [(place, known.get(place, empty)) for place in sorted(self._queues)]
+        states = [
+            ((*place, state), getattr(counts, state))
+            for place, counts in queues
+            for state in ("ready", "claimed", "dead")
+        ]
+        oldest = [(place, counts.oldest / MICROS) for place, counts in queues]
+        yield _gauge("holdfast_queue_messages", "Messages of queues.", ("tenant", "queue", "state"), states)
+        about = "Time for which the oldest ready message could have been claimed."
+        yield _gauge("holdfast_queue_oldest_seconds", about, ("tenant", "queue"), oldest)
 
     def _of_lanes(self, fleet_figures: FleetFigures) -> Iterator[Metric]:
         served = () if self.worker is None else self.worker.lanes or ()

@@ -107,6 +107,7 @@ class Metrics(Health):
                         ages=tuple(age * MICROS for age in AGES.values())
                     )
                     look.workers = await store.workers()
+                    look.queues = await store.queue_counts()
                 look.away = False
                 self._looked = monotonic()
             except (StoreError, TimeoutError):

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from holdfast.testing.conformance.kit import StoreKit
 
 TTL = 300 * MICROS
-RACES = 20
 
 
 def message(id: str = "m1", **given: Any) -> NewMessage:  # noqa: A002
@@ -334,50 +333,6 @@ class QueueSuite:
         assert found["default", "other"].dead == found["acme", "reviews"].claimed == 1
         assert [one.tenant for one in await kit.store.queue_counts("acme")] == ["acme"]
 
-    # -- races
-
-    async def test_one_of_many_claims_a_message(self, kit: StoreKit) -> None:
-        async def contend(store: Store, number: int) -> int:
-            return len(await store.claim_messages(wanted(by=str(number))))
-
-        for i in range(RACES):
-            await published(kit, f"m{i}")
-            assert sum(await kit.race(4, contend)) == 1
-
-    async def test_completion_and_withdrawal_have_one_winner(self, kit: StoreKit) -> None:
-        for i in range(RACES):
-            name = f"m{i}"
-            await published(kit, name)
-            row = await claimed(kit, id=name)
-            acts = (
-                act(MessageAct.complete, name, token=row.claim_token, by="user:dana", result=b"{}"),
-                act(MessageAct.withdraw, name),
-            )
-
-            async def contend(store: Store, number: int, acts: Any = acts) -> bool:
-                return isinstance(await store.change_message(acts[number]), MessageRow)
-
-            won = await kit.race(2, contend)
-            assert sum(won) == 1
-            after = await kit.store.queue_message("default", name)
-            assert after is not None
-            assert after.state == ("completed" if won[0] else "withdrawn")
-
-    async def test_completion_and_expiry_have_one_winner(self, kit: StoreKit) -> None:
-        for i in range(RACES):
-            name = f"m{i}"
-            await published(kit, name, expires_at=kit.clock.now() + MICROS)
-            row = await claimed(kit, id=name)
-            kit.clock.advance(seconds=1)
-            done = act(MessageAct.complete, name, token=row.claim_token, by="user:dana")
-
-            async def contend(store: Store, number: int, done: Any = done) -> int:
-                if number:
-                    return (await store.sweep_messages()).expired
-                return isinstance(await store.change_message(done), MessageRow)
-
-            assert sum(await kit.race(2, contend)) == 1
-
     # -- holds
 
     async def _asked(self, kit: StoreKit) -> HoldRow:
@@ -487,3 +442,53 @@ class QueueSuite:
         kit.clock.advance(seconds=3600)
         assert await kit.store.delete_run(hold.run)
         assert await kit.store.queue_message("default", "m1") is None
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("QU-12")
+class QueueRaceSuite:
+    """`races`: rounds of each; the soak has two hundred."""
+
+    races = 10
+
+    async def test_one_of_many_claims_a_message(self, kit: StoreKit) -> None:
+        async def contend(store: Store, number: int) -> int:
+            return len(await store.claim_messages(wanted(by=str(number))))
+
+        for i in range(self.races):
+            await published(kit, f"m{i}")
+            assert sum(await kit.race(4, contend)) == 1
+
+    async def test_completion_and_withdrawal_have_one_winner(self, kit: StoreKit) -> None:
+        for i in range(self.races):
+            name = f"m{i}"
+            await published(kit, name)
+            row = await claimed(kit, id=name)
+            acts = (
+                act(MessageAct.complete, name, token=row.claim_token, by="user:dana", result=b"{}"),
+                act(MessageAct.withdraw, name),
+            )
+
+            async def contend(store: Store, number: int, acts: Any = acts) -> bool:
+                return isinstance(await store.change_message(acts[number]), MessageRow)
+
+            won = await kit.race(2, contend)
+            assert sum(won) == 1
+            after = await kit.store.queue_message("default", name)
+            assert after is not None
+            assert after.state == ("completed" if won[0] else "withdrawn")
+
+    async def test_completion_and_expiry_have_one_winner(self, kit: StoreKit) -> None:
+        for i in range(self.races):
+            name = f"m{i}"
+            await published(kit, name, expires_at=kit.clock.now() + MICROS)
+            row = await claimed(kit, id=name)
+            kit.clock.advance(seconds=1)
+            done = act(MessageAct.complete, name, token=row.claim_token, by="user:dana")
+
+            async def contend(store: Store, number: int, done: Any = done) -> int:
+                if number:
+                    return (await store.sweep_messages()).expired
+                return isinstance(await store.change_message(done), MessageRow)
+
+            assert sum(await kit.race(2, contend)) == 1

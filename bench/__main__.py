@@ -22,6 +22,7 @@ from bench.graphs import row_g
 from bench.growth import row_b, row_e
 from bench.inbox import row_h
 from bench.lines import HEADING, Line, print_lines
+from bench.mariadb import row_m
 from bench.measure import Plan
 from bench.peers import compare
 from bench.pipelines import row_t
@@ -43,6 +44,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "N": row_n,
     "I": row_i,
     "P": row_p,
+    "M": row_m,
     "T": row_t,
     "W": row_w,
     "S": row_s,

@@ -43,6 +43,7 @@ TARGETS: dict[str, Target] = {
     "N-stored": Target(most=1.5),
     "N-among": Target(most=1.1),
     "N-round": Target(most=1.1),
+    "M-strict": Target(most=2.5),
     "P-strict": Target(most=2.0),
     "P-barrier": Target(most=0.3),
     "P-crowd": Target(least=5_000),

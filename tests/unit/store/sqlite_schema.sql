@@ -56,6 +56,29 @@ CREATE INDEX outbox_due ON outbox (topic, due_at) WHERE state = 'waiting';
 
 CREATE INDEX outbox_of_run ON outbox (run_key) WHERE run_key IS NOT NULL AND hold IS NULL;
 
+CREATE INDEX queue_messages_by_correlation ON queue_messages (tenant, correlation_id)
+WHERE correlation_id IS NOT NULL;
+
+CREATE INDEX queue_messages_by_queue ON queue_messages (tenant, scope, queue, number);
+
+CREATE INDEX queue_messages_claimed ON queue_messages (claim_until) WHERE state = 'claimed';
+
+CREATE INDEX queue_messages_expiring ON queue_messages (expires_at)
+WHERE expires_at IS NOT NULL AND state IN ('ready', 'claimed');
+
+CREATE INDEX queue_messages_of_group ON queue_messages (tenant, scope, queue, group_key, number)
+WHERE group_key IS NOT NULL AND state IN ('ready', 'claimed');
+
+CREATE INDEX queue_messages_of_hold ON queue_messages (hold) WHERE hold IS NOT NULL;
+
+CREATE INDEX queue_messages_old ON queue_messages (drop_at) WHERE drop_at IS NOT NULL;
+
+CREATE UNIQUE INDEX queue_messages_once ON queue_messages (tenant, scope, queue, group_key)
+WHERE group_key IS NOT NULL AND state = 'claimed';
+
+CREATE INDEX queue_messages_ready ON queue_messages (tenant, scope, queue, urgency, visible_at, number)
+WHERE state = 'ready';
+
 CREATE INDEX runs_by_flow ON runs (flow, created_at);
 
 CREATE INDEX runs_by_status ON runs (status, created_at);
@@ -373,6 +396,44 @@ CREATE TABLE projections (
     output TEXT
 ) STRICT;
 
+CREATE TABLE queue_messages (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    type TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('ready', 'claimed', 'completed', 'dead', 'withdrawn', 'expired')),
+    priority TEXT NOT NULL,
+    urgency INTEGER NOT NULL,
+    visible_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    group_key TEXT,
+    correlation_id TEXT,
+    hold TEXT,
+    run TEXT,
+    node TEXT,
+    attempts INTEGER NOT NULL,
+    max_attempts INTEGER NOT NULL,
+    retention INTEGER NOT NULL,
+    claimed_by TEXT,
+    claim_token INTEGER NOT NULL,
+    claim_until INTEGER,
+    completed_by TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    drop_at INTEGER,
+    digest TEXT NOT NULL,
+    error TEXT,
+    payload BLOB NOT NULL,
+    result BLOB,
+    UNIQUE (tenant, id),
+    CHECK ((state = 'claimed') = (claim_until IS NOT NULL)),
+    CHECK ((state = 'claimed') = (claimed_by IS NOT NULL)),
+    CHECK ((state IN ('ready', 'claimed')) = (ended_at IS NULL))
+) STRICT;
+
 CREATE TABLE runs (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     head INTEGER NOT NULL,
@@ -543,6 +604,46 @@ JOIN journal AS j ON j.key BETWEEN r.key << 32 AND r.key << 32 | 0xffffffff
 LEFT JOIN projections AS p ON p.key = j.key
 LEFT JOIN holds AS h ON j.kind = 4 AND h.run_key = r.key AND h.seq = j.key & 0xffffffff
 WHERE j.listed;
+
+CREATE VIEW mod_scaicore_checkpoints AS
+SELECT
+    h.id,
+    r.id AS execution_id,
+    coalesce(nullif(r.deployment, ''), 'flow:' || r.flow) AS core_id,
+    h.tenant AS tenant_id,
+    r.flow AS flow_name,
+    r.instance_key,
+    h.node AS node_id,
+    h.block AS block_index,
+    h.type AS checkpoint_type,
+    h.status,
+    h.priority,
+    CASE WHEN instr(h.prompt, char(0xe0c1) || 'HF:') <> 1 THEN h.prompt END AS prompt,
+    CASE WHEN substr(h.options, 1, 1) IN (x'7b', x'5b') AND instr(h.options, x'ee838148463a') = 0
+         THEN CAST(h.options AS TEXT) END AS options,
+    h.assignee AS assignee_raw,
+    h.assignee_type,
+    CASE WHEN h.assignee_reason = '' THEN json_object('type', h.assignee_type, 'value', h.assignee_value)
+         ELSE json_object('type', h.assignee_type, 'value', h.assignee_value, 'reason', h.assignee_reason)
+    END AS assignee_resolved,
+    CASE WHEN substr(h.context, 1, 1) IN (x'7b', x'5b') AND instr(h.context, x'ee838148463a') = 0
+         THEN CAST(h.context AS TEXT) END AS context,
+    strftime('%Y-%m-%dT%H:%M:%S', h.expires_at / 1000000, 'unixepoch') || printf('.%06dZ', h.expires_at % 1000000) AS expires_at,
+    h.expiry_action,
+    h.escalation_target,
+    h.notification_sent,
+    h.reminder_count,
+    h.reminder_interval AS reminder_interval_m,
+    CASE WHEN substr(h.resolution, 1, 1) IN (x'7b', x'5b') AND instr(h.resolution, x'ee838148463a') = 0
+         THEN CAST(h.resolution AS TEXT) END AS resolution,
+    h.resolved_by,
+    strftime('%Y-%m-%dT%H:%M:%S', h.resolved_at / 1000000, 'unixepoch') || printf('.%06dZ', h.resolved_at % 1000000) AS resolved_at,
+    strftime('%Y-%m-%dT%H:%M:%S', h.created_at / 1000000, 'unixepoch') || printf('.%06dZ', h.created_at % 1000000) AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%S', h.updated_at / 1000000, 'unixepoch') || printf('.%06dZ', h.updated_at % 1000000) AS updated_at,
+    strftime('%Y-%m-%dT%H:%M:%S', h.resumed_at / 1000000, 'unixepoch') || printf('.%06dZ', h.resumed_at % 1000000) AS resumed_at,
+    h.message_id AS hitl_message_id,
+    NULL AS state_s3_key
+FROM holds AS h JOIN runs AS r ON r.key = h.run_key;
 
 CREATE VIEW plain_runs AS
 SELECT

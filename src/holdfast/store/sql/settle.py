@@ -16,12 +16,39 @@ from holdfast.store.sql.holds import RunRef
 from holdfast.store.sql.side import apply_side, side_refusal
 from holdfast.telemetry import crashpoint
 from holdfast.types.lease import Lease
-from holdfast.types.record import Park, Record, Refusal, RunBatch, SettleAnswer
+from holdfast.types.record import Park, Record, Refusal, RunBatch, SettleAnswer, Side
 
 _STANDING = """
 SELECT key, id, term, head, event_seq, worker, status, tenant, gate FROM @runs
 WHERE key = ANY(?::bigint[]) ORDER BY key FOR UPDATE"""
 _EXISTING = "SELECT term, digest, event_from FROM @journal WHERE key BETWEEN ? AND ? ORDER BY key"
+
+
+def is_plain(batch: RunBatch) -> bool:
+    """Nothing beside the run's own row, and at most one change of it."""
+    sides = [record.side for record in batch.records if record.side is not None]
+    if not all(map(_changes_only_status, sides)):
+        return False
+    changes = sum(side.status is not None for side in sides) + (batch.park is not None)
+    return changes <= 1 and _is_range(batch.records)
+
+
+def _changes_only_status(side: Side) -> bool:
+    return not (
+        side.holds or side.close_holds or side.close_all_holds is not None or side.timers or side.close_timers
+        or side.close_all_timers or side.inbox_done or side.outbox or side.blobs or side.memories
+        or side.migrated is not None or side.resumed_holds
+    )  # fmt: skip
+
+
+def _is_range(records: list[Record]) -> bool:
+    first = records[0].seq
+    return records[-1].seq == first + len(records) - 1
+
+
+def settle_answer(batch: RunBatch, done: tuple[int, bool]) -> SettleAnswer:
+    before, parked = done
+    return SettleAnswer(batch.lease.run, None, before + 1, parked)
 
 
 class SettleConn(Conn, Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 
 from asyncmy.errors import IntegrityError
 
-from holdfast.store.sql.mariadb.errors import DUPLICATE, code_of
+from holdfast.store.sql.mariadb.errors import DUPLICATE, code_of, packet_error
 from holdfast.store.sql.mariadb.overrides import OVERRIDES
 from holdfast.store.sql.mariadb.statement import Statement, statement
 
@@ -23,10 +23,12 @@ _BYTES = 1 << 20  # of one INSERT of several rows
 class MariadbConnection:
     """A connection, usually inside a transaction."""
 
-    __slots__ = ("announced", "raw")
+    __slots__ = ("announced", "packet", "raw")
 
-    def __init__(self, raw: Any) -> None:
+    def __init__(self, raw: Any, packet: int = 0) -> None:
+        """`packet`: the server's max_allowed_packet, 0 if it is not known."""
         self.raw = raw
+        self.packet = packet
         self.announced: list[tuple[int, int, int]] = []
         """(key of a run, first, last event): told to the feed at the end of the transaction."""
 
@@ -77,6 +79,9 @@ class MariadbConnection:
 
     async def send(self, text: str) -> Any:
         """The cursor, with the result of one statement."""
+        # The server would end the connection without a reason. Characters are counted: they may be longer.
+        if self.packet and len(text) >= self.packet:
+            raise packet_error(len(text), self.packet)
         cursor = self.raw.cursor()
         await cursor.execute(text)
         return cursor
@@ -87,6 +92,14 @@ class MariadbConnection:
         while await cursor.nextset():
             pass
         return list(await cursor.fetchall())
+
+    async def send_rows(self, text: str) -> list[Row]:
+        """The rows of a compound statement that ends with one SELECT."""
+        cursor = await self.send(text)
+        found = list(await cursor.fetchall())
+        while await cursor.nextset():
+            pass
+        return found
 
     async def _fetch(self, made: Statement, args: Sequence[Any]) -> list[Row]:
         try:

@@ -97,11 +97,6 @@ def _troubled(error: BaseException, where: str) -> HoldfastError | None:
         return CheckpointCorruptError(
             f"The database {where} is damaged: {text}.", hint="Stop its users and restore a backup."
         )
-    if code == 1153:
-        return StoreError(
-            f"A value is larger than a packet of the database {where}: {text}.",
-            hint="Raise max_allowed_packet on the server, or store the value as a file and pass its name.",
-        )
     return None
 
 
@@ -114,6 +109,13 @@ def _unreachable(error: BaseException, where: str) -> HoldfastError:
             away=True,
         )
     return StoreError(f"A statement failed in the database {where}: {_text(error)}.")
+
+
+def packet_error(size: int, packet: int) -> StoreError:
+    return StoreError(
+        f"A statement of {size:,} characters is over the server's max_allowed_packet ({packet:,} bytes).",
+        hint="Raise max_allowed_packet on the server, or store the value as a file and keep its name.",
+    )
 
 
 def _text(error: BaseException) -> str:

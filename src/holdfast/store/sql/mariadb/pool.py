@@ -44,8 +44,9 @@ class _NotBegunError(Exception):
 class LoopPool:
     """The connections of one event loop, the last used first."""
 
-    def __init__(self, settings: MariadbSettings) -> None:
+    def __init__(self, settings: MariadbSettings, packet: int = 0) -> None:
         self._settings = settings
+        self._packet = packet
         self._places = asyncio.Semaphore(settings.pool)
         self._free: list[Any] = []
         self._used: set[Any] = set()
@@ -61,7 +62,7 @@ class LoopPool:
             self._used.add(raw)
             # The statement is cut off a little after the server has to have done so itself.
             async with asyncio.timeout(self._settings.statement_timeout + 5):
-                yield MariadbConn(raw)
+                yield MariadbConn(raw, self._packet)
             if self._closed:
                 drop(raw)
             else:
@@ -89,8 +90,9 @@ class LoopPool:
 
 
 class MariadbPools:
-    def __init__(self, settings: MariadbSettings) -> None:
+    def __init__(self, settings: MariadbSettings, packet: int = 0) -> None:
         self._settings = settings
+        self._packet = packet
         self._lock = threading.Lock()
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPool] = WeakKeyDictionary()
         self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = WeakKeyDictionary()
@@ -195,7 +197,7 @@ class MariadbPools:
         with self._lock:
             pool = self._pools.get(loop)
             if pool is None:
-                pool = self._pools[loop] = LoopPool(self._settings)
+                pool = self._pools[loop] = LoopPool(self._settings, self._packet)
         if loop not in self._kept:
             self._kept[loop] = _close_with_loop(pool)
             await anext(self._kept[loop])

@@ -24,9 +24,10 @@ from holdfast.store.sql.mariadb.heartbeat import MariadbHeartbeat
 from holdfast.store.sql.mariadb.hold_lists import LISTS
 from holdfast.store.sql.mariadb.open import ServerFacts, prepare
 from holdfast.store.sql.mariadb.pool import MariadbPools
+from holdfast.store.sql.mariadb.settle import settle_plain
 from holdfast.store.sql.mariadb.wake import LATEST_IDS, MariadbPoller
 from holdfast.store.sql.server_clock import ServerClock
-from holdfast.store.sql.settle import settle
+from holdfast.store.sql.settle import is_plain, settle, settle_answer
 from holdfast.store.sql.store import SqlStore
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.clock import Clock
@@ -41,6 +42,8 @@ from holdfast.types.status import RunStatus
 
 T = TypeVar("T")
 
+_AT_ONCE = 200  # runs of one statement
+
 
 class MariadbStore(SqlStore):
     """Reads and writes use a pool; heartbeats have their own connection. Other processes are woken by
@@ -51,7 +54,7 @@ class MariadbStore(SqlStore):
     def __init__(self, settings: MariadbSettings, clock: ServerClock, found: ServerFacts) -> None:
         """For tables that are ready: use `MariadbStore.open`."""
         self._clock = clock
-        self._pools = MariadbPools(settings)
+        self._pools = MariadbPools(settings, found.packet)
         self._beats = MariadbHeartbeat(settings, clock)
         self._poller = MariadbPoller(settings.poll, self._look)
         self._part = blobs.part_size(found.packet)
@@ -136,7 +139,20 @@ class MariadbStore(SqlStore):
         return self._beats.extend(leases, ttl)
 
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
-        return await self._pools.write(partial(settle, now=self.now(), batches=batches))
+        done: dict[int, tuple[int, bool]] = {}
+        # Where anything needs a closer look, all of it is one transaction: one commit for all (D-6).
+        if len(batches) <= _AT_ONCE and all(map(is_plain, batches)):
+            plain = partial(settle_plain, now=self._clock.given, batches=batches)
+            done = await self._pools.write_at_once(plain)
+        left = [batch for batch in batches if batch.lease.key not in done]
+        answers: list[SettleAnswer] = []
+        if left:
+            answers = await self._pools.write(partial(settle, now=self.now(), batches=left))
+        full = iter(answers)
+        return [
+            settle_answer(batch, done[batch.lease.key]) if batch.lease.key in done else next(full)
+            for batch in batches
+        ]
 
     def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
         """Never in place: the server is asked over the network."""

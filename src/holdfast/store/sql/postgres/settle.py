@@ -14,7 +14,7 @@ from holdfast.store.fence import OWNED_BY_GIVEN
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.listen import channel
 from holdfast.telemetry import crashpoint
-from holdfast.types.record import Record, RunBatch, SettleAnswer, Side
+from holdfast.types.record import Record, RunBatch
 from holdfast.types.status import ENDED
 
 JOURNAL = (
@@ -85,28 +85,6 @@ _MANY = _plain(_RUNS, RECORDS)
 _ONE = _plain(_ONE_RUN, _ONE_RECORD)
 
 
-def is_plain(batch: RunBatch) -> bool:
-    """Nothing beside the run's own row, and at most one change of it."""
-    sides = [record.side for record in batch.records if record.side is not None]
-    if not all(map(_changes_only_status, sides)):
-        return False
-    changes = sum(side.status is not None for side in sides) + (batch.park is not None)
-    return changes <= 1 and _is_range(batch.records)
-
-
-def _changes_only_status(side: Side) -> bool:
-    return not (
-        side.holds or side.close_holds or side.close_all_holds is not None or side.timers or side.close_timers
-        or side.close_all_timers or side.inbox_done or side.outbox or side.blobs or side.memories
-        or side.migrated is not None or side.resumed_holds
-    )  # fmt: skip
-
-
-def _is_range(records: list[Record]) -> bool:
-    first = records[0].seq
-    return records[-1].seq == first + len(records) - 1
-
-
 async def settle_plain(
     conn: PostgresConnection, now: int | None, batches: Sequence[RunBatch]
 ) -> dict[int, tuple[int, bool]]:
@@ -152,8 +130,3 @@ def record_values(key: int, records: Sequence[Record]) -> list[tuple[Any, ...]]:
         )  # fmt: skip
         result += r.events
     return values
-
-
-def settle_answer(batch: RunBatch, done: tuple[int, bool]) -> SettleAnswer:
-    before, parked = done
-    return SettleAnswer(batch.lease.run, None, before + 1, parked)

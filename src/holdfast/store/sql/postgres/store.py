@@ -34,9 +34,9 @@ from holdfast.store.sql.postgres.open import OpenResult, prepare
 from holdfast.store.sql.postgres.pool import PostgresPools
 from holdfast.store.sql.postgres.replication import durability
 from holdfast.store.sql.postgres.servers import PostgresServers
-from holdfast.store.sql.postgres.settle import is_plain, settle_answer, settle_plain
+from holdfast.store.sql.postgres.settle import settle_plain
 from holdfast.store.sql.server_clock import ServerClock
-from holdfast.store.sql.settle import settle
+from holdfast.store.sql.settle import is_plain, settle, settle_answer
 from holdfast.store.sql.store import SqlStore
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.clock import Clock

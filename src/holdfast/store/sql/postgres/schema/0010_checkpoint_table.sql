@@ -1,0 +1,44 @@
+-- JSON of either form. What is encrypted begins with another byte, or contains texts that begin with a mark.
+CREATE FUNCTION @as_any_json(bytes bytea) RETURNS json LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN substr(bytes, 1, 1) IN ('\x7b'::bytea, '\x5b'::bytea)
+                     AND position('\xee838148463a'::bytea IN bytes) = 0 THEN convert_from(bytes, 'UTF8')::json END
+$$;
+
+-- The checkpoint table of the wrapper's documents, as a view: what the API shows of a hold, by the documents' names.
+-- What is encrypted is NULL where JSON is expected.
+CREATE VIEW @mod_scaicore_checkpoints AS
+SELECT
+    h.id,
+    r.id AS execution_id,
+    coalesce(nullif(r.deployment, ''), 'flow:' || r.flow) AS core_id,
+    h.tenant AS tenant_id,
+    r.flow AS flow_name,
+    r.instance_key,
+    h.node AS node_id,
+    h.block::integer AS block_index,
+    h.type AS checkpoint_type,
+    h.status,
+    h.priority,
+    CASE WHEN strpos(h.prompt, U&'\E0C1HF:') <> 1 THEN h.prompt END AS prompt,
+    @as_any_json(h.options) AS options,
+    h.assignee AS assignee_raw,
+    h.assignee_type,
+    CASE WHEN h.assignee_reason = '' THEN json_build_object('type', h.assignee_type, 'value', h.assignee_value)
+         ELSE json_build_object('type', h.assignee_type, 'value', h.assignee_value, 'reason', h.assignee_reason)
+    END AS assignee_resolved,
+    @as_any_json(h.context) AS context,
+    @instant(h.expires_at) AS expires_at,
+    h.expiry_action,
+    h.escalation_target,
+    h.notification_sent::integer AS notification_sent,
+    h.reminder_count::integer AS reminder_count,
+    h.reminder_interval::integer AS reminder_interval_m,
+    @as_any_json(h.resolution) AS resolution,
+    h.resolved_by,
+    @instant(h.resolved_at) AS resolved_at,
+    @instant(h.created_at) AS created_at,
+    @instant(h.updated_at) AS updated_at,
+    @instant(h.resumed_at) AS resumed_at,
+    h.message_id AS hitl_message_id,
+    NULL::text AS state_s3_key
+FROM @holds AS h JOIN @runs AS r ON r.key = h.run_key;

@@ -43,7 +43,8 @@ class Operation:
         found = self.said.get("requestBody")
         if found is None:
             return None
-        ((media, content),) = found["content"].items()
+        # The first: others are the same in another form.
+        media, content = next(iter(found["content"].items()))
         known = {"application/json": "json", "multipart/form-data": "form"}
         return known.get(str(media), str(media)), content["schema"]
 

@@ -31,9 +31,11 @@ HoldfastError
 │   ├── DeploymentNotFoundError     no such deployment
 │   ├── ScheduleNotFoundError       no such schedule
 │   ├── MessageNotFoundError        the queue has no such message
+│   ├── NoDocumentError             the flow version was not made from a document
 │   └── FlowNotFoundError           no flow of this name is loaded here
 ├── ConflictError               another caller was first, or the object has changed since it was read
 │   ├── FlowNameTakenError          a graph was posted under the name of a flow that has code
+│   ├── CodeRequiredError           the graph is stored, but no worker has the code of its nodes
 │   ├── HoldDecidedError            the hold is decided already; names who decided
 │   ├── HoldChangedError            the hold is not at the version that the caller read
 │   ├── ContentChangedError         the content that was shown differs from what the hold asks now
@@ -262,6 +264,12 @@ class FlowNotFoundError(NotFoundError):
     code = "flow_not_found"
 
 
+class NoDocumentError(NotFoundError):
+    """The version exists, but it was made from code, or by another tenant's document."""
+
+    code = "no_document"
+
+
 class ConflictError(HoldfastError):
     code = "conflict"
     status = 409
@@ -271,6 +279,12 @@ class FlowNameTakenError(ConflictError):
     """A graph was posted under the name of a flow whose graph comes from its code."""
 
     code = "name_taken"
+
+
+class CodeRequiredError(ConflictError):
+    """A graph was posted, and the code that it needs was never loaded: a run of it could not start."""
+
+    code = "code_required"
 
 
 class HoldDecidedError(ConflictError):

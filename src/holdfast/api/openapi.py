@@ -127,6 +127,7 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
         # Always required, although the server takes a missing body as an empty object: otherwise generated
         # clients let callers forget the body of an operation whose fields have two names, such as `flow`.
         content = {"application/json": {"schema": schemas.get(route.body, {"type": "object"})}}
+        content |= {each: {"schema": {"type": "string"}} for each in route.raw}
         operation["requestBody"] = {"required": True, "content": content}
     operation["security"] = [] if route.needs is Access.public else [{"token": []}, {"session": []}]
     if isinstance(route.needs, Right):

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.api.routing import ApiCall
 from holdfast.app.loader import load_flow
-from holdfast.errors import FlowNotFoundError, ForbiddenError, HoldfastError, InputError
+from holdfast.documents.deploy import DeployedFlows, SentDocument, is_version
+from holdfast.documents.program import program_to_start
+from holdfast.errors import CodeRequiredError, FlowNotFoundError, ForbiddenError, HoldfastError, InputError
+from holdfast.frontends.document.compile import DIALECT as DOCUMENTS
+from holdfast.frontends.document.read import format_of
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import Graph
@@ -23,14 +27,16 @@ if TYPE_CHECKING:
     from holdfast.runs.service import RunService
 
 _LOADING = Lock()
-SHORTEST = 6
-"""Minimum length of a prefix of a version's fingerprint."""
+
+
+DOCUMENT_FILES = (".yaml", ".yml", ".json")
 
 
 async def find_program(call: ApiCall, uri: str, version: str | None = None) -> Program:
-    """`name`, `name@version` or a file. Raises FlowNotFoundError, ForbiddenError for a file outside the
-    allowed folders, InputError."""
-    if uri.endswith((".py", ".dot", ".yaml", ".yml")) or "/" in uri or "\\" in uri or ".py:" in uri:
+    """`name`, `name@version` or a file. Code comes before the documents that the tenant deployed. Raises
+    FlowNotFoundError, CodeRequiredError, ForbiddenError for a file outside the allowed folders, InputError.
+    """
+    if is_file(uri):
         return await _from_file(call, uri)
     name, at, written = uri.partition("@")
     if at and version is not None and written != version:
@@ -40,16 +46,40 @@ async def find_program(call: ApiCall, uri: str, version: str | None = None) -> P
     loaded = [p for p in service.runtime.programs.values() if p.graph.name == name]
     found = [p for p in loaded if wanted is None or is_version_named(wanted, p.version, p.graph.label)]
     # A submitted document does not replace code of the same name.
-    for program in [p for p in reversed(found) if not p.graph.dialect] or reversed(found):
+    code = [p for p in reversed(found) if not p.graph.dialect]
+    if code:
+        return code[0]
+    deployed = DeployedFlows(service, call.tenant)
+    document = await deployed.find(name, wanted)
+    if document is not None:
+        return program_to_start(await deployed.spec(name, document.version))
+    for program in reversed(found):
         if await is_visible_to_tenant(call, name, program.version):
             return program
     return await _stored(call, service, name, wanted)
 
 
+def is_file(uri: str) -> bool:
+    return uri.endswith((".py", ".dot", *DOCUMENT_FILES)) or "/" in uri or "\\" in uri or ".py:" in uri
+
+
+def document_of_file(call: ApiCall, uri: str) -> SentDocument | None:
+    """The bytes of a flow document in the allowed folders; None if `uri` is no such file. Raises
+    ForbiddenError, FlowNotFoundError."""
+    if not uri.endswith(DOCUMENT_FILES):
+        return None
+    path = _allowed(call.settings.roots, uri)
+    return SentDocument(raw=path.read_bytes(), format=format_of(path.name))
+
+
 async def is_visible_to_tenant(call: ApiCall, name: str, version: str) -> bool:
     """Code that the operator loads is visible to every tenant. A submitted pipeline is visible to the tenants
-    that have run it: another pipeline of that name must not replace it, nor be read."""
-    if dialect_of(version) != DIALECT:
+    that have run it, a document also to those that have deployed it: another of that name must not replace
+    it, nor be read."""
+    dialect = dialect_of(version)
+    if dialect not in (DIALECT, DOCUMENTS):
+        return True
+    if dialect == DOCUMENTS and await DeployedFlows(await call.runs(), call.tenant).has(name, version):
         return True
     where = RunFilter(tenant=call.tenant, flow=name, version=version)
     return bool(await (await call.runs()).store.list_runs(where, after=None, limit=1))
@@ -57,8 +87,7 @@ async def is_visible_to_tenant(call: ApiCall, name: str, version: str) -> bool:
 
 def is_version_named(wanted: str, version: str, label: str) -> bool:
     """By its fingerprint, a prefix of it, or its label."""
-    short = len(wanted) >= SHORTEST and version.removeprefix("g1-").startswith(wanted.removeprefix("g1-"))
-    return bool(wanted) and (wanted in (version, label) or short)
+    return bool(wanted) and (wanted in (version, label) or is_version(wanted, version))
 
 
 async def _stored(call: ApiCall, service: RunService, name: str, wanted: str | None) -> Program:
@@ -76,6 +105,15 @@ async def _stored(call: ApiCall, service: RunService, name: str, wanted: str | N
         last = await service.store.list_runs(RunFilter(flow=name, version=row.version), after=None, limit=1)
         if last and _is_plain(graph) and await is_visible_to_tenant(call, name, row.version):
             return stored_program(last[0], graph)
+    for row in [row for row, _ in fits]:
+        if await is_visible_to_tenant(call, name, row.version):
+            raise CodeRequiredError(
+                f"only the graph of flow {name!r} is stored here: its code is not loaded by this server, and "
+                "it was never run.",
+                hint="Start the server or a run of it with the file that defines it, or deploy a document.",
+                flow=name,
+                version=row.version,
+            )
     version = f"version {wanted!r} of flow {name!r}" if wanted and rows else f"flow {name!r}"
     raise FlowNotFoundError(
         f"there is no {version} here.",
@@ -91,12 +129,16 @@ def _is_plain(graph: Graph) -> bool:
 
 
 async def _from_file(call: ApiCall, uri: str) -> Program:
+    document = document_of_file(call, uri)
+    if document is not None:
+        compiled = await DeployedFlows(await call.runs(), call.tenant).compile(document)
+        return program_to_start(compiled.require_valid())
     place, colon, name = uri.partition(":") if ".py:" in uri else (uri, "", "")
     path = _allowed(call.settings.roots, place)
     if path.suffix != ".py":
         raise InputError(
             f"files of type {path.suffix or '(no extension)'} cannot be loaded.",
-            hint="Name a .py file; the text of a pipeline goes to POST /v1/pipelines.",
+            hint="Name a .py, .yaml or .json file; the text of a pipeline goes to POST /v1/pipelines.",
         )
     try:
         # In a thread: loading a module may take long, and must not block the event loop.

@@ -162,6 +162,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     keyed: bool = False  # once per `Idempotency-Key`
     guarded: bool = False  # only the version that `If-Match` names
     reads_body: bool = False  # the handler reads the body itself: a form, or another protocol's message
+    raw: tuple[str, ...] = ()  # media types of a body that is not JSON; see `Routes.route`
 
 
 class Routes:
@@ -202,12 +203,15 @@ class Routes:
         keyed: bool = False,
         guarded: bool = False,
         reads_body: bool = False,
+        raw: tuple[str, ...] = (),
     ) -> Callable[[Handler], Handler]:
         """`more`: further success statuses besides `status`. `media`: media types of a file. `makes`: the
         path parameter of what it creates, for links in the OpenAPI document. `keyed`: the handler reads
         `call.key`, and performs a request with the same key only once. `guarded`: the handler calls
         `call.require_match` or an equivalent before it changes anything. `reads_body`: the handler reads the
-        body itself; otherwise a body that is not declared is refused."""
+        body itself; otherwise a body that is not declared is refused. `raw`: media types that the body
+        may have instead of JSON: `body` is then made by `of_raw` of its struct, of the bytes and of the
+        parameters of the query in the form of its `raw_options`."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
@@ -221,6 +225,7 @@ class Routes:
                     keyed=keyed,
                     guarded=guarded,
                     reads_body=reads_body or self.reads_body,
+                    raw=raw,
                 )
             )
             return handler
@@ -294,10 +299,20 @@ async def _read(route: Route, call: ApiCall, given: dict[str, Any]) -> None:
         given["query"] = read_query(call.request, route.query)
     if route.body is bytes:
         given["body"] = await read_bytes(call.request, call.settings.most_file)
+    elif route.raw and media_type_of(call.request) in route.raw:
+        data = await read_bytes(call.request, call.settings.most_document)
+        shape = cast("Any", route.body)
+        given["body"] = shape.of_raw(data, read_query(call.request, shape.raw_options))
+    elif route.raw:
+        given["body"] = await read_body(call.request, cast("Any", route.body), call.settings.most_document)
     elif route.body is not None:
         given["body"] = await read_body(call.request, route.body, call.settings.most_body)
     elif not route.reads_body:
         await require_no_body(call.request, call.settings.most_body)
+
+
+def media_type_of(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def read_query(request: Request, shape: type[Any]) -> Any:

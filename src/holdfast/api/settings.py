@@ -17,6 +17,8 @@ class ApiSettings(msgspec.Struct, kw_only=True):
 
     most_body: int = 1 << 20
     most_file: int = 32 << 20
+    most_document: int = 10 << 20
+    """a request that deploys a flow document, which has at most 4 MB, as text inside of JSON"""
     origins: tuple[str, ...] = ()
     """other origins whose pages may call it (CORS)"""
     hosts: tuple[str, ...] = ()

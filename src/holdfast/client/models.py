@@ -442,13 +442,18 @@ class FlowCheck(Model, kw_only=True):
 
 
 class FlowGraph(Model, kw_only=True):
-    """`graph`: nodes, edges and policies, the common form of every front end."""
+    """`graph`: nodes, edges and policies, the common form of every front end. Of a document that was just
+    sent: `problems`, its warnings; `current`, whether new runs start on it; `stored`, false after a dry
+    run."""
 
     name: str
     version: str
     label: str
     created_at: str
     graph: dict[str, Any]
+    current: bool | None = None
+    stored: bool = True
+    problems: list[FlowProblem] = []
 
 
 class FlowMismatch(Model, kw_only=True):
@@ -459,12 +464,19 @@ class FlowMismatch(Model, kw_only=True):
 
 
 class FlowProblem(Model, kw_only=True):
+    """Of a document also its place: `path` is a JSON Pointer, `field` the same for people, `line` and
+    `column` count from 1."""
+
     rule: str
     severity: str
     message: str
     node: str | None = None
     edge: str | None = None
     fix: str | None = None
+    path: str | None = None
+    field: str | None = None
+    line: int | None = None
+    column: int | None = None
 
 
 class FlowValidation(Model, kw_only=True):
@@ -477,7 +489,8 @@ class FlowValidation(Model, kw_only=True):
 
 
 class FlowVersion(Model, kw_only=True):
-    """`loaded`: this server has its code. `workers`: number of live workers that have it."""
+    """`loaded`: this server has its code. `workers`: number of live workers that have it. `current`: new
+    runs start on it, if they name no version. `document`: it was deployed as a document."""
 
     version: str
     label: str
@@ -485,6 +498,8 @@ class FlowVersion(Model, kw_only=True):
     nodes: int
     loaded: bool
     workers: int
+    current: bool = False
+    document: bool = False
 
 
 class GraphCheckpoint(Model, kw_only=True):

@@ -50,6 +50,16 @@ def program_for(compiled: CompiledDocument, site: DocumentSite | None = None) ->
     return _program(spec, compiled.nodes, compiled.document.data, site or default_site())
 
 
+def program_to_start(spec: GraphSpec) -> Program:
+    """For a process that only starts runs: it need not have the functions that the document names, which a
+    worker must have."""
+    try:
+        return program_of(spec)
+    except VersionMismatchError:
+        source = source_of(spec.document)
+        return _made(spec, {}, {}, source, default_site(), children={})
+
+
 def _child(spec: GraphSpec, nodes: Sequence[DocumentNode], site: DocumentSite) -> Program:
     """The body of a map is part of the document; a sub-flow is a document of its own."""
     return program_of(spec, site) if spec.document else _program(spec, nodes, {}, site)
@@ -68,6 +78,18 @@ def _program(spec: GraphSpec, nodes: Sequence[DocumentNode], source: Any, site: 
         found = node.type.routers(node, site)
         if found:
             routers[node.id] = found
+    children = {inner.name: _child(inner, nodes, site) for inner in spec.subgraphs}
+    return _made(spec, handlers, routers, source, site, children)
+
+
+def _made(
+    spec: GraphSpec,
+    handlers: dict[str, NodeHandler],
+    routers: dict[str, list[Router]],
+    source: Any,
+    site: DocumentSite,
+    children: dict[str, Program],
+) -> Program:
     variables = msgspec.convert(source.get("variables") or {}, dict[str, Variable])
     program = Program(
         Graph(spec),
@@ -76,7 +98,7 @@ def _program(spec: GraphSpec, nodes: Sequence[DocumentNode], source: Any, site: 
         handlers=handlers,
         routers=routers,
         schema=DocumentState(variables, source.get("input"), site.validate),
-        children={inner.name: _child(inner, nodes, site) for inner in spec.subgraphs},
+        children=children,
     )
     program.description = str(source.get("description") or "")
     return program

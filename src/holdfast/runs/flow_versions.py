@@ -73,6 +73,8 @@ class _CodeVersions:
         )
 
     def has(self, row: FlowRow) -> bool:
+        if dialect_of(row.version) == "canvas":
+            return False  # a tenant deploys it, and it has no code
         if dialect_of(row.version) != CODED:
             # A document needs no code: who sent it is a part of it.
             return not (decode_graph(row.graph).document or {}).get("submitted")

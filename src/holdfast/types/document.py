@@ -8,8 +8,9 @@ import msgspec
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """`revision` grows by one with each write; a writer can require the one that it read.
 
-    Kinds: person, group, role, skill, deployment, calendar, policy, channel, view, link_key; and the
-    server's: token, token_used, session, sign_in_code."""
+    Kinds: person, group, role, skill, deployment, calendar, policy, channel, view, link_key,
+    flow_version, flow_source, flow_current, flow_layout; and the server's: token, token_used, session,
+    sign_in_code."""
 
     tenant: str
     kind: str

@@ -327,8 +327,10 @@ export interface Operations {
   /**
    * Store a version of a flow: 201, or 200 if it is already stored.
    *
-   * A graph is data and contains no code. Its runs advance on workers that have code with the same graph. 409
-   * `name_taken` if a flow of that name comes from code and has another graph.
+   * A document (its text as the body with `application/yaml`, and `dry_run` and `activate` in the query; or in
+   * JSON) can be started at once, by any worker: 422 with every problem in `errors`, each with its place and
+   * fix. A graph is data and contains no code: its runs advance on workers that have code with the same graph.
+   * 409 `name_taken` if a flow of that name comes from code and has another graph.
    */
   registerFlow(body?: RegisterFlow, options?: Options): Promise<FlowGraph>;
   /** Release a claim. */
@@ -447,7 +449,12 @@ export interface Operations {
   unsnoozeHold(hold: string, options?: Options): Promise<void>;
   /** Stop watching it. */
   unwatchHold(hold: string, options?: Options): Promise<void>;
-  /** All problems of a flow, each with its position and fix. Nothing is stored or run. */
+  /**
+   * All problems of a flow, each with its position and fix. Nothing is stored or run.
+   *
+   * Send a document (its text as the body with `application/yaml`, or in JSON), a graph, or the name of a
+   * flow.
+   */
   validateFlow(body?: ValidateFlow, options?: Options): Promise<FlowValidation>;
   /** Verify the chain from the first record to the head. `against`: an earlier head that you kept. */
   verifyAudit(body?: VerifyAudit, options?: Options): Promise<AuditVerification>;
@@ -1298,13 +1305,19 @@ export interface FlowCheck {
   runs: RunFitWire[];
 }
 
-/** `graph`: nodes, edges and policies, the common form of every front end. */
+/**
+ * `graph`: nodes, edges and policies, the common form of every front end. Of a document that was just
+ * sent: `problems`, its warnings; `current`, whether new runs start on it; `stored`, false after a dry run.
+ */
 export interface FlowGraph {
   name: string;
   version: string;
   label: string;
   created_at: string;
   graph: Record<string, unknown>;
+  current?: boolean | null;
+  stored?: boolean;
+  problems?: FlowProblem[];
 }
 
 export interface FlowMismatchWire {
@@ -1314,6 +1327,10 @@ export interface FlowMismatchWire {
   soft: boolean;
 }
 
+/**
+ * Of a document also its place: `path` is a JSON Pointer, `field` the same for people, `line` and
+ * `column` count from 1.
+ */
 export interface FlowProblem {
   rule: string;
   severity: string;
@@ -1321,6 +1338,10 @@ export interface FlowProblem {
   node?: string | null;
   edge?: string | null;
   fix?: string | null;
+  path?: string | null;
+  field?: string | null;
+  line?: number | null;
+  column?: number | null;
 }
 
 /** `valid`: no problem is an error. `version`: the fingerprint that it would have. */
@@ -1331,7 +1352,10 @@ export interface FlowValidation {
   problems: FlowProblem[];
 }
 
-/** `loaded`: this server has its code. `workers`: number of live workers that have it. */
+/**
+ * `loaded`: this server has its code. `workers`: number of live workers that have it. `current`: new runs
+ * start on it, if they name no version. `document`: it was deployed as a document.
+ */
 export interface FlowVersion {
   version: string;
   label: string;
@@ -1339,6 +1363,8 @@ export interface FlowVersion {
   nodes: number;
   loaded: boolean;
   workers: number;
+  current?: boolean;
+  document?: boolean;
 }
 
 /**
@@ -1950,10 +1976,18 @@ export interface ReassignHold {
   reason?: string | null;
 }
 
-/** `graph`: a compiled flow; or `flow`: a file that the operator allows, which is loaded. */
+/** Of a document: `dry_run` stores nothing; without `activate`, new runs stay on the current version. */
 export interface RegisterFlow {
+  document?: Record<string, unknown> | null;
+  source?: string | null;
+  /** Default: yaml. */
+  format?: "json" | "yaml";
   graph?: Record<string, unknown> | null;
   flow?: string | null;
+  /** Default: false. */
+  dry_run?: boolean;
+  /** Default: true. */
+  activate?: boolean;
 }
 
 /** Without `delay` it backs off, from one second to five minutes. */
@@ -2322,8 +2356,12 @@ export interface UnservedSchedulesWire {
   schedules: number;
 }
 
-/** `graph`: a compiled flow; or `flow`: a flow of this server, or a file that it may load. */
+/** All problems are reported, and nothing is stored. */
 export interface ValidateFlow {
+  document?: Record<string, unknown> | null;
+  source?: string | null;
+  /** Default: yaml. */
+  format?: "json" | "yaml";
   graph?: Record<string, unknown> | null;
   flow?: string | null;
 }

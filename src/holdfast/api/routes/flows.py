@@ -12,33 +12,42 @@ from starlette.responses import Response
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
 from holdfast.api.pipelines import marked_submitted, require_no_document
-from holdfast.api.program_lookup import find_program, is_version_named, is_visible_to_tenant
+from holdfast.api.program_lookup import (
+    document_of_file,
+    find_program,
+    is_version_named,
+    is_visible_to_tenant,
+)
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.files import drawing
 from holdfast.api.schemas.flows import (
     FlowCheck,
     FlowGraph,
+    FlowSource,
     FlowValidation,
-    FlowVersion,
     FlowWire,
     RegisterFlow,
     ValidateFlow,
+    document_problem,
     flow_problem,
     run_fit_wire,
     version_of,
 )
+from holdfast.documents.deploy import DeployedFlows, SentDocument, require_not_document
 from holdfast.drawing import from_graph
 from holdfast.drawing.svg import to_svg
 from holdfast.errors import (
+    CodeRequiredError,
     FlowInvalidError,
     FlowNameTakenError,
     FlowNotFoundError,
     ForbiddenError,
     InputError,
 )
+from holdfast.frontends.document.compile import DIALECT as DOCUMENTS
 from holdfast.model.diagnostics import errors_in, require_valid
-from holdfast.model.fingerprint import decode_graph, dialect_of, encode_graph, graph_fingerprint
+from holdfast.model.fingerprint import CODED, decode_graph, dialect_of, encode_graph, graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.input_schema import input_schema
 from holdfast.model.validate import validate
@@ -55,12 +64,17 @@ _MISSING = (FlowNotFoundError,)
 async def list_flows(call: ApiCall) -> Page[FlowWire]:
     """All flows in the store, by name, with their versions."""
     service = await call.runs()
+    deployed = DeployedFlows(service, call.tenant)
     found: dict[str, list[FlowRow]] = {}
     workers = await _workers_by_version(service)
     for row in await newest_first(service, await _rows(service)):
         if await is_visible_to_tenant(call, row.name, row.version):
             found.setdefault(row.name, []).append(row)
-    return Page(items=[_flow(service, name, rows, workers) for name, rows in sorted(found.items())])
+    items = [
+        _flow(service, name, rows, workers, await deployed.current(name))
+        for name, rows in sorted(found.items())
+    ]
+    return Page(items=items)
 
 
 @routes.get("/flows/{flow:path}", needs=Right.flows_read, raises=_MISSING)
@@ -68,7 +82,8 @@ async def get_flow(call: ApiCall, flow: str) -> FlowWire:
     """A flow's versions, newest first. Versions of its code come before graphs that were posted."""
     service = await call.runs()
     workers = await _workers_by_version(service)
-    return _flow(service, flow, await _versions(call, flow), workers)
+    current = await DeployedFlows(service, call.tenant).current(flow)
+    return _flow(service, flow, await _versions(call, flow), workers, current)
 
 
 async def _workers_by_version(service: RunService) -> Counter[str]:
@@ -80,24 +95,41 @@ async def _workers_by_version(service: RunService) -> Counter[str]:
     return found + Counter(dict.fromkeys(service.runtime.dialects, len(alive)))
 
 
-def _version(service: RunService, row: FlowRow, workers: Counter[str]) -> FlowVersion:
-    return version_of(
-        row,
-        loaded=row.version in service.runtime.programs,
-        workers=workers[row.version] or workers[dialect_of(row.version)],
-    )
-
-
-def _flow(service: RunService, name: str, rows: list[FlowRow], workers: Counter[str]) -> FlowWire:
-    spec = decode_graph(rows[0].graph)
+def _flow(
+    service: RunService, name: str, rows: list[FlowRow], workers: Counter[str], activated: str | None
+) -> FlowWire:
+    """`activated`: the version of a deployed document that is current; code comes before it."""
+    coded = dialect_of(rows[0].version) == CODED
+    current = rows[0].version if coded or activated is None else activated
+    shown = next((row for row in rows if row.version == current), rows[0])
+    spec = decode_graph(shown.graph)
     known = [service.runtime.programs[row.version] for row in rows if row.version in service.runtime.programs]
     described = (program.description for program in known if program.description)
+    versions = [
+        version_of(
+            row,
+            loaded=row.version in service.runtime.programs,
+            workers=workers[row.version] or workers[dialect_of(row.version)],
+            current=row.version == current,
+            document=dialect_of(row.version) == DOCUMENTS,
+        )
+        for row in rows
+    ]
     return FlowWire(
         name=name,
-        versions=[_version(service, row, workers) for row in rows],
-        description=next(described, "") or str(spec.defaults.get("graph.goal") or ""),
-        input_schema=input_schema(spec),
+        versions=versions,
+        description=_description(spec) or next(described, "") or str(spec.defaults.get("graph.goal") or ""),
+        input_schema=_document_key(spec, "input") or input_schema(spec),
     )
+
+
+def _description(spec: GraphSpec) -> str:
+    return str(_document_key(spec, "description") or "")
+
+
+def _document_key(spec: GraphSpec, key: str) -> Any:
+    document: dict[str, Any] = spec.document or {}
+    return document["source"].get(key) if document.get("dialect") == DOCUMENTS else None
 
 
 async def _rows(service: RunService) -> list[FlowRow]:
@@ -183,13 +215,25 @@ async def check_flow(call: ApiCall, flow: str) -> FlowCheck:
     return FlowCheck(flow=flow, version=program.version, fits=fits, breaks=len(own) - fits, runs=own)
 
 
-@routes.post(
-    "/flows/validate", needs=Right.flows_write, raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError)
-)
+_YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+_REFUSED = (FlowInvalidError, FlowNotFoundError, ForbiddenError)
+
+
+@routes.post("/flows/validate", needs=Right.flows_write, raises=(*_REFUSED, CodeRequiredError), raw=_YAML)
 async def validate_flow(call: ApiCall, body: ValidateFlow) -> FlowValidation:
-    """All problems of a flow, each with its position and fix. Nothing is stored or run."""
-    if (body.graph is None) == (body.flow is None):
-        raise InputError("send a graph, or the flow's name or file.", hint="Send one of them.")
+    """All problems of a flow, each with its position and fix. Nothing is stored or run.
+
+    Send a document (its text as the body with `application/yaml`, or in JSON), a graph, or the name of a
+    flow."""
+    sent = _sent(call, body)
+    if sent is not None:
+        compiled = await DeployedFlows(await call.runs(), call.tenant).compile(sent)
+        return FlowValidation(
+            valid=compiled.spec is not None,
+            name=compiled.name,
+            version="" if compiled.spec is None else graph_fingerprint(compiled.spec),
+            problems=[document_problem(each) for each in compiled.problems],
+        )
     if body.flow is not None:
         spec = (await find_program(call, body.flow)).graph.spec
     else:
@@ -201,6 +245,10 @@ async def validate_flow(call: ApiCall, body: ValidateFlow) -> FlowValidation:
         version=graph_fingerprint(spec),
         problems=[flow_problem(each) for each in problems],
     )
+
+
+def _sent(call: ApiCall, body: FlowSource) -> SentDocument | None:
+    return body.sent or (document_of_file(call, body.flow) if body.flow is not None else None)
 
 
 def _spec(graph: Any) -> GraphSpec:
@@ -217,21 +265,54 @@ def _spec(graph: Any) -> GraphSpec:
     needs=Right.flows_write,
     status=201,
     more=(200,),
-    raises=(FlowInvalidError, FlowNotFoundError, ForbiddenError, FlowNameTakenError),
+    raises=(*_REFUSED, FlowNameTakenError, CodeRequiredError),
+    raw=_YAML,
 )
 async def register_flow(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph]:
     """Store a version of a flow: 201, or 200 if it is already stored.
 
-    A graph is data and contains no code. Its runs advance on workers that have code with the same graph. 409
-    `name_taken` if a flow of that name comes from code and has another graph."""
-    if (body.graph is None) == (body.flow is None):
-        raise InputError("send a graph, or the flow's name or file.", hint="Send one of them.")
+    A document (its text as the body with `application/yaml`, and `dry_run` and `activate` in the query; or in
+    JSON) can be started at once, by any worker: 422 with every problem in `errors`, each with its place and
+    fix. A graph is data and contains no code: its runs advance on workers that have code with the same graph.
+    409 `name_taken` if a flow of that name comes from code and has another graph."""
+    sent = _sent(call, body)
+    if sent is not None:
+        return await _deploy(call, sent, dry_run=body.dry_run, activate=body.activate)
+    if body.dry_run:
+        raise InputError("a dry run is for documents.", hint="POST /v1/flows/validate checks a graph.")
+    return await _register(call, body)
+
+
+async def _deploy(call: ApiCall, sent: SentDocument, *, dry_run: bool, activate: bool) -> ApiReply[FlowGraph]:
+    deployed = DeployedFlows(await call.runs(), call.tenant)
+    result = await deployed.deploy(sent, by=call.actor.id, dry_run=dry_run, activate=activate)
+    about, new = result.version, result.new and result.stored
+    where = f"/v1/flows/{quote(about.flow, safe='')}/versions/{about.version}"
+    return ApiReply(
+        body=FlowGraph(
+            name=about.flow,
+            version=about.version,
+            label=Graph(result.spec).label,
+            created_at=moment(about.created_at) or "",
+            graph=msgspec.json.decode(encode_graph(result.spec)),
+            current=result.current,
+            stored=result.stored,
+            problems=[document_problem(each) for each in result.problems],
+        ),
+        status=201 if new else 200,
+        headers=call.location(where) if new else {},
+        etag=about.version,
+    )
+
+
+async def _register(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph]:
     service = await call.runs()
     if body.flow is not None:
         program = await find_program(call, body.flow)
         spec, version = program.graph.spec, program.version
     else:
         spec = marked_submitted(_spec(body.graph))
+        require_not_document(spec)
         require_valid(spec.name, validate(spec))
         version = graph_fingerprint(spec)
         require_no_document(version, call.settings)

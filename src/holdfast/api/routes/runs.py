@@ -36,6 +36,7 @@ from holdfast.checkpoint.json_view import jsonable
 from holdfast.errors import (
     AnswerInvalidError,
     CheckpointNotFoundError,
+    CodeRequiredError,
     ConflictError,
     FlowNotFoundError,
     ForbiddenError,
@@ -99,7 +100,14 @@ async def page_of_runs(
     more=(200,),
     makes="run",
     keyed=True,
-    raises=(FlowNotFoundError, ForbiddenError, InputError, KeyReusedError, VersionMismatchError),
+    raises=(
+        FlowNotFoundError,
+        ForbiddenError,
+        InputError,
+        KeyReusedError,
+        VersionMismatchError,
+        CodeRequiredError,
+    ),
 )
 async def create_run(call: ApiCall, body: CreateRun) -> ApiReply[RunDetail]:
     """Start a run. It is durable when this returns; a worker that serves its flow runs it.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
 from holdfast.api.schemas.common import Name, moment
+from holdfast.documents.deploy import SentDocument
+from holdfast.frontends.document.problem import DocumentProblem
 from holdfast.model.diagnostics import GraphProblem as Diagnosis
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
@@ -16,7 +18,8 @@ from holdfast.types.status import RunStatus
 
 
 class FlowVersion(msgspec.Struct, kw_only=True):
-    """`loaded`: this server has its code. `workers`: number of live workers that have it."""
+    """`loaded`: this server has its code. `workers`: number of live workers that have it. `current`: new runs
+    start on it, if they name no version. `document`: it was deployed as a document."""
 
     version: str
     label: str
@@ -24,6 +27,8 @@ class FlowVersion(msgspec.Struct, kw_only=True):
     nodes: int
     loaded: bool
     workers: int
+    current: bool = False
+    document: bool = False
 
 
 class FlowWire(msgspec.Struct, kw_only=True):
@@ -37,36 +42,89 @@ class FlowWire(msgspec.Struct, kw_only=True):
 
 
 class FlowGraph(msgspec.Struct, kw_only=True):
-    """`graph`: nodes, edges and policies, the common form of every front end."""
+    """`graph`: nodes, edges and policies, the common form of every front end. Of a document that was just
+    sent: `problems`, its warnings; `current`, whether new runs start on it; `stored`, false after a dry run.
+    """
 
     name: str
     version: str
     label: str
     created_at: str
     graph: dict[str, Any]
+    current: bool | None = None
+    stored: bool = True
+    problems: list[FlowProblem] = []
 
 
-class RegisterFlow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`graph`: a compiled flow; or `flow`: a file that the operator allows, which is loaded."""
+class RawSource(msgspec.Struct, kw_only=True):
+    """Parameters of the query beside a body that is the text of a document."""
 
+
+class RawDeploy(RawSource, kw_only=True):
+    dry_run: bool = False
+    activate: bool = True
+
+
+class FlowSource(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One of: `document`, a flow document; `source`, its text in `format`; `graph`, a compiled flow; `flow`,
+    a flow of this server or a file that it may load."""
+
+    raw_options: ClassVar[type[RawSource]] = RawSource
+
+    document: dict[str, Any] | None = None
+    source: str | None = None
+    format: Literal["json", "yaml"] = "yaml"
     graph: dict[str, Any] | None = None
     flow: Name | None = None
 
+    def __post_init__(self) -> None:
+        given = [each for each in (self.document, self.source, self.graph, self.flow) if each is not None]
+        if len(given) != 1:
+            raise ValueError("send one of document, source, graph and flow")
 
-class ValidateFlow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`graph`: a compiled flow; or `flow`: a flow of this server, or a file that it may load."""
+    @classmethod
+    def of_raw(cls, data: bytes, options: RawSource) -> Self:
+        """Of a body that is the text itself. Bytes that are not UTF-8 are kept, for the reader."""
+        return cls(source=data.decode(errors="surrogateescape"), **msgspec.structs.asdict(options))
 
-    graph: dict[str, Any] | None = None
-    flow: Name | None = None
+    @property
+    def sent(self) -> SentDocument | None:
+        """The document, if it is one."""
+        if self.document is not None:
+            return SentDocument.of_data(self.document)
+        if self.source is not None:
+            raw = self.source.encode(errors="surrogateescape")
+            return SentDocument(raw=raw, format=self.format)
+        return None
+
+
+class RegisterFlow(FlowSource, kw_only=True, forbid_unknown_fields=True):
+    """Of a document: `dry_run` stores nothing; without `activate`, new runs stay on the current version."""
+
+    raw_options: ClassVar[type[RawSource]] = RawDeploy
+
+    dry_run: bool = False
+    activate: bool = True
+
+
+class ValidateFlow(FlowSource, kw_only=True, forbid_unknown_fields=True):
+    """All problems are reported, and nothing is stored."""
 
 
 class FlowProblem(msgspec.Struct, kw_only=True):
+    """Of a document also its place: `path` is a JSON Pointer, `field` the same for people, `line` and
+    `column` count from 1."""
+
     rule: str
     severity: str
     message: str
     node: str | None = None
     edge: str | None = None
     fix: str | None = None
+    path: str | None = None
+    field: str | None = None
+    line: int | None = None
+    column: int | None = None
 
 
 class FlowValidation(msgspec.Struct, kw_only=True):
@@ -104,7 +162,9 @@ class FlowCheck(msgspec.Struct, kw_only=True):
     runs: list[RunFitWire]
 
 
-def version_of(row: FlowRow, *, loaded: bool, workers: int) -> FlowVersion:
+def version_of(
+    row: FlowRow, *, loaded: bool, workers: int, current: bool = False, document: bool = False
+) -> FlowVersion:
     graph = Graph(decode_graph(row.graph))
     return FlowVersion(
         version=row.version,
@@ -113,6 +173,8 @@ def version_of(row: FlowRow, *, loaded: bool, workers: int) -> FlowVersion:
         nodes=len(graph.nodes),
         loaded=loaded,
         workers=workers,
+        current=current,
+        document=document,
     )
 
 
@@ -125,6 +187,10 @@ def flow_problem(problem: Diagnosis) -> FlowProblem:
         edge=problem.edge,
         fix=problem.fix,
     )
+
+
+def document_problem(problem: DocumentProblem) -> FlowProblem:
+    return msgspec.convert(msgspec.to_builtins(problem), FlowProblem)
 
 
 def run_fit_wire(verdict: MigrationReport) -> RunFitWire:

@@ -466,20 +466,56 @@ class AsyncFlows(AsyncGroup):
         return await self._list(request, models.Flow)
 
     async def register(
-        self, *, graph: Mapping[str, Any] | None = None, flow: str | None = None
+        self,
+        *,
+        document: Mapping[str, Any] | None = None,
+        source: str | None = None,
+        format: Literal["json", "yaml"] | None = None,
+        graph: Mapping[str, Any] | None = None,
+        flow: str | None = None,
+        dry_run: bool | None = None,
+        activate: bool | None = None,
     ) -> models.FlowGraph:
         """Store a version of a flow: 201, or 200 if it is already stored.
 
-        A graph is data and contains no code. Its runs advance on workers that have code with the same
-        graph. 409 `name_taken` if a flow of that name comes from code and has another graph."""
-        request = request_of("POST", "/v1/flows", maybe={"graph": graph, "flow": flow})
+        A document (its text as the body with `application/yaml`, and `dry_run` and `activate` in the
+        query; or in JSON) can be started at once, by any worker: 422 with every problem in `errors`,
+        each with its place and fix. A graph is data and contains no code: its runs advance on workers
+        that have code with the same graph. 409 `name_taken` if a flow of that name comes from code and
+        has another graph."""
+        request = request_of(
+            "POST",
+            "/v1/flows",
+            maybe={
+                "document": document,
+                "source": source,
+                "format": format,
+                "graph": graph,
+                "flow": flow,
+                "dry_run": dry_run,
+                "activate": activate,
+            },
+        )
         return await self._json(request, models.FlowGraph)
 
     async def validate(
-        self, *, graph: Mapping[str, Any] | None = None, flow: str | None = None
+        self,
+        *,
+        document: Mapping[str, Any] | None = None,
+        source: str | None = None,
+        format: Literal["json", "yaml"] | None = None,
+        graph: Mapping[str, Any] | None = None,
+        flow: str | None = None,
     ) -> models.FlowValidation:
-        """All problems of a flow, each with its position and fix. Nothing is stored or run."""
-        request = request_of("POST", "/v1/flows/validate", maybe={"graph": graph, "flow": flow})
+        """All problems of a flow, each with its position and fix. Nothing is stored or run.
+
+        Send a document (its text as the body with `application/yaml`, or in JSON), a graph, or the name
+        of a flow."""
+        request = request_of(
+            "POST",
+            "/v1/flows/validate",
+            maybe={"document": document, "source": source, "format": format, "graph": graph, "flow": flow},
+        )
         return await self._json(request, models.FlowValidation)
 
     async def version(self, flow: str, version: str) -> models.FlowGraph:

@@ -1,0 +1,273 @@
+"""Documents that a tenant deployed: their versions, the bytes that were sent, and which version is current.
+
+The graph of a version is stored once for all tenants, as every flow's is; that a tenant has it is a record of
+that tenant. So names are per tenant, and the same document of two tenants is one version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from holdfast.documents.functions import registered_functions
+from holdfast.documents.schemas import schema_problems
+from holdfast.errors import FlowInvalidError, FlowNotFoundError
+from holdfast.frontends.document.compile import CompiledDocument, compile_document
+from holdfast.frontends.document.document import FlowDocument, Json
+from holdfast.frontends.document.dump import dump_data
+from holdfast.frontends.document.problem import DocumentProblem
+from holdfast.frontends.document.read import ReadDocument, read_data, read_text
+from holdfast.frontends.document.site import DocumentSite, FoundFlow
+from holdfast.frontends.document.source import Format
+from holdfast.model.fingerprint import CODED, decode_graph, dialect_of, encode_graph, graph_fingerprint
+from holdfast.model.graph import GraphSpec
+from holdfast.runs.access import RunAccess
+from holdfast.runs.flow_versions import require_free_name
+from holdfast.store.rows import FlowRow
+from holdfast.types.audit import NewAudit, canonical
+from holdfast.types.document import Document
+
+VERSION: Final = "flow_version"
+SOURCE: Final = "flow_source"
+CURRENT: Final = "flow_current"
+_SHORTEST: Final = 6
+_LEAST_DIGITS: Final = 3
+_PAGE: Final = 1000
+
+
+class SentDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document as it was sent: its exact bytes, or data that has none."""
+
+    raw: bytes
+    format: Format
+    data: Json | None = None
+
+    @classmethod
+    def of_data(cls, data: Json) -> SentDocument:
+        """Of the body of a request. Its bytes are written, not kept: the body had other keys around it."""
+        return cls(raw=dump_data(data, "json").encode(errors="surrogatepass"), format="json", data=data)
+
+    def read(self) -> ReadDocument:
+        return read_text(self.raw, self.format) if self.data is None else read_data(self.data)
+
+
+class DeployedVersion(msgspec.Struct, frozen=True, kw_only=True):
+    flow: str
+    version: str
+    format: Format
+    created_at: int
+    created_by: str
+
+
+class DeployResult(msgspec.Struct, frozen=True, kw_only=True):
+    """`new`: the tenant did not have this version. `problems`: warnings and hints."""
+
+    version: DeployedVersion
+    spec: GraphSpec
+    problems: list[DocumentProblem]
+    new: bool
+    current: bool
+    stored: bool
+
+
+class DeployedFlows:
+    """The documents of one tenant."""
+
+    def __init__(self, service: RunAccess, tenant: str) -> None:
+        self.service = service
+        self.store = service.store
+        self.tenant = tenant
+
+    # ------------------------------------------------------------------ look-up
+    async def has(self, flow: str, version: str) -> bool:
+        return await self.store.document(self.tenant, VERSION, _name(flow, version)) is not None
+
+    async def versions(self, flow: str) -> list[DeployedVersion]:
+        """Newest first."""
+        found: list[DeployedVersion] = []
+        after = ""
+        while page := await self.store.documents(
+            self.tenant, VERSION, prefix=f"{flow}/", after=after, limit=_PAGE
+        ):
+            found += [msgspec.json.decode(each.body, type=DeployedVersion) for each in page]
+            after = page[-1].name
+        return sorted(found, key=lambda each: (each.created_at, each.version), reverse=True)
+
+    async def current(self, flow: str) -> str | None:
+        kept = await self.store.document(self.tenant, CURRENT, flow)
+        return None if kept is None else msgspec.json.decode(kept.body)["version"]
+
+    async def find(self, flow: str, wanted: str | None = None) -> DeployedVersion | None:
+        """By its version or a prefix of it; without one, the current version. None: the tenant has no
+        document of that name. Raises FlowNotFoundError if it has, but not this version."""
+        versions = await self.versions(flow)
+        if not versions:
+            return None
+        if wanted == "latest":
+            return versions[0]
+        if wanted in (None, "current"):
+            current = await self.current(flow)
+            found = [each for each in versions if each.version == current]
+            missing = f"flow {flow!r} has no current version"
+            hint = "Activate one: POST /v1/flows/{flow}/activate, or `holdfast deploy FILE`."
+        else:
+            found = [each for each in versions if is_version(str(wanted), each.version)]
+            missing = f"there is no version {wanted!r} of flow {flow!r} here"
+            hint = "GET /v1/flows/{flow} lists them."
+        if found:
+            return found[0]
+        raise FlowNotFoundError(f"{missing}.", hint=hint.replace("{flow}", flow), flow=flow)
+
+    async def spec(self, flow: str, version: str) -> GraphSpec:
+        row = await self.store.flow(flow, version)
+        assert row is not None, "the graph is stored before the version"
+        return decode_graph(row.graph)
+
+    async def sent(self, flow: str, version: str) -> SentDocument | None:
+        """The bytes that were sent first. None: this version was not deployed in this tenant."""
+        known = await self.store.document(self.tenant, VERSION, _name(flow, version))
+        kept = await self.store.document(self.tenant, SOURCE, _name(flow, version))
+        if known is None or kept is None:
+            return None
+        about = msgspec.json.decode(known.body, type=DeployedVersion)
+        return SentDocument(raw=kept.body, format=about.format)
+
+    # ------------------------------------------------------------------ compile
+    async def compile(self, sent: SentDocument) -> CompiledDocument:
+        """With the tenant's other documents as sub-flows. What only workers have, such as functions, is a
+        warning where this process does not have it."""
+        read = await asyncio.to_thread(sent.read)
+        flows = await self._flows(read.document)
+        site = DocumentSite(validate=schema_problems, flows=lambda name, version: flows.get((name, version)))
+        return await asyncio.to_thread(_compile, read, site)
+
+    async def _flows(self, document: FlowDocument | None) -> dict[tuple[str, str], FoundFlow]:
+        found: dict[tuple[str, str], FoundFlow] = {}
+        for name, version in sorted(_subflows(document)):
+            try:
+                known = await self.find(name, version or None)
+            except FlowNotFoundError:
+                continue
+            if known is not None:
+                spec = await self.spec(name, known.version)
+                found[name, version] = FoundFlow(version=known.version, spec=spec)
+        return found
+
+    # ------------------------------------------------------------------ change
+    async def deploy(
+        self, sent: SentDocument, *, by: str, dry_run: bool = False, activate: bool = True
+    ) -> DeployResult:
+        """Raises FlowInvalidError that lists every problem, FlowNameTakenError. With `dry_run` nothing is
+        stored."""
+        compiled = await self.compile(sent)
+        spec = compiled.require_valid()
+        version = graph_fingerprint(spec)
+        await require_free_name(self.service, spec.name, version)
+        known = await self.store.document(self.tenant, VERSION, _name(spec.name, version))
+        about = (
+            DeployedVersion(
+                flow=spec.name,
+                version=version,
+                format=sent.format,
+                created_at=self.store.now(),
+                created_by=by,
+            )
+            if known is None
+            else msgspec.json.decode(known.body, type=DeployedVersion)
+        )
+        if not dry_run:
+            if known is None:
+                await self._put(about, spec, sent)
+            if activate and await self.current(spec.name) != version:
+                await self._set_current(spec.name, version, by=by, action="flow_deployed")
+        return DeployResult(
+            version=about,
+            spec=spec,
+            problems=compiled.problems,
+            new=known is None,
+            current=await self.current(spec.name) == version,
+            stored=not dry_run,
+        )
+
+    async def _put(self, about: DeployedVersion, spec: GraphSpec, sent: SentDocument) -> None:
+        """The record of the version last: without it nothing of the rest is visible."""
+        row = FlowRow(
+            name=spec.name, version=about.version, graph=encode_graph(spec), created_at=about.created_at
+        )
+        await self.store.put_flow(row)
+        name = _name(about.flow, about.version)
+        await self.store.put_document(
+            Document(tenant=self.tenant, kind=SOURCE, name=name, body=sent.raw), expect=0
+        )
+        body = msgspec.json.encode(about)
+        await self.store.put_document(
+            Document(tenant=self.tenant, kind=VERSION, name=name, body=body), expect=0
+        )
+
+    async def activate(self, flow: str, version: str, *, by: str) -> DeployedVersion:
+        """New runs start on it; runs that exist keep theirs. Raises FlowNotFoundError."""
+        found = await self.find(flow, version)
+        if found is None:
+            raise FlowNotFoundError(
+                f"there is no document of flow {flow!r} here.", hint="Deploy it first.", flow=flow
+            )
+        if await self.current(flow) != found.version:
+            await self._set_current(flow, found.version, by=by, action="flow_activated")
+        return found
+
+    async def _set_current(self, flow: str, version: str, *, by: str, action: str) -> None:
+        before = await self.current(flow)
+        data = canonical({"flow": flow, "version": version, "before": before})
+        # The entry first: a change must never be missing from the audit.
+        entry = NewAudit(at=self.store.now(), actor=by, action=action, data=data)
+        await self.store.append_audit(self.tenant, [entry])
+        body = msgspec.json.encode({"version": version})
+        await self.store.put_document(Document(tenant=self.tenant, kind=CURRENT, name=flow, body=body))
+
+
+def is_version(wanted: str, version: str) -> bool:
+    """Whether this is the version, or a prefix of it, with or without its dialect."""
+    digits = wanted.removeprefix(f"{dialect_of(version)}-")
+    if len(wanted) < _SHORTEST or len(digits) < _LEAST_DIGITS:
+        return False
+    return version.partition("-")[2].startswith(digits)
+
+
+def _name(flow: str, version: str) -> str:
+    return f"{flow}/{version}"
+
+
+def _subflows(document: FlowDocument | None) -> Iterable[tuple[str, str]]:
+    """The flows that it names, each with a version or an empty text."""
+    for node in () if document is None else document.nodes:
+        flow, version = node.config.get("flow"), node.config.get("version") or ""
+        if node.type == "subflow" and isinstance(flow, str) and isinstance(version, str):
+            yield flow, version
+
+
+def _compile(read: ReadDocument, site: DocumentSite) -> CompiledDocument:
+    compiled = compile_document(read, site)
+    functions = registered_functions()
+    for node in compiled.nodes:
+        for need in node.type.requires(node):
+            kind, _, name = need.partition(":")
+            if kind == "function" and name not in functions:
+                read.report.warn(
+                    node.at("function"), "function-missing",
+                    f"this process does not have the function {name!r}",
+                    "start a worker that has it: holdfast worker --functions FILE", node=node.id,
+                )  # fmt: skip
+    return msgspec.structs.replace(compiled, problems=read.problems())
+
+
+def require_not_document(spec: GraphSpec) -> None:
+    """Raises FlowInvalidError for a graph that says that it was made from a document: the two could differ,
+    and workers take the code of its nodes from the document."""
+    if dialect_of(graph_fingerprint(spec)) == CODED or (spec.document or {}).get("dialect") != "canvas":
+        return
+    raise FlowInvalidError(
+        "this graph was made from a flow document.", hint='Send the document itself: {"document": {...}}.'
+    )

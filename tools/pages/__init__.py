@@ -11,7 +11,17 @@ REFERENCE = ROOT / "docs" / "reference"
 
 def pages() -> dict[Path, Callable[[], str]]:
     """The path of each page and its generator. Imported late: each loads its part of the product."""
-    from tools.pages import api, attractor, commands, errors, events, pictures, settings, source_lines
+    from tools.pages import (
+        api,
+        attractor,
+        commands,
+        errors,
+        events,
+        node_types,
+        pictures,
+        settings,
+        source_lines,
+    )
 
     return {
         **pictures.pictures(),
@@ -20,6 +30,7 @@ def pages() -> dict[Path, Callable[[], str]]:
         REFERENCE / "commands.md": commands.page,
         REFERENCE / "errors.md": errors.page,
         REFERENCE / "events.md": events.page,
+        REFERENCE / "node-types.md": node_types.page,
         REFERENCE / "settings.md": settings.page,
         REFERENCE / "source-lines.md": source_lines.page,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -29,6 +30,12 @@ class ReadText(msgspec.Struct, frozen=True, kw_only=True):
     names: frozenset[str]
     needed: frozenset[str]
     inputs: frozenset[str] = frozenset()
+    text: str = ""
+
+    def offset(self, name: str) -> int:
+        """Where the name stands in the text, from 1."""
+        found = re.search(rf"(?<![\w.'\"]){re.escape(name)}\b", self.text)
+        return found.start() + 1 if found else 0
 
 
 def read_texts(nodes: Mapping[str, DocumentNode], report: ProblemReport) -> list[ReadText]:
@@ -61,7 +68,7 @@ def _expression(text: str, path: Path, about: Json, report: ProblemReport) -> Re
         report.error(path, "expression", str(error.message), error.hint or None, offset=error.column, **about)
         return None
     needed = required_names(found.node)
-    return _read(path, found.names, needed)
+    return _read(text, path, found.names, needed)
 
 
 def _template(text: str, path: Path, about: Json, report: ProblemReport) -> ReadText | None:
@@ -71,14 +78,17 @@ def _template(text: str, path: Path, about: Json, report: ProblemReport) -> Read
         report.error(path, "template", str(error.message), error.hint or None, offset=error.column, **about)
         return None
     needed = {part.path for part in found.parts if isinstance(part, Placeholder) and not part.may_miss}
-    return _read(path, found.names, needed)
+    return _read(text, path, found.names, needed)
 
 
-def _read(path: Path, names: Iterable[tuple[str, ...]], needed: Iterable[tuple[str, ...]]) -> ReadText:
+def _read(
+    text: str, path: Path, names: Iterable[tuple[str, ...]], needed: Iterable[tuple[str, ...]]
+) -> ReadText:
     return ReadText(
         path=path,
         node="",
         edge=None,
+        text=text,
         names=frozenset(root for each in names if (root := _root(each))),
         needed=frozenset(root for each in needed if (root := _root(each))),
         inputs=frozenset(each[1] for each in names if each[0] == "input" and len(each) > 1),
@@ -153,7 +163,7 @@ def _maybe(name: str, text: ReadText, report: ProblemReport) -> None:
     about: Json = {"edge": text.edge} if text.edge else {"node": text.node}
     message = f"reads {name!r}, which is set on some paths only"
     fix = f"write {name} | default(...), or declare a variable with a default"
-    report.warn(text.path, "variable-maybe", message, fix, **about)
+    report.warn(text.path, "variable-maybe", message, fix, offset=text.offset(name), **about)
 
 
 def _unknown(name: str, text: ReadText, everything: set[str], report: ProblemReport) -> None:
@@ -161,7 +171,7 @@ def _unknown(name: str, text: ReadText, everything: set[str], report: ProblemRep
     if name == "secret":
         message = "secrets cannot be read in texts"
         fix = "write {secret: NAME} as a header or query value"
-        report.error(text.path, "secret-literal", message, fix, **about)
+        report.error(text.path, "secret-literal", message, fix, offset=text.offset(name), **about)
         return
     later = name in everything
     message = (
@@ -172,7 +182,7 @@ def _unknown(name: str, text: ReadText, everything: set[str], report: ProblemRep
     fix = (
         near_name(name, everything - {name}) or f"declare it under variables or input, or write input.{name}"
     )
-    report.error(text.path, "variable-unknown", message, fix, **about)
+    report.error(text.path, "variable-unknown", message, fix, offset=text.offset(name), **about)
 
 
 def _parents(name: str, nodes: Mapping[str, DocumentNode]) -> list[str]:

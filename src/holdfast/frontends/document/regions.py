@@ -87,7 +87,7 @@ def with_regions(nodes: Nodes, texts: Iterable[ReadText], report: ProblemReport)
         )
         found[name] = replace(node, inside=inside)
     for name in sorted(found, key=lambda each: len(_around(each, nodes))):
-        if found[name].node.type == "loop" and found[name].inside:
+        if found[name].type.name == "loop" and found[name].inside:
             found = _closed(found, name, report)
     return _with_shares(found, list(texts))
 
@@ -123,7 +123,7 @@ def _leading_on(node: DocumentNode, after: str) -> DocumentNode:
     """What is not connected inside of a loop leads to its end."""
     if node.from_port(OUT):
         return node
-    if node.node.type == "loop":
+    if node.type.name == "loop":
         open_ports = [] if node.from_port(DONE) else [DONE]
     else:
         deciding = [port for port in node.type.ports(node) if port not in _NO_WAY_ON]
@@ -140,7 +140,7 @@ def _with_shares(nodes: dict[str, DocumentNode], texts: list[ReadText]) -> dict[
     """For each map: what its inside reads of the state around it, and what it sets."""
     found = dict(nodes)
     for name, node in nodes.items():
-        if node.node.type == "map" and node.inside:
+        if node.type.name == "map" and node.inside:
             members = {each for each in nodes if name in _around(each, nodes)}
             reads = {each for text in texts if text.node in members for each in text.names}
             gives = {each for member in members for each in _gives(nodes[member], name, nodes)}
@@ -153,7 +153,7 @@ def _gives(node: DocumentNode, map_id: str, nodes: Nodes) -> tuple[str, ...]:
     """Nothing of a map inside of the map: only its own result."""
     between = _around(node.id, nodes)
     between = between[: between.index(map_id)]
-    return () if any(nodes[each].node.type == "map" for each in between) else node.type.writes(node)
+    return () if any(nodes[each].type.name == "map" for each in between) else node.type.writes(node)
 
 
 def members_of(nodes: Nodes, map_id: str | None) -> list[DocumentNode]:
@@ -162,7 +162,7 @@ def members_of(nodes: Nodes, map_id: str | None) -> list[DocumentNode]:
 
 
 def _graph_of(node: DocumentNode, nodes: Nodes) -> str | None:
-    return next((each for each in _around(node.id, nodes) if nodes[each].node.type == "map"), None)
+    return next((each for each in _around(node.id, nodes) if nodes[each].type.name == "map"), None)
 
 
 def first_nodes(members: Iterable[DocumentNode]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class ConditionType(NodeType):
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         for port in ("true", "false"):
-            if not node.from_port(port):
+            if not node.from_port(port) and node.node.parent is None:
                 found.warn((), "port-open", f"no edge leaves its port {port!r}: the branch ends there")
 
     def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:

@@ -115,7 +115,8 @@ class HoldType(NodeType):
                 (), "edge-mixed", "its edges leave by option ports and by conditions", "use one of the two"
             )
             return
-        if node.from_port(OUT):
+        if node.from_port(OUT) or node.node.parent is not None:
+            # Inside of a map or loop, what is not connected ends the item or the turn.
             return
         for option in options:
             if not node.from_port(option):

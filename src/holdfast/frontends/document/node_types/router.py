@@ -61,7 +61,7 @@ class RouterType(NodeType):
                     "give each case an id of its own",
                 )  # fmt: skip
         for port in self.ports(node)[1:]:
-            if not node.from_port(port):
+            if not node.from_port(port) and node.node.parent is None:
                 found.warn((), "port-open", f"no edge leaves its port {port!r}: the branch ends there")
 
     def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:

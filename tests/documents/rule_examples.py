@@ -1,0 +1,125 @@
+"""For each rule of documents, one that breaks it and the same without the fault."""
+
+# ruff: noqa: E501  (a node of a document reads best on one line)
+
+from __future__ import annotations
+
+from tests.documents.run import flow_text
+
+SET = "{id: m, type: set, config: {values: {x: 1}}}"
+CHAIN = "a -> m -> z"
+HEAD = "config: {scaiqueue: {scope: support}}\ninput: {type: object, properties: {n: {type: number}, list: {type: array}}}"
+END = "{id: z, type: end}"
+START = "{id: a, type: start}"
+
+
+def flow(middle: str = SET, edges: str = CHAIN, head: str = HEAD, end: str = END) -> str:
+    return flow_text(f"{START}\n{middle}\n{end}", edges, head)
+
+
+def hold(config: str, edges: str = CHAIN) -> str:
+    return flow(f"{{id: m, type: checkpoint, config: {{{config}}}}}", edges)
+
+
+def review(config: str, edges: str = CHAIN, head: str = HEAD) -> str:
+    return flow(f"{{id: m, type: hitl_review, config: {{{config}}}}}", edges, head)
+
+
+GOOD = flow()
+ROUTER = "{id: m, type: router, config: {cases: [{id: big, when: 'n > 9'}, {id: %s, when: 'n > 1'}]}}"
+ROUTES = "a -> m\nm:big -> z\nm:some -> z\nm:else -> z"
+MAP = "{id: m, type: map, config: {over: list, into: out}}\n{id: i, type: set%s, config: {values: {y: 1}}}"
+LOOP = "{id: m, type: loop, config: {while: 'false', max_turns: 2}}\n{id: i, type: set%s, config: {values: {y: 1}}}"
+DECISION = "sections: [{type: decision, options: [ok]}]"
+
+EXAMPLES: dict[str, tuple[str, str]] = {
+    # Text
+    "yaml": ("holdfast: [", GOOD),
+    "tag": (GOOD.replace("name: sample", "name: !!str sample"), GOOD),
+    "duplicate-key": (GOOD.replace("name: sample", "name: sample\nname: sample"), GOOD),
+    "key-text": (GOOD.replace("name: sample", "name: sample\n1: x"), GOOD),
+    "alias": (GOOD.replace("name: sample", "name: *nothing"), GOOD),
+    "several-documents": (GOOD + "---\n" + GOOD, GOOD),
+    "number": (flow("{id: m, type: set, config: {values: {x: .nan}}}"), GOOD),
+    "number-range": (flow("{id: m, type: set, config: {values: {x: 99999999999999999999}}}"), GOOD),
+    "surrogate": (flow('{id: m, type: set, config: {values: {x: "\\ud83d"}}}'), flow('{id: m, type: set, config: {values: {x: "\\ud83d\\ude00"}}}')),
+    "document-depth": (GOOD.replace("name: sample", "name: sample\nui: " + "[" * 70 + "]" * 70), GOOD),
+    # Shape
+    "document": ("- a list", GOOD),
+    "document-version": (GOOD.replace('holdfast: "1.0"', "holdfast: 1.0"), GOOD),
+    "document-newer": (GOOD.replace('"1.0"', '"1.1"'), GOOD),
+    "key-unknown": (GOOD.replace("name: sample", "name: sample\nnodez: 1"), GOOD),
+    "required": (GOOD.replace("name: sample", ""), GOOD),
+    "type": (GOOD.replace("name: sample", "name: Sample Flow"), GOOD),
+    "document-size": (flow("{id: m, type: set, config: {values: {x: %s}}}" % ("y" * 260_000)), GOOD),
+    # Nodes and edges
+    "type-unknown": (flow("{id: m, type: sett}"), GOOD),
+    "node-duplicate": (flow(f"{SET}\n{SET}"), GOOD),
+    "edge-unknown": (flow(edges="a -> m -> zz\nm -> z"), GOOD),
+    "edge-duplicate": (flow(edges="a -> m -> z\na -> m"), GOOD),
+    "edge-when": (hold("options: [ok]", "a -> m\n{source: m, source_port: ok, target: z, when: 'n > 1'}"), hold("options: [ok]", "a -> m\nm:ok -> z")),
+    "edge-port": (flow(edges="a -> m\n{source: m, source_port: out, sourceHandle: error, target: z}"), flow(edges="a -> m\n{source: m, sourceHandle: out, target: z}")),
+    "port-unknown": (flow(edges="a -> m\nm:up -> z"), GOOD),
+    "port-open": (hold("options: [ok, no]", "a -> m\nm:ok -> z"), hold("options: [ok, no]", "a -> m\nm:ok -> z\nm:no -> z")),
+    "edge-mixed": (hold("options: [ok]", "a -> m\nm:ok -> z\n{source: m, id: other, target: z, when: 'n > 1'}"), hold("options: [ok]", "a -> m\nm:ok -> z")),
+    "disabled": (flow("{id: m, type: condition, disabled: true, config: {when: 'n > 1'}}", "a -> m\nm:true -> z"), flow("{id: m, type: condition, disabled: true, config: {when: 'n > 1'}}")),
+    "start-count": (flow(f"{SET}\n{{id: b, type: start}}", "a -> m -> z\nb -> z"), GOOD),
+    "end-edge": (flow(edges="a -> m -> z -> m"), GOOD),
+    "no-end": (flow(edges="a -> m", end=""), GOOD),
+    "no-way-to-end": (flow(f"{SET}\n{{id: b, type: set, config: {{values: {{y: 1}}}}}}", "a -> m -> z\na -> b"), GOOD),
+    "unreachable": (flow(f"{SET}\n{{id: b, type: set, config: {{values: {{y: 1}}}}}}", "a -> m -> z\nb -> z"), GOOD),
+    "cycle": (flow(f"{SET}\n{{id: b, type: set, config: {{values: {{y: 1}}}}}}", "a -> m -> b -> m\nb -> z"), GOOD),
+    "parent-unknown": (flow("{id: m, type: set, parent: a, config: {values: {x: 1}}}"), GOOD),
+    "crosses-parent": (flow(MAP % ", parent: m", "a -> m -> z\na -> i"), flow(MAP % ", parent: m")),
+    "map-empty": (flow("{id: m, type: map, config: {over: list, into: out}}"), flow(MAP % ", parent: m")),
+    "loop-empty": (flow("{id: m, type: loop, config: {while: 'false', max_turns: 2}}"), flow(LOOP % ", parent: m")),
+    "id-clash": (flow((LOOP % ", parent: m").replace("{id: i,", "{id: m__next,")), flow(LOOP % ", parent: m")),
+    "case-duplicate": (flow(ROUTER % "big", "a -> m\nm:big -> z\nm:else -> z"), flow(ROUTER % "some", ROUTES)),
+    "parallel-branches": (flow("{id: m, type: parallel}"), flow(f"{{id: p, type: parallel}}\n{SET}", "a -> p -> m -> z\np -> z")),
+    "join-timeout": (flow("{id: m, type: join}", "a -> m -> z\nm:timeout -> z"), flow("{id: m, type: join, config: {timeout: 1h}}", "a -> m -> z\nm:timeout -> z")),
+    "quorum": (flow("{id: m, type: join, config: {wait: 2}}"), flow("{id: m, type: join, config: {wait: 1}}")),
+    # Names and texts
+    "expression": (flow("{id: m, type: condition, config: {when: 'n >> 1'}}", "a -> m\nm:true -> z\nm:false -> z"), flow("{id: m, type: condition, config: {when: 'n > 1'}}", "a -> m\nm:true -> z\nm:false -> z")),
+    "template": (hold('prompt: "Go {{n"'), hold('prompt: "Go {{n}}"')),
+    "variable-name": (flow("{id: m, type: set, config: {values: {input: 1}}}"), GOOD),
+    "variable-unknown": (hold('prompt: "Go {{m2}}"'), hold('prompt: "Go {{n}}"')),
+    "variable-maybe": (
+        flow_text(f"{START}\n{{id: c, type: condition, config: {{when: 'n > 1'}}}}\n{SET}\n{{id: z, type: end, config: {{output: {{x: '{{{{x}}}}'}}}}}}", "a -> c\nc:true -> m -> z\nc:false -> z", HEAD),
+        flow_text(f"{START}\n{{id: c, type: condition, config: {{when: 'n > 1'}}}}\n{SET}\n{{id: z, type: end, config: {{output: {{x: '{{{{x | default(0)}}}}'}}}}}}", "a -> c\nc:true -> m -> z\nc:false -> z", HEAD),
+    ),
+    "variable-default": (flow(head="variables: {k: {type: number, default: text}}"), flow(head="variables: {k: {type: number, default: 1}}")),
+    "json-schema": (flow(head="input: {type: objekt}"), flow(head="input: {type: object}")),
+    "secret-literal": (hold('prompt: "{{secret.key}}"'), hold("prompt: Go")),
+    "reducer": (flow(head="variables: {k: {reducer: often}}"), flow(head="variables: {k: {reducer: append}}")),
+    # Nodes of one type
+    "function-unknown": (flow("{id: m, type: python, config: {function: nowhere}}"), flow("{id: m, type: python, config: {function: known}}")),
+    "args-mismatch": (flow("{id: m, type: python, config: {function: known, args: {b: 1}}}"), flow("{id: m, type: python, config: {function: known, args: {a: 1}}}")),
+    "check-unknown": (flow("{id: m, type: guardrail, config: {check: nowhere}}"), flow("{id: m, type: guardrail, config: {check: known}}")),
+    "violation-edges": (flow("{id: m, type: guardrail, config: {check: known, on_violation: reroute}}"), flow("{id: m, type: guardrail, config: {check: known, on_violation: reroute}}", "a -> m -> z\nm:violation -> z")),
+    "flow-unknown": (flow("{id: m, type: subflow, config: {flow: nowhere}}"), GOOD),
+    "subflow-cycle": (flow("{id: m, type: subflow, config: {flow: sample}}"), GOOD),
+    "subflow-input": (flow("{id: m, type: subflow, config: {flow: nowhere, inputs: {x: 'a {{n}} b'}}}"), GOOD),
+    "wait-one-of": (flow("{id: m, type: wait}"), flow("{id: m, type: wait, config: {duration: 1h}}")),
+    "wait-until": (flow("{id: m, type: wait, config: {until: tomorrow}}"), flow("{id: m, type: wait, config: {until: '2026-01-31T09:00:00Z'}}")),
+    "duration": (flow("{id: m, type: wait, config: {duration: soon}}"), flow("{id: m, type: wait, config: {duration: 1h}}")),
+    # People
+    "hold-options": (hold("options: [ok, ok]"), hold("options: [ok, no]")),
+    "hold-form": (review(f"queue: r, options: [ok], {DECISION}"), review(f"queue: r, {DECISION}")),
+    "field-kind": (review("queue: r, sections: [{type: input, field: f, kind: colour}]"), review("queue: r, sections: [{type: input, field: f}]")),
+    "hold-effect": (hold("effect: pure"), hold("prompt: Go")),
+    "option-id": (hold("options: [timeout]"), hold("options: [late]")),
+    "assignee": (hold('assignee: "a\\nb"'), hold("assignee: group:leads")),
+    "scope-missing": (review("queue: r", head=""), review("queue: r")),
+    "queue-name": (review("queue: r, scope: Upper"), review("queue: r, scope: lower")),
+    "timeout-edges": (hold("timeout: 1h, on_timeout: cancel", "a -> m -> z\nm:timeout -> z"), hold("timeout: 1h", "a -> m -> z\nm:timeout -> z")),
+    "timeout-branch": (hold("timeout: 1h, on_timeout: 'branch:nowhere'"), hold("timeout: 1h, on_timeout: 'branch:z'")),
+    "on-timeout": (hold("timeout: 1h, on_timeout: later"), hold("timeout: 1h, on_timeout: fail")),
+    "no-timeout": (hold("on_timeout: cancel"), hold("timeout: 1h, on_timeout: cancel")),
+    "escalate-target": (hold("timeout: 1h, on_timeout: 'escalate:'"), hold("timeout: 1h, on_timeout: 'escalate:role:cfo'")),
+    "default-option": (hold("timeout: 1h, on_timeout: default, options: [ok, no]"), hold("timeout: 1h, on_timeout: default, options: [ok, {id: no, default: true}]")),
+    "approving-default": (hold("timeout: 1h, on_timeout: default, options: [{id: approve, default: true}, reject]"), hold("timeout: 1h, on_timeout: default, options: [approve, {id: reject, default: true}]")),
+    "breakpoint": (flow("{id: m, type: set, config: {breakpoint: true, values: {x: 1}}}\n{id: m__breakpoint, type: set, config: {values: {y: 1}}}", "a -> m -> m__breakpoint -> z"), flow("{id: m, type: set, config: {breakpoint: true, values: {x: 1}}}")),
+}  # fmt: skip
+
+NOT_YAML = ("json", "utf-8", "value")
+"""Rules of other ways to give a document; tested beside."""

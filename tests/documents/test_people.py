@@ -1,0 +1,330 @@
+"""Questions to people in documents: ports, scope, breakpoints, timeouts."""
+
+# ruff: noqa: E501  (a node of a document reads best on one line)
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.app.flow import advance
+from holdfast.model.graph import HoldSpec
+from tests.documents.rule_examples import EXAMPLES, HEAD, flow, hold, review
+from tests.documents.run import answer, flow_text, graph, problems, rules, start
+
+
+def spec_of(text: str, node: str = "m") -> HoldSpec:
+    [found] = [each.hold for each in graph(text).nodes if each.id == node]
+    assert found is not None
+    return found
+
+
+@pytest.mark.covers("CV-20")
+def test_hold_has_a_port_for_each_option_and_timeout() -> None:
+    [unknown] = [
+        each
+        for each in problems(hold("options: [ok, {id: no, label: Never}]", "a -> m\nm:yes -> z"))
+        if each.rule == "port-unknown"
+    ]
+    assert unknown.fix == "its ports are out, ok, no, timeout, error"
+    edges = {
+        edge.id: edge
+        for edge in graph(
+            hold(
+                "options: [ok, no], timeout: 1h, decision_bind: verdict",
+                "a -> m\nm:ok -> z\nm:no -> z\nm:timeout -> z",
+            )
+        ).edges
+    }
+    assert edges["m:ok->z"].when == "verdict == 'ok'"
+    assert edges["m:timeout->z"].kind == "chosen"
+    assert rules(EXAMPLES["port-open"][0]) == ["port-open"]
+    assert rules(EXAMPLES["edge-mixed"][0]) == ["edge-mixed"]
+    assert rules(EXAMPLES["hold-form"][0]) == ["hold-form"]
+
+
+@pytest.mark.covers("SC-1", "SC-2", "SC-4")
+@pytest.mark.parametrize(
+    ("own", "scope"),
+    [("", "support"), (", scope: null", "support"), (", scope: ' '", "support"), (", scope: own", "own")],
+)
+def test_scope_of_the_node_wins_and_the_flow_s_is_inherited(own: str, scope: str) -> None:
+    target = spec_of(review(f"queue: r{own}")).target
+    assert target
+    assert (target.scope, target.queue) == (scope, "r")
+    assert not spec_of(hold("prompt: Go")).target
+
+
+@pytest.mark.covers("SC-3")
+async def test_changed_scope_of_the_flow_leaves_a_paused_run_alone(hf: Holdfast) -> None:
+    waiting = await start(hf, review("queue: r"))
+    await start(hf, review("queue: r", head=HEAD.replace("support", "other")))
+    [row] = await (await hf.service()).holds(waiting.run_id)
+    assert row.terms.queue == "support/r"
+
+
+@pytest.mark.covers("SC-5")
+def test_missing_queue_and_scope_are_reported_together_with_node_field_and_fix() -> None:
+    text = flow_text(
+        "{id: a, type: start}\n{id: q, type: hitl_review, config: {}}\n{id: s, type: hitl_review, config: {queue: r}}\n{id: z, type: end}",
+        "a -> q -> s -> z",
+    )
+    found = {each.rule: each for each in problems(text)}
+    assert (found["required"].node, found["required"].field, found["required"].fix) == (
+        "q",
+        "queue",
+        "add 'queue'",
+    )
+    assert (found["scope-missing"].node, found["scope-missing"].field) == ("s", "scope")
+    assert "config.scaiqueue.scope" in (found["scope-missing"].fix or "")
+
+
+@pytest.mark.covers("BP-1", "BP-6", "BP-7", "BP-9")
+async def test_breakpoint_pauses_before_its_node_and_continues_with_nothing_bound(hf: Holdfast) -> None:
+    text = flow("{id: m, type: set, config: {breakpoint: true, values: {x: 1}}}")
+    waiting = await start(hf, text)
+    [row] = await (await hf.service()).holds(waiting.run_id)
+    assert (row.node, row.type, row.expires_at) == ("m__breakpoint", "debug_breakpoint", None)
+    assert "x" not in waiting.state
+
+    ended = await answer(hf, waiting, "continue")
+    assert ended.status == "completed"
+    assert ended.state == {"x": 1}
+
+
+@pytest.mark.covers("BP-2")
+@pytest.mark.parametrize(("given", "rule"), [("false", []), ('"true"', ["type"]), ("1", ["type"])])
+def test_only_true_is_a_breakpoint(given: str, rule: list[str]) -> None:
+    assert rules(flow(f"{{id: m, type: set, config: {{breakpoint: {given}, values: {{x: 1}}}}}}")) == rule
+
+
+@pytest.mark.covers("BP-3")
+async def test_breakpoint_pauses_in_each_turn_of_a_loop(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: l, type: loop, config: {while: "k < 2", max_turns: 5}}
+        {id: w, type: python, parent: l, config: {breakpoint: true, function: add, bind: k, args: {of: "{{k}}"}}}
+        {id: z, type: end}
+        """,
+        "a -> l -> z",
+        "variables: {k: {default: 0}}",
+    )
+    run = await start(hf, text, None, {"add": lambda of: of + 1})
+    for _ in range(2):
+        assert [each.node for each in run.holds] == ["w__breakpoint"]
+        run = await answer(hf, run, "continue")
+    assert (run.status, run.state["k"]) == ("completed", 2)
+
+
+@pytest.mark.covers("BP-4")
+async def test_breakpoint_of_a_review_comes_before_the_review(hf: Holdfast) -> None:
+    waiting = await start(hf, review("queue: r, breakpoint: true, options: [ok]", "a -> m -> z"))
+    [first] = await (await hf.service()).holds(waiting.run_id)
+    assert (first.type, first.terms.queue) == ("debug_breakpoint", None)
+    later = await answer(hf, waiting, "continue")
+    [second] = await (await hf.service()).holds(later.run_id)
+    assert (second.node, second.terms.queue) == ("m", "support/r")
+
+
+@pytest.mark.covers("BP-5", "CV-31")
+def test_id_that_clashes_with_a_breakpoint_is_an_error() -> None:
+    assert rules(EXAMPLES["breakpoint"][0]) == ["breakpoint"]
+    assert rules(EXAMPLES["id-clash"][0]) == ["id-clash"]
+
+
+@pytest.mark.covers("BP-10")
+async def test_removed_breakpoint_frees_no_paused_run(hf: Holdfast) -> None:
+    text = flow("{id: m, type: set, config: {breakpoint: true, values: {x: 1}}}")
+    waiting = await start(hf, text)
+    assert (await start(hf, text.replace("breakpoint: true, ", ""))).status == "completed"
+    service = await hf.service()
+    row = await service.get(waiting.run_id)
+    program = await service.runtime.find_program(row.version, row.flow)
+    assert (await advance(service, program, row.id)).status == "pending_input"
+
+
+@pytest.mark.covers("TO-1")
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [("90", 90), ("30m", 1800), ("24h", 86_400), ("7d", 604_800), ("PT15M", 900), ("0.5", 0.5)],
+)
+def test_timeout_is_read_as_seconds_text_or_iso_duration(given: str, seconds: float) -> None:
+    assert spec_of(hold(f"timeout: {given}, on_timeout: fail")).timeout == int(seconds * 1_000_000)
+
+
+@pytest.mark.covers("TO-1")
+@pytest.mark.parametrize("given", ["0", "-5", "soon", "'1 fortnight'", "P1Y"])
+def test_timeout_that_is_none_is_an_error_at_its_field(given: str) -> None:
+    [found] = [
+        each for each in problems(hold(f"timeout: {given}, on_timeout: fail")) if each.rule == "duration"
+    ]
+    assert (found.node, found.field) == ("m", "timeout")
+
+
+@pytest.mark.covers("TO-2")
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("cancel", "cancel"), ("fail", "fail"), ("default_option", "default_option"), ("'escalate:role:cfo'", "escalate:role:cfo"),
+        ("{action: escalate, target: role:cfo}", "escalate:role:cfo"), ("{action: cancel}", "cancel"), ("'branch:z'", "branch:z"),
+        ("{action: branch, target: z}", "branch:z"),
+    ],
+)  # fmt: skip
+def test_on_timeout_has_its_forms(given: str, expected: str) -> None:
+    spec = spec_of(
+        hold(f"timeout: 1h, on_timeout: {given}, options: [approve, {{id: reject, default: true}}]")
+    )
+    assert spec.on_timeout == expected
+
+
+@pytest.mark.covers("TO-2", "CV-20")
+async def test_timeout_port_is_taken_when_nobody_answers(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: m, type: checkpoint, config: {prompt: Go?, options: [ok], timeout: 0.02}}
+        {id: late, type: set, config: {values: {late: true}}}
+        {id: z, type: end}
+        """,
+        "a -> m\nm:ok -> z\nm:timeout -> late -> z",
+    )
+    import asyncio
+
+    waiting = await start(hf, text)
+    assert waiting.status == "pending_input"
+    await asyncio.sleep(0.03)
+    service = await hf.service()
+    await service.people.sweep() if hasattr(service.people, "sweep") else await service.runtime.sweep_holds()
+    row = await service.get(waiting.run_id)
+    program = await service.runtime.find_program(row.version, row.flow)
+    ended = await advance(service, program, row.id)
+    assert (ended.status, ended.state.get("late")) == ("completed", True)
+
+
+@pytest.mark.covers("TO-3")
+def test_timeout_without_an_action_expires_and_an_action_without_a_timeout_is_a_warning() -> None:
+    spec = spec_of(hold("timeout: 1h"))
+    assert (spec.timeout, spec.on_timeout) == (3_600_000_000, None)
+    assert rules(hold("on_timeout: cancel"), severity="warning") == ["no-timeout"]
+
+
+@pytest.mark.covers("TO-4")
+async def test_template_in_timeout_and_assignee_is_filled_when_the_run_asks(hf: Holdfast) -> None:
+    text = hold('assignee: "user:{{n}}", timeout: "{{n}}h", on_timeout: fail')
+    waiting = await start(hf, text, {"n": 3})
+    [row] = await (await hf.service()).holds(waiting.run_id)
+    assert row.assignee == "user:3"
+    assert row.expires_at is not None
+    assert row.expires_at - row.created_at == 3 * 3_600_000_000
+
+    failed = await start(hf, text, {"n": -1})
+    assert failed.status == "failed"
+    assert failed.error is not None
+    assert "{{n}}h" in failed.error.message
+
+
+async def test_prompt_shows_the_facts_of_its_run(hf: Holdfast) -> None:
+    waiting = await start(hf, hold('prompt: "{{run.flow}} {{run.id}} {{run.instance_key}}"'))
+    assert waiting.holds[0].prompt == f"sample {waiting.run_id} "
+
+
+@pytest.mark.covers("CV-22")
+def test_name_that_nothing_sets_is_an_error_and_one_of_some_paths_a_warning() -> None:
+    assert rules(EXAMPLES["variable-unknown"][0]) == ["variable-unknown"]
+    assert rules(EXAMPLES["variable-maybe"][0], severity="warning") == ["variable-maybe"]
+    later = flow_text(
+        "{id: a, type: start}\n{id: b, type: set, config: {values: {x: '{{y}}'}}}\n{id: c, type: set, config: {values: {y: 1}}}\n{id: z, type: end}",
+        "a -> b -> c -> z",
+    )
+    [found] = problems(later)
+    assert "only by a later node" in found.message
+    assert rules(hold('prompt: "{{input.anything}} {{n}} {{run.id}}"')) == []
+
+
+@pytest.mark.covers("CV-22")
+def test_name_that_both_branches_or_a_joined_one_set_is_no_warning() -> None:
+    nodes = """
+        {id: a, type: start}
+        {id: c, type: %s}
+        {id: x, type: set, config: {values: {v: 1, x: 1}}}
+        {id: y, type: set, config: {values: {v: 2, y: 1}}}
+        {id: z, type: end, config: {output: {v: "{{v}}", w: "{{%s}}"}}}
+        """
+    both = flow_text(
+        nodes % ("condition, config: {when: 'n > 1'}", "v"),
+        "a -> c\nc:true -> x -> z\nc:false -> y -> z",
+        HEAD,
+    )
+    assert problems(both) == []
+    one = flow_text(
+        nodes % ("condition, config: {when: 'n > 1'}", "x"),
+        "a -> c\nc:true -> x -> z\nc:false -> y -> z",
+        HEAD,
+    )
+    assert rules(one, severity="warning") == ["variable-maybe"]
+    joined = flow_text(
+        (nodes % ("parallel", "x")).replace("v: 1, ", "").replace("v: 2, ", "").replace('v: "{{v}}", ', ""),
+        "a -> c -> x -> z\nc -> y -> z",
+        HEAD,
+    )
+    assert problems(joined) == []
+
+
+@pytest.mark.covers("CV-33")
+def test_problems_of_the_graph_are_mapped_back_to_the_document() -> None:
+    assert rules(EXAMPLES["cycle"][0]) == ["cycle"]
+    assert rules(EXAMPLES["no-way-to-end"][0]) == ["no-way-to-end"]
+    assert rules(EXAMPLES["unreachable"][0], severity="warning") == ["unreachable"]
+    assert "b" not in [node.id for node in graph(EXAMPLES["unreachable"][0]).nodes]
+    [mapped] = [
+        each for each in problems(hold("timeout: 1h, on_timeout: later")) if each.rule == "on-timeout"
+    ]
+    assert (mapped.path, mapped.node) == ("/nodes/1/config/on_timeout", "m")
+
+
+@pytest.mark.covers("CV-5")
+async def test_variables_have_types_defaults_reducers_and_secrets(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: p, type: parallel}
+        {id: x, type: set, config: {values: {log: x}}}
+        {id: y, type: set, config: {values: {log: y}}}
+        {id: z, type: end}
+        """,
+        "a -> p -> x -> z\np -> y -> z",
+        """
+        variables:
+          log: {type: array, reducer: append, default: []}
+          key: {type: string, secret: true, default: hidden}
+          k: {type: integer, default: 1}
+        """,
+    )
+    ended = await start(hf, text)
+    assert ended.state["log"] == ["x", "y"]
+    assert "key" not in ended.artifacts
+    assert graph(text).secrets == ("key",)
+    wrong = flow("{id: m, type: set, config: {values: {k: text}}}", head="variables: {k: {type: integer}}")
+    failed = await start(hf, wrong)
+    assert failed.status == "failed"
+    assert failed.error is not None
+    assert "whole number" in failed.error.message
+
+
+@pytest.mark.covers("CV-5")
+async def test_output_that_does_not_fit_fails_the_run_with_its_code(hf: Holdfast) -> None:
+    text = flow(
+        head="output: {type: object, required: [id]}", end="{id: z, type: end, config: {output: {x: 1}}}"
+    )
+    failed = await start(hf, text)
+    assert failed.status == "failed"
+    assert failed.error is not None
+    assert failed.error.code == "output_invalid"
+
+
+def test_secret_of_any_kind_is_no_state() -> None:
+    found: Any = problems(EXAMPLES["secret-literal"][0])
+    assert [each.rule for each in found] == ["secret-literal"]

@@ -1,0 +1,242 @@
+"""Reading and writing: scalars, refused texts, places, limits, the round trip."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.frontends.document import limits
+from holdfast.frontends.document.dump import dump_data, dump_document
+from holdfast.frontends.document.read import format_of, read_data, read_text
+from holdfast.frontends.document.source import FORMATS, Format
+from holdfast.frontends.document.yaml_text import read_yaml
+from holdfast.model.fingerprint import graph_fingerprint
+from tests.documents.rule_examples import EXAMPLES, GOOD, flow
+from tests.documents.run import compiled, graph, problems, site_of
+
+
+def rules_of(raw: bytes | str, form: Format) -> list[tuple[str, int | None, int | None]]:
+    return [(each.rule, each.line, each.column) for each in read_text(raw, form).problems()]
+
+
+@pytest.mark.covers("CV-10")
+def test_scalars_are_those_of_yaml_1_2_core() -> None:
+    found = read_yaml(
+        "a: no\nb: 12:30:00\nc: 2026-01-01\nd: 0o17\ne: 017\nf: 0x1F\ng: 1e3\nh: 1_000\ni: on\nj: ~\nk:\n"
+        "l: true\nm: 'true'\nn: .5\no: 1\np: 1.0\nq: '1'\nr: =\ns: <<\n"
+    )
+    assert found == {
+        "a": "no", "b": "12:30:00", "c": "2026-01-01", "d": 15, "e": 17, "f": 31, "g": 1000.0, "h": "1_000",
+        "i": "on", "j": None, "k": None, "l": True, "m": "true", "n": 0.5, "o": 1, "p": 1.0, "q": "1",
+        "r": "=", "s": "<<",
+    }  # fmt: skip
+    assert type(found["o"]) is int
+    assert type(found["p"]) is float
+
+
+@pytest.mark.covers("CV-11")
+@pytest.mark.parametrize(
+    ("text", "form", "expected"),
+    [
+        ("a: 1\nb: !x 2", "yaml", ("tag", 2, 4)),
+        ("a: 1\na: 2", "yaml", ("duplicate-key", 2, 1)),
+        ('{"a": 1,\n "a": 2}', "json", ("duplicate-key", 2, 2)),
+        ('{"a": {"b": 1, "b": 2}}', "json", ("duplicate-key", 1, 16)),
+        ("1: a", "yaml", ("key-text", 1, 1)),
+        ("? [a]\n: b", "yaml", ("key-text", 1, 3)),
+        ("a: 1\n---\nb: 2", "yaml", ("several-documents", 2, 1)),
+        (b"a: \xff", "yaml", ("utf-8", 1, 4)),
+        (b'{"a":\n "\xff"}', "json", ("utf-8", 2, 3)),
+        ("a: .nan", "yaml", ("number", 1, 4)),
+        ("a: -.inf", "yaml", ("number", 1, 4)),
+        ('{"a": NaN}', "json", ("number", 1, 7)),
+        ('{"a": [1, Infinity]}', "json", ("number", 1, 11)),
+        ('a: "\\ud83d"', "yaml", ("surrogate", 1, 4)),
+        ("a: &x [*x]", "yaml", ("alias", 1, 8)),
+        ("a: *x", "yaml", ("alias", 1, 4)),
+        ("a: [", "yaml", ("yaml", 2, 1)),
+        ("{", "json", ("json", 1, 2)),
+    ],
+)
+def test_text_is_refused_with_its_place(
+    text: bytes | str, form: Format, expected: tuple[str, int, int]
+) -> None:
+    assert expected in rules_of(text, form)
+
+
+@pytest.mark.covers("CV-11")
+def test_surrogate_pairs_are_joined_and_halves_refused_in_json_too() -> None:
+    assert read_yaml('a: "\\ud83d\\ude00 x"') == {"a": "\U0001f600 x"}
+    raw = json.dumps({"holdfast": "1.0", "name": "n", "nodes": [], "description": "\ud83d"})
+    assert ("surrogate", 1, 62) in rules_of(raw, "json")
+
+
+@pytest.mark.covers("CV-11")
+def test_aliases_are_copies_and_may_not_make_the_document_ten_times_larger() -> None:
+    found = read_yaml("a: &x {k: [1]}\nb: *x")
+    assert found["a"] == found["b"]
+    assert found["a"] is not found["b"]
+    rows = ["a0: &a0 [" + ", ".join(["x"] * 10) + "]"]
+    rows += [f"a{i}: &a{i} [" + ", ".join([f"*a{i - 1}"] * 10) + "]" for i in range(1, 9)]
+    assert rules_of("\n".join(rows), "yaml")[0][0] == "alias"
+
+
+@pytest.mark.covers("CV-1")
+def test_every_top_level_key_is_known_and_another_names_the_nearest() -> None:
+    whole = GOOD + (
+        "label: Sample\ndescription: What it does\ntags: [a]\noutput: {type: object}\nui: {zoom: 2}\n"
+        "variables: {k: {type: string}}\nnotes: [{id: n, text: t, colour: red}]\ngroups: [{id: g, nodes: [m]}]\n"
+    )
+    assert problems(whole) == []
+    [unknown] = problems(GOOD + "descripton: x\n")
+    assert (unknown.rule, unknown.path, unknown.fix) == (
+        "key-unknown",
+        "/descripton",
+        "did you mean 'description'?",
+    )
+
+
+@pytest.mark.covers("CV-1", "CV-4")
+def test_ui_is_kept_and_never_read() -> None:
+    text = GOOD.replace("{id: m,", "{id: m, ui: {anything: [1, {x: 2}]}, position: {x: 1, y: 2.5, z: 3},")
+    text += "ui: {zoom: 2}\n"
+    document = read_text(text, "yaml").document
+    assert document is not None
+    assert document.data["nodes"][1]["ui"] == {"anything": [1, {"x": 2}]}
+    assert graph_fingerprint(graph(text)) == graph_fingerprint(graph(GOOD))
+
+
+@pytest.mark.covers("CV-2")
+def test_ids_are_unique_and_of_known_characters() -> None:
+    assert [each.rule for each in problems(EXAMPLES["node-duplicate"][0])] == ["node-duplicate"]
+    [wrong] = [each for each in problems(GOOD.replace("id: m", "id: m m")) if each.rule == "type"]
+    assert wrong.field == "id"
+    assert wrong.fix is not None
+    assert "at most 64" in wrong.fix
+
+
+@pytest.mark.covers("CV-3")
+def test_edge_has_a_default_id_and_reads_the_handle_of_other_editors() -> None:
+    handle = GOOD.replace("{source: m, target: z}", "{source: m, sourceHandle: out, target: z}")
+    named = GOOD.replace("{source: m, target: z}", "{id: 'm:out->z', source: m, target: z}")
+    assert [edge.id for edge in graph(GOOD).edges] == ["a:out->m", "m:out->z"]
+    assert (
+        graph_fingerprint(graph(handle)) == graph_fingerprint(graph(named)) == graph_fingerprint(graph(GOOD))
+    )
+    [unknown] = problems(EXAMPLES["port-unknown"][0])[-1:]
+    assert unknown.fix == "its ports are out, error"
+
+
+@pytest.mark.covers("CV-6")
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"description": "x" * limits.MAX_BYTES}, "document-size"),
+        ({"nodes": [{"id": f"n{i}", "type": "set"} for i in range(limits.MAX_NODES + 1)]}, "document-size"),
+        ({"edges": [{"source": "a", "target": "z"}] * (limits.MAX_EDGES + 1)}, "document-size"),
+        ({"ui": json.loads("[" * 65 + "]" * 65)}, "document-depth"),
+        (
+            {"nodes": [{"id": "a", "type": "set", "config": {"values": {"x": "y" * 256_001}}}]},
+            "document-size",
+        ),
+    ],
+)
+def test_document_beyond_a_limit_is_refused(change: dict[str, Any], rule: str) -> None:
+    data = {"holdfast": "1.0", "name": "big", "nodes": [], **change}
+    found = compiled(json.dumps(data))
+    assert rule in {each.rule for each in found.problems}
+    assert found.spec is None
+
+
+@pytest.mark.covers("CV-6")
+def test_schema_with_a_remote_reference_is_refused() -> None:
+    text = flow(head='input: {type: object, properties: {a: {$ref: "https://example.org/x.json"}}}')
+    assert "json-schema" in [each.rule for each in problems(text)]
+
+
+@pytest.mark.covers("CV-47")
+def test_newer_minor_version_is_refused_and_named() -> None:
+    [newer] = problems(EXAMPLES["document-newer"][0])
+    assert (newer.rule, newer.line) == ("document-newer", 1)
+    assert "1.1" in newer.message
+
+
+@pytest.mark.covers("CV-50")
+def test_problem_has_pointer_field_line_and_column_inside_of_an_expression() -> None:
+    text = flow("{id: m, type: condition, config: {when: 'n >> 1'}}", "a -> m\nm:true -> z\nm:false -> z")
+    [found] = [each for each in problems(text) if each.rule == "expression"]
+    line = text.splitlines()[(found.line or 0) - 1]
+    assert line[(found.column or 0) - 1 :].startswith("> 1'")
+    assert (found.path, found.field, found.node) == ("/nodes/1/config/when", "when", "m")
+
+
+@pytest.mark.covers("CV-50")
+def test_all_problems_are_reported_at_once_in_order_of_place_and_an_unknown_type_hides_none() -> None:
+    nodes = "\n".join(f"{{id: n{i}, type: nothing{i}}}" for i in range(300))
+    found = problems(flow(nodes + "\n{id: m, type: wait}"))
+    assert len(found) == 200
+    assert [each.line for each in found] == sorted(each.line or 0 for each in found)
+    few = problems(flow("{id: m, type: nothing}\n{id: w, type: wait}", "a -> m -> w -> z"))
+    assert [each.rule for each in few] == ["type-unknown", "wait-one-of"]
+
+
+@pytest.mark.covers("CV-12")
+@pytest.mark.parametrize("rule", ["surrogate", "timeout-branch", "case-duplicate", "default-option"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_document_that_is_written_and_read_again_is_equal(rule: str, form: Format) -> None:
+    document = read_text(EXAMPLES[rule][1], "yaml").document
+    assert document is not None
+    text = dump_document(document, form)
+    again = read_text(text, form).document
+    assert again == document
+    assert again is not None
+    assert dump_document(again, form) == text
+    assert graph_fingerprint(compiled(text).require_valid() if form == "yaml" else _graph_of_json(text)) == (
+        graph_fingerprint(graph(EXAMPLES[rule][1]))
+    )
+
+
+def _graph_of_json(text: str) -> Any:
+    from holdfast.frontends.document.compile import compile_document
+
+    return compile_document(read_text(text, "json"), site_of()).require_valid()
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"), max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=8), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@pytest.mark.covers("CV-12")
+@settings(max_examples=150, deadline=None)
+@given(values)
+def test_any_data_is_the_same_after_it_was_written_and_read(value: Any) -> None:
+    data = {"holdfast": "1.0", "name": "n", "nodes": [], "ui": value}
+    for form in FORMATS:
+        read = read_text(dump_data(data, form), form)
+        assert read.document is not None, read.problems()
+        assert json.dumps(read.document.data) == json.dumps(data)
+
+
+def test_format_is_told_by_the_name_of_the_file() -> None:
+    assert [format_of(name) for name in ("a.json", "A.JSON", "a.yaml", "a.yml")] == [
+        "json",
+        "json",
+        "yaml",
+        "yaml",
+    ]
+
+
+def test_data_that_no_text_could_have_is_refused_without_places() -> None:
+    found = read_data({"holdfast": "1.0", "name": "n", "nodes": [{"id": object()}]}).problems()
+    assert [(each.rule, each.line) for each in found] == [("value", None)]
+    assert read_data(["x"]).problems()[0].rule == "document"

@@ -79,6 +79,9 @@ ENVIRONMENT = {
     "HOLDFAST_MODELS": (
         "the TOML file with model providers, their prices, and the tools that models may use"
     ),
+    "HOLDFAST_CONNECTIONS": (
+        "the TOML file with the connections, secrets and tools that flow documents may name"
+    ),
     "OPENAI_API_KEY": "the API key for OpenAI; likewise `ANTHROPIC_API_KEY` and `GEMINI_API_KEY`",
     "OPENAI_BASE_URL": "the base URL for OpenAI; likewise `ANTHROPIC_BASE_URL` and `GEMINI_BASE_URL`",
     "NO_COLOR": "if set, no colours",

@@ -85,6 +85,7 @@ HoldfastError
 │   │   ├── ModelRefusedError           the endpoint refused the request: wrong key, address or content
 │   │   ├── ModelUnavailableError       the endpoint was busy, failing or unreachable in all attempts
 │   │   └── ModelReplyError             the reply cannot be parsed
+│   ├── HttpResponseError           the response to an HTTP node is not what it expects, or cannot be read
 │   ├── TurnLimitError              an agent reached its maximum number of turns
 │   ├── BudgetError                 an agent spent its budget before it had an answer
 │   └── RunCancelledError           the run was cancelled
@@ -103,6 +104,8 @@ HoldfastError
 │   └── KeyMissingError             the data is encrypted under a key that is not configured here
 ├── TransportError              the broker of a queue cannot be reached, or refused a message
 └── NotDone                     raised by a handler: the effect certainly did not happen
+    ├── ConnectionUnknownError      a node names a connection or secret that the settings do not have
+    └── HttpNotSentError            an HTTP node could not reach its server; nothing was sent
 """
 
 from __future__ import annotations
@@ -507,6 +510,10 @@ class ModelReplyError(ModelError):
     code = "model_reply"
 
 
+class HttpResponseError(RunError):
+    code = "http_response"
+
+
 class TurnLimitError(RunError):
     code = "turn_limit"
 
@@ -607,3 +614,11 @@ class NotDone(HoldfastError):
     """Raise it from a handler whose effect certainly did not happen: the node may then be retried."""
 
     code = "not_done"
+
+
+class ConnectionUnknownError(NotDone):
+    code = "connection_unknown"
+
+
+class HttpNotSentError(NotDone):
+    code = "http_not_sent"

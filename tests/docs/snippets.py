@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
 from holdfast import Holdfast, use
 from tests.services import prefork
@@ -100,6 +101,8 @@ class Page:
             json.loads(text)
         elif kind == "toml":
             tomllib.loads(text)
+        elif kind == "yaml":
+            yaml.safe_load(text)
         elif kind not in UNSEEN:
             raise AssertionError(f"{self.path.name}, line {line}: no way to run {kind!r}")
         return kind not in UNSEEN

@@ -7,9 +7,12 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import Any
 
+import msgspec
+
 from holdfast import Holdfast
 from holdfast.app.flow import advance
 from holdfast.app.result import Result
+from holdfast.documents.connections import Connections, ConnectionSettings
 from holdfast.documents.program import default_site, program_for, program_of
 from holdfast.frontends.document.compile import CompiledDocument, compile_document
 from holdfast.frontends.document.problem import DocumentProblem
@@ -47,8 +50,12 @@ def _edges(text: str) -> list[str]:
 
 
 def site_of(functions: Functions | None = None, **more: Any) -> DocumentSite:
-    given = default_site()
-    return DocumentSite(functions=functions or {}, validate=given.validate, **more)
+    """`settings`: the operator's connections; without, none are known and none are checked."""
+    settings: ConnectionSettings | None = more.pop("settings", None)
+    if settings is not None:
+        site = default_site(Connections(settings))
+        return msgspec.structs.replace(site, functions=functions or {}, **more)
+    return DocumentSite(functions=functions or {}, validate=default_site().validate, **more)
 
 
 def compiled(text: str, functions: Functions | None = None, **more: Any) -> CompiledDocument:

@@ -45,7 +45,7 @@ def site_with(functions: Iterable[str]) -> DocumentSite:
     found = dict(site.functions or {})
     for spec in functions:
         found |= functions_of(load_module(spec))
-    return DocumentSite(functions=found, validate=site.validate, handlers=site.handlers)
+    return msgspec.structs.replace(site, functions=found)
 
 
 def compile_file(file: str, functions: Iterable[str] = ()) -> CompiledDocument:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from holdfast.app.extensions import DOCUMENTS
+from holdfast.documents.connections import Connections
 from holdfast.documents.functions import registered_functions
+from holdfast.documents.http_node import http_handler, refuses_url
 from holdfast.errors import VersionMismatchError
 from holdfast.frontends.document.canonical import source_of
 from holdfast.frontends.document.compile import DIALECT, CompiledDocument, nodes_of_stored
@@ -19,13 +22,28 @@ from holdfast.frontends.document.state import DocumentState
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec, NodeKind
 from holdfast.model.program import NodeHandler, Program, Router
+from holdfast.types.ids import DEFAULT_TENANT
 
 
-def default_site() -> DocumentSite:
-    """What this process offers to documents."""
+def default_site(connections: Connections | None = None, tenant: str = DEFAULT_TENANT) -> DocumentSite:
+    """What this process offers to documents. `tenant`: whose connections a check knows. Raises
+    SettingsError."""
     from holdfast.documents.schemas import schema_problems
 
-    return DocumentSite(functions=registered_functions(), validate=schema_problems)
+    known = connections or Connections()
+    return DocumentSite(
+        functions=registered_functions(),
+        connections=known.kinds(tenant),
+        secrets=known.secret_names(tenant),
+        refuses_url=refuses_url(known),
+        handlers=handlers_for(known),
+        validate=schema_problems,
+    )
+
+
+def handlers_for(connections: Connections) -> dict[str, Callable[[DocumentNode], NodeHandler]]:
+    """By node type, the code of types that reach out of the process."""
+    return {"http": partial(http_handler, connections=connections)}
 
 
 def program_of(spec: GraphSpec, site: DocumentSite | None = None) -> Program:

@@ -20,6 +20,7 @@ from holdfast.frontends.document.node_types.loop import LOOP_END, NEXT
 from holdfast.frontends.document.problem import DocumentProblem, Path, ProblemReport, require_valid_document
 from holdfast.frontends.document.read import ReadDocument, read_data
 from holdfast.frontends.document.regions import check_parents, first_nodes, members_of, with_regions
+from holdfast.frontends.document.secret_rules import check_secrets
 from holdfast.frontends.document.site import NOWHERE, DocumentSite
 from holdfast.frontends.document.state import DocumentState
 from holdfast.frontends.document.topology import UNREADABLE, check_ways, document_nodes
@@ -157,6 +158,7 @@ class _Compiler:
     def _lower(self, node: DocumentNode) -> tuple[Node, list[Edge]]:
         found = NodeReport(self.report, node)
         node.type.check(node, found, self.site)
+        check_secrets(node, found, self.site)
         return node.type.graph_node(node, found, self.site), node.type.graph_edges(node, found)
 
     def _whole_graph(self, nodes: Mapping[str, DocumentNode]) -> GraphSpec:

@@ -9,8 +9,8 @@ from typing import Final
 from holdfast.frontends.document.node_type import NodeType
 
 MODULES: Final = (
-    "start", "end", "python", "set", "condition", "router", "parallel", "map", "loop", "subflow", "wait",
-    "guardrail", "holds",
+    "start", "end", "python", "http", "set", "condition", "router", "parallel", "map", "loop",
+    "subflow", "wait", "guardrail", "holds",
 )  # fmt: skip
 """In `node_types`, in the order of the reference page; each has `NODE_TYPES`."""
 

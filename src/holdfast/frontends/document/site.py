@@ -33,7 +33,11 @@ class DocumentSite(msgspec.Struct, frozen=True, kw_only=True):
     functions: Mapping[str, Callable[..., Any]] | None = None
     checks: Mapping[str, Callable[..., Any]] | None = None
     tools: Mapping[str, Any] | None = None
-    connections: frozenset[str] | None = None
+    connections: Mapping[str, str] | None = None
+    """The kind of each: `http` or `model`."""
+    secrets: frozenset[str] | None = None
+    refuses_url: Callable[[str], str] | None = None
+    """Why nodes may not reach an address, as far as can be seen without resolving it; empty: they may."""
     flows: Callable[[str, str], FoundFlow | None] | None = None
     """By name and version (empty: the current one)."""
     handlers: Mapping[str, Callable[[DocumentNode], NodeHandler]] = {}

@@ -59,9 +59,9 @@ async def post(
     # One limit for all of it: a receiver that sends a byte now and then would pass any limit per read.
     async with asyncio.timeout(egress.timeout):
         address = await address_of(target, egress, resolve)
-        reader, writer = await _connect(target, address)
+        reader, writer = await connect(target, address)
         try:
-            writer.write(_request(target, body, headers))
+            writer.write(request_bytes("POST", target, body, headers))
             await writer.drain()
             return await _reply(reader, egress.max_reply)
         finally:
@@ -70,7 +70,7 @@ async def post(
 
 # Not a general HTTP library: that would resolve the name again itself, use the proxies of the environment
 # and keep connections, and so connect to an address that was not checked.
-async def _connect(target: EgressTarget, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(target: EgressTarget, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connects to the address that was checked, with the name of the URL."""
     tls, name = (_trusted(), target.host) if target.tls else (None, None)
     return await asyncio.open_connection(address, target.port, limit=MAX_HEAD, ssl=tls, server_hostname=name)
@@ -82,7 +82,8 @@ def _trusted() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _request(target: EgressTarget, body: bytes, headers: Mapping[str, str]) -> bytes:
+def request_bytes(method: str, target: EgressTarget, body: bytes, headers: Mapping[str, str]) -> bytes:
+    """Raises ValueError for a header with a line break."""
     fields = {
         "Host": target.authority,
         "User-Agent": "holdfast",
@@ -91,7 +92,7 @@ def _request(target: EgressTarget, body: bytes, headers: Mapping[str, str]) -> b
         "Connection": "close",
         **headers,
     }
-    lines = [f"POST {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    lines = [f"{method} {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     # Header injection: a value with a line break could add headers or a second request.
     if any("\r" in line or "\n" in line for line in lines):
         raise ValueError("a header contains a line break")
@@ -99,10 +100,7 @@ def _request(target: EgressTarget, body: bytes, headers: Mapping[str, str]) -> b
 
 
 async def _reply(reader: asyncio.StreamReader, most: int) -> HttpReply:
-    status, headers = await _head(reader)
-    # 1xx are interim responses; the final one follows.
-    while 100 <= status < 200:
-        status, headers = await _head(reader)
+    status, headers = await read_head(reader)
     body = b""
     # The status is known by now; a body that does not end must not turn it into a failure.
     with suppress(TimeoutError, OSError):
@@ -122,6 +120,14 @@ async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str], most: 
             break
         found += part
     return found
+
+
+async def read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    """Status and headers of the final response: 1xx are interim ones."""
+    status, headers = await _head(reader)
+    while 100 <= status < 200:
+        status, headers = await _head(reader)
+    return status, headers
 
 
 async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:

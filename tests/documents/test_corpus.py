@@ -43,12 +43,7 @@ async def test_document_has_its_graph_and_runs_as_it_did(hf: Holdfast, name: str
         "questions": questions,
         "trace": await _trace(hf, ended),
         "status": str(ended.status),
-        # Whole answers have times.
-        "artifacts": {
-            key: value
-            for key, value in msgspec.to_builtins(ended.artifacts).items()
-            if not key.endswith("_result")
-        },
+        "artifacts": _without_times(msgspec.to_builtins(ended.artifacts)),
     }
     golden = CORPUS / f"{name}.golden.json"
     if os.environ.get("HOLDFAST_WRITE_GOLDEN"):
@@ -71,6 +66,13 @@ def _reversed(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _reversed(inner) for key, inner in reversed(value.items())}
     return [_reversed(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _without_times(value: Any) -> Any:
+    """Whole answers have the time of the decision."""
+    if isinstance(value, dict):
+        return {key: _without_times(inner) for key, inner in value.items() if not key.endswith("_result")}
+    return [_without_times(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _graph(spec: GraphSpec) -> dict[str, Any]:

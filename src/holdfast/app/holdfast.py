@@ -65,6 +65,8 @@ class StoreServices:
 
         async def service(self) -> RunService: ...
 
+        async def queues(self) -> Any: ...
+
     async def skills(self) -> SkillRegistry:
         """Skills of the store: publish, find, yank."""
         from holdfast.holds.deployments.skills import SkillRegistry
@@ -126,6 +128,8 @@ class StoreServices:
         `delegated_user` go to, from `since` `until`. `assignee` to `reminder`: for holds that do not say.
         `policies`: only these, by name, are asked about its holds; else all. `version`: only this version of
         the flow is started under it."""
+        if not isinstance(flow, str):
+            (await self.queues()).require_queues(flow.compile().graph.spec)
         deployments = await self.deployments()
         defaults = Defaults(
             assignee=assignee,

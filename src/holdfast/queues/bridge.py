@@ -13,14 +13,16 @@ import msgspec
 from holdfast.errors import InputError, StoreError, TransportError
 from holdfast.holds.notify.expiry import next_try
 from holdfast.queues.completions import Completion, Completions, queue_actor, read_completion
+from holdfast.queues.consume import QueueConsumer
 from holdfast.queues.relay import QueueRelay
 from holdfast.queues.review_request import request_id, review_request
 from holdfast.queues.settings import QueueSettings
 from holdfast.queues.transport import TransportStatus
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
+from holdfast.types.backoff import Backoff
 from holdfast.types.clock import MICROS
-from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
+from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import QUEUE, QUEUE_OUT, OutboxRow, OutboxState
 from holdfast.types.queue_message import MessageAct, MessageChange, MessageRow, MessageState
@@ -29,6 +31,8 @@ from holdfast.types.text import clean_text
 
 BATCH: Final = 50
 LEASE: Final = 60 * MICROS
+CONSUME_BACKOFF: Final = Backoff(first=MICROS, longest=5 * MICROS)
+"""How often a run that waits for a message looks for one."""
 
 
 class ReconcileCounts(msgspec.Struct, kw_only=True):
@@ -53,6 +57,7 @@ class QueueBridge:
         self.relay = relay
         self.settings = settings
         self.completions = completions
+        self.consumer = QueueConsumer(completions.people, settings)
         self.base_url = settings.base_url or base_url
 
     async def work(self) -> int:
@@ -69,8 +74,9 @@ class QueueBridge:
     async def _one(self, message: OutboxRow) -> None:
         state, error, due = OutboxState.done, None, 0
         try:
-            found = await (self._relayed(message) if message.topic == QUEUE_OUT else self._asked(message))
-            state = OutboxState.done if found else OutboxState.skipped
+            state = await (self._relayed(message) if message.topic == QUEUE_OUT else self._asked(message))
+            if state is OutboxState.waiting:
+                due = self.store.now() + int(CONSUME_BACKOFF.full_pause(message.attempts))
         except StoreError:
             raise  # not the message's fault: its claim expires, and it is done when the store is back
         except Exception as fault:
@@ -82,25 +88,29 @@ class QueueBridge:
             message.id, attempt=message.attempts, state=state, error=error, due_at=due
         )
 
-    async def _asked(self, message: OutboxRow) -> bool:
-        """A hold was opened, changed or ended. False: there is nothing to do."""
+    async def _asked(self, message: OutboxRow) -> OutboxState:
+        """A hold was opened, changed or ended."""
         row = await self.store.hold(HoldId(message.hold or ""))
         if row is None or row.read_only:
-            return False
+            return OutboxState.skipped
+        if row.type == CONSUME:
+            # Its place in the outbox is the place in which the run waits for a message.
+            taken = row.status is not HoldStatus.pending or await self.consumer.take_one(row)
+            return OutboxState.done if taken else OutboxState.waiting
         if row.status is HoldStatus.pending:
             await self.publish(row)
         elif row.message_id is not None:
             published = await self.store.queue_message(row.tenant, row.message_id)
             if published is not None:
                 await self.relay.send(published)
-        return True
+        return OutboxState.done
 
-    async def _relayed(self, message: OutboxRow) -> bool:
+    async def _relayed(self, message: OutboxRow) -> OutboxState:
         row = await self.store.queue_message(message.tenant, msgspec.json.decode(message.payload)["id"])
         if row is None:
-            return False
+            return OutboxState.skipped
         await self.relay.send(row)
-        return True
+        return OutboxState.done
 
     async def publish(self, hold: HoldRow) -> bool:
         """Publish the hold's message, or bring it up to date. Returns whether it is new. Raises InputError if
@@ -139,7 +149,7 @@ class QueueBridge:
         where = HoldFilter(status=(HoldStatus.pending,))
         while page := await self.store.list_holds(where, order=HoldOrder.oldest, after=after, limit=200):
             for row, _ in page:
-                if row.terms.queue is not None:
+                if row.terms.queue is not None and row.type != CONSUME:
                     await self._reconcile_one(row, found)
             after = page[-1][1]
         for tenant in await self.store.audit_tenants():

@@ -21,6 +21,7 @@ from holdfast.errors import (
 from holdfast.holds.actions import resolve
 from holdfast.holds.actions.resolve import ResolveConditions
 from holdfast.holds.service import HoldService, read_submission
+from holdfast.model.graph import GraphSpec
 from holdfast.queues.bridge import QueueBridge
 from holdfast.queues.completions import Completions
 from holdfast.queues.content import (
@@ -34,6 +35,7 @@ from holdfast.queues.content import (
     require_ttl,
 )
 from holdfast.queues.inbound import InboundQueue
+from holdfast.queues.listed import require_listed
 from holdfast.queues.maintenance import QueueMaintenance
 from holdfast.queues.refusals import ended, refused, why_not_claimed
 from holdfast.queues.relay import QueueRelay
@@ -340,6 +342,35 @@ class QueueService(QueueMaintenance):
     ) -> MessageRow:
         """Take an open or dead message back."""
         return await self._act(scope, queue, message, tenant, MessageAct.withdraw)
+
+    async def escalate(
+        self,
+        scope: str,
+        queue: str,
+        message: str,
+        to: str,
+        *,
+        priority: str | None = None,
+        tenant: str = DEFAULT_TENANT,
+    ) -> bool:
+        """Move an open message to the queue `to` (`scope/queue`): a claim on it ends, and its priority is
+        never lowered. False: it is not open (any more)."""
+        new_scope, _, new_queue = to.partition("/")
+        self.settings.of(new_scope, new_queue)
+        row = await self.get(scope, queue, message, tenant=tenant)
+        change = MessageChange(
+            tenant=tenant,
+            id=row.id,
+            act=MessageAct.move,
+            scope=new_scope,
+            queue=new_queue,
+            priority=None if priority is None else require_priority(priority),
+        )
+        return isinstance(await self.store.change_message(change), MessageRow)
+
+    def require_queues(self, spec: GraphSpec) -> None:
+        """Raises FlowInvalidError if a hold asks in a queue that is not listed where that is required."""
+        require_listed(spec, self.settings)
 
     async def _act(
         self,

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.store.rows import RunFilter
-from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
+from holdfast.types.hold import UNASKED, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import CheckpointId, RunId
 from holdfast.types.schedule import person_behind
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
@@ -63,7 +63,7 @@ async def pending_page(
     """At most `limit`, the newest question first, and the cursor to continue after; None: there is no more.
     `starter`: only of runs that they started. A page may be short if few of the examined holds match: no
     request examines more than a fixed number."""
-    where = HoldFilter(tenant=tenant, status=(HoldStatus.pending,), not_type=(BREAKPOINT,))
+    where = HoldFilter(tenant=tenant, status=(HoldStatus.pending,), not_type=UNASKED)
     if thread is not None:
         where = msgspec.structs.replace(where, run=await _unended(service, tenant, thread))
         if not where.run:

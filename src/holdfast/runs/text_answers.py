@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AnswerInvalidError, ConflictError, HoldNotFoundError
-from holdfast.model.breakpoints import TYPE as BREAKPOINT
+from holdfast.types.hold import UNASKED
 from holdfast.types.ids import HoldId, RunId
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ async def _question(service: RunAccess, run: str, hold: str | None) -> HoldRow:
             )
         return named
     # A breakpoint is not a question: a person who debugs names it.
-    found = [each for each in await service.holds(RunId(run)) if each.type != BREAKPOINT]
+    found = [each for each in await service.holds(RunId(run)) if each.type not in UNASKED]
     if not found:
         raise HoldNotFoundError(f"run {run} asks nothing now.", hint="Answer when it does.", run=run)
     if len(found) > 1:

@@ -15,12 +15,11 @@ from msgspec.structs import replace
 from holdfast.errors import BlobMissingError, StoreError
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS
-from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow, NewHold, facts_digest
+from holdfast.types.hold import UNASKED, ChangeRefusal, HoldChange, HoldRow, NewHold, facts_digest
 from holdfast.types.outbox import QUEUE, OutboxMessage
 from holdfast.types.status import HoldStatus
 
 ENGINE = "system:engine"
-BREAKPOINT = "debug_breakpoint"
 HEAD_START = 35 * MICROS  # a judge has 30 seconds by default
 RUN_DELETED_REASON = "the run was deleted"
 
@@ -45,7 +44,7 @@ def opened_entries(hold: NewHold, run: str, now: int) -> list[NewAudit]:
 def created_message(hold: NewHold) -> OutboxMessage | None:
     """None for a breakpoint: the person who debugs looks for it (BP-8). If a policy may decide, the message
     is sent a little later, so that people are not asked a question that is already answered."""
-    if hold.type == BREAKPOINT:
+    if hold.type in UNASKED:
         return None
     about = {"hold": hold.id, "epoch": 1, "type": hold.type, "priority": hold.priority}
     due = hold.created_at + HEAD_START if hold.terms.auto is not None else None
@@ -79,7 +78,7 @@ def closed_entry(hold: str, run: str, now: int, *, status: str, reason: str) -> 
 
 def withdrawal_message(hold: str, kind: str, epoch: int, *, status: str) -> OutboxMessage | None:
     """Closes what was sent about the hold."""
-    if kind == BREAKPOINT:
+    if kind in UNASKED:
         return None
     about = {"hold": hold, "epoch": epoch, "status": status}
     return OutboxMessage("hold.closed", f"{hold}:hold.closed:{epoch}", canonical(about), hold)

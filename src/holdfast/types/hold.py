@@ -19,6 +19,11 @@ from holdfast.types.queue_message import MessageChange
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import PRIORITIES, HoldTerms
 
+BREAKPOINT = "debug_breakpoint"
+CONSUME = "queue_consume"  # a run waits for the next message of a queue
+UNASKED = (BREAKPOINT, CONSUME)
+"""The types of holds that no person is asked: no inbox shows them, no message is sent about them."""
+
 
 class Option(msgspec.Struct, frozen=True):
     id: str

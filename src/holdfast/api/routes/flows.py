@@ -316,6 +316,7 @@ async def _register(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph]:
         require_valid(spec.name, validate(spec))
         version = graph_fingerprint(spec)
         require_no_document(version, call.settings)
+    (await call.hf.queues()).require_queues(spec)
     known = await service.store.flow(spec.name, version)
     if known is not None:
         return ApiReply(body=_graph(known, spec), status=200, etag=version)

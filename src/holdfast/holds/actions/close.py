@@ -9,9 +9,8 @@ import msgspec
 
 from holdfast.holds.actions.audit_entries import CANCELLED, RESOLVED, entry, event, message
 from holdfast.holds.permissions.assignees import person_key
-from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.types.clock import iso
-from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldChange, HoldRow
+from holdfast.types.hold import OPEN_ONLY_FIELDS, UNASKED, HoldChange, HoldRow
 from holdfast.types.outbox import CLOSED, OutboxMessage
 from holdfast.types.status import HoldStatus
 
@@ -75,7 +74,7 @@ def cancelled(row: HoldRow, *, by: str, reason: str, at: int) -> HoldChange:
 
 def closed_elsewhere(row: HoldRow, status: str, by: str, **facts: Any) -> tuple[OutboxMessage, ...]:
     """The message that informs every channel of the hold's end. Breakpoints are never notified (NO-7)."""
-    if row.type == BREAKPOINT:
+    if row.type in UNASKED:
         return ()
     return (message(row, CLOSED, status=status, by=by, **facts),)
 

@@ -13,10 +13,9 @@ from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, same_person
 from holdfast.holds.permissions.vote_count import voters_of
 from holdfast.holds.timing.reminders import is_wanted, ping_of
-from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.store.hold_protocols import Outbox
 from holdfast.store.protocols import Store
-from holdfast.types.hold import HoldRow
+from holdfast.types.hold import UNASKED, HoldRow
 from holdfast.types.outbox import ASKED_BACK, CLOSED, JUDGE, LINK, REMINDED, OutboxRow, OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee
@@ -73,7 +72,7 @@ def skip_reason(row: HoldRow | None, message: OutboxRow, payload: dict[str, Any]
     """Why the message is not sent; None: it is to be sent."""
     if row is None:
         return "the hold does not exist any more"
-    if row.type == BREAKPOINT:
+    if row.type in UNASKED:
         return "breakpoints are not notified"
     if row.read_only:
         return "its run is imported history"

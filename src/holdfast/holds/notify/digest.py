@@ -12,12 +12,11 @@ from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.escape import one_line
 from holdfast.holds.notify.notice import DIGEST, Notice
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED
-from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import to_datetime
 from holdfast.types.document import Document
-from holdfast.types.hold import HoldFilter, HoldRow
+from holdfast.types.hold import UNASKED, HoldFilter, HoldRow
 from holdfast.types.status import HoldStatus
 
 KIND: Final = "digest"
@@ -42,7 +41,7 @@ class Digest:
             tenant=tenant,
             status=(HoldStatus.pending,),
             assignees=((UNROUTED, ""), *((DELEGATED, ref) for ref in sorted(astray))),
-            not_type=(BREAKPOINT,),
+            not_type=UNASKED,
         )
         found = [row for row, _ in await self.store.list_holds(where, limit=MOST)]
         # `_is_first` last, because it writes today's date: the

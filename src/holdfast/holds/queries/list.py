@@ -14,7 +14,7 @@ from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.permissions.actor import ActorMemberships, assignees_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, person_key
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
-from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
+from holdfast.types.hold import UNASKED, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, VIEW, Actor
 
@@ -159,8 +159,9 @@ def view_of(standing: ActorMemberships, view: str, where: HoldFilter, now: int) 
     me = person_key(standing.actor.id)
     # Notes of other people are private and must not be searchable.
     base = _replace(where, tenant=standing.actor.tenant, noted=None, not_noted=None)
-    if view != "breakpoints" and BREAKPOINT not in where.type:
-        base = _replace(base, not_type=(*where.not_type, BREAKPOINT))
+    unasked = [each for each in UNASKED if each not in where.type]
+    if view != "breakpoints":
+        base = _replace(base, not_type=(*where.not_type, *unasked))
     if view in OPEN_VIEWS and not where.status:
         base = _replace(base, status=(HoldStatus.pending,))
     if view in ("mine", "groups"):

@@ -13,10 +13,9 @@ import msgspec
 
 from holdfast.holds.actions.audit_entries import REMINDED, entry, event, message
 from holdfast.holds.timing.calendars import Calendar
-from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.types import outbox
 from holdfast.types.clock import MICROS
-from holdfast.types.hold import HoldChange, HoldRow, NewHold, Note
+from holdfast.types.hold import UNASKED, HoldChange, HoldRow, NewHold, Note
 from holdfast.types.status import HoldStatus
 
 LEAST_INTERVAL: Final = 15
@@ -43,7 +42,7 @@ def ping_of(payload: bytes) -> Ping:
 
 def interval_of(row: NewHold) -> int | None:
     """Microseconds; None: no reminders."""
-    if row.reminder_interval is None or row.type == BREAKPOINT:
+    if row.reminder_interval is None or row.type in UNASKED:
         return None
     return max(row.reminder_interval, LEAST_INTERVAL) * _MINUTE
 

@@ -12,7 +12,7 @@ import typer
 from holdfast.cli.app import app
 from tests.cli.conftest import Cli, given
 
-NOT_FOR_MACHINES = {"completion", "mcp"}
+NOT_FOR_MACHINES = {"completion", "mcp", "schema"}  # schema prints JSON anyway
 """What they say is a script for a shell, and a protocol: there is no other form of it."""
 
 SHELL = ("|", ">", "<", "&&")

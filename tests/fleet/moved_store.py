@@ -17,6 +17,7 @@ from holdfast.types.clock import MICROS
 from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.hold import HoldId
 from holdfast.types.ids import RunId
+from holdfast.types.queue_message import NewMessage
 from holdfast.types.schedule import ScheduleRow
 from tests.flows.test_long_lists import growing
 from tests.storage.canary import tell, telling_flow
@@ -155,6 +156,8 @@ async def _small_things(store: Store, home: Home) -> None:
         ScheduleRow(tenant="acme", name=f"nightly {ODD}", flow="shipping", body=b"{}", next_at=now + 10**12)
     )
     await store.report_late(home.failed, 3, b"late word")
+    message = NewMessage(id="m-1", tenant="acme", scope="s", queue="q", payload=b'{"a":1}', digest="d")
+    await store.publish_message(message)
     await store.trim_feed(before=0)
 
 

@@ -42,6 +42,7 @@ RULES = {
     "blobs": "collected a day after the last run let go of it",
     "feed": "trimmed after `feed_kept`",
     "feed_marks": "one for each sweep of `feed_kept`",
+    "queue_messages": "ended ones after the retention of their queue",
     "gate_starts": "trimmed as runs start",
     "workers": "forgotten after a day of silence",
     "projected": "one",

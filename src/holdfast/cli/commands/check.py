@@ -63,7 +63,7 @@ def check(
     functions: Functions = None,
     json: Json = False,
 ) -> int:
-    """Check flows, documents and pipelines and report every problem.
+    """Report every problem of flows, documents and pipelines.
 
     A flow's module is imported, but nothing is run. Exits with 2 if there is an error.
     """

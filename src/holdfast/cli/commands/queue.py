@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(
     no_args_is_help=True,
-    help="Publish, list, claim, complete and requeue messages of queues.\n\n"
+    help="Publish, claim, complete and requeue messages of queues.\n\n"
     "A queue is named SCOPE/QUEUE. Review requests of holds are messages, too.",
     epilog="Examples:  holdfast queue list   ·   holdfast queue list support/reviews --state dead   ·   "
     "holdfast queue publish support/reviews '{\"order\": 7}'   ·   holdfast queue claim support/reviews",

@@ -17,7 +17,7 @@ def schema(
         Literal["flow"], typer.Argument(help="flow: the schema of flow documents", metavar="WHAT")
     ],
 ) -> int:
-    """Print the JSON Schema of flow documents, for editors and other tools."""
+    """Print the JSON Schema of flow documents, for editors."""
     return run_async(print_schema(what))
 
 

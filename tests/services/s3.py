@@ -28,7 +28,7 @@ class S3Server:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._ports = dict(zip(_PARTS, _free_ports(len(_PARTS)), strict=True))
+        self._ports = dict(zip(_PARTS, free_ports(len(_PARTS)), strict=True))
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -43,7 +43,7 @@ class S3Server:
         ports = [f"-{part}.port={port}" for part, port in self._ports.items()]
         # Above 10,000 more than the port there may be none: the default of the other one.
         ports += [
-            f"-{part}.port.grpc={port}" for part, port in zip(_PARTS, _free_ports(len(_PARTS)), strict=True)
+            f"-{part}.port.grpc={port}" for part, port in zip(_PARTS, free_ports(len(_PARTS)), strict=True)
         ]
         command = [_binary(), "mini", f"-dir={self._folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *ports]
         command += ["-webdav=false", "-admin.ui=false", "-s3.port.iceberg=0", "-s3.port.lance=0"]
@@ -102,7 +102,7 @@ def _binary() -> str:
     return str(found) if found.exists() else ""
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

@@ -56,6 +56,11 @@ class QueueWork:
         """Everything that is due now, once."""
         await self.open().work()
 
+    async def close(self) -> None:
+        """Closes what was opened for it."""
+        if self._made is not None:
+            await self._made.relay.close()
+
 
 class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     """As it was given to the instance."""

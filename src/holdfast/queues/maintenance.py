@@ -33,6 +33,8 @@ class QueueMaintenance:
                     await self.work()
                 except StoreError as error:
                     log.warning("queues could not be served: %s", error)
+                if receiving.done():
+                    receiving.result()  # an unexpected error: the caller starts both again
                 await self.clock.sleep(_EVERY)
         finally:
             receiving.cancel()

@@ -82,6 +82,12 @@ class QueueRelay:
     def _transport(self, row: MessageRow) -> Transport:
         return self._named(self.settings.of(row.scope, row.queue).backend)
 
+    def open(self) -> None:
+        """Every transport that a queue is bound to, without connecting. Raises SettingsError."""
+        for spec in self.settings.queues.values():
+            if spec.backend != DATABASE:
+                self._named(spec.backend)
+
     def _named(self, backend: str) -> Transport:
         found = self._transports.get(backend)
         if found is None:

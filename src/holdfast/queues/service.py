@@ -394,8 +394,10 @@ class QueueService(QueueMaintenance):
 def open_queues(
     store: Store, people: HoldService, clock: Clock, settings: Any, *, base_url: str = ""
 ) -> QueueService:
-    """Raises SettingsError."""
-    return QueueService(store, people, clock, queue_settings(settings), base_url=base_url)
+    """Raises SettingsError, also for the settings of a broker; the broker itself may be away."""
+    found = QueueService(store, people, clock, queue_settings(settings), base_url=base_url)
+    found.relay.open()
+    return found
 
 
 QUEUES.register(open_queues)

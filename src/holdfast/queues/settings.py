@@ -10,7 +10,7 @@
     direction = "both"             # out: messages go to it; in: messages and completions come from it
 
     [backends.nats]                # read by its transport; `kind`, if that is not the name
-    url = "nats://127.0.0.1:4222"
+    servers = ["nats://127.0.0.1:4222"]
 
 `${NAME}` is an environment variable, so that the file contains no secret.
 """

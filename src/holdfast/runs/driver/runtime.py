@@ -261,6 +261,8 @@ class Runtime(RunServices):
         # Before the leases stop: a handler that uses its whole grace still needs its lease.
         await asyncio.gather(*(driver.gone(self.settings.grace) for driver in drivers))
         await self.evidence_outbox.close()
+        if self.queues is not None:
+            await self.queues.close()
         self.leases.stop()
         if self._watch_timer is not None:
             self._watch_timer.cancel()

@@ -46,6 +46,10 @@ class QueueDuties(Protocol):
         """Everything that is due now, once."""
         ...
 
+    async def close(self) -> None:
+        """Ends its connections to brokers."""
+        ...
+
 
 class ServiceOptions(TypedDict, total=False):
     """What is left out, or None, gets a default."""

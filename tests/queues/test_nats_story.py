@@ -1,0 +1,275 @@
+"""A hold asks in a queue that is bound to NATS; a foreign client completes it, and the run resumes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import nats
+import pytest
+
+from holdfast import Flow, Holdfast, Worker
+from holdfast.errors import SettingsError, StoreBusyError
+from holdfast.queues.nats import NatsTransport
+from holdfast.queues.nats_connection import DEAD, OPEN
+from holdfast.queues.settings import QueueSettings, QueueSpec
+from holdfast.queues.transport import Ack
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.conformance.transports import next_of
+from holdfast.types.hold import HoldRow
+from holdfast.types.outbox import OutboxState
+from holdfast.types.queue_message import COMPLETED_EVENT, MessageFilter, MessageState
+from holdfast.types.status import HoldStatus
+from tests.queues.conftest import DANA, PLACE, Office
+from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
+from tests.services.nats import NatsServer, require_binary
+
+pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
+
+
+def bound_to(*servers: NatsServer, **more: Any) -> QueueSettings:
+    backend = {"servers": [each.address for each in servers], "ack_wait": "1s", **more}
+    return QueueSettings(queues={"support/reviews": QueueSpec(backend="nats")}, backends={"nats": backend})
+
+
+def event(hold: str, decision: str = "approve", **more: Any) -> bytes:
+    data = {"correlation_id": hold, "completed_by": DANA.id, "result": {"decision": decision}}
+    return msgspec.json.encode({"id": f"e-{hold}", "type": COMPLETED_EVENT, "data": data, **more})
+
+
+class NatsOffice(Office):
+    @property
+    def transport(self) -> NatsTransport:
+        found = self.queues.relay._named("nats")  # pyright: ignore[reportPrivateUsage]
+        assert isinstance(found, NatsTransport)
+        return found
+
+    async def delivered(self) -> Ack:
+        """What the broker brings next, and what becomes of it."""
+        found = await next_of(self.transport)
+        how = await self.queues.relay.taken(found)
+        await found.settle(how)
+        return how
+
+    async def published(self, **asked: Any) -> HoldRow:
+        hold = await self.asks(**asked)
+        await self.message(hold)
+        return await self.hold(hold.id)
+
+
+@pytest.fixture
+async def office(
+    tmp_path: Path,
+    nats_server: NatsServer,  # noqa: F811
+    foreign: Foreign,  # noqa: F811
+) -> AsyncIterator[NatsOffice]:
+    clock = FakeClock()
+    settings = bound_to(nats_server)
+    async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", clock=clock, queues=settings) as hf:
+        yield NatsOffice(hf, await hf.queues(), await hf.open(), clock)
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Any:
+    require_binary()
+    own = NatsServer(tmp_path / "nats")
+    own.start()
+    yield own
+    own.stop()
+
+
+def refund() -> Flow:
+    flow = Flow("refund", effect="pure")
+    ask = flow.hold("review", prompt="Pay?", options=["approve", "reject"], queue="support/reviews")
+
+    async def pay(s: Any) -> dict[str, Any]:
+        return {"paid": s["decision"]}
+
+    flow.edge(ask, flow.node(id="pay")(pay))
+    return flow
+
+
+async def until(check: Any, seconds: float = 30.0) -> Any:
+    async with asyncio.timeout(seconds):
+        while not (found := await check()):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        return found
+
+
+@pytest.mark.covers("QU-22", "QU-20")
+async def test_foreign_client_completes_a_review_and_the_run_ends(
+    tmp_path: Path,
+    nats_server: NatsServer,  # noqa: F811
+    foreign: Foreign,  # noqa: F811
+) -> None:
+    file = tmp_path / "queues.toml"
+    file.write_text(
+        '[queues."support/reviews"]\nbackend = "nats"\ndirection = "both"\n'
+        f'[backends.nats]\nservers = ["{nats_server.address}"]\n'
+    )
+    flow = refund()
+    async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", queues=file) as hf, Worker(flow, on=hf):
+        (hold,) = (await flow.run({"amount": 250}, on=hf)).holds
+        await until(lambda: foreign.subjects(OPEN))
+        (seen,) = await foreign.seen()
+        assert (seen["type"], seen["correlation_id"], seen["tenant"]) == ("hitl_request", hold.id, "default")
+        assert seen["payload"]["prompt"] == "Pay?"  # pyright: ignore[reportIndexIssue]
+        await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
+
+        async def paid() -> Any:
+            return (await flow.result(hold.run, on=hf)).state.get("paid")
+
+        assert await until(paid) == "approve"
+        await until(lambda: _none(foreign.subjects(OPEN)))
+        rows = [row.action for row in await (await hf.open()).audit("default") if row.hold == hold.id]
+        assert rows.count("resolved") == 1
+
+
+async def _none(found: Any) -> bool:
+    return not await found
+
+
+@pytest.mark.covers("QU-21", "QB-4", "QB-10")
+async def test_completion_is_delivered_again_until_it_is_committed_and_applied_once(
+    office: NatsOffice,
+    foreign: Foreign,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hold = await office.published()
+    await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
+
+    async def busy(*_given: Any, **_more: Any) -> Any:
+        raise StoreBusyError("locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(office.store, "hold", busy)
+        assert await office.delivered() is Ack.retry
+    # Committed, and the process dies before the acknowledgement.
+    lost = await next_of(office.transport)
+    assert await office.queues.relay.taken(lost) is Ack.ack
+    assert (await office.hold(hold.id)).resolved_by == DANA.id
+    assert await office.delivered() is Ack.ack
+    assert (await office.actions(hold.id)).count("resolved") == 1
+
+
+@pytest.mark.covers("QU-21", "QB-7", "PLATFORM-BAD-02")
+async def test_foreign_tenant_unreadable_and_decided_apply_nothing(
+    office: NatsOffice,
+    foreign: Foreign,  # noqa: F811
+) -> None:
+    hold = await office.published()
+    await foreign.js.publish(f"hf.done.acme.{hold.id}", event(hold.id))
+    await foreign.js.publish("hf.done.default.a", event(hold.id, tenant="acme"))
+    assert await office.delivered() is Ack.ack
+    assert "foreign_completion" in await office.actions(None)
+    await foreign.js.publish("hf.done.default.b", b"\xff\x00")
+    assert await office.delivered() is Ack.reject
+    await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id, "perhaps"))
+    assert await office.delivered() is Ack.reject
+    assert set(await foreign.subjects(DEAD)) == {f"hf.dead.done.default.{each}" for each in ("b", hold.id)}
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    # The corrected one takes the subject; a second decision comes too late.
+    await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
+    assert await office.delivered() is Ack.ack
+    await foreign.js.publish(f"hf.done.default.{hold.id}.second", event(hold.id, "reject", id="e2"))
+    assert await office.delivered() is Ack.ack
+    after = await office.hold(hold.id)
+    assert msgspec.json.decode(after.resolution or b"")["decision"] == "approve"
+
+
+@pytest.mark.covers("QU-24")
+async def test_reconciler_finds_the_completion_that_a_restored_store_has_lost(
+    office: NatsOffice,
+    foreign: Foreign,  # noqa: F811
+) -> None:
+    done, gone = await office.published(), await office.published()
+    await foreign.js.publish(f"hf.done.default.{done.id}", event(done.id))
+    await foreign.js.purge_stream(OPEN)
+    found = await office.queues.reconcile()
+    assert (found.holds, found.published, found.applied) == (2, 1, 1)
+    assert (await office.hold(done.id)).status is HoldStatus.resolved
+    (left,) = await foreign.subjects(OPEN)
+    assert left.endswith(str(gone.message_id))
+
+
+@pytest.mark.covers("QU-20", "QU-21", "PLATFORM-BAD-02")
+async def test_broker_that_is_killed_loses_no_review_and_no_completion(
+    tmp_path: Path, own_server: NatsServer
+) -> None:
+    clock = FakeClock()
+    settings = bound_to(own_server, timeout="1s")
+    async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", clock=clock, queues=settings) as hf:
+        office = NatsOffice(hf, await hf.queues(), await hf.open(), clock)
+        first = await office.published()
+        client = await nats.connect(own_server.address)
+        await client.jetstream().publish(f"hf.done.default.{first.id}", event(first.id))
+        await client.close()
+        own_server.stop()
+        second = await office.asks()
+        await office.queues.work()
+        (waiting,) = [
+            each
+            for each in await office.store.list_outbox(topic="hold.queue")
+            if each.state is OutboxState.waiting
+        ]
+        assert waiting.hold == second.id
+        # The row can be worked on meanwhile.
+        mine = await office.queues.publish(*PLACE, {"n": 1}, id="m1")
+        assert mine.state is MessageState.ready
+        own_server.start()
+
+        async def sent() -> bool:
+            clock.advance(minutes=10)
+            await office.queues.work()
+            rows = await office.store.list_outbox(limit=50)
+            return all(each.state is OutboxState.done for each in rows if "queue" in each.topic)
+
+        await until(sent)
+        assert await office.delivered() is Ack.ack
+        assert (await office.hold(first.id)).status is HoldStatus.resolved
+        client = await nats.connect(own_server.address)
+        found = await Foreign(client).subjects(OPEN)
+        await client.close()
+        rows = await office.store.list_messages(MessageFilter(states=(MessageState.ready,)))
+        assert {each.rpartition(".")[2] for each in found} - {str(first.message_id)} == {
+            row.id for row in rows if row.id != first.message_id
+        }
+
+
+@pytest.mark.covers("QU-20")
+async def test_broker_that_is_away_from_the_start_stops_nothing(tmp_path: Path, caplog: Any) -> None:
+    require_binary()
+    away = NatsServer(tmp_path / "nats")
+    settings = bound_to(away, user="holdfast", password="hunter2")
+    clock = FakeClock()
+    async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", clock=clock, queues=settings) as hf:
+        office = NatsOffice(hf, await hf.queues(), await hf.open(), clock)
+        hold = await office.asks()
+        row = await office.claimed(hold)
+        await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, {"decision": "approve"})
+        assert (await office.hold(hold.id)).status is HoldStatus.resolved
+        assert "no NATS server can be reached" in caplog.text
+        assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ({}, "servers"),
+        ({"servers": []}, "nats://HOST:PORT"),
+        ({"servers": "http://127.0.0.1"}, "nats://HOST:PORT"),
+        ({"servers": "nats://me:hunter2@127.0.0.1"}, "contains credentials"),
+        ({"servers": "nats://127.0.0.1", "ack_wait": "soon"}, "ack_wait"),
+        ({"servers": "nats://127.0.0.1", "replicas": 0}, "replicas"),
+        ({"servers": "nats://127.0.0.1", "consumer": "a.b"}, "consumer"),
+        ({"servers": "nats://127.0.0.1", "tls_ca": "/nowhere.pem"}, "tls_ca"),
+        ({"servers": "nats://127.0.0.1", "pasword": "hunter2"}, "pasword"),
+    ],
+)
+def test_settings_name_what_is_wrong_and_show_no_secret(given: dict[str, Any], part: str) -> None:
+    with pytest.raises(SettingsError, match=part) as refused:
+        NatsTransport(given, [])
+    assert "hunter2" not in str(refused.value)

@@ -58,7 +58,7 @@ class LoopPool:
             await self._places.acquire()
         raw: Any = None
         try:
-            raw = self._free.pop() if self._free else await connect(self._settings)
+            raw = self._unused() or await connect(self._settings)
             self._used.add(raw)
             # The statement is cut off a little after the server has to have done so itself.
             async with asyncio.timeout(self._settings.statement_timeout + 5):
@@ -75,6 +75,15 @@ class LoopPool:
         finally:
             self._used.discard(raw)
             self._places.release()
+
+    def _unused(self) -> Any:
+        """The last used connection that the server has not closed meanwhile."""
+        while self._free:
+            raw = self._free.pop()
+            if not getattr(raw, "_stream_broken", False):
+                return raw
+            drop(raw)
+        return None
 
     async def close(self) -> None:
         self._closed = True

@@ -141,7 +141,7 @@ class MariadbStore(SqlStore):
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
         done: dict[int, tuple[int, bool]] = {}
         # Where anything needs a closer look, all of it is one transaction: one commit for all (D-6).
-        if len(batches) <= _AT_ONCE and all(map(is_plain, batches)):
+        if len(batches) <= _AT_ONCE and _size(batches) <= self._part and all(map(is_plain, batches)):
             plain = partial(settle_plain, now=self._clock.given, batches=batches)
             done = await self._pools.write_at_once(plain)
         left = [batch for batch in batches if batch.lease.key not in done]
@@ -248,6 +248,10 @@ class MariadbStore(SqlStore):
 
     async def replace_blob(self, digest: bytes, data: bytes) -> None:
         await self._pools.write(partial(blobs.replace, digest=digest, data=data, part=self._part))
+
+
+def _size(batches: Sequence[RunBatch]) -> int:
+    return sum([len(record.payload) for batch in batches for record in batch.records])
 
 
 async def _claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> list[Claim]:

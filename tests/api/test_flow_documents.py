@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,42 +13,12 @@ from holdfast import Flow, Holdfast, Worker
 from holdfast.api.app import ApiSettings
 from holdfast.model.fingerprint import encode_graph
 from tests.api.conftest import Server, serving
+from tests.api.documents import OTHER, REFUND, YAML, deploy, working
+from tests.api.sign_in import bearer, token
 
 pytestmark = pytest.mark.anyio
 
-REFUND: Final = """\
-# Refunds above the limit need a person.
-holdfast: "1.0"
-name: refund
-description: Pays money back
-config: {scaiqueue: {scope: support}}
-input: {type: object, required: [amount], properties: {amount: {type: number}}}
-nodes:
-  - {id: start, type: start}
-  - {id: ask, type: hitl_review, label: Review, position: {x: 240, y: 0},
-     config: {queue: reviews, timeout: 2d, on_timeout: cancel, prompt: "Refund {{amount}}?",
-              sections: [{type: decision, options: [approve, reject]}]}}
-  - {id: paid, type: set, config: {values: {paid: "{{amount}}"}}}
-  - {id: done, type: end}
-edges:
-  - {source: start, target: ask}
-  - {source: ask, source_port: approve, target: paid}
-  - {source: ask, source_port: reject, target: done}
-  - {source: paid, target: done}
-"""
-YAML: Final = {"Content-Type": "application/yaml"}
-OTHER: Final = REFUND.replace("Refund {{amount}}?", "Pay {{amount}} back?")
-
-
-async def deploy(server: Server, text: str = REFUND, status: int = 201, query: str = "") -> Any:
-    return await server.json("POST", f"/v1/flows{query}", status, content=text.encode(), headers=YAML)
-
-
-@pytest.fixture
-async def working(server: Server) -> AsyncIterator[Server]:
-    """With a worker that has no flow at all."""
-    async with Worker(on=server.hf):
-        yield server
+__all__ = ["working"]
 
 
 @pytest.mark.covers("CV-40", "CV-41", "PLATFORM-DOC-05")
@@ -220,3 +189,73 @@ async def test_file_of_an_allowed_folder_starts_as_the_sample_says(tmp_path: Pat
         assert str(tmp_path) not in str(refused)
     async with Holdfast("memory:") as hf, serving(hf) as server:
         await server.json("POST", "/v1/runs", 403, json=start)
+
+
+SUBFLOW: Final = """\
+holdfast: "1.0"
+name: outer
+nodes:
+  - {id: start, type: start}
+  - {id: inner, type: subflow, config: {flow: refund, inputs: {amount: 7}}}
+  - {id: done, type: end}
+edges:
+  - {source: start, target: inner}
+  - {source: inner, target: done}
+"""
+
+
+async def test_document_runs_another_document_of_its_tenant_as_a_sub_flow(working: Server) -> None:
+    refused = await deploy(working, SUBFLOW, 422)
+    assert [each["rule"] for each in refused["errors"]] == ["flow-unknown"]
+    await deploy(working)
+    outer = await deploy(working, SUBFLOW)
+    # It is pinned: a later version of the inner flow changes nothing.
+    await deploy(working, OTHER)
+    run = await working.json("POST", "/v1/runs", 201, json={"flow": "outer", "wait": 20})
+    assert (run["status"], run["version"]) == ("pending_input", outer["version"])
+    [hold] = (await working.json("GET", "/v1/holds"))["items"]
+    assert hold["prompt"] == "Refund 7?"
+
+
+@pytest.mark.covers("CV-42")
+async def test_tenant_sees_only_its_own_documents_and_may_use_the_same_name(server: Server) -> None:
+    first = (await deploy(server))["version"]
+    other = bearer(await token(server, "user:eve@other", "admin", tenant="other"))
+    start = {"flow": "refund", "input": {"amount": 5}}
+    base = f"/v1/flows/refund/versions/{first}"
+    for method, path, body in (
+        ("GET", "/v1/flows/refund", None),
+        ("GET", base, None),
+        ("GET", f"{base}/document", None),
+        ("GET", f"{base}/layout", None),
+        ("PUT", f"{base}/layout", {}),
+        ("POST", "/v1/flows/refund/activate", {"version": first}),
+        ("POST", "/v1/flows/refund/diff", {"to": first}),
+        ("POST", "/v1/runs", start),
+        ("POST", "/v1/runs", {**start, "version": first}),
+    ):
+        refused = await server.json(method, path, 404, json=body, headers=other)
+        assert refused["code"] == "flow_not_found", path
+    assert (await server.json("GET", "/v1/flows", headers=other))["items"] == []
+
+    sent = await server.json("POST", "/v1/flows", 201, json={"source": OTHER}, headers=other)
+    run = await server.json("POST", "/v1/runs", 201, json=start, headers=other)
+    assert run["version"] == sent["version"] != first
+    assert (await server.json("POST", "/v1/runs", 201, json=start))["version"] == first
+    mine = await server.json("GET", "/v1/flows/refund")
+    assert [each["version"] for each in mine["versions"]] == [first]
+
+
+@pytest.mark.covers("CV-41", "PLATFORM-DOC-05")
+async def test_run_of_a_document_is_done_by_a_worker_that_has_no_files(tmp_path: Path) -> None:
+    address = f"sqlite:{tmp_path / 's.db'}"
+    async with Holdfast(address) as hf, serving(hf) as server, Holdfast(address) as elsewhere:
+        await deploy(server)
+        run = await server.json("POST", "/v1/runs", 201, json={"flow": "refund", "input": {"amount": 5}})
+        async with Worker(on=elsewhere):
+            waiting = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
+            assert waiting["status"] == "pending_input"
+            [hold] = waiting["open_holds"]
+            await server.json("POST", f"/v1/holds/{hold}/resolve", json={"decision": "reject"})
+            ended = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
+    assert (ended["status"], ended["state"]["decision"]) == ("completed", "reject")

@@ -320,6 +320,11 @@ class Draft(Model, kw_only=True):
     request_hash: str | None = None
 
 
+class EdgeLayout(Model, kw_only=True):
+    label: str = ""
+    ui: Any = None
+
+
 class Entry(Model, kw_only=True):
     """An entry of a hold's history. `text`: as one sentence; `seq`: its number in the tenant's audit."""
 
@@ -431,6 +436,15 @@ class Flow(Model, kw_only=True):
     input_schema: dict[str, Any] = {}
 
 
+class FlowChange(Model, kw_only=True):
+    """`kind`: added, removed or changed; `path` such as `config.timeout`."""
+
+    path: str
+    kind: str
+    before: Any = None
+    after: Any = None
+
+
 class FlowCheck(Model, kw_only=True):
     """For each active run on another version, whether it fits this one. Nothing is changed."""
 
@@ -439,6 +453,17 @@ class FlowCheck(Model, kw_only=True):
     fits: int
     breaks: int
     runs: list[RunFit]
+
+
+class FlowDiff(Model, kw_only=True):
+    """`same`: both mean the same. `reordered`: the nodes stand in another order. `settings`: other keys."""
+
+    same: bool
+    nodes: list[FlowPartDiff]
+    edges: list[FlowPartDiff]
+    settings: list[FlowChange]
+    layout: list[FlowChange]
+    reordered: bool
 
 
 class FlowGraph(Model, kw_only=True):
@@ -456,11 +481,32 @@ class FlowGraph(Model, kw_only=True):
     problems: list[FlowProblem] = []
 
 
+class FlowLayout(Model, kw_only=True):
+    """How a document is drawn: `nodes` by id, `edges` by id or `source:port->target`."""
+
+    nodes: dict[str, NodeLayout] = {}
+    edges: dict[str, EdgeLayout] = {}
+    label: str = ""
+    notes: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
+    ui: Any = None
+
+
 class FlowMismatch(Model, kw_only=True):
     node: str
     why: str
     mend: str
     soft: bool
+
+
+class FlowPartDiff(Model, kw_only=True):
+    """A node or an edge; `before` and `after`: the whole of it, without layout."""
+
+    id: str
+    change: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    changes: list[FlowChange]
 
 
 class FlowProblem(Model, kw_only=True):
@@ -768,6 +814,12 @@ class Message(Model, kw_only=True):
     created_at: str
     updated_at: str
     ended_at: str | None
+
+
+class NodeLayout(Model, kw_only=True):
+    label: str = ""
+    position: dict[str, Any] | None = None
+    ui: Any = None
 
 
 class NodeState(Model, kw_only=True):

@@ -14,11 +14,18 @@ import msgspec
 
 from holdfast.documents.functions import registered_functions
 from holdfast.documents.schemas import schema_problems
-from holdfast.errors import FlowInvalidError, FlowNotFoundError
+from holdfast.errors import (
+    DocumentChangedError,
+    FlowInvalidError,
+    FlowNotFoundError,
+    InputError,
+    NoDocumentError,
+)
 from holdfast.frontends.document.compile import CompiledDocument, compile_document
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.dump import dump_data
-from holdfast.frontends.document.problem import DocumentProblem
+from holdfast.frontends.document.layout import with_layout
+from holdfast.frontends.document.problem import DocumentProblem, require_valid_document
 from holdfast.frontends.document.read import ReadDocument, read_data, read_text
 from holdfast.frontends.document.site import DocumentSite, FoundFlow
 from holdfast.frontends.document.source import Format
@@ -33,6 +40,7 @@ from holdfast.types.document import Document
 VERSION: Final = "flow_version"
 SOURCE: Final = "flow_source"
 CURRENT: Final = "flow_current"
+LAYOUT: Final = "flow_layout"
 _SHORTEST: Final = 6
 _LEAST_DIGITS: Final = 3
 _PAGE: Final = 1000
@@ -134,6 +142,46 @@ class DeployedFlows:
             return None
         about = msgspec.json.decode(known.body, type=DeployedVersion)
         return SentDocument(raw=kept.body, format=about.format)
+
+    async def document(self, flow: str, version: str) -> FlowDocument:
+        """As it was sent, with its present layout. Raises NoDocumentError."""
+        sent = await self.sent(flow, version)
+        if sent is None:
+            raise NoDocumentError(
+                f"version {version} of flow {flow!r} was not deployed as a document here.",
+                hint="GET the version itself for its graph.",
+                flow=flow,
+            )
+        found = (await asyncio.to_thread(sent.read)).document
+        assert found is not None, "it was read before it was stored"
+        kept = await self.store.document(self.tenant, LAYOUT, _name(flow, version))
+        if kept is None:
+            return found
+        changed = read_data(with_layout(found, msgspec.json.decode(kept.body))).document
+        assert changed is not None, "a layout is checked before it is stored"
+        return changed
+
+    async def layout_revision(self, flow: str, version: str) -> int:
+        """0: the layout is the one that was sent."""
+        kept = await self.store.document(self.tenant, LAYOUT, _name(flow, version))
+        return 0 if kept is None else kept.revision
+
+    async def put_layout(self, flow: str, version: str, layout: Json, *, expect: int) -> FlowDocument:
+        """Replaces the layout; the version stays. Raises NoDocumentError, InputError, FlowInvalidError,
+        DocumentChangedError if another writer was first."""
+        document = await self.document(flow, version)
+        _require_known_parts(document, layout)
+        read = read_data(with_layout(document, layout))
+        require_valid_document(flow, read.problems())
+        row = Document(
+            tenant=self.tenant, kind=LAYOUT, name=_name(flow, version), body=msgspec.json.encode(layout)
+        )
+        if await self.store.put_document(row, expect=expect) is None:
+            raise DocumentChangedError(
+                f"the layout of flow {flow!r} was changed by another writer.", hint="Read it again."
+            )
+        assert read.document is not None
+        return read.document
 
     # ------------------------------------------------------------------ compile
     async def compile(self, sent: SentDocument) -> CompiledDocument:
@@ -238,6 +286,18 @@ def is_version(wanted: str, version: str) -> bool:
 
 def _name(flow: str, version: str) -> str:
     return f"{flow}/{version}"
+
+
+def _require_known_parts(document: FlowDocument, layout: Json) -> None:
+    """Raises InputError for a node or an edge that the document does not have."""
+    known = {"nodes": {node.id for node in document.nodes}, "edges": {edge.name for edge in document.edges}}
+    for part, names in known.items():
+        unknown = sorted(set(layout.get(part, {})) - names)
+        if unknown:
+            raise InputError(
+                f"the document has no {part.removesuffix('s')} {unknown[0]!r}.",
+                hint="A layout names nodes by id and edges by id or source:port->target.",
+            )
 
 
 def _subflows(document: FlowDocument | None) -> Iterable[tuple[str, str]]:

@@ -3,6 +3,8 @@ import type { EventStream, HoldEvent, Options, PipelineEvent, RunEvent, Sent, St
 
 /** What each operation of the server is called, takes and gives. */
 export interface Operations {
+  /** Make a version the current one: new runs start on it, runs that exist keep theirs. */
+  activateFlow(flow: string, body: ActivateFlow, options?: Options): Promise<FlowWire>;
   /**
    * Answer a question of a pipeline.
    *
@@ -82,6 +84,12 @@ export interface Operations {
    * 409 for a run that has not ended: cancel it first. Forks of it stay.
    */
   deleteRun(run: string, options?: Options): Promise<void>;
+  /**
+   * What differs between two versions of a document, or a version and a document that is sent: nodes by
+   *
+   * id, edges, settings, each with both values; layout apart.
+   */
+  diffFlow(flow: string, body?: DiffFlow, options?: Options): Promise<FlowDiff>;
   /** Compare this run, or a checkpoint `at` of it, with another: values, visits, cost. */
   diffRuns(run: string, query: DiffRunsQuery, options?: Options): Promise<Record<string, unknown>>;
   /**
@@ -144,8 +152,16 @@ export interface Operations {
   getFigures(options?: Options): Promise<FiguresWire>;
   /** A flow's versions, newest first. Versions of its code come before graphs that were posted. */
   getFlow(flow: string, options?: Options): Promise<FlowWire>;
+  /**
+   * The document of a version: the bytes that were sent, or written anew as JSON or YAML with its present
+   *
+   * layout. 404 `no_document` for a flow that comes from code.
+   */
+  getFlowDocument(flow: string, version: string, query?: GetFlowDocumentQuery, options?: Options): Promise<Response>;
   /** The graph of a version, as SVG. */
   getFlowDrawing(flow: string, version: string, options?: Options): Promise<Response>;
+  /** How a document is drawn. Its ETag changes with each change of the layout. */
+  getFlowLayout(flow: string, version: string, options?: Options): Promise<FlowLayout>;
   /** The graph of a version: by its fingerprint, its label, or `latest`. */
   getFlowVersion(flow: string, version: string, options?: Options): Promise<FlowGraph>;
   /** One checkpoint. */
@@ -306,6 +322,8 @@ export interface Operations {
   putCalendar(name: string, body: Record<string, unknown>, options?: Options): Promise<HoldSetting>;
   /** Create it, or change its settings for later runs. */
   putDeployment(name: string, body: PutDeployment, options?: Options): Promise<DeploymentWire>;
+  /** Replace the layout of a document. What it does, its version and its bytes stay as they are. */
+  putFlowLayout(flow: string, version: string, body?: FlowLayout, options?: Options): Promise<FlowLayout>;
   /** With exactly these members. */
   putGroup(key: string, body: PutCircle, options?: Options): Promise<CircleWire>;
   /** Set your own absence and substitute. */
@@ -514,6 +532,10 @@ export interface DiffRunsQuery {
   to: string;
   at?: string | null;
   whole?: boolean;
+}
+
+export interface GetFlowDocumentQuery {
+  format?: "json" | "source" | "yaml";
 }
 
 export interface GetRunResultQuery {
@@ -737,6 +759,10 @@ export interface StreamRunQuery {
   /** Only events with a higher number. */
   after_sequence?: number;
   names?: EventNames | null;
+}
+
+export interface ActivateFlow {
+  version: string;
 }
 
 /** `value`: an option's key, label or target, `yes` or `no`, or `skipped`; `text`: free words. */
@@ -1145,6 +1171,20 @@ export interface DiagnosticWire {
   column?: number;
 }
 
+/**
+ * From a version to another one, or to a document or its text, which need not be deployed. `current` is
+ * the current version.
+ */
+export interface DiffFlow {
+  /** A version, or `current`. Default: current. */
+  from?: string;
+  to?: string | null;
+  document?: Record<string, unknown> | null;
+  source?: string | null;
+  /** Default: yaml. */
+  format?: "json" | "yaml";
+}
+
 /** `was`: what happened. `would_be`: under the rules. `field`: rule, assignee, approval, deadline, ... */
 export interface Difference {
   field: string;
@@ -1170,6 +1210,11 @@ export interface DraftWire {
 
 export interface DropQuestion {
   question?: string | null;
+}
+
+export interface EdgeLayout {
+  label?: string;
+  ui?: unknown;
 }
 
 /** An entry of a hold's history. `text`: as one sentence; `seq`: its number in the tenant's audit. */
@@ -1296,6 +1341,14 @@ export interface FiringWire {
   last: string | null;
 }
 
+/** `kind`: added, removed or changed; `path` such as `config.timeout`. */
+export interface FlowChange {
+  path: string;
+  kind: string;
+  before?: unknown;
+  after?: unknown;
+}
+
 /** For each active run on another version, whether it fits this one. Nothing is changed. */
 export interface FlowCheck {
   flow: string;
@@ -1303,6 +1356,16 @@ export interface FlowCheck {
   fits: number;
   breaks: number;
   runs: RunFitWire[];
+}
+
+/** `same`: both mean the same. `reordered`: the nodes stand in another order. `settings`: other keys. */
+export interface FlowDiff {
+  same: boolean;
+  nodes: FlowPartDiff[];
+  edges: FlowPartDiff[];
+  settings: FlowChange[];
+  layout: FlowChange[];
+  reordered: boolean;
 }
 
 /**
@@ -1320,11 +1383,30 @@ export interface FlowGraph {
   problems?: FlowProblem[];
 }
 
+/** How a document is drawn: `nodes` by id, `edges` by id or `source:port->target`. */
+export interface FlowLayout {
+  nodes?: Record<string, NodeLayout>;
+  edges?: Record<string, EdgeLayout>;
+  label?: string;
+  notes?: Record<string, unknown>[];
+  groups?: Record<string, unknown>[];
+  ui?: unknown;
+}
+
 export interface FlowMismatchWire {
   node: string;
   why: string;
   mend: string;
   soft: boolean;
+}
+
+/** A node or an edge; `before` and `after`: the whole of it, without layout. */
+export interface FlowPartDiff {
+  id: string;
+  change: string;
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
+  changes: FlowChange[];
 }
 
 /**
@@ -1690,6 +1772,12 @@ export interface NewView {
   order?: HoldOrder | null;
   /** Default: false. */
   shared?: boolean;
+}
+
+export interface NodeLayout {
+  label?: string;
+  position?: Record<string, unknown> | null;
+  ui?: unknown;
 }
 
 /** The last execution of a node. `status`: success, partial_success, fail, skip, cancelled or unknown. */

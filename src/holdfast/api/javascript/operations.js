@@ -1,6 +1,7 @@
 // Made of the OpenAPI document by tools/js_client.py: change the routes, not this file.
 
 export const OPERATIONS = {
+  activateFlow: { method: "POST", path: "/v1/flows/{flow}/activate", body: "json" },
   answerQuestion: { method: "POST", path: "/v1/pipelines/{run}/questions/{hold}/answer", body: "json", keyed: true },
   askBack: { method: "POST", path: "/v1/holds/{hold}/ask-back", body: "json" },
   attachFile: { method: "POST", path: "/v1/holds/{hold}/files", body: "form" },
@@ -27,6 +28,7 @@ export const OPERATIONS = {
   delegateDeployment: { method: "PUT", path: "/v1/deployments/{name}/delegation", body: "json" },
   deleteGraphCheckpoint: { method: "DELETE", path: "/v1/graph/checkpoints/{checkpoint}", gives: "nothing" },
   deleteRun: { method: "DELETE", path: "/v1/runs/{run}", gives: "nothing" },
+  diffFlow: { method: "POST", path: "/v1/flows/{flow}/diff", body: "json" },
   diffRuns: { method: "GET", path: "/v1/runs/{run}/diff", query: true },
   discardDeadRun: { method: "POST", path: "/v1/dead/{run}/discard", body: "json" },
   dropChatPerson: { method: "DELETE", path: "/v1/inbound/slack/{way}/people/{chat}", gives: "nothing" },
@@ -56,7 +58,9 @@ export const OPERATIONS = {
   getDraft: { method: "GET", path: "/v1/holds/{hold}/draft" },
   getFigures: { method: "GET", path: "/v1/figures" },
   getFlow: { method: "GET", path: "/v1/flows/{flow}" },
+  getFlowDocument: { method: "GET", path: "/v1/flows/{flow}/versions/{version}/document", query: true, gives: "file" },
   getFlowDrawing: { method: "GET", path: "/v1/flows/{flow}/versions/{version}/drawing", gives: "file" },
+  getFlowLayout: { method: "GET", path: "/v1/flows/{flow}/versions/{version}/layout" },
   getFlowVersion: { method: "GET", path: "/v1/flows/{flow}/versions/{version}" },
   getGraphCheckpoint: { method: "GET", path: "/v1/graph/checkpoints/{checkpoint}" },
   getHold: { method: "GET", path: "/v1/holds/{hold}" },
@@ -127,6 +131,7 @@ export const OPERATIONS = {
   putAway: { method: "PUT", path: "/v1/directory/people/{person}/away", body: "json", gives: "nothing" },
   putCalendar: { method: "PUT", path: "/v1/calendars/{name}", body: "json" },
   putDeployment: { method: "PUT", path: "/v1/deployments/{name}", body: "json" },
+  putFlowLayout: { method: "PUT", path: "/v1/flows/{flow}/versions/{version}/layout", body: "json" },
   putGroup: { method: "PUT", path: "/v1/directory/groups/{key}", body: "json" },
   putOwnAway: { method: "PUT", path: "/v1/directory/me/away", body: "json", gives: "nothing" },
   putPerson: { method: "PUT", path: "/v1/directory/people/{person}", body: "json" },

@@ -154,8 +154,11 @@ async def _versions(call: ApiCall, flow: str) -> list[FlowRow]:
     return await newest_first(await call.runs(), rows)
 
 
-async def _find_version(call: ApiCall, flow: str, version: str) -> tuple[FlowRow, GraphSpec]:
-    """By its fingerprint, a prefix of it, its label, or `latest`: the newest of its code, if it has code."""
+async def find_version(call: ApiCall, flow: str, version: str) -> tuple[FlowRow, GraphSpec]:
+    """By its fingerprint, a prefix of it, its label, or `latest`: the newest of its code, if it has code.
+    `current`: the version of a document that new runs start on. Raises FlowNotFoundError."""
+    if version == "current":
+        version = await DeployedFlows(await call.runs(), call.tenant).current(flow) or "latest"
     for row in await _versions(call, flow):
         spec = decode_graph(row.graph)
         if version == "latest" or is_version_named(version, row.version, Graph(spec).label):
@@ -168,7 +171,7 @@ async def _find_version(call: ApiCall, flow: str, version: str) -> tuple[FlowRow
 @routes.get("/flows/{flow:path}/versions/{version}", needs=Right.flows_read, more=(304,), raises=_MISSING)
 async def get_flow_version(call: ApiCall, flow: str, version: str) -> ApiReply[FlowGraph]:
     """The graph of a version: by its fingerprint, its label, or `latest`."""
-    row, spec = await _find_version(call, flow, version)
+    row, spec = await find_version(call, flow, version)
     return ApiReply(body=_graph(row, spec), etag=row.version)
 
 
@@ -190,7 +193,7 @@ def _graph(row: FlowRow, spec: GraphSpec) -> FlowGraph:
 )
 async def get_flow_drawing(call: ApiCall, flow: str, version: str) -> Response:
     """The graph of a version, as SVG."""
-    _, spec = await _find_version(call, flow, version)
+    _, spec = await find_version(call, flow, version)
     return drawing(to_svg(from_graph(Graph(spec))))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 
@@ -90,12 +90,7 @@ class FlowSource(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     @property
     def sent(self) -> SentDocument | None:
         """The document, if it is one."""
-        if self.document is not None:
-            return SentDocument.of_data(self.document)
-        if self.source is not None:
-            raw = self.source.encode(errors="surrogateescape")
-            return SentDocument(raw=raw, format=self.format)
-        return None
+        return sent_document(self.document, self.source, self.format)
 
 
 class RegisterFlow(FlowSource, kw_only=True, forbid_unknown_fields=True):
@@ -136,6 +131,89 @@ class FlowValidation(msgspec.Struct, kw_only=True):
     problems: list[FlowProblem]
 
 
+class DocumentQuery(msgspec.Struct, kw_only=True):
+    """`source`: the bytes that were sent. `json`, `yaml`: written anew, with the present layout."""
+
+    format: Literal["source", "json", "yaml"] = "source"
+
+
+class NodeLayout(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    label: str = ""
+    position: dict[str, Any] | None = None
+    ui: Any = None
+
+
+class EdgeLayout(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    label: str = ""
+    ui: Any = None
+
+
+class FlowLayout(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How a document is drawn: `nodes` by id, `edges` by id or `source:port->target`."""
+
+    nodes: dict[str, NodeLayout] = {}
+    edges: dict[str, EdgeLayout] = {}
+    label: str = ""
+    notes: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
+    ui: Any = None
+
+
+class ActivateFlow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    version: Name
+
+
+class DiffFlow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """From a version to another one, or to a document or its text, which need not be deployed. `current` is
+    the current version."""
+
+    since: Annotated[Name, msgspec.Meta(description="A version, or `current`.")] = msgspec.field(
+        name="from", default="current"
+    )
+    to: Name | None = None
+    document: dict[str, Any] | None = None
+    source: str | None = None
+    format: Literal["json", "yaml"] = "yaml"
+
+    def __post_init__(self) -> None:
+        if sum(each is not None for each in (self.to, self.document, self.source)) != 1:
+            raise ValueError("send one of to, document and source")
+
+    @property
+    def sent(self) -> SentDocument | None:
+        return sent_document(self.document, self.source, self.format)
+
+
+class FlowChange(msgspec.Struct, kw_only=True):
+    """`kind`: added, removed or changed; `path` such as `config.timeout`."""
+
+    path: str
+    kind: str
+    before: Any = None
+    after: Any = None
+
+
+class FlowPartDiff(msgspec.Struct, kw_only=True):
+    """A node or an edge; `before` and `after`: the whole of it, without layout."""
+
+    id: str
+    change: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    changes: list[FlowChange]
+
+
+class FlowDiff(msgspec.Struct, kw_only=True):
+    """`same`: both mean the same. `reordered`: the nodes stand in another order. `settings`: other keys."""
+
+    same: bool
+    nodes: list[FlowPartDiff]
+    edges: list[FlowPartDiff]
+    settings: list[FlowChange]
+    layout: list[FlowChange]
+    reordered: bool
+
+
 class FlowMismatchWire(msgspec.Struct, kw_only=True):
     node: str
     why: str
@@ -160,6 +238,16 @@ class FlowCheck(msgspec.Struct, kw_only=True):
     fits: int
     breaks: int
     runs: list[RunFitWire]
+
+
+def sent_document(
+    document: dict[str, Any] | None, source: str | None, form: Literal["json", "yaml"]
+) -> SentDocument | None:
+    if document is not None:
+        return SentDocument.of_data(document)
+    if source is not None:
+        return SentDocument(raw=source.encode(errors="surrogateescape"), format=form)
+    return None
 
 
 def version_of(

@@ -442,10 +442,37 @@ class Directory(Group):
 class Flows(Group):
     """`client.flows`."""
 
+    def activate(self, flow: str, version: str) -> models.Flow:
+        """Make a version the current one: new runs start on it, runs that exist keep theirs."""
+        request = request_of("POST", "/v1/flows/{flow}/activate", {"flow": flow}, sent={"version": version})
+        return self._json(request, models.Flow)
+
     def check(self, flow: str) -> models.FlowCheck:
         """Whether active runs on other versions fit the newest version loaded here, and why not."""
         request = request_of("GET", "/v1/flows/{flow}/check", {"flow": flow})
         return self._json(request, models.FlowCheck)
+
+    def diff(
+        self,
+        flow: str,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        document: Mapping[str, Any] | None = None,
+        source: str | None = None,
+        format: Literal["json", "yaml"] | None = None,
+    ) -> models.FlowDiff:
+        """What differs between two versions of a document, or a version and a document that is sent: nodes
+        by
+
+        id, edges, settings, each with both values; layout apart."""
+        request = request_of(
+            "POST",
+            "/v1/flows/{flow}/diff",
+            {"flow": flow},
+            maybe={"from": from_, "to": to, "document": document, "source": source, "format": format},
+        )
+        return self._json(request, models.FlowDiff)
 
     def drawing(self, flow: str, version: str) -> str:
         """The graph of a version, as SVG."""
@@ -459,10 +486,62 @@ class Flows(Group):
         request = request_of("GET", "/v1/flows/{flow}", {"flow": flow})
         return self._json(request, models.Flow)
 
+    def get_document(
+        self, flow: str, version: str, *, format: Literal["json", "source", "yaml"] | None = None
+    ) -> bytes:
+        """The document of a version: the bytes that were sent, or written anew as JSON or YAML with its
+        present
+
+        layout. 404 `no_document` for a flow that comes from code."""
+        request = request_of(
+            "GET",
+            "/v1/flows/{flow}/versions/{version}/document",
+            {"flow": flow, "version": version},
+            query={"format": format},
+        )
+        return self._bytes(request)
+
+    def get_layout(self, flow: str, version: str) -> models.FlowLayout:
+        """How a document is drawn. Its ETag changes with each change of the layout."""
+        request = request_of(
+            "GET", "/v1/flows/{flow}/versions/{version}/layout", {"flow": flow, "version": version}
+        )
+        return self._json(request, models.FlowLayout)
+
     def list(self) -> Listing[models.Flow]:
         """All flows in the store, by name, with their versions."""
         request = request_of("GET", "/v1/flows")
         return self._list(request, models.Flow)
+
+    def put_layout(
+        self,
+        flow: str,
+        version: str,
+        *,
+        nodes: Mapping[str, models.NodeLayout | Mapping[str, Any]] | None = None,
+        edges: Mapping[str, models.EdgeLayout | Mapping[str, Any]] | None = None,
+        label: str | None = None,
+        notes: Sequence[Mapping[str, Any]] | None = None,
+        groups: Sequence[Mapping[str, Any]] | None = None,
+        ui: Any = None,
+        if_match: str | None = None,
+    ) -> models.FlowLayout:
+        """Replace the layout of a document. What it does, its version and its bytes stay as they are."""
+        request = request_of(
+            "PUT",
+            "/v1/flows/{flow}/versions/{version}/layout",
+            {"flow": flow, "version": version},
+            maybe={
+                "nodes": nodes,
+                "edges": edges,
+                "label": label,
+                "notes": notes,
+                "groups": groups,
+                "ui": ui,
+            },
+            if_match=if_match,
+        )
+        return self._json(request, models.FlowLayout)
 
     def register(
         self,

@@ -1,0 +1,121 @@
+"""Documents of deployed flows: their bytes, their layout, which version is current, and what differs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.auth.rights import Right
+from holdfast.api.routes.flows import find_version, get_flow
+from holdfast.api.routing import ApiCall, ApiReply, Routes
+from holdfast.api.schemas.files import attachment
+from holdfast.api.schemas.flows import ActivateFlow, DiffFlow, DocumentQuery, FlowDiff, FlowLayout, FlowWire
+from holdfast.documents.compare import compare_documents
+from holdfast.documents.deploy import DeployedFlows
+from holdfast.errors import (
+    DocumentChangedError,
+    FlowInvalidError,
+    FlowNotFoundError,
+    InputError,
+    NoDocumentError,
+)
+from holdfast.frontends.document.document import FlowDocument
+from holdfast.frontends.document.dump import dump_document
+from holdfast.frontends.document.layout import layout_of
+from holdfast.frontends.document.problem import require_valid_document
+
+routes = Routes("flows")
+
+_MISSING: Final = (FlowNotFoundError, NoDocumentError)
+_MEDIA: Final = {"json": "application/json", "yaml": "application/yaml"}
+
+
+@routes.get(
+    "/flows/{flow:path}/versions/{version}/document",
+    needs=Right.flows_read,
+    media=("application/yaml", "application/json"),
+    raises=_MISSING,
+)
+async def get_flow_document(call: ApiCall, flow: str, version: str, query: DocumentQuery) -> Response:
+    """The document of a version: the bytes that were sent, or written anew as JSON or YAML with its present
+    layout. 404 `no_document` for a flow that comes from code."""
+    deployed, found = await _deployed(call, flow, version)
+    document = await deployed.document(flow, found)
+    if query.format == "source":
+        sent = await deployed.sent(flow, found)
+        assert sent is not None
+        return attachment(sent.raw, _MEDIA[sent.format], f"{flow}.{sent.format}")
+    text = await asyncio.to_thread(dump_document, document, query.format)
+    return attachment(text.encode(), _MEDIA[query.format], f"{flow}.{query.format}")
+
+
+async def _deployed(call: ApiCall, flow: str, version: str) -> tuple[DeployedFlows, str]:
+    """Raises FlowNotFoundError for one that the tenant cannot see, NoDocumentError."""
+    row, _ = await find_version(call, flow, version)
+    deployed = DeployedFlows(await call.runs(), call.tenant)
+    if not await deployed.has(flow, row.version):
+        raise NoDocumentError(
+            f"version {row.version} of flow {flow!r} was not deployed as a document.",
+            hint=f"GET /v1/flows/{flow}/versions/{row.version} returns its graph.",
+            flow=flow,
+        )
+    return deployed, row.version
+
+
+@routes.get(
+    "/flows/{flow:path}/versions/{version}/layout", needs=Right.flows_read, more=(304,), raises=_MISSING
+)
+async def get_flow_layout(call: ApiCall, flow: str, version: str) -> ApiReply[FlowLayout]:
+    """How a document is drawn. Its ETag changes with each change of the layout."""
+    deployed, found = await _deployed(call, flow, version)
+    revision = await deployed.layout_revision(flow, found)
+    return _layout(await deployed.document(flow, found), revision)
+
+
+def _layout(document: FlowDocument, revision: int) -> ApiReply[FlowLayout]:
+    return ApiReply(body=msgspec.convert(layout_of(document), FlowLayout), etag=f"layout-{revision}")
+
+
+@routes.put(
+    "/flows/{flow:path}/versions/{version}/layout",
+    needs=Right.flows_write,
+    guarded=True,
+    raises=(*_MISSING, InputError, FlowInvalidError, DocumentChangedError),
+)
+async def put_flow_layout(call: ApiCall, flow: str, version: str, body: FlowLayout) -> ApiReply[FlowLayout]:
+    """Replace the layout of a document. What it does, its version and its bytes stay as they are."""
+    deployed, found = await _deployed(call, flow, version)
+    revision = await deployed.layout_revision(flow, found)
+    call.require_match(f"layout-{revision}")
+    document = await deployed.put_layout(flow, found, msgspec.to_builtins(body), expect=revision)
+    return _layout(document, revision + 1)
+
+
+@routes.post("/flows/{flow:path}/activate", needs=Right.flows_write, raises=_MISSING)
+async def activate_flow(call: ApiCall, flow: str, body: ActivateFlow) -> FlowWire:
+    """Make a version the current one: new runs start on it, runs that exist keep theirs."""
+    deployed, found = await _deployed(call, flow, body.version)
+    await deployed.activate(flow, found, by=call.actor.id)
+    return await get_flow(call, flow)
+
+
+@routes.post("/flows/{flow:path}/diff", needs=Right.flows_read, raises=(*_MISSING, FlowInvalidError))
+async def diff_flow(call: ApiCall, flow: str, body: DiffFlow) -> FlowDiff:
+    """What differs between two versions of a document, or a version and a document that is sent: nodes by
+    id, edges, settings, each with both values; layout apart."""
+    deployed, since = await _deployed(call, flow, body.since)
+    before = await deployed.document(flow, since)
+    sent = body.sent
+    if sent is not None:
+        read = await asyncio.to_thread(sent.read)
+        require_valid_document(flow, read.problems())
+        assert read.document is not None
+        after = read.document
+    else:
+        _, to = await _deployed(call, flow, body.to or "")
+        after = await deployed.document(flow, to)
+    found = await asyncio.to_thread(compare_documents, before, after)
+    return msgspec.convert(msgspec.to_builtins(found), FlowDiff)

@@ -1,0 +1,175 @@
+"""Versions of flow documents over HTTP: their bytes, their layout, which is current, and what differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from holdfast import Flow, Worker
+from tests.api.conftest import Server
+from tests.api.documents import OTHER, REFUND, deploy, working
+
+pytestmark = pytest.mark.anyio
+
+__all__ = ["working"]
+
+
+@pytest.mark.covers("CV-43")
+async def test_version_keeps_the_bytes_that_were_sent_first(server: Server) -> None:
+    version = (await deploy(server))["version"]
+    moved = REFUND.replace("x: 240", "x: 300").replace("# Refunds", "# All refunds")
+    assert (await deploy(server, moved, 200))["version"] == version
+    place = f"/v1/flows/refund/versions/{version}/document"
+    source = await server.client.get(place)
+    assert (source.content, source.headers["content-type"]) == (REFUND.encode(), "application/yaml")
+    as_json = await server.client.get(f"{place}?format=json")
+    assert as_json.json() == yaml.safe_load(REFUND)
+    as_yaml = await server.client.get(f"{place}?format=yaml")
+    for text, form in ((as_json.text, "json"), (as_yaml.text, "yaml")):
+        again = await server.json("POST", "/v1/flows", 200, json={"source": text, "format": form})
+        assert again["version"] == version
+    await server.json("GET", f"{place}?format=toml", 422)
+
+
+@pytest.mark.covers("CV-43")
+async def test_flow_of_code_has_no_document(server: Server) -> None:
+    flow = Flow("coded", effect="pure")
+
+    @flow.node
+    async def work(s: dict) -> dict:
+        return {}
+
+    async with Worker(flow, on=server.hf):
+        for path in ("document", "layout"):
+            refused = await server.json("GET", f"/v1/flows/coded/versions/latest/{path}", 404)
+            assert refused["code"] == "no_document"
+        refused = await server.json("POST", "/v1/flows/coded/diff", 404, json={"to": "latest"})
+        assert refused["code"] == "no_document"
+        refused = await server.json("POST", "/v1/flows/coded/activate", 404, json={"version": "latest"})
+        assert refused["code"] == "no_document"
+
+
+@pytest.mark.covers("CV-43")
+async def test_layout_changes_without_a_new_version_and_only_from_the_one_that_was_read(
+    server: Server,
+) -> None:
+    version = (await deploy(server))["version"]
+    place = f"/v1/flows/refund/versions/{version}/layout"
+    read = await server.client.get(place)
+    assert read.json()["nodes"] == {"ask": {"label": "Review", "position": {"x": 240, "y": 0}}}
+    etag = read.headers["etag"]
+    assert (await server.client.get(place, headers={"If-None-Match": etag})).status_code == 304
+    changed = {
+        "nodes": {"ask": {"position": {"x": 1, "y": 2}}, "done": {"label": "Done"}},
+        "edges": {"start:out->ask": {"label": "first"}},
+        "notes": [{"id": "n1", "text": "Policy 4.2"}],
+    }
+    written = await server.client.put(place, json=changed, headers={"If-Match": etag})
+    assert (written.status_code, written.json()) == (200, changed)
+    assert (await server.client.get(place)).headers["etag"] == written.headers["etag"] != etag
+    stale = await server.client.put(place, json={}, headers={"If-Match": etag})
+    assert (stale.status_code, stale.json()["code"]) == (412, "version_stale")
+    base = f"/v1/flows/refund/versions/{version}/document"
+    document = (await server.client.get(f"{base}?format=json")).json()
+    assert document["notes"] == changed["notes"]
+    assert [each.get("position") for each in document["nodes"]] == [None, {"x": 1, "y": 2}, None, None]
+    assert document["edges"][0]["label"] == "first"
+    assert (await server.client.get(base)).text == REFUND, "the bytes stay"
+    again = await server.json("POST", "/v1/flows", 200, json={"document": document})
+    assert again["version"] == version
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"nodes": {"nobody": {"label": "x"}}},
+        {"edges": {"start:out->done": {}}},
+        {"nodes": {"ask": {"position": {"x": "far"}}}},
+        {"nodes": {"ask": {"config": {}}}},
+        {"groups": [{"label": "no id"}]},
+    ],
+)
+async def test_layout_that_does_not_fit_the_document_is_refused(server: Server, body: dict[str, Any]) -> None:
+    version = (await deploy(server))["version"]
+    await server.json("PUT", f"/v1/flows/refund/versions/{version}/layout", 422, json=body)
+
+
+@pytest.mark.covers("CV-44")
+async def test_current_version_is_the_newest_or_the_one_that_was_activated(working: Server) -> None:
+    first = (await deploy(working))["version"]
+    start = {"flow": "refund", "input": {"amount": 5}, "wait": 20}
+    live = await working.json("POST", "/v1/runs", 201, json=start)
+    second = (await deploy(working, OTHER, query="?activate=false"))["version"]
+
+    async def current() -> str:
+        flow = await working.json("GET", "/v1/flows/refund")
+        [found] = [each["version"] for each in flow["versions"] if each["current"]]
+        return found
+
+    assert await current() == first
+    assert (await working.json("POST", "/v1/runs", 201, json=start))["version"] == first
+    shown = await working.json("POST", "/v1/flows/refund/activate", json={"version": second})
+    assert [each["version"] for each in shown["versions"] if each["current"]] == [second]
+    assert await current() == second
+    assert (await working.json("POST", "/v1/runs", 201, json=start))["version"] == second
+    # The run that waits keeps its version, and is decided on it.
+    [hold] = [each for each in (await working.json("GET", "/v1/holds"))["items"] if each["run"] == live["id"]]
+    assert hold["prompt"] == "Refund 5?"
+    await working.json("POST", f"/v1/holds/{hold['id']}/resolve", json={"decision": "approve"})
+    ended = await working.json("GET", f"/v1/runs/{live['id']}/result?wait=20")
+    assert ended["status"] == "completed"
+    assert (await working.json("GET", f"/v1/runs/{live['id']}"))["version"] == first
+    entries = (await working.json("GET", "/v1/audit"))["items"]
+    found = [(each["action"], each["data"]["version"]) for each in entries if "flow" in each["action"]]
+    assert found == [("flow_deployed", first), ("flow_activated", second)]
+    await working.json("POST", "/v1/flows/refund/activate", 404, json={"version": "canvas-ffffff"})
+
+
+async def test_flow_without_a_current_version_is_not_started_by_its_name(server: Server) -> None:
+    version = (await deploy(server, query="?activate=false"))["version"]
+    start: dict[str, Any] = {"flow": "refund", "input": {"amount": 5}}
+    refused = await server.json("POST", "/v1/runs", 404, json=start)
+    assert "activate" in refused["hint"]
+    await server.json("POST", "/v1/runs", 201, json={**start, "version": version})
+
+
+@pytest.mark.covers("CV-45", "PLATFORM-DOC-05")
+async def test_versions_are_compared_by_node_and_edge_with_both_values(server: Server) -> None:
+    first = (await deploy(server))["version"]
+    changed = (
+        OTHER.replace("x: 240", "x: 9")
+        .replace("  - {id: done, type: end}", "  - {id: done, type: end}\n  - {id: late, type: end}")
+        .replace("source_port: reject, target: done", "source_port: reject, target: late")
+    )
+    second = (await deploy(server, changed))["version"]
+    for body in (
+        {"from": first, "to": second},
+        {"from": first, "source": changed},
+        {"from": first, "to": "current"},
+    ):
+        found = await server.json("POST", "/v1/flows/refund/diff", json=body)
+        assert found["same"] is False
+        assert [(each["id"], each["change"]) for each in found["nodes"]] == [
+            ("ask", "changed"),
+            ("late", "added"),
+        ]
+        [prompt] = found["nodes"][0]["changes"]
+        assert (prompt["path"], prompt["before"], prompt["after"]) == (
+            "config.prompt",
+            "Refund {{amount}}?",
+            "Pay {{amount}} back?",
+        )
+        assert [(each["id"], each["change"]) for each in found["edges"]] == [
+            ("ask:reject->done", "removed"),
+            ("ask:reject->late", "added"),
+        ]
+        assert found["settings"] == []
+        [moved] = found["layout"]
+        assert (moved["path"], moved["before"], moved["after"]) == ("nodes.ask.position.x", 240, 9)
+    same = await server.json("POST", "/v1/flows/refund/diff", json={"from": first, "to": first})
+    assert (same["same"], same["nodes"], same["layout"]) == (True, [], [])
+    refused = await server.json("POST", "/v1/flows/refund/diff", 422, json={"from": first, "source": "a: ["})
+    assert refused["errors"]
+    await server.json("POST", "/v1/flows/refund/diff", 422, json={"from": first})

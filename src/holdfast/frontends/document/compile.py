@@ -19,7 +19,7 @@ from holdfast.frontends.document.node_type import RESERVED, DocumentNode, FlowFa
 from holdfast.frontends.document.node_types.loop import LOOP_END, NEXT
 from holdfast.frontends.document.problem import DocumentProblem, Path, ProblemReport, require_valid_document
 from holdfast.frontends.document.read import ReadDocument, read_data
-from holdfast.frontends.document.regions import check_parents, first_nodes, members_of, with_regions
+from holdfast.frontends.document.regions import check_parents, first_nodes, members_by_graph, with_regions
 from holdfast.frontends.document.secret_rules import check_secrets
 from holdfast.frontends.document.site import NOWHERE, DocumentSite
 from holdfast.frontends.document.state import DocumentState
@@ -163,7 +163,7 @@ class _Compiler:
 
     def _whole_graph(self, nodes: Mapping[str, DocumentNode]) -> GraphSpec:
         variables = self.document.variables
-        inner = self._graph(nodes, None, self.document.name)
+        inner = self._graph(members_by_graph(nodes), None, self.document.name)
         return msgspec.structs.replace(
             inner,
             defaults={
@@ -174,11 +174,13 @@ class _Compiler:
             document={"dialect": DIALECT, "source": meaning_of(self.document)},
         )
 
-    def _graph(self, nodes: Mapping[str, DocumentNode], parent: str | None, name: str) -> GraphSpec:
+    def _graph(
+        self, whole: Mapping[str | None, list[DocumentNode]], parent: str | None, name: str
+    ) -> GraphSpec:
         """Of the whole document, or of the body of a map."""
         made, edges = list[Node](), list[Edge]()
         inner: dict[str, GraphSpec] = {}
-        members = members_of(nodes, parent)
+        members = whole.get(parent, [])
         for node in members:
             one, leaving = self._lower(node)
             made.append(one)
@@ -187,7 +189,7 @@ class _Compiler:
             if child is not None:
                 inner[child.name] = child
             elif node.inside and one.map is not None:
-                inner[node.id] = self._graph(nodes, node.id, node.id)
+                inner[node.id] = self._graph(whole, node.id, node.id)
         return GraphSpec(
             name=name,
             nodes=tuple(made),

@@ -13,7 +13,6 @@ from holdfast.frontends.document.conditions import RunConditions, implies
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.node_type import EXPRESSION, DocumentNode, texts_of
 from holdfast.frontends.document.problem import Path, ProblemReport
-from holdfast.model.checks.names import near_name
 from holdfast.model.expr import PARTITIONS, ExprSyntaxError, compile_expr, required_names
 from holdfast.model.template import Placeholder, TemplateSyntaxError, compile_template
 
@@ -180,7 +179,8 @@ def _unknown(name: str, text: ReadText, everything: set[str], report: ProblemRep
         else f"reads {name!r}, which nothing sets"
     )
     fix = (
-        near_name(name, everything - {name}) or f"declare it under variables or input, or write input.{name}"
+        report.near(name, everything - {name})
+        or f"declare it under variables or input, or write input.{name}"
     )
     report.error(text.path, "variable-unknown", message, fix, offset=text.offset(name), **about)
 

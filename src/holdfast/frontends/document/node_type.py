@@ -6,6 +6,7 @@ To add a type, write a module in `node_types` with a subclass of `NodeType` and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal, cast, get_args
 
 import msgspec
@@ -261,16 +262,25 @@ class ConfigText(msgspec.Struct, frozen=True, kw_only=True):
 
 def texts_of(config: msgspec.Struct, path: Path = ()) -> Iterator[ConfigText]:
     """Every text of a config that is an expression or a template, by the types of its fields."""
-    for field in msgspec.structs.fields(config):
-        value = getattr(config, field.name)
+    for name, shown, language in _text_fields(type(config)):
+        value = getattr(config, name)
         if value is None or value is msgspec.UNSET:
             continue
-        here = (*path, field.encode_name)
-        language = _language(field.type)
+        here = (*path, shown)
         if language:
             yield from _texts(value, here, language)
         else:
             yield from _inside(value, here)
+
+
+@lru_cache(maxsize=256)
+def _text_fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, str], ...]:
+    """Name, name in documents, and language of the fields that may have texts or structs in them. Looked up
+    once for each type: resolving annotations costs more than all else that is done with a node."""
+    found = [(field.name, field.encode_name, _language(field.type)) for field in msgspec.structs.fields(kind)]
+    plain = (bool, int, str, float)
+    kinds = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    return tuple(each for each in found if each[2] or kinds[each[0]] not in plain)
 
 
 def _inside(value: Any, path: Path) -> Iterator[ConfigText]:

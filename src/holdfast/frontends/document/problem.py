@@ -10,6 +10,7 @@ import msgspec
 from holdfast.errors import FlowInvalidError
 from holdfast.frontends.document.limits import MAX_PROBLEMS
 from holdfast.frontends.document.source import DocumentSource
+from holdfast.model.checks.names import near_name
 from holdfast.model.diagnostics import Severity
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -51,6 +52,7 @@ class ProblemReport:
     def __init__(self) -> None:
         self._found: list[_Found] = []
         self.errors = 0
+        self._asked = 0
 
     def error(self, path: Path, rule: str, message: str, fix: str | None = None, **more: Any) -> None:
         self._add(Severity.error, path, rule, message, fix, **more)
@@ -88,6 +90,12 @@ class ProblemReport:
         )
         self.errors += severity is Severity.error
         self._found.append(_Found(problem=problem, path=path, on_key=on_key, offset=offset))
+
+    def near(self, name: str, known: Iterable[str]) -> str:
+        """A question about the most similar name; empty if none is similar, or after many such questions: a
+        document of nothing but misspelt names must not take long."""
+        self._asked += 1
+        return near_name(name, known) if self._asked <= MAX_PROBLEMS else ""
 
     @property
     def has_errors(self) -> bool:

@@ -20,7 +20,6 @@ from holdfast.frontends.document.problem import DocumentProblem, Path, ProblemRe
 from holdfast.frontends.document.source import DocumentSource, Format
 from holdfast.frontends.document.struct_reader import BAD, StructReader
 from holdfast.frontends.document.yaml_text import places_of_yaml, read_yaml
-from holdfast.model.checks.names import near_name
 
 
 class ReadDocument(msgspec.Struct, frozen=True):
@@ -176,7 +175,7 @@ def _document(data: Json, report: ProblemReport, source: DocumentSource | None) 
     values: dict[str, Any] = {}
     for key, value in rest.items():
         if key not in known:
-            fix = near_name(key, known) or f"use one of {', '.join(known)}, or remove it"
+            fix = report.near(key, known) or f"use one of {', '.join(known)}, or remove it"
             report.error((key,), "key-unknown", f"the key {key!r} is not known here", fix, on_key=True)
         elif value is not None:
             found = reader.value(known[key].type, value, (key,))

@@ -13,7 +13,6 @@ from holdfast.frontends.document.node_type import ERROR, OUT, DocumentEdge, Docu
 from holdfast.frontends.document.node_types.loop import BODY, DONE, LOOP_END, NEXT
 from holdfast.frontends.document.problem import ProblemReport
 from holdfast.frontends.document.registry import node_types
-from holdfast.model.checks.names import near_name
 
 Nodes = Mapping[str, DocumentNode]
 _NO_WAY_ON = (OUT, ERROR, "timeout", "violation")
@@ -35,7 +34,7 @@ def check_parents(nodes: Nodes, report: ProblemReport) -> dict[str, DocumentNode
 def _sound_parent(node: DocumentNode, parent: str, nodes: Nodes, report: ProblemReport) -> bool:
     path = (*node.path, "parent")
     if parent not in nodes:
-        fix = near_name(parent, nodes) or "name a map or a loop"
+        fix = report.near(parent, nodes) or "name a map or a loop"
         report.error(path, "parent-unknown", f"there is no node {parent!r}", fix, node=node.id)
         return False
     kind = node_types().get(nodes[parent].node.type)
@@ -80,16 +79,24 @@ def _within(node: DocumentNode, nodes: Nodes, report: ProblemReport) -> Document
 
 def with_regions(nodes: Nodes, texts: Iterable[ReadText], report: ProblemReport) -> dict[str, DocumentNode]:
     """With what is inside of each parent; loops with the edges that close them, and the nodes behind them."""
-    found: dict[str, DocumentNode] = {}
+    inside: dict[str, list[str]] = {}
     for name, node in nodes.items():
-        inside = (
-            tuple(each.id for each in nodes.values() if each.node.parent == name) if _parent(node) else ()
-        )
-        found[name] = replace(node, inside=inside)
+        if node.node.parent is not None:
+            inside.setdefault(node.node.parent, []).append(name)
+    if not inside and not any(_parent(node) for node in nodes.values()):
+        return dict(nodes)
+    found = {name: replace(node, inside=tuple(inside.get(name, ()))) for name, node in nodes.items()}
+    behind: dict[str, DocumentNode] = {}
     for name in sorted(found, key=lambda each: len(_around(each, nodes))):
         if found[name].type.name == "loop" and found[name].inside:
-            found = _closed(found, name, report)
-    return _with_shares(found, list(texts))
+            _close(found, behind, name, report)
+    # The node behind a loop stands beside it.
+    ordered: dict[str, DocumentNode] = {}
+    for name, node in found.items():
+        ordered[name] = node
+        if name in behind:
+            ordered[behind[name].id] = behind[name]
+    return _with_shares(ordered, list(texts))
 
 
 def _parent(node: DocumentNode) -> bool:
@@ -97,26 +104,24 @@ def _parent(node: DocumentNode) -> bool:
     return kind is not None and kind.is_parent
 
 
-def _closed(nodes: dict[str, DocumentNode], loop: str, report: ProblemReport) -> dict[str, DocumentNode]:
+def _close(
+    nodes: dict[str, DocumentNode], behind: dict[str, DocumentNode], loop: str, report: ProblemReport
+) -> None:
     """Header -> first nodes, last nodes -> `{id}__next`, which has the loop's own edges on."""
     header, after = nodes[loop], f"{loop}{NEXT}"
     if after in nodes:
         message = f"the loop needs the id {after!r} for itself"
         report.error((*nodes[after].path, "id"), "id-clash", message, "choose another id", node=after)
-        return nodes
+        return
     reached = {edge.target for name in header.inside for edge in nodes[name].leaving}
     first = [name for name in header.inside if name not in reached] or list(header.inside[:1])
     errors = tuple(edge for edge in header.leaving if edge.port == ERROR)
     own = tuple(edge for edge in header.leaving if edge.port != ERROR)
-    found: dict[str, DocumentNode] = {}
-    for name, node in nodes.items():
-        if name == loop:
-            found[name] = replace(header, leaving=(*(_link(header, BODY, each) for each in first), *errors))
-            made = FlowNode(id=after, type=NEXT, parent=header.node.parent)
-            found[after] = replace(header, node=made, type=LOOP_END, leaving=own, inside=())
-        else:
-            found[name] = _leading_on(node, after) if name in header.inside else node
-    return found
+    made = FlowNode(id=after, type=NEXT, parent=header.node.parent)
+    behind[loop] = replace(header, node=made, type=LOOP_END, leaving=own, inside=())
+    nodes[loop] = replace(header, leaving=(*(_link(header, BODY, each) for each in first), *errors))
+    for name in header.inside:
+        nodes[name] = _leading_on(nodes[name], after)
 
 
 def _leading_on(node: DocumentNode, after: str) -> DocumentNode:
@@ -138,31 +143,36 @@ def _link(node: DocumentNode, port: str, target: str) -> DocumentEdge:
 
 def _with_shares(nodes: dict[str, DocumentNode], texts: list[ReadText]) -> dict[str, DocumentNode]:
     """For each map: what its inside reads of the state around it, and what it sets."""
-    found = dict(nodes)
+    reads: dict[str, set[str]] = {}
+    for text in texts:
+        reads.setdefault(text.node, set()).update(text.names)
+    shares: dict[str, set[str]] = {}
+    gives: dict[str, set[str]] = {}
     for name, node in nodes.items():
-        if node.type.name == "map" and node.inside:
-            members = {each for each in nodes if name in _around(each, nodes)}
-            reads = {each for text in texts if text.node in members for each in text.names}
-            gives = {each for member in members for each in _gives(nodes[member], name, nodes)}
-            own = set(node.type.scope_names(node))
-            found[name] = replace(node, shares=tuple(sorted(reads - own)), gives=tuple(sorted(gives)))
+        maps = [each for each in _around(name, nodes) if nodes[each].type.name == "map"]
+        for each in maps:
+            shares.setdefault(each, set()).update(reads.get(name, ()))
+        if maps:
+            # Nothing of a map inside of the map: only its own result.
+            gives.setdefault(maps[0], set()).update(node.type.writes(node))
+    found = dict(nodes)
+    for name in shares:
+        own = set(nodes[name].type.scope_names(nodes[name]))
+        found[name] = replace(
+            nodes[name],
+            shares=tuple(sorted(shares[name] - own)),
+            gives=tuple(sorted(gives.get(name, ()))),
+        )
     return found
 
 
-def _gives(node: DocumentNode, map_id: str, nodes: Nodes) -> tuple[str, ...]:
-    """Nothing of a map inside of the map: only its own result."""
-    between = _around(node.id, nodes)
-    between = between[: between.index(map_id)]
-    return () if any(nodes[each].type.name == "map" for each in between) else node.type.writes(node)
-
-
-def members_of(nodes: Nodes, map_id: str | None) -> list[DocumentNode]:
-    """The nodes of one graph: those directly in it, and those of its loops."""
-    return [node for node in nodes.values() if _graph_of(node, nodes) == map_id]
-
-
-def _graph_of(node: DocumentNode, nodes: Nodes) -> str | None:
-    return next((each for each in _around(node.id, nodes) if nodes[each].type.name == "map"), None)
+def members_by_graph(nodes: Nodes) -> dict[str | None, list[DocumentNode]]:
+    """The nodes of each graph, by the map whose inside it is: those directly in it and those of its loops."""
+    found: dict[str | None, list[DocumentNode]] = {None: []}
+    for name, node in nodes.items():
+        around = (each for each in _around(name, nodes) if nodes[each].type.name == "map")
+        found.setdefault(next(around, None), []).append(node)
+    return found
 
 
 def first_nodes(members: Iterable[DocumentNode]) -> tuple[str, ...]:

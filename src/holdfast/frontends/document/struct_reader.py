@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar, cast, get_args, get_origin
 import msgspec
 
 from holdfast.frontends.document.problem import Path, ProblemReport
-from holdfast.model.checks.names import near_name
 from holdfast.types.text import clean_text
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -89,7 +88,7 @@ class StructReader:
         known = list(_fields(kind))
         for name in data:
             if name not in known:
-                fix = near_name(name, known) or f"use one of {', '.join(known)}, or remove it"
+                fix = self.report.near(name, known) or f"use one of {', '.join(known)}, or remove it"
                 self._wrong((*path, name), rule, f"the key {name!r} is not known here", fix, on_key=True)
 
     def _misfit(self, path: Path, given: Any, text: str, about: str) -> None:

@@ -22,7 +22,6 @@ from holdfast.frontends.document.node_type import (
 from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.frontends.document.registry import node_types
 from holdfast.frontends.document.struct_reader import StructReader
-from holdfast.model.checks.names import near_name
 from holdfast.types.text import clean_text
 
 _DEFAULTS: Final = ("timeout", "retry", "in_doubt")
@@ -75,7 +74,7 @@ def _typed(
         node=node, type=UNREADABLE, config=NodeConfig(), given=given, path=path, flow=flow
     )
     if kind is None:
-        fix = near_name(node.type, known) or f"use one of {', '.join(known)}"
+        fix = report.near(node.type, known) or f"use one of {', '.join(known)}"
         message = f"there is no node type {clean_text(node.type, 60)!r}"
         report.error((*path, "type"), "type-unknown", message, fix, node=node.id)
         return unreadable
@@ -126,7 +125,7 @@ def _sound(edge: FlowEdge, path: Path, nodes: Mapping[str, DocumentNode], report
         name = getattr(edge, end)
         if name not in nodes:
             sound = False
-            fix = near_name(name, nodes) or "add the node, or remove the edge"
+            fix = report.near(name, nodes) or "add the node, or remove the edge"
             report.error((*path, end), "edge-unknown", f"there is no node {name!r}", fix, edge=edge.name)
     if edge.source_port is not None and edge.source_handle not in (None, edge.source_port):
         message = f"source_port is {edge.source_port!r}, sourceHandle {edge.source_handle!r}"
@@ -151,7 +150,7 @@ def _check_ports(node: DocumentNode, report: ProblemReport) -> None:
                 (*edge.path, "source_port" if edge.edge.source_handle is None else "sourceHandle"),
                 "port-unknown",
                 f"{node.id!r} has no port {clean_text(edge.port, 60)!r}",
-                near_name(edge.port, known) or f"its ports are {', '.join(known)}",
+                report.near(edge.port, known) or f"its ports are {', '.join(known)}",
                 edge=edge.id,
             )
 

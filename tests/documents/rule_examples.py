@@ -25,6 +25,10 @@ def review(config: str, edges: str = CHAIN, head: str = HEAD) -> str:
     return flow(f"{{id: m, type: hitl_review, config: {{{config}}}}}", edges, head)
 
 
+def request(config: str) -> str:
+    return flow(f"{{id: m, type: http, config: {{{config}}}}}")
+
+
 GOOD = flow()
 ROUTER = "{id: m, type: router, config: {cases: [{id: big, when: 'n > 9'}, {id: %s, when: 'n > 1'}]}}"
 ROUTES = "a -> m\nm:big -> z\nm:some -> z\nm:else -> z"
@@ -102,6 +106,18 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "wait-one-of": (flow("{id: m, type: wait}"), flow("{id: m, type: wait, config: {duration: 1h}}")),
     "wait-until": (flow("{id: m, type: wait, config: {until: tomorrow}}"), flow("{id: m, type: wait, config: {until: '2026-01-31T09:00:00Z'}}")),
     "duration": (flow("{id: m, type: wait, config: {duration: soon}}"), flow("{id: m, type: wait, config: {duration: 1h}}")),
+    # Requests
+    "http-one-of": (request("url: 'https://example.org', path: /x"), request("url: 'https://example.org'")),
+    "http-path": (request("connection: crm, path: x"), request("connection: crm, path: /x")),
+    "http-header": (request("connection: crm, path: /x, headers: {Host: x}"), request("connection: crm, path: /x, headers: {Accept: x}")),
+    "http-body": (request("connection: crm, path: /x, body: y"), request("connection: crm, path: /x, method: POST, body: y")),
+    "http-expect": (request("connection: crm, path: /x, expect: 9xx"), request("connection: crm, path: /x, expect: [200, 4xx]")),
+    "connection-unknown": (request("connection: nowhere, path: /x"), request("connection: crm, path: /x")),
+    "connection-kind": (request("connection: gpt, path: /x"), request("connection: crm, path: /x")),
+    "egress-refused": (request("url: 'http://refused.example'"), request("url: 'https://example.org'")),
+    "secret-unknown": (request("connection: crm, path: /x, headers: {X-Key: {secret: nowhere}}"), request("connection: crm, path: /x, headers: {X-Key: {secret: key}}")),
+    "secret-place": (flow("{id: m, type: set, config: {values: {x: {secret: key}}}}"), GOOD),
+    "secret-target": (request("url: '{{input.url}}', headers: {X-Key: {secret: key}}"), request("url: 'https://example.org', headers: {X-Key: {secret: key}}")),
     # People
     "hold-options": (hold("options: [ok, ok]"), hold("options: [ok, no]")),
     "hold-form": (review(f"queue: r, options: [ok], {DECISION}"), review(f"queue: r, {DECISION}")),

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import holdfast.frontends.document as package
+from holdfast.frontends.document.problem import DocumentProblem
 from holdfast.model.diagnostics import Severity
 from tests.documents.rule_examples import EXAMPLES, GOOD, NOT_YAML
-from tests.documents.run import problems
+from tests.documents.run import problems as found_problems
 
 
 def known(a: int = 0) -> None: ...
@@ -19,8 +20,23 @@ def known(a: int = 0) -> None: ...
 FUNCTIONS = {"known": known}
 
 
+def refuses_url(url: str) -> str:
+    return "it is refused here" if "refused" in url else ""
+
+
+def problems(text: str) -> list[DocumentProblem]:
+    """Where one function, two connections and one secret are known."""
+    return found_problems(
+        text,
+        FUNCTIONS,
+        connections={"crm": "http", "gpt": "model"},
+        secrets=frozenset({"key"}),
+        refuses_url=refuses_url,
+    )
+
+
 def test_the_plain_example_has_no_problem() -> None:
-    assert problems(GOOD, FUNCTIONS) == []
+    assert problems(GOOD) == []
 
 
 @pytest.mark.covers("CV-51", "CV-50")
@@ -28,15 +44,15 @@ def test_the_plain_example_has_no_problem() -> None:
 def test_rule_is_reported_for_the_document_that_breaks_it_and_not_for_the_fixed_one(rule: str) -> None:
     broken, fixed = EXAMPLES[rule]
 
-    found = [each for each in problems(broken, FUNCTIONS) if each.rule == rule]
-    assert found, [str(each) for each in problems(broken, FUNCTIONS)]
+    found = [each for each in problems(broken) if each.rule == rule]
+    assert found, [str(each) for each in problems(broken)]
     for each in found:
         assert each.message
         assert each.line is not None
         assert each.line >= 1
         assert each.column is not None
         assert each.column >= 1
-    rest = problems(fixed, FUNCTIONS)
+    rest = problems(fixed)
     assert rule not in [each.rule for each in rest]
     assert [str(each) for each in rest if each.severity is Severity.error] == []
 

@@ -7,8 +7,16 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from holdfast.errors import ClaimLostError, FormInvalidError, HoldDecidedError, NotAssignedError
+from holdfast.errors import (
+    ClaimLostError,
+    FormInvalidError,
+    HoldDecidedError,
+    KeyMissingError,
+    NotAssignedError,
+)
 from holdfast.queues.review_request import encoded_request
+from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId
 from holdfast.types.outbox import OutboxState
 from holdfast.types.queue_message import MessageFilter, MessageState
 from holdfast.types.status import HoldStatus
@@ -194,6 +202,27 @@ async def test_request_that_cannot_be_published_is_tried_again_and_the_hold_stay
     assert (await office.message(hold)).state is MessageState.ready
     (sent,) = await office.store.list_outbox(topic="hold.queue")
     assert sent.state is OutboxState.done
+
+
+@pytest.mark.covers("QB-2")
+async def test_hold_that_cannot_be_read_here_does_not_stop_the_others(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked, other = await office.asks(), await office.asks()
+    read = office.store.hold
+
+    async def hold(name: HoldId) -> HoldRow | None:
+        if name == locked.id:
+            raise KeyMissingError("encrypted under another key", key="k2")
+        return await read(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(office.store, "hold", hold)
+        await office.message(other)
+        states = {row.hold: row.state for row in await office.store.list_outbox(topic="hold.queue")}
+    assert states == {locked.id: OutboxState.waiting, other.id: OutboxState.done}
+    office.clock.advance(hours=1)
+    assert (await office.message(locked)).state is MessageState.ready
 
 
 @pytest.mark.covers("QB-11", "QU-24")

@@ -77,9 +77,9 @@ class QueueBridge:
             state = await (self._relayed(message) if message.topic == QUEUE_OUT else self._asked(message))
             if state is OutboxState.waiting:
                 due = self.store.now() + int(CONSUME_BACKOFF.full_pause(message.attempts))
-        except StoreError:
-            raise  # not the message's fault: its claim expires, and it is done when the store is back
         except Exception as fault:
+            if isinstance(fault, StoreError) and fault.retryable:
+                raise  # not the message's fault: its claim expires, and it is done when the store is back
             log.warning("the message of hold %s could not be published: %s", message.hold, fault)
             again = next_try(message.key, message.attempts, self.store.now())
             state = OutboxState.dead if again is None else OutboxState.waiting
@@ -143,18 +143,24 @@ class QueueBridge:
         return done if isinstance(done, MessageRow) else row
 
     # ------------------------------------------------------------------ reconciling
-    async def reconcile(self) -> ReconcileCounts:
-        """Compare open holds with their messages, and repair what was missed (QB-11, QU-24)."""
-        found, after = ReconcileCounts(), None
+    async def reconcile(self, *, holds: bool = True) -> ReconcileCounts:
+        """Compare open holds with their messages, and repair what was missed (QB-11, QU-24). Without `holds`:
+        only apply completions that came before their hold."""
+        found = ReconcileCounts()
+        if holds:
+            await self._reconcile_holds(found)
+        for tenant in await self.store.audit_tenants():
+            found.applied += await self.completions.sweep_early(tenant)
+        return found
+
+    async def _reconcile_holds(self, found: ReconcileCounts) -> None:
+        after = None
         where = HoldFilter(status=(HoldStatus.pending,))
         while page := await self.store.list_holds(where, order=HoldOrder.oldest, after=after, limit=200):
             for row, _ in page:
                 if row.terms.queue is not None and row.type != CONSUME:
                     await self._reconcile_one(row, found)
             after = page[-1][1]
-        for tenant in await self.store.audit_tenants():
-            found.applied += await self.completions.sweep_early(tenant)
-        return found
 
     async def _reconcile_one(self, hold: HoldRow, found: ReconcileCounts) -> None:
         found.holds += 1

@@ -11,6 +11,8 @@ from holdfast.queues.relay import QueueRelay
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, Clock
+from holdfast.types.outbox import QUEUE, OutboxState
+from holdfast.types.queue_message import MessageFilter
 
 _EVERY: Final = 1.0  # seconds between two rounds of a worker
 _BATCH: Final = 500
@@ -48,7 +50,13 @@ class QueueMaintenance:
             pass
         if self.store.now() - self.reconciled_at >= _RECONCILE:
             self.reconciled_at = self.store.now()
-            await self.bridge.reconcile()
+            await self.bridge.reconcile(holds=await self._is_in_use())
+
+    async def _is_in_use(self) -> bool:
+        """Most stores have no queues: their open holds need not be read."""
+        if await self.store.list_messages(MessageFilter(), limit=1):
+            return True
+        return bool(await self.store.list_outbox(state=OutboxState.waiting, topic=QUEUE, limit=1))
 
     async def reconcile(self) -> ReconcileCounts:
         """Compare open holds with their messages, and repair what was missed."""

@@ -273,7 +273,8 @@ class SqlQueues(SqlAccess):
         return await self._write(partial(sweep, limit=limit))
 
     async def queue_counts(self, tenant: str | None = None) -> list[QueueCounts]:
-        return await self._read(partial(counts, now=self.now(), tenant=tenant))
+        # Counts every open message, which may be many.
+        return await self._read(partial(counts, now=self.now(), tenant=tenant), slow=True)
 
 
 async def _change(

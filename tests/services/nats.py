@@ -94,3 +94,35 @@ def require_binary() -> None:
 def binary() -> str:
     found = Path(sys.executable).with_name("nats-server")
     return str(found) if found.exists() else ""
+
+
+class NatsCluster:
+    """Three servers; a stream with three replicas has a leader among them."""
+
+    def __init__(self, folder: Path) -> None:
+        require_binary()
+        routes = tuple(free_ports(3))
+        self.servers = [
+            NatsServer(folder / f"n{place}", name=f"n{place}", routes=routes, own=port)
+            for place, port in enumerate(routes)
+        ]
+
+    @property
+    def addresses(self) -> list[str]:
+        return [each.address for each in self.servers]
+
+    def start(self) -> None:
+        for each in self.servers:
+            if not each.running:
+                each.start(wait=False)
+        for each in self.servers:
+            each.wait()
+
+    def kill(self, name: str) -> NatsServer:
+        (found,) = (each for each in self.servers if each.name == name)
+        found.stop()
+        return found
+
+    def stop(self) -> None:
+        for each in self.servers:
+            each.stop()

@@ -93,6 +93,7 @@ HoldfastError
 │   ├── StoreBusyError              the store is locked by another process; try again
 │   ├── StoreFullError              the disk is full
 │   ├── StoreUnavailableError       the store cannot be opened, read or written, or is closed
+│   │   └── BlobForbiddenError      the blob store refuses the credentials
 │   ├── DirectoryUnavailableError   people and groups cannot be looked up; until then no membership counts
 │   ├── NotAStoreError              the file is not a Holdfast database
 │   ├── SchemaTooNewError           the store was written by a newer version of Holdfast
@@ -101,6 +102,7 @@ HoldfastError
 │   ├── StoreFillingError           a move into this store has not finished
 │   ├── CheckpointCorruptError      a record does not match its digest
 │   ├── BlobMissingError            a blob that a record refers to is missing or damaged
+│   │   └── BlobDamagedError        its content does not fit its name
 │   └── KeyMissingError             the data is encrypted under a key that is not configured here
 ├── TransportError              the broker of a queue cannot be reached, or refused a message
 └── NotDone                     raised by a handler: the effect certainly did not happen

@@ -66,5 +66,5 @@ print([name for name in sys.modules if name.startswith(tuple("holdfast." + each 
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
-def test_stored_pipelines_have_a_dialect() -> None:
-    assert list(stored_dialects()) == ["attractor"]
+def test_stored_pipelines_and_documents_have_a_dialect() -> None:
+    assert list(stored_dialects()) == ["attractor", "canvas"]

@@ -80,7 +80,6 @@ async def test_hold_that_ended_otherwise_leaves_the_message_to_others(office: Of
     assert (await office.queues.get(*TASKS, "t7")).state is MessageState.ready
 
 
-@pytest.mark.covers("QU-32")
 async def test_escalated_message_moves_and_a_final_one_does_not(office: Office) -> None:
     queues = office.queues
     await queues.publish(*TASKS, 1, id="m1", priority="high")

@@ -262,7 +262,6 @@ class QueueSuite:
         assert gone.state is MessageState.withdrawn
         assert await changed(kit, MessageAct.withdraw, "m2") == gone
 
-    @pytest.mark.covers("QU-32")
     async def test_moved_message_loses_its_claim_and_keeps_the_higher_priority(self, kit: StoreKit) -> None:
         await published(kit, priority="high")
         row = await claimed(kit)

@@ -13,8 +13,8 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import SettingsError, StoreBusyError
-from holdfast.queues.nats import NatsTransport
-from holdfast.queues.nats_connection import DEAD, OPEN
+from holdfast.queues.nats import NatsTransport, token
+from holdfast.queues.nats_connection import DEAD, INBOUND, OPEN
 from holdfast.queues.settings import QueueSettings, QueueSpec
 from holdfast.queues.transport import Ack
 from holdfast.testing.clock import FakeClock
@@ -178,6 +178,58 @@ async def test_foreign_tenant_unreadable_and_decided_apply_nothing(
     assert await office.delivered() is Ack.ack
     after = await office.hold(hold.id)
     assert msgspec.json.decode(after.resolution or b"")["decision"] == "approve"
+
+
+@pytest.mark.covers("QU-21", "PLATFORM-BAD-02")
+async def test_broker_decides_only_holds_that_ask_in_a_queue_that_receives_from_it(
+    office: NatsOffice,
+    foreign: Foreign,  # noqa: F811
+) -> None:
+    await office.transport.jetstream()
+    asked = [await office.asks(queue=queue) for queue in (None, "finance/payments")]
+    for hold in asked:
+        await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
+        assert await office.delivered() is Ack.ack
+        assert (await office.hold(hold.id)).status is HoldStatus.pending
+        assert (await office.actions(hold.id)).count("unbound_completion") == 1
+    for queue, state in (("tasks", MessageState.ready), ("reviews", MessageState.completed)):
+        row = await office.queues.publish("support", queue, {"n": 1}, id=queue)
+        body = msgspec.json.decode(event(row.id))
+        body["data"]["message_id"] = row.id
+        await foreign.js.publish(f"hf.done.default.{row.id}", msgspec.json.encode(body))
+        assert await office.delivered() is Ack.ack
+        assert (await office.queues.get("support", queue, row.id)).state is state
+
+
+@pytest.mark.covers("QU-20", "QU-21")
+async def test_foreign_producer_publishes_to_a_queue(
+    office: NatsOffice,
+    foreign: Foreign,  # noqa: F811
+) -> None:
+    await office.transport.jetstream()
+    body = msgspec.json.encode({"id": "order-7", "payload": {"order": 7}, "priority": "high"})
+    for _ in range(2):
+        await foreign.js.publish("hf.in.default.support.reviews.order-7", body)
+        assert await office.delivered() is Ack.ack
+    (row,) = await office.store.list_messages(MessageFilter())
+    assert (row.id, row.priority, row.tenant) == ("order-7", "high", "default")
+    # Acknowledged, it is deleted.
+    await until(lambda: _none(foreign.subjects(INBOUND)))
+
+
+async def test_each_vote_has_a_subject(
+    office: NatsOffice,
+    foreign: Foreign,  # noqa: F811
+) -> None:
+    voters = ["user:dana@acme", "user:sam@acme"]
+    hold = await office.published(approval={"mode": "quorum", "need": 2, "of": voters})
+    for voter in voters:
+        assert (await office.hold(hold.id)).status is HoldStatus.pending
+        data = {"correlation_id": hold.id, "completed_by": voter, "result": {"decision": "approve"}}
+        body = msgspec.json.encode({"id": f"e-{voter}", "type": COMPLETED_EVENT, "data": data})
+        await foreign.js.publish(f"hf.done.default.{hold.id}.{token(voter)}", body)
+        assert await office.delivered() is Ack.ack
+    assert (await office.hold(hold.id)).status is HoldStatus.resolved
 
 
 @pytest.mark.covers("QU-24")

@@ -6,6 +6,7 @@ for a week and applied when the hold is opened (QU-25).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import msgspec
@@ -30,8 +31,14 @@ KEPT_FOR: Final = 7 * 86_400 * MICROS
 MOST_KEPT: Final = 1000
 """Of one tenant: a sender of wrong ids must not fill the store."""
 SYSTEM: Final = "system:queue"
+BROKER: Final = "broker"
+"""How the sender of a completion is known that a broker brought."""
 _PAGE: Final = 200
 _ANSWER: Final = ("decision", "resolution", "response_data", "comment", "request_hash")
+
+
+IsBound = Callable[[HoldRow], bool]
+"""Whether completions of this hold may come from a broker."""
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +67,13 @@ class _Early(msgspec.Struct, frozen=True, kw_only=True):
     actor: Actor
 
 
-def queue_actor(tenant: str, completed_by: str | None) -> Actor:
+def queue_actor(tenant: str, completed_by: str | None, auth_method: str = "queue") -> Actor:
     """The person whom a broker names, else the queue itself. The operator bound the broker to the queue, so
-    it may resolve the holds that ask there."""
+    it may resolve the holds that ask there, and no others."""
     named = completed_by if completed_by is not None and completed_by.startswith("user:") else SYSTEM
-    return Actor(id=named, tenant=tenant, rights=frozenset({RESOLVE}), channel="queue", auth_method="queue")
+    return Actor(
+        id=named, tenant=tenant, rights=frozenset({RESOLVE}), channel="queue", auth_method=auth_method
+    )
 
 
 def read_completion(body: dict[str, Any]) -> Completion:
@@ -108,9 +117,10 @@ class Completions:
     """`apply` raises what `resolve` raises for an invalid answer, which leaves the hold open (QB-8), and
     StoreError, so that the sender repeats it (QB-10)."""
 
-    def __init__(self, people: HoldService) -> None:
+    def __init__(self, people: HoldService, is_bound: IsBound | None = None) -> None:
         self.people = people
         self.store = people.store
+        self._is_bound = is_bound
 
     async def apply(self, completion: Completion, actor: Actor) -> CompletionOutcome:
         """`actor`: who decides, in the tenant to which the sender is bound."""
@@ -126,6 +136,9 @@ class Completions:
             return CompletionOutcome(outcome="ignored")
         if row is None:
             return await self._keep(completion, actor, hold)
+        if actor.auth_method == BROKER and not (self._is_bound and self._is_bound(row)):
+            await self._unbound(row, completion, actor)
+            return CompletionOutcome(outcome="ignored")
         if row.status in (HoldStatus.cancelled, HoldStatus.expired):
             await self._late(row, completion, actor)
             return CompletionOutcome(outcome="late", hold=hold, status=str(row.status))
@@ -163,6 +176,12 @@ class Completions:
         )
         await self.store.append_audit(actor.tenant, [made])
         log.warning("a completion bound to tenant %s named a hold of another tenant", actor.tenant)
+
+    async def _unbound(self, row: HoldRow, completion: Completion, actor: Actor) -> None:
+        """A security event: the hold asks in no queue that receives from a broker."""
+        made = entry(row, actor.id, "unbound_completion", self.store.now(), message_id=completion.message_id)
+        await self.store.append_audit(row.tenant, [made])
+        log.warning("a broker completed hold %s, which does not ask in a queue that receives from it", row.id)
 
     async def _late(self, row: HoldRow, completion: Completion, actor: Actor) -> None:
         """Audited once, however often it is delivered."""

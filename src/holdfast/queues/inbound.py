@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.queues.completions import Completion, queue_actor, read_completion
+from holdfast.queues.completions import BROKER, Completion, queue_actor, read_completion
 from holdfast.queues.content import encode_payload
 from holdfast.queues.transport import QueueBinding
+from holdfast.telemetry import log
 from holdfast.types.queue_message import COMPLETED_EVENT, MESSAGE_ID, MessageAct, MessageChange
 
 if TYPE_CHECKING:
@@ -57,9 +58,12 @@ class InboundQueue:
         row = None
         if completion.message_id is not None and MESSAGE_ID.fullmatch(completion.message_id):
             row = await self.queues.store.queue_message(binding.tenant, completion.message_id)
-        actor = queue_actor(binding.tenant, completion.completed_by)
+        actor = queue_actor(binding.tenant, completion.completed_by, BROKER)
         if row is None or row.hold is not None:
             await self.queues.completions.apply(completion, actor)
+            return
+        if not self.queues.settings.receives(f"{row.scope}/{row.queue}", row.tenant):
+            log.warning("a broker completed message %s of a queue that does not receive from it", row.id)
             return
         result = encode_payload(completion.answer, "the result")
         change = MessageChange(

@@ -79,7 +79,9 @@ class QueueService(QueueMaintenance):
         self.people = people
         self.clock = clock
         self.settings = settings
-        self.completions = Completions(people)
+        self.completions = Completions(
+            people, lambda row: settings.receives(row.terms.queue or "", row.tenant)
+        )
         self.relay = QueueRelay(settings, clock, InboundQueue(self).take)
         self.bridge = QueueBridge(store, settings, self.completions, self.relay, base_url)
         self.reconciled_at = store.now()

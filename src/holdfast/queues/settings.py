@@ -86,6 +86,13 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             )
         return found or DEFAULT_QUEUE
 
+    def receives(self, address: str, tenant: str) -> bool:
+        """Whether completions of this tenant's messages there may come from a broker."""
+        spec = self.queues.get(address)
+        if spec is None or spec.backend == DATABASE:
+            return False
+        return spec.receives and spec.tenant == tenant
+
 
 DEFAULT_QUEUE: Final = QueueSpec()
 

@@ -11,6 +11,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.app.flow import advance
 from holdfast.model.graph import HoldSpec
+from holdfast.types.terms import operator
 from tests.documents.rule_examples import EXAMPLES, HEAD, flow, hold, review
 from tests.documents.run import answer, flow_text, graph, problems, rules, start
 
@@ -328,3 +329,40 @@ async def test_output_that_does_not_fit_fails_the_run_with_its_code(hf: Holdfast
 def test_secret_of_any_kind_is_no_state() -> None:
     found: Any = problems(EXAMPLES["secret-literal"][0])
     assert [each.rule for each in found] == ["secret-literal"]
+
+
+@pytest.mark.covers("CV-21")
+async def test_conditions_are_expressions_and_other_texts_are_templates_with_filters(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: c, type: condition, config: {when: "n > 1 && exists(list)"}}
+        {id: m, type: map, config: {over: "n > 1 ? list : empty", into: out}}
+        {id: i, type: set, parent: m, config: {values: {shown: "{{item.name | default('none') | trim | upper | truncate(4)}}"}}}
+        {id: l, type: loop, config: {while: "k < 2", max_turns: 5, on_limit: continue}}
+        {id: w, type: set, parent: l, config: {values: {k: 2}}}
+        {id: z, type: end, config: {output: {shown: "{{out}}", when: "n > 1", count: "{{list | length}}"}}}
+        """,
+        "a -> c\nc:true -> m -> l -> z\nc:false -> z",
+        f"{HEAD}\nvariables: {{empty: {{default: []}}, k: {{default: 0}}, out: {{default: []}}}}",
+    )
+    ended = await start(hf, text, {"n": 2, "list": [{"name": " dana "}, {}]})
+    assert ended.artifacts["shown"] == [{"shown": "DANA"}, {"shown": "NONE"}]
+    # Only the fields that are said to be expressions are evaluated.
+    assert (ended.artifacts["when"], ended.artifacts["count"]) == ("n > 1", 2)
+
+    many = hold('prompt: "{{n | upper | lower | trim | json | upper}}"')
+    [wrong] = [each for each in problems(many) if each.rule == "template"]
+    assert wrong.field == "prompt"
+    assert "template" in rules(hold('prompt: "{{n | shout}}"'))
+
+
+@pytest.mark.covers("BP-8")
+async def test_breakpoint_counts_in_no_inbox_and_no_metrics_and_is_listed_by_its_type(hf: Holdfast) -> None:
+    waiting = await start(hf, flow("{id: m, type: set, config: {breakpoint: true, values: {x: 1}}}"))
+    await start(hf, hold("prompt: Go?"))
+    people, actor = await hf.holds(), operator()
+    assert await people.count(actor, view="unassigned") == 1
+    assert [each.type for each in (await people.list(actor, view="all")).rows] == ["approval"]
+    assert [each.run for each in (await people.list(actor, view="breakpoints")).rows] == [waiting.run_id]
+    assert (await people.metrics(actor)).holds == 1

@@ -59,6 +59,8 @@ class Runtime(RunServices):
         self.programs: dict[str, Program] = {}
         # How the programs of stored documents are built here, by dialect: their runs need no other code.
         self.dialects: dict[str, Callable[[GraphSpec], Program]] = {}
+        # Versions of documents that name what this process does not have; its worker claims no run of them.
+        self.lacking: set[str] = set()
         self._watch_task: asyncio.Task[None] | None = None
         self._watch_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -102,7 +104,11 @@ class Runtime(RunServices):
         make = None if version in self.programs else self.dialects.get(dialect_of(version))
         stored = await self.store.flow(flow, version) if make is not None else None
         if make is not None and stored is not None:
-            self.register(make(decode_graph(stored.graph)))
+            try:
+                self.register(make(decode_graph(stored.graph)))
+            except VersionMismatchError:
+                self.lacking.add(version)
+                raise
         return self.program_for(version, flow)
 
     # ------------------------------------------------------------------ driving

@@ -26,6 +26,7 @@ from holdfast.runs.worker.drain import TICK, drain
 from holdfast.runs.worker.isolation import WorkerIsolation
 from holdfast.runs.worker.reaper import Reaper
 from holdfast.runs.worker.registration import WorkerRegistration
+from holdfast.runs.worker.served_versions import ServedVersions
 from holdfast.runs.worker.slots import WorkerSlots
 from holdfast.runs.worker.timer_sweep import TimerSweep
 from holdfast.store.protocols import Store
@@ -104,6 +105,7 @@ class RunWorker:
         # A run that kills its workers leaves each of them at least one lease for other runs.
         backoff = lease if recovery_backoff is None else recovery_backoff
         self.isolation = WorkerIsolation(self)
+        self.served = ServedVersions(self.runtime)
         self.reaper = Reaper(
             self.store,
             clock,
@@ -328,7 +330,7 @@ class RunWorker:
     async def _claim(self) -> int:
         self.slots.make_room()
         # Only what can be served here: a run that is claimed and released again costs others their turn.
-        free, versions = self.slots.free, (*self.runtime.programs, *self.runtime.dialects)
+        free, versions = self.slots.free, await self.served.names()
         if free <= 0 or not versions:
             return 0
         want = ClaimRequest(

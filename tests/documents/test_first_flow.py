@@ -128,7 +128,7 @@ def test_document_runs_from_the_command_line_and_resumes_with_its_functions(cli:
 
     assert cli("check", str(document), "--functions", str(functions)).code == 0
     unknown = cli("check", str(document))
-    assert unknown.code == 2
+    assert unknown.code == 1
     assert "function-unknown" in unknown.out
 
     given = ["--functions", str(functions), "--input", '{"amount": 12}', "--json"]

@@ -51,7 +51,7 @@ def site_with(functions: Iterable[str]) -> DocumentSite:
 def compile_file(file: str, functions: Iterable[str] = ()) -> CompiledDocument:
     """Raises InputError for a file that cannot be read."""
     return compile_document(
-        read_text(_bytes(file), format_of(file)), _site_beside(file, site_with(functions))
+        read_text(read_file(file), format_of(file)), _site_beside(file, site_with(functions))
     )
 
 
@@ -64,7 +64,7 @@ def _site_beside(file: str, site: DocumentSite, around: tuple[str, ...] = ()) ->
                 continue
             inner = _site_beside(str(place), site, (*around, file))
             spec = compile_document(
-                read_text(_bytes(str(place)), format_of(place.name)), inner
+                read_text(read_file(str(place)), format_of(place.name)), inner
             ).require_valid()
             found = graph_fingerprint(spec)
             return FoundFlow(version=found, spec=spec) if version in ("", found) else None
@@ -76,10 +76,10 @@ def _site_beside(file: str, site: DocumentSite, around: tuple[str, ...] = ()) ->
 def graph_of_file(file: str) -> Graph:
     """Without looking up what it names. Raises FlowInvalidError."""
     site = _site_beside(file, NOWHERE)
-    return Graph(compile_document(read_text(_bytes(file), format_of(file)), site).require_valid())
+    return Graph(compile_document(read_text(read_file(file), format_of(file)), site).require_valid())
 
 
-def _bytes(file: str) -> bytes:
+def read_file(file: str) -> bytes:
     if file == "-":
         return sys.stdin.buffer.read()
     try:
@@ -111,21 +111,34 @@ async def run_document(
     program = load_checked_document(file, functions)
     async with open_store_for_command(manner.store, must_exist=False) as hf:
         service = await hf.service()
-        given = {} if given is None else given
-        if functions:
-            # Before it is advanced: after a crash `holdfast resume RUN` needs them.
-            remember_source(manner.store, program.version, ",".join(map(absolute, functions)))
-        if detach:
-            row, fresh = await service.create(program, given, **options)
-            return await _print_detached(service, row, manner, fresh=fresh)
-        started = await service.start(program, given, **options)
-        if isinstance(started, QueuedRun):
-            return await drive_and_print(service, program, started.row, manner, created=True)
-        if not isinstance(started, RunRow):
-            return await drive_and_print(service, program, started[0].run, manner, started)
-        if not manner.json:
-            print_note(f"A run with this idempotency key exists already: {started.id}.")
-        return await drive_and_print(service, program, started, manner)
+        return await start_document(service, program, given, options, manner, functions, detach=detach)
+
+
+async def start_document(
+    service: RunService,
+    program: Program,
+    given: Any,
+    options: dict[str, Any],
+    manner: OutputOptions,
+    functions: list[str],
+    *,
+    detach: bool,
+) -> Exit:
+    given = {} if given is None else given
+    if functions:
+        # Before it is advanced: after a crash `holdfast resume RUN` needs them.
+        remember_source(manner.store, program.version, ",".join(map(absolute, functions)))
+    if detach:
+        row, fresh = await service.create(program, given, **options)
+        return await _print_detached(service, row, manner, fresh=fresh)
+    started = await service.start(program, given, **options)
+    if isinstance(started, QueuedRun):
+        return await drive_and_print(service, program, started.row, manner, created=True)
+    if not isinstance(started, RunRow):
+        return await drive_and_print(service, program, started[0].run, manner, started)
+    if not manner.json:
+        print_note(f"A run with this idempotency key exists already: {started.id}.")
+    return await drive_and_print(service, program, started, manner)
 
 
 async def _print_detached(service: RunService, row: RunRow, manner: OutputOptions, *, fresh: bool) -> Exit:

@@ -7,8 +7,8 @@ that tenant. So names are per tenant, and the same document of two tenants is on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -44,6 +44,7 @@ LAYOUT: Final = "flow_layout"
 _SHORTEST: Final = 6
 _LEAST_DIGITS: Final = 3
 _PAGE: Final = 1000
+Functions = Mapping[str, Callable[..., Any]]
 
 
 class SentDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,12 +83,13 @@ class DeployResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeployedFlows:
-    """The documents of one tenant."""
+    """The documents of one tenant. `functions`: all that its workers have; None: only workers know."""
 
-    def __init__(self, service: RunAccess, tenant: str) -> None:
+    def __init__(self, service: RunAccess, tenant: str, functions: Functions | None = None) -> None:
         self.service = service
         self.store = service.store
         self.tenant = tenant
+        self.functions = functions
 
     # ------------------------------------------------------------------ look-up
     async def has(self, flow: str, version: str) -> bool:
@@ -189,7 +191,11 @@ class DeployedFlows:
         warning where this process does not have it."""
         read = await asyncio.to_thread(sent.read)
         flows = await self._flows(read.document)
-        site = DocumentSite(validate=schema_problems, flows=lambda name, version: flows.get((name, version)))
+        site = DocumentSite(
+            functions=self.functions,
+            validate=schema_problems,
+            flows=lambda name, version: flows.get((name, version)),
+        )
         return await asyncio.to_thread(_compile, read, site)
 
     async def _flows(self, document: FlowDocument | None) -> dict[tuple[str, str], FoundFlow]:
@@ -314,7 +320,7 @@ def _compile(read: ReadDocument, site: DocumentSite) -> CompiledDocument:
     for node in compiled.nodes:
         for need in node.type.requires(node):
             kind, _, name = need.partition(":")
-            if kind == "function" and name not in functions:
+            if kind == "function" and site.functions is None and name not in functions:
                 read.report.warn(
                     node.at("function"), "function-missing",
                     f"this process does not have the function {name!r}",

@@ -65,7 +65,8 @@ def check(
 ) -> int:
     """Report every problem of flows, documents and pipelines.
 
-    A flow's module is imported, but nothing is run. Exits with 2 if there is an error.
+    A flow's module is imported, but nothing is run. Exits with 2 if there is an error, with 1 if all errors
+    are in documents.
     """
     chosen = form or ("json" if json else "text")
     return run_async(
@@ -266,7 +267,10 @@ def print_checked(checked: Sequence[CheckedFile], form: str) -> Exit:
     else:
         for one in checked:
             _print_text(one)
-    return Exit.ok if all(one.valid for one in checked) else Exit.bad_input
+    wrong = [one for one in checked if not one.valid]
+    if wrong and all(one.problems for one in wrong):
+        return Exit.run_failed  # documents that were read: the command itself was used well
+    return Exit.bad_input if wrong else Exit.ok
 
 
 def _print_text(checked: CheckedFile) -> None:

@@ -43,11 +43,13 @@ _ROOM = 64 * 1024
 
 
 @app.command(
-    epilog="Examples:  holdfast diff 3fa9c1@4 3fa9c1@9   ·   holdfast diff 3fa9c1 77ab02 --svg diff.svg",
+    epilog="Examples:  holdfast diff 3fa9c1@4 3fa9c1@9   ·   holdfast diff old.yaml new.yaml   ·   "
+    "holdfast diff 3fa9c1 77ab02 --svg diff.svg",
 )
 def diff(
     a: Annotated[
-        str, typer.Argument(help="Compare from: RUN, RUN@12, RUN@node or a checkpoint id", metavar="A")
+        str,
+        typer.Argument(help="Compare from: RUN, RUN@12, RUN@node, a checkpoint id or file.yaml", metavar="A"),
     ],
     b: Annotated[str, typer.Argument(help="Compare to (same forms as A)", metavar="B")],
     only: Annotated[
@@ -63,11 +65,20 @@ def diff(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Compare two checkpoints, branches or runs.
+    """Compare two checkpoints, branches, runs or flow documents.
 
-    They are compared by node, field, outcome, tool call and cost. Long lists are cut; the output says how
-    much was left out, --all prints everything.
+    Documents (file.yaml, file.json) are compared by node, edge and setting, layout apart. Runs are compared
+    by node, field, outcome, tool call and cost. Long lists are cut; the output says how much was left out,
+    --all prints everything.
     """
+    from holdfast.cli.document_run import is_document
+
+    if is_document(a) or is_document(b):
+        from holdfast.cli.deployed_run import diff_files
+
+        if not (is_document(a) and is_document(b)):
+            raise InputError(f"{a} and {b} are not of one kind.", hint="Compare two documents, or two runs.")
+        return diff_files(a, b, json=json)
     return run_async(diff_moments(a, b, only or (), svg, graph=graph, whole=whole, store=store, json=json))
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.app import By, Json, OfTenant, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.console import iso_times, print_json, print_line, print_list, print_note, print_table
 from holdfast.cli.output.results import command, version_text
+from holdfast.errors import InputError
 from holdfast.types.human_time import clock_time
 from holdfast.types.status import ENDED, RunStatus, label_for
 
@@ -90,6 +91,45 @@ def migrate(
     return run_async(
         migrate_runs(FlowMigrateOptions(new, flow, run or [], dry_run, force), store=store, json=json)
     )
+
+
+@group.command(
+    epilog="Examples:  holdfast flows document refund > refund.yaml   ·   "
+    "holdfast flows document refund --version canvas-1f0c9a --format json"
+)
+def document(
+    name: Annotated[str, typer.Argument(help="Name of a deployed flow", metavar="NAME")],
+    version: Annotated[
+        Text, typer.Option(help="Version or a prefix of it (default: the current one)")
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="source (as it was sent), json or yaml", metavar="FORM")
+    ] = "source",
+    tenant: OfTenant = "default",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Print the document of a deployed flow."""
+    from holdfast.cli.deployed_run import show_document
+
+    if form not in ("source", "json", "yaml"):
+        raise InputError(f"unknown --format {form!r}.", hint="Use one of: source, json, yaml.")
+    return run_async(show_document(name, version, form, tenant, store=store, json=json))
+
+
+@group.command(epilog="Example:  holdfast flows activate refund canvas-1f0c9a")
+def activate(
+    name: Annotated[str, typer.Argument(help="Name of a deployed flow", metavar="NAME")],
+    version: Annotated[str, typer.Argument(help="Version or a prefix of it", metavar="VERSION")],
+    tenant: OfTenant = "default",
+    by: By = "user:local",
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Make a version of a deployed flow the current one: new runs start on it."""
+    from holdfast.cli.deployed_run import activate_version
+
+    return run_async(activate_version(name, version, tenant, by=by, store=store, json=json))
 
 
 class VersionUse(msgspec.Struct):

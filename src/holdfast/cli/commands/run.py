@@ -88,7 +88,8 @@ def run(
 ) -> int:
     """Start a run and advance it until it ends or waits.
 
-    FLOW may be a pipeline (path/to/file.dot) or a document (path/to/file.yaml, path/to/file.json).
+    FLOW may be a pipeline (path/to/file.dot), a document (path/to/file.yaml, path/to/file.json) or the name
+    of a deployed document (refund, refund@VERSION).
     """
     wanted = {
         "lane": lane, "priority": priority, "tenant": tenant, "run_id": run_id,
@@ -120,10 +121,31 @@ def run(
 
         given = read_json(input, "--input")
         return run_async(run_document(flow, given, options, manner, functions=functions or [], detach=detach))
+    return run_async(
+        _run_named(flow, read_json(input, "--input"), options, manner, functions or [], detach=detach)
+    )
+
+
+async def _run_named(
+    flow: str,
+    given: Any,
+    options: dict[str, Any],
+    manner: OutputOptions,
+    functions: list[str],
+    *,
+    detach: bool,
+) -> Exit:
+    """A deployed document, or else the code of a file or module."""
+    from holdfast.cli.deployed_run import may_be_deployed, run_deployed
+
+    if may_be_deployed(flow):
+        done = await run_deployed(flow, given, options, manner, functions=functions, detach=detach)
+        if done is not None:
+            return done
     if functions:
         raise InputError(f"--functions: {flow} is not a document.", hint="Documents are *.yaml or *.json.")
     begin = start_detached if detach else run_flow
-    return run_async(begin(flow, read_json(input, "--input"), options, manner))
+    return await begin(flow, given, options, manner)
 
 
 def _resume_directory(

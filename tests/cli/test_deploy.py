@@ -1,0 +1,121 @@
+"""`holdfast deploy`, and what the other commands do with documents and deployed flows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.api.documents import OTHER, REFUND
+from tests.cli.conftest import Cli
+
+
+@pytest.fixture
+def refund_yaml(tmp_path: Path) -> str:
+    place = tmp_path / "refund.yaml"
+    place.write_text(REFUND)
+    return str(place)
+
+
+@pytest.fixture
+def other_yaml(tmp_path: Path) -> str:
+    place = tmp_path / "other.yaml"
+    place.write_text(OTHER)
+    return str(place)
+
+
+@pytest.mark.covers("CV-46", "PLATFORM-DOC-04", "CV-41")
+def test_deployed_document_is_run_by_its_name_on_a_worker_without_files(cli: Cli, refund_yaml: str) -> None:
+    sent = cli("deploy", refund_yaml, "--json")
+    assert sent.code == 0, sent.err
+    assert (sent.json["flow"], sent.json["new"], sent.json["current"]) == ("refund", True, True)
+    again = cli("deploy", refund_yaml)
+    assert again.code == 0
+    assert "known already" in again.out
+
+    started = cli("run", "refund", "--detach", "--input", '{"amount": 5}', "--json")
+    assert started.code == 0, started.err
+    assert started.json["version"] == sent.json["version"]
+    assert cli("worker", "--until-idle").code == 0
+    assert cli("show", started.json["id"], "--json").json["run"]["status"] == "pending_input"
+    assert cli("answer", started.json["id"], "approve").code == 0
+    assert cli("worker", "--until-idle").code == 0
+    ended = cli("show", started.json["id"], "--json").json["run"]
+    assert ended["status"] == "completed"
+
+    here = cli("run", f"refund@{sent.json['version']}", "--input", '{"amount": 5}', "--json")
+    assert (here.code, here.json["status"]) == (3, "pending_input")
+
+
+@pytest.mark.covers("CV-46", "PLATFORM-HOLD-02")
+def test_document_with_problems_is_not_deployed_and_each_problem_has_node_field_and_fix(
+    cli: Cli, refund_yaml: str
+) -> None:
+    Path(refund_yaml).write_text(REFUND.replace("timeout: 2d", "tiemout: 2d"))
+    said = cli("deploy", refund_yaml, "--json")
+    assert said.code == 1
+    assert (said.json["valid"], said.json["stored"]) == (False, False)
+    [found] = [each for each in said.json["problems"] if each["field"] == "tiemout"]
+    assert (found["node"], found["severity"], found["line"]) == ("ask", "error", 10)
+    assert "timeout" in found["fix"]
+    shown = cli("deploy", refund_yaml)
+    assert shown.code == 1
+    assert "not deployed" in shown.out
+    assert cli("check", refund_yaml).code == 1
+    assert cli("run", "refund").code != 0
+
+
+@pytest.mark.covers("CV-46")
+def test_dry_run_and_no_activate_leave_the_current_version_alone(
+    cli: Cli, refund_yaml: str, other_yaml: str
+) -> None:
+    dry = cli("deploy", refund_yaml, "--dry-run", "--json")
+    assert (dry.code, dry.json["stored"]) == (0, False)
+    assert cli("flows", "document", "refund").code == 2
+    first = cli("deploy", refund_yaml, "--json").json["version"]
+    second = cli("deploy", other_yaml, "--no-activate", "--json")
+    assert second.json["current"] is False
+    assert cli("flows", "document", "refund").out == REFUND
+    assert cli("flows", "activate", "refund", second.json["version"]).code == 0
+    assert cli("flows", "document", "refund").out == OTHER
+    shown = cli("flows", "document", "refund", "--version", first, "--format", "json", "--json")
+    assert (shown.json["version"], shown.json["format"]) == (first, "json")
+    assert cli("flows", "activate", "refund", "canvas-ffffff").code == 2
+
+
+@pytest.mark.covers("CV-46", "CV-45")
+def test_two_files_are_compared_by_node_with_both_values(
+    cli: Cli, refund_yaml: str, other_yaml: str, tmp_path: Path
+) -> None:
+    found = cli("diff", refund_yaml, other_yaml, "--json")
+    assert found.code == 0
+    [node] = found.json["nodes"]
+    assert (node["id"], node["changes"][0]["after"]) == ("ask", "Pay {{amount}} back?")
+    shown = cli("diff", refund_yaml, other_yaml).out
+    assert "~ ask" in shown
+    assert "Refund {{amount}}?" in shown
+    assert "one version" in cli("diff", refund_yaml, refund_yaml).out
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("nodes: [")
+    assert cli("diff", refund_yaml, str(broken)).code == 1
+    assert cli("diff", refund_yaml, str(broken), "--json").json["valid"] is False
+    assert cli("diff", refund_yaml, "3fa9c1").code == 2
+
+
+@pytest.mark.covers("CV-46")
+def test_deploy_checks_the_functions_that_it_is_given(cli: Cli, refund_yaml: str, tmp_path: Path) -> None:
+    text = 'type: set, config: {values: {paid: "{{amount}}"}}'
+    Path(refund_yaml).write_text(REFUND.replace(text, "type: python, config: {function: pay}"))
+    warned = cli("deploy", refund_yaml, "--dry-run", "--json")
+    assert (warned.code, [each["rule"] for each in warned.json["problems"]]) == (0, ["function-missing"])
+    functions = tmp_path / "deploy_functions.py"
+    functions.write_text("def pya():\n    return 1\n")
+    refused = cli("deploy", refund_yaml, "--functions", str(functions), "--json")
+    assert refused.code == 1
+    assert refused.json["problems"][0]["rule"] == "function-unknown"
+
+
+@pytest.mark.covers("CV-46")
+@pytest.mark.parametrize("words", [["deploy"], ["deploy", "flow.py"], ["deploy", "nowhere.yaml"]])
+def test_deploy_is_used_wrongly(cli: Cli, words: list[str]) -> None:
+    assert cli(*words).code == 2

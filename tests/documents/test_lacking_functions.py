@@ -25,12 +25,14 @@ async def test_worker_without_a_function_claims_no_further_run_of_that_version_a
         needs = program_for(compiled(NEEDS, FUNCTIONS), site_of(FUNCTIONS))
         plain = program_for(compiled(GOOD), site_of())
         waiting, _ = await service.create(needs, {})
+        first, _ = await service.create(plain, {})
         # Only what is stored: this process has met neither program.
         service.runtime.programs.clear()
         worker = Worker(on=hf)
         await worker.run_until_idle()
         # It learns with the first run that it lacks something, and gives that back.
         assert (await service.get(waiting.id)).status == "resumable"
+        assert (await service.get(first.id)).status == "completed"
 
         other, _ = await service.create(needs, {})
         row, _ = await service.create(plain, {})

@@ -8,7 +8,7 @@ from typing import Final
 from holdfast.model.fingerprint import dialect_of
 from holdfast.runs.driver.runtime import Runtime
 
-LISTED_FOR: Final = 5.0  # seconds
+LISTED_FOR: Final = 2.0  # seconds; a version that is stored later is claimed after them
 
 
 class ServedVersions:

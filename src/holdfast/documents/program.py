@@ -12,6 +12,7 @@ from holdfast.app.extensions import DOCUMENTS
 from holdfast.documents.connections import Connections
 from holdfast.documents.functions import registered_functions
 from holdfast.documents.http_node import http_handler, refuses_url
+from holdfast.documents.queue_nodes import escalation_handler, publish_handler
 from holdfast.errors import VersionMismatchError
 from holdfast.frontends.document.canonical import source_of
 from holdfast.frontends.document.compile import DIALECT, CompiledDocument, nodes_of_stored
@@ -43,7 +44,11 @@ def default_site(connections: Connections | None = None, tenant: str = DEFAULT_T
 
 def handlers_for(connections: Connections) -> dict[str, Callable[[DocumentNode], NodeHandler]]:
     """By node type, the code of types that reach out of the process."""
-    return {"http": partial(http_handler, connections=connections)}
+    return {
+        "http": partial(http_handler, connections=connections),
+        "queue_publish": publish_handler,
+        "queue_escalation": escalation_handler,
+    }
 
 
 def program_of(spec: GraphSpec, site: DocumentSite | None = None) -> Program:

@@ -82,7 +82,7 @@ class _Compiler:
         found = check_parents(found, self.report)
         self.texts = read_texts(found, self.report)
         reached = check_ways(found, self.report)
-        flow = self._facts()
+        flow = self._facts(found)
         found = with_regions(found, self.texts, self.report)
         reached |= {
             name for name, node in found.items() if node.type is LOOP_END and name[: -len(NEXT)] in reached
@@ -118,7 +118,7 @@ class _Compiler:
             if not inner.document:
                 self._validate(inner, facts, nodes)
 
-    def _facts(self) -> FlowFacts:
+    def _facts(self, nodes: Mapping[str, DocumentNode]) -> FlowFacts:
         fields = self.document.fields
         return FlowFacts(
             name=fields.name,
@@ -127,6 +127,8 @@ class _Compiler:
             output=fields.output,
             secrets=frozenset(name for name, each in fields.variables.items() if each.secret),
             reads=frozenset(name for text in self.texts for name in text.names),
+            types={name: node.node.type for name, node in nodes.items()},
+            binds={name: node.bind for name, node in nodes.items()},
         )
 
     def _check_variables(self) -> None:

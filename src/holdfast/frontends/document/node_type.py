@@ -80,7 +80,7 @@ class DocumentEdge(msgspec.Struct, frozen=True, kw_only=True):
 
 class FlowFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What nodes ask about their document. `input`, `output`: their JSON Schemas. `reads`:
-    the first names of all paths that its texts read."""
+    the first names of all paths that its texts read. `types`, `binds`: of its nodes by id."""
 
     name: str
     scope: str | None = None
@@ -88,6 +88,8 @@ class FlowFacts(msgspec.Struct, frozen=True, kw_only=True):
     input: Json | None = None
     output: Json | None = None
     reads: frozenset[str] = frozenset()
+    types: dict[str, str] = {}
+    binds: dict[str, str | None] = {}
 
 
 class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):

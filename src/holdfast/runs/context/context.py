@@ -202,6 +202,16 @@ class Context:
         return NodeMemory(self._session.services.memory, self, consistency)
 
     @property
+    def queues(self) -> Any:
+        """Messages of queues (`holdfast.queues.service.QueueService`). Raises InputError where the process
+        has none."""
+        self._at.check_open()
+        found = self._session.services.queues
+        if found is None:
+            raise InputError("this process has no queues.", hint="Open the store with Holdfast(...).")
+        return found.open()
+
+    @property
     def ledger(self) -> ContextLedger:
         """What the run may still spend; models of agents reserve their calls there."""
         return ContextLedger(self._calls.ledger, self._at, self._waiting)

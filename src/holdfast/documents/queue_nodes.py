@@ -1,0 +1,136 @@
+"""The code of nodes that publish messages and move them. Doing one twice has one effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import InputError, MessageDiffersError, NotDone
+from holdfast.frontends.document.node_type import DocumentNode
+from holdfast.frontends.document.node_types.queues import QueueEscalationConfig, QueuePublishConfig
+from holdfast.frontends.document.render import compile_value, resolver_for
+from holdfast.model.program import NodeHandler
+from holdfast.model.template import as_text
+from holdfast.queues.service import QueueService
+from holdfast.store.protocols import Store
+from holdfast.types.duration import parse_duration
+from holdfast.types.hold import HoldFilter, HoldOrder
+from holdfast.types.ids import derived_id
+from holdfast.types.outcome import FAIL, Outcome
+from holdfast.types.queue_message import MESSAGE_ID, MessageAct, MessageChange, MessageRow
+from holdfast.types.status import HoldStatus
+
+_MICRO: Final = timedelta(microseconds=1)
+
+
+def publish_handler(node: DocumentNode) -> NodeHandler:
+    config: QueuePublishConfig = node.config
+    scope = config.scope or node.flow.scope or ""
+    payload, group = compile_value(config.payload), compile_value(config.group)
+
+    async def publish(state: Mapping[str, Any], ctx: Any) -> Any:
+        queues: QueueService = ctx.queues
+        resolve, now = resolver_for(state, ctx), queues.store.now()
+        # From the key of the visit: a repeat after a crash finds its message.
+        message = derived_id("queue_publish", scope, config.queue, ctx.idempotency_key)
+        found = await queues.store.queue_message(ctx.tenant, message)
+        if found is None:
+            given = group(resolve)
+            try:
+                await queues.publish(
+                    scope,
+                    config.queue,
+                    payload(resolve),
+                    id=message,
+                    type=config.type,
+                    priority=config.priority,
+                    visible_at=0 if config.delay is None else now + _micros(config.delay),
+                    expires_at=None if config.expires is None else now + _micros(config.expires),
+                    group_key=None if given is None else as_text(given),
+                    run=ctx.run_id,
+                    node=ctx.node,
+                    tenant=ctx.tenant,
+                )
+            except MessageDiffersError:
+                pass  # another attempt was first; its times differ
+            except InputError as error:
+                # Nothing was published: an unlisted queue, or a payload that is too large.
+                return Outcome(FAIL, reason=error.message, final=True)
+        return {node.bind: {"message_id": message}} if node.bind else None
+
+    return NodeHandler(fn=publish, is_async=True, takes=("state", "ctx"), code="canvas-queue/1", waits=False)
+
+
+def escalation_handler(node: DocumentNode) -> NodeHandler:
+    config: QueueEscalationConfig = node.config
+    render = compile_value({"message": config.message, "assignee": config.assignee, "note": config.note})
+
+    async def escalate(state: Mapping[str, Any], ctx: Any) -> Any:
+        queues: QueueService = ctx.queues
+        given = render(resolver_for(state, ctx))
+        row = await _target(queues.store, node, config, given["message"], state, ctx)
+        moved = await _moved(queues.store, row, node, config, given)
+        result = {"escalated": moved is not None, "message_id": row.id if row is not None else None}
+        return {node.bind: result} if node.bind else None
+
+    return NodeHandler(fn=escalate, is_async=True, takes=("state", "ctx"), code="canvas-queue/1", waits=False)
+
+
+async def _target(
+    store: Store,
+    node: DocumentNode,
+    config: QueueEscalationConfig,
+    message: Any,
+    state: Mapping[str, Any],
+    ctx: Any,
+) -> MessageRow | None:
+    """The message to move; None: there is none any more. Raises NotDone for one that is not published yet."""
+    if config.of is not None and node.flow.types.get(config.of) == "hitl_review":
+        where = HoldFilter(tenant=ctx.tenant, run=(ctx.run_id,), status=(HoldStatus.pending,))
+        page = await store.list_holds(where, order=HoldOrder.newest, limit=100)
+        [*holds] = [hold for hold, _ in page if hold.node == config.of and hold.scope == ctx.scope]
+        if not holds:
+            return None
+        if holds[0].message_id is None:
+            raise NotDone(f"the review {config.of!r} is not in its queue yet.", hint="Retry it later.")
+        message = holds[0].message_id
+    elif config.of is not None:
+        published: Any = state.get(node.flow.binds.get(config.of) or "")
+        message = published["message_id"] if published else None
+    text = "" if message is None else as_text(message)
+    return await store.queue_message(ctx.tenant, text) if MESSAGE_ID.fullmatch(text) else None
+
+
+async def _moved(
+    store: Store,
+    row: MessageRow | None,
+    node: DocumentNode,
+    config: QueueEscalationConfig,
+    given: dict[str, Any],
+) -> MessageRow | None:
+    if row is None or not row.is_open:
+        return None
+    change = MessageChange(
+        tenant=row.tenant,
+        id=row.id,
+        act=MessageAct.move,
+        scope=None if config.queue is None else config.scope or node.flow.scope,
+        queue=config.queue,
+        priority=config.priority,
+        payload=_noted(row, {name: given[name] for name in ("assignee", "note") if given[name] is not None}),
+    )
+    done = await store.change_message(change)
+    return done if isinstance(done, MessageRow) else None
+
+
+def _noted(row: MessageRow, added: dict[str, Any]) -> bytes | None:
+    """The payload with `assignee` and `note`; None: nothing changes, or it is no object."""
+    content = msgspec.json.decode(row.payload)
+    return msgspec.json.encode({**content, **added}) if added and isinstance(content, dict) else None
+
+
+def _micros(length: str | float) -> int:
+    return parse_duration(length, allow_zero=True) // _MICRO

@@ -1,0 +1,213 @@
+"""Nodes that publish messages, move them to other queues, and wait for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from holdfast.frontends.document.document import Json
+from holdfast.frontends.document.node_type import (
+    OUT,
+    DocumentNode,
+    Duration,
+    Expression,
+    NodeConfig,
+    NodeReport,
+    NodeType,
+    Template,
+    TemplateValue,
+    base_node,
+)
+from holdfast.frontends.document.node_types.holds import (
+    TIMEOUT,
+    HoldType,
+    Queue,
+    TimeoutConfig,
+    hold_reader,
+    queue_scope,
+    timeout_action,
+)
+from holdfast.frontends.document.site import DocumentSite
+from holdfast.frontends.python.holds import FormOptions, hold_spec
+from holdfast.model.expr import PARTITIONS, compile_expr
+from holdfast.model.graph import HoldSpec, InDoubt, Node
+from holdfast.types.hold import CONSUME
+from holdfast.types.status import Effect
+from holdfast.types.terms import HitlTarget
+
+MESSAGE: Final = "message"
+"""What `match` calls the message that it looks at."""
+RECEIVED: Final = "received"
+_TYPE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MOVABLE: Final = ("hitl_review", "queue_publish")
+
+Priority = Literal["low", "normal", "high", "critical"]
+
+
+class QueuePublishConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`scope`: of the queue; without it the flow's. `delay`: until it can be claimed. `expires`: after this
+    time it is dropped. `group`: messages of one group are claimed one at a time, in order."""
+
+    queue: Queue
+    payload: TemplateValue
+    scope: str | None = None
+    type: Annotated[str, Meta(max_length=100)] = "task"
+    priority: Priority = "normal"
+    delay: Duration | None = None
+    expires: Duration | None = None
+    group: Template | None = None
+
+
+class QueuePublishType(NodeType):
+    name = "queue_publish"
+    summary = "Publishes a message to a queue, once for each visit; binds `{message_id}`."
+    config = QueuePublishConfig
+    effect = Effect.write
+    defaults = True
+    example: ClassVar[Json] = {"queue": "work", "payload": {"order": "{{order}}"}}
+
+    def writes(self, node: DocumentNode) -> tuple[str, ...]:
+        return (node.bind,) if node.bind else ()
+
+    def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
+        config: QueuePublishConfig = node.config
+        queue_scope(config.scope, node, found)
+        found.duration("delay", config.delay, zero=True)
+        found.duration("expires", config.expires)
+        if _TYPE.fullmatch(config.type) is None or config.type == "hitl_request":
+            message = f"{config.type!r} cannot be the type of a message"
+            found.error(("type",), "message-type", message, "use letters, digits, dots and dashes")
+
+    def graph_node(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> Node:
+        return repeatable_node(node, found)
+
+
+class QueueEscalationConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`of`: the review or `queue_publish` whose message it moves; or `message`: its id."""
+
+    of: str | None = None
+    message: Template | None = None
+    queue: Queue | None = None
+    scope: str | None = None
+    priority: Priority | None = None
+    assignee: Template | None = None
+    note: Template | None = None
+
+
+class QueueEscalationType(NodeType):
+    name = "queue_escalation"
+    summary = "Moves an open message, or raises its priority; binds `{escalated, message_id}`."
+    config = QueueEscalationConfig
+    effect = Effect.write
+    defaults = True
+    example: ClassVar[Json] = {"of": "ask", "queue": "leads", "priority": "high"}
+
+    def writes(self, node: DocumentNode) -> tuple[str, ...]:
+        return (node.bind,) if node.bind else ()
+
+    def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
+        config: QueueEscalationConfig = node.config
+        if config.scope is not None or config.queue is not None:
+            queue_scope(config.scope, node, found)
+        if (config.of is None) == (config.message is None):
+            message = "it needs either of or message"
+            found.error((), "escalation-target", message, "name a node, or give the id of a message")
+            return
+        if config.of is not None and node.flow.types.get(config.of) not in _MOVABLE:
+            known = [name for name, kind in node.flow.types.items() if kind in _MOVABLE]
+            message = f"{config.of!r} is no node that publishes a message"
+            fix = f"use one of {', '.join(known)}" if known else "name a hitl_review or a queue_publish"
+            found.error(("of",), "escalation-target", message, fix)
+        if config.queue is None and config.priority is None and config.assignee is None:
+            message = "it changes nothing"
+            found.error((), "escalation-change", message, "give queue, priority or assignee")
+
+    def graph_node(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> Node:
+        return repeatable_node(node, found)
+
+
+def repeatable_node(node: DocumentNode, found: NodeReport) -> Node:
+    """Doing it twice has one effect: after a crash it is done again, and nobody is asked."""
+    again = {"in_doubt": InDoubt.retry} if node.config.in_doubt is None else {}
+    return base_node(node, found, **again)
+
+
+class QueueConsumeConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`match`: which message it takes, by `message.payload`, `message.type` and so on; without it, the next.
+    `complete`: when the message is done. `timeout`: how long it waits."""
+
+    queue: Queue
+    scope: str | None = None
+    match: Expression | None = None
+    complete: Literal["take"] = "take"
+    timeout: Annotated[Duration | None, Meta(extra={"language": "template"})] = None
+    on_timeout: Template | TimeoutConfig | None = None
+
+
+class QueueConsumeType(HoldType):
+    name = "queue_consume"
+    summary = "Waits for a message of a queue; binds `{id, type, payload, ...}`. No inbox shows it."
+    config = QueueConsumeConfig
+    example: ClassVar[Json] = {"queue": "work", "match": "message.payload.order == order", "timeout": "1h"}
+
+    def ports(self, node: DocumentNode) -> tuple[str, ...]:
+        return (OUT, TIMEOUT)
+
+    def writes(self, node: DocumentNode) -> tuple[str, ...]:
+        name = _outcome(node)
+        return (name, f"{name}_result", *([node.bind] if node.bind else []))
+
+    def scope_names(self, node: DocumentNode) -> tuple[str, ...]:
+        return (MESSAGE,)
+
+    def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
+        if node.config.effect is not None:
+            found.error(("effect",), "hold-effect", "a hold has no effect to declare", "remove it")
+        self._check_timeout(node, found)
+
+    def _hold(self, node: DocumentNode, found: NodeReport) -> HoldSpec:
+        config: QueueConsumeConfig = node.config
+        scope = queue_scope(config.scope, node, found) or "?"
+        made = hold_spec(
+            hold_reader(node, found),
+            prompt=f"Waits for a message of {scope}/{config.queue}.",
+            options=[RECEIVED],
+            assignee=None,
+            timeout=config.timeout,
+            on_timeout=timeout_action(node),
+            priority="normal",
+            type=CONSUME,
+            bind=_outcome(node),
+            context=_condition(config.match) or None,
+            schema=None,
+            form=FormOptions(None, None, False, node.bind, None),
+            terms={},
+        )
+        return msgspec.structs.replace(made, target=HitlTarget(scope=scope, queue=config.queue, hitl_spec={}))
+
+
+def _outcome(node: DocumentNode) -> str:
+    """The variable that says how the wait ended."""
+    return f"{node.bind}_outcome" if node.bind else "outcome_of_wait"
+
+
+def _condition(match: str | None) -> Json:
+    """The condition, with the values of the run that it compares: they are known when the wait begins."""
+    if match is None:
+        return {}
+    try:
+        names = sorted({_variable(path) for path in compile_expr(match).names} - {MESSAGE})
+    except ValueError:
+        names = list[str]()  # reported where texts are read
+    return {"match": match, "values": {name: f"{{{{{name}}}}}" for name in names}}
+
+
+def _variable(path: Sequence[str]) -> str:
+    return ".".join(path[: 2 if path[0] in PARTITIONS else 1])
+
+
+NODE_TYPES: tuple[Any, ...] = (QueuePublishType(), QueueConsumeType(), QueueEscalationType())

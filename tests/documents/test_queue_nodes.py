@@ -1,0 +1,186 @@
+"""Nodes that publish messages, wait for them and move them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import Holdfast
+from holdfast.app.flow import advance
+from holdfast.app.result import Result
+from holdfast.documents.connections import ConnectionSettings
+from holdfast.types.queue_message import MessageState
+from holdfast.types.terms import MANAGE, Actor
+from tests.documents.run import answer, flow_text, graph, rules, start
+
+HEAD = """
+config: {scaiqueue: {scope: shop}}
+input: {properties: {order: {}}}
+"""
+NONE = ConnectionSettings()
+
+
+def one(node: str, head: str = HEAD) -> str:
+    listed = f"{{id: start, type: start}}\n{node}\n{{id: done, type: end}}"
+    name = node.split("id: ")[1].split(",")[0]
+    return flow_text(listed, f"start -> {name} -> done", head)
+
+
+PUBLISH = one('{id: tell, type: queue_publish, config: {queue: work, payload: {order: "{{order}}"}}}')
+MATCH = 'match: "message.payload.order == order"'
+CONSUME = one(f"{{id: got, type: queue_consume, config: {{queue: work, {MATCH}}}}}")
+
+
+async def resumed(hf: Holdfast, result: Result[Any]) -> Result[Any]:
+    service = await hf.service()
+    row = await service.get(result.run_id)
+    program = await service.runtime.find_program(row.version, row.flow)
+    return await advance(service, program, row.id)
+
+
+# ------------------------------------------------------------------ publish
+async def test_publish_node_sends_one_message_in_the_scope_of_its_flow(hf: Holdfast) -> None:
+    ended = await start(hf, PUBLISH, {"order": 7}, settings=NONE)
+
+    [row] = await (await hf.queues()).list("shop", "work")
+    assert ended.status == "completed"
+    assert ended.state["tell"] == {"message_id": row.id}
+    assert msgspec.json.decode(row.payload) == {"order": 7}
+    assert (row.type, row.run, row.node) == ("task", ended.run_id, "tell")
+
+
+async def test_publish_node_has_its_own_scope_time_and_group(hf: Holdfast) -> None:
+    text = one(
+        "{id: tell, type: queue_publish, config: {queue: work, scope: depot, payload: 1, priority: high, "
+        'delay: 1h, expires: 2h, group: "o-{{order}}", type: pick}}'
+    )
+    await start(hf, text, {"order": 7}, settings=NONE)
+
+    [row] = await (await hf.queues()).list("depot", "work")
+    assert (row.type, row.priority, row.group_key) == ("pick", "high", "o-7")
+    assert row.expires_at is not None
+    assert row.expires_at - row.visible_at == 3600 * 1_000_000
+    assert await (await hf.queues()).claim("depot", "work", by="w") == []
+
+
+async def test_publish_node_fails_without_a_message_when_its_payload_is_too_large(hf: Holdfast) -> None:
+    ended = await start(hf, PUBLISH, {"order": "x" * 300_000}, settings=NONE)
+
+    assert ended.status == "failed"
+    assert "at most" in ended.error.message
+    assert await (await hf.queues()).list("shop", "work") == []
+
+
+def test_publish_node_is_repeated_after_a_crash_without_asking() -> None:
+    [node] = [each for each in graph(PUBLISH).nodes if each.id == "tell"]
+
+    assert (node.effect, node.in_doubt) == ("write", "retry")
+
+
+# ------------------------------------------------------------------ consume
+@pytest.mark.covers("QU-30")
+async def test_consume_node_gets_the_message_that_matches_and_completes_it(hf: Holdfast) -> None:
+    waiting = await start(hf, CONSUME, {"order": 7}, settings=NONE)
+    queues = await hf.queues()
+    assert [hold.type for hold in await (await hf.service()).holds(waiting.run_id)] == ["queue_consume"]
+    await queues.publish("shop", "work", {"order": 6}, id="six")
+    await queues.publish("shop", "work", {"order": 7, "note": "here"}, id="seven")
+    await queues.work()
+    ended = await resumed(hf, waiting)
+
+    assert ended.status == "completed"
+    assert ended.state["got"]["payload"] == {"order": 7, "note": "here"}
+    assert ended.state["got"]["id"] == "seven"
+    done = await queues.get("shop", "work", "seven")
+    assert done.state is MessageState.completed
+    assert msgspec.json.decode(done.result)["run"] == ended.run_id
+    assert (await queues.get("shop", "work", "six")).state is MessageState.ready
+
+
+@pytest.mark.covers("QU-30")
+async def test_consume_node_is_shown_by_no_inbox_and_notifies_no_person(hf: Holdfast) -> None:
+    await start(hf, CONSUME, {"order": 7}, settings=NONE)
+    people = (await hf.service()).runtime.people
+    admin = Actor(id="user:root", tenant="default", rights=frozenset({MANAGE}))
+
+    for view in ("mine", "groups", "unassigned", "all", "breakpoints"):
+        assert not (await people.list(admin, view=view)).rows
+
+
+@pytest.mark.covers("QU-30")
+async def test_each_message_goes_to_one_run_however_often_it_is_handed_out(hf: Holdfast) -> None:
+    text = one("{id: got, type: queue_consume, config: {queue: work}}")
+    runs = [await start(hf, text, {"order": number}, settings=NONE) for number in range(3)]
+    queues = await hf.queues()
+    for name in ("a", "b"):
+        await queues.publish("shop", "work", name, id=name)
+    await queues.work()
+
+    ended = [await resumed(hf, each) for each in runs]
+    got = [each.state["got"]["id"] for each in ended if each.status == "completed"]
+    assert sorted(got) == ["a", "b"]
+    assert [each.status for each in ended].count("pending_input") == 1
+
+
+async def test_consume_node_takes_no_review_of_another_hold(hf: Holdfast) -> None:
+    review = one(
+        "{id: ask, type: hitl_review, config: {queue: work, timeout: 1d, on_timeout: cancel, "
+        "sections: [{type: decision, options: [ok]}]}}"
+    )
+    await start(hf, review, settings=NONE)
+    waiting = await start(hf, one("{id: got, type: queue_consume, config: {queue: work}}"), settings=NONE)
+    queues = await hf.queues()
+    # It stands before the other message, and is left to those who review.
+    await queues.publish("shop", "work", 1, id="a", priority="low")
+    await queues.work()
+
+    assert (await resumed(hf, waiting)).state["got"]["id"] == "a"
+    review = next(each for each in await queues.list("shop", "work") if each.hold)
+    assert (review.state, review.attempts) == (MessageState.ready, 0)
+
+
+# ------------------------------------------------------------------ escalation
+ESCALATE = flow_text(
+    """
+    {id: start, type: start}
+    {id: tell, type: queue_publish, config: {queue: work, payload: {a: 1}, priority: high}}
+    {id: ask, type: checkpoint, config: {prompt: "Go?", options: [ok], timeout: 1d, on_timeout: cancel}}
+    {id: up, type: queue_escalation, config: {of: tell, queue: leads, priority: low, note: "{{order}} waits"}}
+    {id: done, type: end}
+    """,
+    "start -> tell -> ask -> up -> done",
+    HEAD,
+)
+
+
+@pytest.mark.covers("QU-32")
+async def test_escalation_moves_the_message_drops_its_claim_and_keeps_the_priority(hf: Holdfast) -> None:
+    waiting = await start(hf, ESCALATE, {"order": 7}, settings=NONE)
+    queues = await hf.queues()
+    await queues.claim("shop", "work", by="worker")
+    ended = await answer(hf, waiting, "ok")
+
+    [row] = await queues.list("shop", "leads")
+    assert ended.state["up"] == {"escalated": True, "message_id": row.id}
+    assert (row.state, row.priority, row.claimed_by) == (MessageState.ready, "high", None)
+    assert msgspec.json.decode(row.payload) == {"a": 1, "note": "7 waits"}
+
+
+@pytest.mark.covers("QU-32")
+async def test_escalation_of_a_final_message_changes_nothing(hf: Holdfast) -> None:
+    waiting = await start(hf, ESCALATE, {"order": 7}, settings=NONE)
+    queues = await hf.queues()
+    [row] = await queues.list("shop", "work")
+    await queues.withdraw("shop", "work", row.id)
+    ended = await answer(hf, waiting, "ok")
+
+    assert ended.state["up"] == {"escalated": False, "message_id": row.id}
+    assert await queues.list("shop", "leads") == []
+
+
+def test_queue_node_needs_a_scope() -> None:
+    text = one("{id: it, type: queue_publish, config: {queue: work, payload: 1}}", "")
+
+    assert rules(text, settings=NONE) == ["scope-missing"]

@@ -211,10 +211,10 @@ async def test_foreign_producer_publishes_to_a_queue(
     for _ in range(2):
         await foreign.js.publish("hf.in.default.support.reviews.order-7", body)
         assert await office.delivered() is Ack.ack
+        # Acknowledged, it is deleted: its subject is free again.
+        await until(lambda: _none(foreign.subjects(INBOUND)))
     (row,) = await office.store.list_messages(MessageFilter())
     assert (row.id, row.priority, row.tenant) == ("order-7", "high", "default")
-    # Acknowledged, it is deleted.
-    await until(lambda: _none(foreign.subjects(INBOUND)))
 
 
 async def test_each_vote_has_a_subject(

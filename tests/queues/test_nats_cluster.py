@@ -141,7 +141,7 @@ async def test_nothing_is_lost_or_applied_twice_when_the_leader_is_killed(
     tmp_path: Path, cluster: NatsCluster, count: int, kills: tuple[str, ...], record_property: Note
 ) -> None:
     clock = FakeClock()
-    settings = bound_to(*cluster.servers, replicas=3, timeout="1s")
+    settings = bound_to(*cluster.servers, replicas=3, timeout="1s", ack_wait="2s")
     client = await nats.connect(cluster.addresses, max_reconnect_attempts=-1, reconnect_time_wait=0)
     try:
         async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", clock=clock, queues=settings) as hf:

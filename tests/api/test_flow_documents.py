@@ -259,3 +259,13 @@ async def test_run_of_a_document_is_done_by_a_worker_that_has_no_files(tmp_path:
             await server.json("POST", f"/v1/holds/{hold}/resolve", json={"decision": "reject"})
             ended = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
     assert (ended["status"], ended["state"]["decision"]) == ("completed", "reject")
+
+
+@pytest.mark.covers("CV-24", "PLATFORM-HOLD-02")
+async def test_document_that_names_an_unknown_connection_is_not_deployed(server: Server) -> None:
+    call = "type: http, config: {connection: bank, path: /refunds}"
+    text = REFUND.replace('type: set, config: {values: {paid: "{{amount}}"}}', call)
+    refused = await deploy(server, text, 422)
+    [found] = refused["errors"]
+    assert (found["rule"], found["node"], found["field"]) == ("connection-unknown", "paid", "connection")
+    assert found["fix"]

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.documents.functions import registered_functions
-from holdfast.documents.schemas import schema_problems
+from holdfast.documents.program import default_site
 from holdfast.errors import (
     DocumentChangedError,
     FlowInvalidError,
@@ -187,13 +187,13 @@ class DeployedFlows:
 
     # ------------------------------------------------------------------ compile
     async def compile(self, sent: SentDocument) -> CompiledDocument:
-        """With the tenant's other documents as sub-flows. What only workers have, such as functions, is a
-        warning where this process does not have it."""
+        """With the tenant's connections, and its other documents as sub-flows. A function that this process
+        does not have is a warning: only workers call it. Raises SettingsError."""
         read = await asyncio.to_thread(sent.read)
         flows = await self._flows(read.document)
-        site = DocumentSite(
+        site = msgspec.structs.replace(
+            default_site(tenant=self.tenant),
             functions=self.functions,
-            validate=schema_problems,
             flows=lambda name, version: flows.get((name, version)),
         )
         return await asyncio.to_thread(_compile, read, site)

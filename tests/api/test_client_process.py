@@ -63,6 +63,24 @@ agent.edge(think, "sure")
 agent.edge("sure", act, when="decision == 'approve'")
 """
 
+DOCUMENT = """
+holdfast: "1.0"
+name: agent-of-yaml
+nodes:
+  - {id: start, type: start}
+  - id: sure
+    type: checkpoint
+    config: {prompt: "Go ahead with {{query}}?", options: [approve, reject]}
+  - {id: act, type: set, config: {values: {acted: "{{decision}}"}}}
+  - {id: done, type: end}
+edges:
+  - {source: start, target: sure}
+  - {source: sure, source_port: approve, target: act}
+  - {source: sure, source_port: reject, target: done}
+  - {source: act, target: done}
+input: {type: object, required: [query], properties: {query: {type: string}}}
+"""
+
 
 @pytest.fixture
 def token(tmp_path: Path) -> str:
@@ -83,6 +101,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     place = folder / "roots" / "workflows" / "agent.py"
     place.parent.mkdir(parents=True)
     place.write_text(AGENT)
+    place.with_suffix(".yaml").write_text(DOCUMENT)
     with served(folder, str(EXAMPLES / "refund.py"), "--root", str(folder / "roots")) as server:
         yield server.ready()
 
@@ -119,12 +138,13 @@ def test_stream_misses_nothing_and_repeats_nothing_when_its_server_is_killed(
     assert "run.completed" in [event.type for event in seen]
 
 
-@pytest.mark.covers("SERVER-SDK-01", "R-57", "R-67-http")
-def test_example_of_the_proposal_runs_as_it_stands(agents: Serve, tmp_path: Path) -> None:
+@pytest.mark.covers("SERVER-SDK-01", "R-57", "R-67-http", "PLATFORM-DOC-06")
+@pytest.mark.parametrize("file", ["agent.yaml", "agent.py"])
+def test_example_of_the_proposal_runs_as_it_stands(agents: Serve, tmp_path: Path, file: str) -> None:
     ours = {
         "dynamiq_runtime": "holdfast.client",
         "http://localhost:8000": agents.told["address"],
-        "agent.yaml": "agent.py",
+        "agent.yaml": file,
     }
     text = EXAMPLE
     for word, own in ours.items():

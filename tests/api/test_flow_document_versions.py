@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -173,3 +175,15 @@ async def test_versions_are_compared_by_node_and_edge_with_both_values(server: S
     refused = await server.json("POST", "/v1/flows/refund/diff", 422, json={"from": first, "source": "a: ["})
     assert refused["errors"]
     await server.json("POST", "/v1/flows/refund/diff", 422, json={"from": first})
+
+
+@pytest.mark.covers("CV-43")
+async def test_callers_that_deploy_at_once_get_one_version_and_one_of_their_texts(server: Server) -> None:
+    as_json = msgspec.json.encode(yaml.safe_load(REFUND)).decode()
+    bodies = [{"source": REFUND}, {"source": as_json, "format": "json"}] * 4
+    answers = await asyncio.gather(*(server.client.post("/v1/flows", json=each) for each in bodies))
+    assert sorted(each.status_code for each in answers) == [200] * 7 + [201]
+    assert len({each.json()["version"] for each in answers}) == 1
+    kept = await server.client.get("/v1/flows/refund/versions/current/document")
+    media = {"application/yaml": REFUND, "application/json": as_json}
+    assert kept.text == media[kept.headers["content-type"]]

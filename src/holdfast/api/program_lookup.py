@@ -103,7 +103,11 @@ async def _stored(call: ApiCall, service: RunService, name: str, wanted: str | N
     for row in await newest_first(service, [row for row, _ in fits]):
         graph = graphs[row.version]
         last = await service.store.list_runs(RunFilter(flow=name, version=row.version), after=None, limit=1)
-        if last and _is_plain(graph) and await is_visible_to_tenant(call, name, row.version):
+        if not last or not await is_visible_to_tenant(call, name, row.version):
+            continue
+        if graph.dialect == DOCUMENTS:
+            return program_to_start(graph.spec)
+        if _is_plain(graph):
             return stored_program(last[0], graph)
     for row in [row for row, _ in fits]:
         if await is_visible_to_tenant(call, name, row.version):

@@ -66,7 +66,6 @@ class SentDocument(msgspec.Struct, frozen=True, kw_only=True):
 class DeployedVersion(msgspec.Struct, frozen=True, kw_only=True):
     flow: str
     version: str
-    format: Format
     created_at: int
     created_by: str
 
@@ -138,12 +137,10 @@ class DeployedFlows:
 
     async def sent(self, flow: str, version: str) -> SentDocument | None:
         """The bytes that were sent first. None: this version was not deployed in this tenant."""
-        known = await self.store.document(self.tenant, VERSION, _name(flow, version))
         kept = await self.store.document(self.tenant, SOURCE, _name(flow, version))
-        if known is None or kept is None:
+        if kept is None or not await self.has(flow, version):
             return None
-        about = msgspec.json.decode(known.body, type=DeployedVersion)
-        return SentDocument(raw=kept.body, format=about.format)
+        return msgspec.msgpack.decode(kept.body, type=SentDocument)
 
     async def document(self, flow: str, version: str) -> FlowDocument:
         """As it was sent, with its present layout. Raises NoDocumentError."""
@@ -191,10 +188,14 @@ class DeployedFlows:
         does not have is a warning: only workers call it. Raises SettingsError."""
         read = await asyncio.to_thread(sent.read)
         flows = await self._flows(read.document)
+
+        def find(name: str, version: str) -> FoundFlow | None:
+            return flows.get((name, version))
+
         site = msgspec.structs.replace(
             default_site(tenant=self.tenant),
             functions=self.functions,
-            flows=lambda name, version: flows.get((name, version)),
+            flows=find,
         )
         return await asyncio.to_thread(_compile, read, site)
 
@@ -225,41 +226,44 @@ class DeployedFlows:
             DeployedVersion(
                 flow=spec.name,
                 version=version,
-                format=sent.format,
                 created_at=self.store.now(),
                 created_by=by,
             )
             if known is None
             else msgspec.json.decode(known.body, type=DeployedVersion)
         )
+        new = known is None
         if not dry_run:
-            if known is None:
-                await self._put(about, spec, sent)
+            new = new and await self._put(about, spec, sent)
             if activate and await self.current(spec.name) != version:
                 await self._set_current(spec.name, version, by=by, action="flow_deployed")
         return DeployResult(
             version=about,
             spec=spec,
             problems=compiled.problems,
-            new=known is None,
+            new=new,
             current=await self.current(spec.name) == version,
             stored=not dry_run,
         )
 
-    async def _put(self, about: DeployedVersion, spec: GraphSpec, sent: SentDocument) -> None:
-        """The record of the version last: without it nothing of the rest is visible."""
+    async def _put(self, about: DeployedVersion, spec: GraphSpec, sent: SentDocument) -> bool:
+        """The record of the version last: without it nothing of the rest is visible. False: another caller
+        was first."""
         row = FlowRow(
             name=spec.name, version=about.version, graph=encode_graph(spec), created_at=about.created_at
         )
         await self.store.put_flow(row)
         name = _name(about.flow, about.version)
+        # With its format: of two that send it at once, one may be first here and the other below.
+        kept = msgspec.msgpack.encode(SentDocument(raw=sent.raw, format=sent.format))
         await self.store.put_document(
-            Document(tenant=self.tenant, kind=SOURCE, name=name, body=sent.raw), expect=0
+            Document(tenant=self.tenant, kind=SOURCE, name=name, body=kept), expect=0
         )
         body = msgspec.json.encode(about)
-        await self.store.put_document(
+        made = await self.store.put_document(
             Document(tenant=self.tenant, kind=VERSION, name=name, body=body), expect=0
         )
+        return made is not None
 
     async def activate(self, flow: str, version: str, *, by: str) -> DeployedVersion:
         """New runs start on it; runs that exist keep theirs. Raises FlowNotFoundError."""

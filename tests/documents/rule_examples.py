@@ -118,6 +118,8 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "secret-unknown": (request("connection: crm, path: /x, headers: {X-Key: {secret: nowhere}}"), request("connection: crm, path: /x, headers: {X-Key: {secret: key}}")),
     "secret-place": (flow("{id: m, type: set, config: {values: {x: {secret: key}}}}"), GOOD),
     "secret-target": (request("url: '{{input.url}}', headers: {X-Key: {secret: key}}"), request("url: 'https://example.org', headers: {X-Key: {secret: key}}")),
+    "tool-not-allowed": (flow("{id: m, type: tool, config: {tool: nowhere}}"), flow("{id: m, type: tool, config: {tool: search}}")),
+    "tool-unknown": (flow("{id: m, type: agent, config: {connection: gpt, instructions: Go, tools: [nowhere]}}"), flow("{id: m, type: agent, config: {connection: gpt, instructions: Go, tools: [search]}}")),
     "message-type": (flow("{id: m, type: queue_publish, config: {queue: q, payload: 1, type: hitl_request}}"), flow("{id: m, type: queue_publish, config: {queue: q, payload: 1, type: job}}")),
     "escalation-target": (flow("{id: m, type: queue_escalation, config: {of: a, queue: q}}"), flow("{id: m, type: queue_escalation, config: {message: '{{n}}', queue: q}}")),
     "escalation-change": (flow("{id: m, type: queue_escalation, config: {message: '{{n}}'}}"), flow("{id: m, type: queue_escalation, config: {message: '{{n}}', priority: high}}")),

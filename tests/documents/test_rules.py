@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import holdfast.frontends.document as package
+from holdfast.agents.tools import as_tool
 from holdfast.frontends.document.problem import DocumentProblem
 from holdfast.model.diagnostics import Severity
 from tests.documents.rule_examples import EXAMPLES, GOOD, NOT_YAML
@@ -25,12 +26,13 @@ def refuses_url(url: str) -> str:
 
 
 def problems(text: str) -> list[DocumentProblem]:
-    """Where one function, two connections and one secret are known."""
+    """Where one function, one tool, two connections and one secret are known."""
     return found_problems(
         text,
         FUNCTIONS,
         connections={"crm": "http", "gpt": "model"},
         secrets=frozenset({"key"}),
+        tools={"search": as_tool(known)},
         refuses_url=refuses_url,
     )
 

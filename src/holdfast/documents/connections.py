@@ -27,6 +27,7 @@ retry. Only names stand in documents and in the journal.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -106,8 +107,14 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 class Connections:
     """Looks up names when a document is checked and when a node runs."""
 
-    def __init__(self, given: ConnectionSettings | str | Path | None = None) -> None:
-        """Without settings or a path: the file that HOLDFAST_CONNECTIONS names."""
+    def __init__(
+        self,
+        given: ConnectionSettings | str | Path | None = None,
+        models: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Without settings or a path: the file that HOLDFAST_CONNECTIONS names. `models`: by the name of a
+        connection, those of the program itself, such as `Scripted` in tests."""
+        self.models = dict(models or {})
         self._given = checked(given, "the connections") if isinstance(given, ConnectionSettings) else None
         self._path = given if isinstance(given, (str, Path)) else None
         self._read: tuple[tuple[str, int, int], ConnectionSettings] | None = None
@@ -126,7 +133,8 @@ class Connections:
     def kinds(self, tenant: str = DEFAULT_TENANT) -> dict[str, str]:
         """The kind of each connection by its name."""
         found = self.settings.all_connections(tenant)
-        return {name: str(each.__struct_config__.tag) for name, each in found.items()}
+        kinds = {name: str(each.__struct_config__.tag) for name, each in found.items()}
+        return {**kinds, **dict.fromkeys(self.models, "model")}
 
     def secret_names(self, tenant: str = DEFAULT_TENANT) -> frozenset[str]:
         return frozenset(self.settings.all_secrets(tenant))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar, overload
 
@@ -29,6 +29,21 @@ def document_function(fn: Any = None, *, name: str = "") -> Any:
 
 def registered_functions() -> dict[str, Callable[..., Any]]:
     return dict(_registered)
+
+
+_tools: dict[str, Any] = {}
+
+
+def document_tool(given: Any) -> Any:
+    """Registers a tool (`holdfast.tool`) for the `tool` and `agent` nodes of documents. The operator must
+    also list its name (`tools` in the file of HOLDFAST_CONNECTIONS)."""
+    _tools[given.name] = given
+    return given
+
+
+def allowed_tools(names: Iterable[str]) -> dict[str, Any]:
+    """Those that are registered and that the operator lists."""
+    return {name: _tools[name] for name in names if name in _tools}
 
 
 def functions_of(module: ModuleType) -> Mapping[str, Callable[..., Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.app.extensions import DOCUMENTS
 from holdfast.documents.connections import Connections
-from holdfast.documents.functions import registered_functions
+from holdfast.documents.functions import allowed_tools, registered_functions
 from holdfast.documents.http_node import http_handler, refuses_url
 from holdfast.documents.queue_nodes import escalation_handler, publish_handler
 from holdfast.errors import VersionMismatchError
@@ -32,23 +32,37 @@ def default_site(connections: Connections | None = None, tenant: str = DEFAULT_T
     from holdfast.documents.schemas import schema_problems
 
     known = connections or Connections()
+    tools = allowed_tools(known.settings.tools)
     return DocumentSite(
         functions=registered_functions(),
         connections=known.kinds(tenant),
         secrets=known.secret_names(tenant),
         refuses_url=refuses_url(known),
-        handlers=handlers_for(known),
+        tools=tools,
+        handlers=handlers_for(known, tools),
         validate=schema_problems,
     )
 
 
-def handlers_for(connections: Connections) -> dict[str, Callable[[DocumentNode], NodeHandler]]:
+def handlers_for(
+    connections: Connections, tools: Mapping[str, Any] | None = None
+) -> dict[str, Callable[[DocumentNode], NodeHandler]]:
     """By node type, the code of types that reach out of the process."""
     return {
         "http": partial(http_handler, connections=connections),
+        "llm": lambda node: _models().llm_handler(node, connections),
+        "agent": lambda node: _models().agent_handler(node, connections, tools or {}),
+        "tool": lambda node: _models().tool_handler(node, tools or {}),
         "queue_publish": publish_handler,
         "queue_escalation": escalation_handler,
     }
+
+
+def _models() -> Any:
+    """Loaded with the first node that needs it: most documents ask no model."""
+    from holdfast.documents import model_nodes
+
+    return model_nodes
 
 
 def program_of(spec: GraphSpec, site: DocumentSite | None = None) -> Program:

@@ -9,7 +9,7 @@ from typing import Final
 from holdfast.frontends.document.node_type import NodeType
 
 MODULES: Final = (
-    "start", "end", "python", "http", "set", "condition", "router", "parallel", "map", "loop",
+    "start", "end", "python", "models", "http", "set", "condition", "router", "parallel", "map", "loop",
     "subflow", "wait", "guardrail", "holds", "queues",
 )  # fmt: skip
 """In `node_types`, in the order of the reference page; each has `NODE_TYPES`."""

@@ -12,17 +12,18 @@ import nats
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.errors import SettingsError, StoreBusyError
+from holdfast.errors import SettingsError, StoreBusyError, TransportError
 from holdfast.queues.nats import NatsTransport, token
 from holdfast.queues.nats_connection import DEAD, INBOUND, OPEN
 from holdfast.queues.settings import QueueSettings, QueueSpec
-from holdfast.queues.transport import Ack
+from holdfast.queues.transport import Ack, TransportStatus
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.transports import next_of
+from holdfast.testing.conformance.transports import BINDING, message, next_of
 from holdfast.types.hold import HoldRow
 from holdfast.types.outbox import OutboxState
 from holdfast.types.queue_message import COMPLETED_EVENT, MessageFilter, MessageState
 from holdfast.types.status import HoldStatus
+from tests.holds.notify.servers import Certificate
 from tests.queues.conftest import DANA, PLACE, Office
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
 from tests.services.nats import NatsServer, require_binary
@@ -307,6 +308,45 @@ async def test_broker_that_is_away_from_the_start_stops_nothing(tmp_path: Path, 
         assert (await office.hold(hold.id)).status is HoldStatus.resolved
         assert "no NATS server can be reached" in caplog.text
         assert "hunter2" not in caplog.text
+
+
+@pytest.mark.covers("QU-20")
+async def test_connection_is_refused_without_the_right_password_and_authority(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    require_binary()
+    pem = tmp_path / "server.pem"
+    pem.write_bytes(Certificate.of("127.0.0.1").file)
+    secured = (
+        "--tls",
+        "--tlscert",
+        str(pem),
+        "--tlskey",
+        str(pem),
+        "--user",
+        "holdfast",
+        "--pass",
+        "hunter2",
+    )
+    own = NatsServer(tmp_path / "nats", options=secured)
+    own.start()
+    servers = own.address.replace("nats://", "tls://")
+    right = {"servers": servers, "user": "holdfast", "password": "hunter2", "tls_ca": str(pem)}
+    try:
+        for wrong in ({"password": "hunter3"}, {"tls_ca": None}, {}):
+            transport = NatsTransport({**right, **wrong}, [BINDING])
+            one = message()
+            if wrong:
+                with pytest.raises(TransportError) as refused:
+                    await transport.publish(one)
+                assert "hunter" not in str(refused.value)
+            else:
+                await transport.publish(one)
+                assert (await transport.status(one)).status is TransportStatus.open
+            await transport.close()
+    finally:
+        own.stop()
+    assert "hunter" not in caplog.text
 
 
 @pytest.mark.parametrize(

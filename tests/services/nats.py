@@ -24,12 +24,20 @@ class NatsServer:
     """`stop` is a SIGKILL: everything that was acknowledged must be there after `start`. `routes`:
     the ports by which the servers of a cluster find each other, `own` among them."""
 
-    def __init__(self, folder: Path, *, name: str = "", routes: tuple[int, ...] = (), own: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        name: str = "",
+        routes: tuple[int, ...] = (),
+        own: int = 0,
+        options: tuple[str, ...] = (),
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.name = name
         self._folder = folder
         self._port, self._monitor = free_ports(2)
-        self._routes, self._own = routes, own
+        self._routes, self._own, self._options = routes, own, options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -42,7 +50,7 @@ class NatsServer:
 
     def start(self, *, wait: bool = True) -> None:
         command = [binary(), "-a", "127.0.0.1", "-p", str(self._port), "-js", "-sd", str(self._folder)]
-        command += ["--http_port", str(self._monitor)]
+        command += ["--http_port", str(self._monitor), *self._options]
         if self._routes:
             routes = ",".join(f"nats://127.0.0.1:{port}" for port in self._routes)
             command += ["--server_name", self.name, "--cluster_name", "holdfast", "--routes", routes]

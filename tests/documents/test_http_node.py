@@ -380,6 +380,8 @@ async def test_body_is_read_in_every_form_that_http_has(
         (OK, b"Transfer-Encoding: chunked\r\n\r\n-4\r\nWiki\r\n0\r\n\r\n"),
         (OK, b"Transfer-Encoding: chunked\r\n\r\n4\r\nWikipedia\r\n0\r\n\r\n"),
         (OK, b"Transfer-Encoding: chunked\r\n\r\n4\r\nWi"),
+        (OK, b"Transfer-Encoding: chunked\r\n\r\n0x4\r\nWiki\r\n0\r\n\r\n"),
+        (OK, b"Transfer-Encoding: chunked\r\n\r\n" + b"4" * 70_000),
         (OK, b"Content-Length: 9\r\n\r\nshort"),
         (OK, b"Content-Length: -1\r\n\r\n"),
         (OK, b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nhi"),

@@ -6,6 +6,7 @@ Unlike a notice, whose status is all that counts, a node needs the whole body of
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,6 +18,7 @@ from holdfast.holds.notify.http_post import connect, read_head, request_bytes
 from holdfast.types.text import clean_text
 
 _LINE: Final = 4096
+_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _NO_BODY: Final = frozenset({204, 304})
 
 
@@ -55,7 +57,7 @@ async def exchange(request: HttpRequest, egress: Egress, resolve: Resolve | None
             writer.write(sent)
             await writer.drain()
             return await _response(reader, request)
-    except (ValueError, EOFError, ConnectionError) as error:
+    except (ValueError, EOFError, ConnectionError, asyncio.LimitOverrunError) as error:
         raise HttpResponseError(
             f"the response of {target.authority} cannot be read: {clean_text(error, 200)}."
         ) from error
@@ -101,10 +103,10 @@ async def _chunks(reader: asyncio.StreamReader, most: int) -> bytes:
     while True:
         line = await reader.readuntil(b"\r\n")
         size_text = line.split(b";", 1)[0].strip()
-        if len(line) > _LINE or not 0 < len(size_text) < 16:
+        if len(line) > _LINE or not _SIZE.fullmatch(size_text):
             raise ValueError("a chunk has no size")
         size = int(size_text, 16)
-        if size < 0 or len(found) + size > most:
+        if len(found) + size > most:
             raise _too_long(most)
         if size == 0:
             # Trailers are not needed, and the connection is not used again.

@@ -158,9 +158,11 @@ async def test_every_read_is_understood(client: AsyncClient) -> None:
     await client.holds.save_draft(hold, decision="approve")
     await client.views.save("mine", {"status": ["pending"]})
     await client.schedules.put("daily", "refund", cron="0 9 * * *", input=ORDER)
+    message = await client.queues.publish_message("s", "q", {"a": 1})
     view = (await client.views.list())[0]
     known = {"run": run.id, "hold": hold, "checkpoint": hold, "flow": "refund", "version": "latest",
              "thread": "t", "view": view.id, "to": run.id, "name": "daily",
+             "scope": "s", "queue": "q", "message": message.id,
              "graphId": (await client.runs.get(run.id)).version}  # fmt: skip
     walk = "digraph { start [shape=Mdiamond]; end [shape=Msquare]; start -> a -> end }"
     pipeline = await client.pipelines.submit(walk, simulate=True)
@@ -177,7 +179,7 @@ async def test_every_read_is_understood(client: AsyncClient) -> None:
 
 NOT_THERE = (
     "Runs.artifact", "Holds.read_file", "Dead.get", "Deployments.get", "Directory.person",
-    "Directory.get_own_person",
+    "Directory.get_own_person", "Flows.get_document", "Flows.get_layout",
 )  # fmt: skip
 ENDLESS = ("Runs.stream", "Holds.stream", "Pipelines.stream")
 

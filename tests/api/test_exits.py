@@ -242,6 +242,8 @@ EXITS: Final = {
     "integrations/prometheus/page.py": "numbers, by names of flows and lanes",
     "integrations/prometheus/store_metrics.py": "numbers",
     "integrations/prometheus/worker_metrics.py": "numbers, by names of flows and nodes",
+    "queues/nats.py": "messages: as nats_connection.py",
+    "queues/nats_connection.py": "messages: a question, masked when it was asked, or what a flow publishes",
     "runs/driver/runtime.py": "the name of this machine",
     "runs/worker/registration.py": "the name of this machine",
     "runs/worker/health_server.py": "readiness: reasons only on loopback",
@@ -269,7 +271,7 @@ are not exits."""
 INSIDE: Final = ("store/", "client/", "testing/", "torture/", "demo/")
 SINKS: Final = re.compile(
     r"^\s*(?:import|from) (?:httpx2?|aiohttp|requests|smtplib|aiosmtplib|socket|ssl|urllib\.request"
-    r"|http\.client|apprise|opentelemetry|prometheus_client|websockets|mcp|grpc|boto3|uvicorn)\b"
+    r"|http\.client|apprise|opentelemetry|prometheus_client|websockets|mcp|nats|grpc|boto3|uvicorn)\b"
     r"|open_connection\(|create_server\(|start_server\(|create_datagram_endpoint\("
     r"|\.write_text\(|\.write_bytes\(|\.open\(\"[wax]|os\.open\(|open_private\(|StreamHandler",
     re.MULTILINE,

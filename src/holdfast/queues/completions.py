@@ -24,7 +24,7 @@ from holdfast.types.hold import HoldChange, HoldKey, HoldRow
 from holdfast.types.ids import HoldId, is_id
 from holdfast.types.queue_message import MessageAct, MessageChange
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import RESOLVE, Actor
+from holdfast.types.terms import OPERATOR, RESOLVE, Actor, ChainLink
 
 EARLY: Final = "early_completion"
 KEPT_FOR: Final = 7 * 86_400 * MICROS
@@ -72,7 +72,12 @@ def queue_actor(tenant: str, completed_by: str | None, auth_method: str = "queue
     it may resolve the holds that ask there, and no others."""
     named = completed_by if completed_by is not None and completed_by.startswith("user:") else SYSTEM
     return Actor(
-        id=named, tenant=tenant, rights=frozenset({RESOLVE}), channel="queue", auth_method=auth_method
+        id=named,
+        tenant=tenant,
+        rights=frozenset({RESOLVE}),
+        channel="queue",
+        auth_method=auth_method,
+        chain=(ChainLink(kind="queue", by=OPERATOR, to=named),),
     )
 
 

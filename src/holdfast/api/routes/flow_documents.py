@@ -66,7 +66,7 @@ async def _deployed(call: ApiCall, flow: str, version: str) -> tuple[DeployedFlo
 
 
 @routes.get(
-    "/flows/{flow:path}/versions/{version}/layout", needs=Right.flows_read, more=(304,), raises=_MISSING
+    "/flows/{flow:path}/versions/{version:path}/layout", needs=Right.flows_read, more=(304,), raises=_MISSING
 )
 async def get_flow_layout(call: ApiCall, flow: str, version: str) -> ApiReply[FlowLayout]:
     """How a document is drawn. Its ETag changes with each change of the layout."""
@@ -80,7 +80,7 @@ def _layout(document: FlowDocument, revision: int) -> ApiReply[FlowLayout]:
 
 
 @routes.put(
-    "/flows/{flow:path}/versions/{version}/layout",
+    "/flows/{flow:path}/versions/{version:path}/layout",
     needs=Right.flows_write,
     guarded=True,
     raises=(*_MISSING, InputError, FlowInvalidError, DocumentChangedError),

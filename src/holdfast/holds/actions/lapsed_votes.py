@@ -68,7 +68,7 @@ async def _lost(ctx: HoldContext, row: HoldRow, ballot: Ballot, now: int) -> str
         return why
     if token and await is_revoked(ctx, token):
         return why
-    voter = await ctx.standing(Actor(id=ballot.person, tenant=row.tenant), now, delegated=False)
+    voter = await ctx.standing(Actor(id=ballot.person, tenant=row.tenant, chain=()), now, delegated=False)
     past = await permission_facts(ctx.store, ctx.deployments, row, now)
     if voter.barred or voter.silence or exclusion(actor_capacity(voter), row, past):
         return why

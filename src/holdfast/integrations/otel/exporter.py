@@ -17,6 +17,7 @@ from holdfast.errors import LeaseLostError
 from holdfast.integrations.otel.facts import RunEnded, RunStory, StepEnded
 from holdfast.integrations.otel.metrics import OtelMetrics
 from holdfast.integrations.otel.spans import Spans
+from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.graph import Graph
 from holdfast.model.position import Exec
 from holdfast.runs.driver.driver import Driver
@@ -175,9 +176,11 @@ class TracedHandlerCall(HandlerCall):
         super().__init__(call.session, call.writer, call.calls)
         self._spans = spans
 
-    async def run(self, execution: Exec) -> HandlerFinished | SubstepDoubted | None:
+    async def run(
+        self, execution: Exec, task: OwnedTask[Any] | None = None
+    ) -> HandlerFinished | SubstepDoubted | None:
         with self._inside(execution):
-            return await super().run(execution)
+            return await super().run(execution, task)
 
     @contextmanager
     def _inside(self, execution: Exec) -> Generator[None]:

@@ -165,7 +165,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"prompt": "Pay {{amount"}, "'{{' is never closed at column 5"),
     ({"prompt": "Pay {{a.__class__}}"}, "'__class__' cannot be shown"),
     ({"context": {"a": ["{{b()}}"]}}, "expected a path, found '()'"),
-    ({"assignee": "user:{{a|upper}}"}, "expected a path"),
+    ({"assignee": "user:{{a|nothing}}"}, "nothing"),
     ({"sections": [{"type": "table"}]}, "sections[0].type: 'table' is not one of context, input, decision"),
     ({"sections": [{"type": "input", "field": "x", "help": "{{x y}}"}]}, "sections[0].help: expected a path"),
     ({"sections": "form"}, "sections: 'form' is not a list of sections"),

@@ -148,7 +148,8 @@ class Place:
 
     def end(self) -> End:
         """Where the run stands, as the last process told; its directories show the same."""
-        reply = json.loads(self.calls[-1].told.splitlines()[-1])
+        # What it logs about a blocked loop may come after the reply.
+        reply = json.loads([line for line in self.calls[-1].told.splitlines() if line.startswith("{")][-1])
         assert self._shown() == reply["completed_nodes"]
         return End(reply["status"], reply["completed_nodes"], Counter(self.trace))
 

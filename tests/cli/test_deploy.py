@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.api.documents import OTHER, REFUND
 from tests.cli.conftest import Cli
+
+
+@pytest.fixture(autouse=True)
+def no_module_of_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module `refund` would be run instead; other tests leave the folder of the examples on the path."""
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if not (Path(each) / "refund.py").exists()])
+    monkeypatch.delitem(sys.modules, "refund", raising=False)
 
 
 @pytest.fixture

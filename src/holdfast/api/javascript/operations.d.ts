@@ -1033,12 +1033,12 @@ export interface ClaimMessage {
   ttl?: string | null;
 }
 
-/** `wait`: how long to wait for a first message, at most 30 seconds. `ttl`: how long the claim lasts. */
+/** `wait`: at most this many seconds, until there is a message. `ttl`: how long the claim lasts. */
 export interface ClaimMessages {
   /** Default: 1. */
   limit?: number;
-  /** `30s`, `5m`, `1h30m`. Default: 0s. */
-  wait?: string;
+  /** Default: 0. */
+  wait?: number;
   ttl?: string | null;
 }
 

@@ -132,7 +132,7 @@ async def claim_messages(call: ApiCall, scope: str, queue: str, body: ClaimMessa
         queue,
         by=call.actor.id,
         limit=body.limit,
-        wait=(_micros(body.wait, "wait") or 0) / 1_000_000,
+        wait=body.wait,
         ttl=_micros(body.ttl, "ttl"),
         tenant=call.tenant,
     )

@@ -33,10 +33,10 @@ class PublishMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ClaimMessages(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`wait`: how long to wait for a first message, at most 30 seconds. `ttl`: how long the claim lasts."""
+    """`wait`: at most this many seconds, until there is a message. `ttl`: how long the claim lasts."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
-    wait: Length = "0s"
+    wait: Annotated[float, msgspec.Meta(ge=0, le=30)] = 0
     ttl: Length | None = None
 
 

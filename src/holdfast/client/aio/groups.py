@@ -1465,7 +1465,7 @@ class AsyncQueues(AsyncGroup):
         queue: str,
         *,
         limit: int | None = None,
-        wait: str | None = None,
+        wait: float | None = None,
         ttl: str | None = None,
     ) -> models.ClaimedMessages:
         """Claim ready messages: by priority, then the longest ready. The list is empty if there is none."""

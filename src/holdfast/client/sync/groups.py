@@ -1452,7 +1452,7 @@ class Queues(Group):
         queue: str,
         *,
         limit: int | None = None,
-        wait: str | None = None,
+        wait: float | None = None,
         ttl: str | None = None,
     ) -> models.ClaimedMessages:
         """Claim ready messages: by priority, then the longest ready. The list is empty if there is none."""

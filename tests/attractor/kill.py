@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import sys
@@ -21,9 +20,8 @@ import pytest
 from holdfast.attractor.processes import kill_all
 from holdfast.types.ids import new_run_id
 from tests.attractor.victims import CHILD
+from tests.services import prefork
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["holdfast.cli.main", "holdfast.cli.commands.run", "holdfast.cli.pipeline_run"])
 CRASHED = 137
 # A run whose process died is free soon.
 LEASE = "400ms"
@@ -70,8 +68,7 @@ class Called:
 
     def __init__(self, words: list[str], folder: Path, said: Path, crash: str) -> None:
         self.said = said
-        self.process: BaseProcess = FORKS.Process(target=_live, args=(words, str(folder), str(said), crash))
-        self.process.start()
+        self.process: BaseProcess = prefork.started(_live, (words, str(folder), str(said), crash))
 
     def end(self, within: float = 50) -> int:
         self.process.join(within)

@@ -16,16 +16,28 @@ import runpy
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import IO, Any
 
+# The one fork server of a process: nothing else in the tests may say what it imports.
 _SERVER = multiprocessing.get_context("forkserver")
 _MODULES = "tests.services.prefork_modules"
 _SERVER.set_forkserver_preload([_MODULES])
 _ROOT = Path(__file__).parents[2]
+
+
+def started(target: Callable[..., None], args: tuple[Any, ...], *, daemon: bool = False) -> BaseProcess:
+    """A process of the fork server that calls `target`."""
+    process = _SERVER.Process(target=target, args=args, daemon=daemon)
+    # The server finds the modules in the folder that it is started in, and the test may be in another.
+    with contextlib.chdir(_ROOT):
+        multiprocessing.forkserver.ensure_running()
+    process.start()
+    return process
 
 
 class Child:
@@ -41,11 +53,7 @@ class Child:
         self.stderr, err = _ends_of(stderr)
         self.args = [module, *map(str, words)]
         given = (str(cwd), dict(env), module, self.args[1:], _Files(asked, out, err))
-        self._process = _SERVER.Process(target=_become, args=given, daemon=True)
-        # The server finds the modules in the folder that it is started in, and the test may be in another.
-        with contextlib.chdir(_ROOT):
-            multiprocessing.forkserver.ensure_running()
-        self._process.start()
+        self._process = started(_become, given, daemon=True)
         for there in (asked, out, err):
             os.close(there)
         with contextlib.suppress(BrokenPipeError), os.fdopen(answers, "w") as pipe:

@@ -28,3 +28,13 @@ def test_children_have_holdfast_imported_when_the_first_one_is_started_from_anot
     command = [sys.executable, "program.py", str(ROOT)]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=50)
     assert r"stdout='True\n'" in done.stdout, done.stdout + done.stderr
+
+
+def test_nothing_else_says_what_the_fork_server_imports() -> None:
+    """A process has one fork server; the last list that is set before its start counts."""
+    setting = "set_forkserver_preload("
+    own = Path(__file__).resolve()
+    files = [
+        file for file in (ROOT / "tests").rglob("*.py") if file != own and setting in file.read_text("utf-8")
+    ]
+    assert [file.relative_to(ROOT).as_posix() for file in files] == ["tests/services/prefork.py"]

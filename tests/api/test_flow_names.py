@@ -154,7 +154,7 @@ async def test_submitted_pipeline_does_not_hide_the_code_of_its_name(server: Ser
 
 NAMES_ONLY: Final = {
     "api/routes/schedules.py", "cli/commands/flows.py", "cli/commands/prune.py", "cli/commands/schedules.py",
-    "cli/completion.py", "runs/flow_versions.py",
+    "cli/completion.py", "runs/flow_versions.py", "runs/worker/served_versions.py",
 }  # fmt: skip
 """Modules that look for names, or list every version; none of them chooses one."""
 

@@ -98,7 +98,7 @@ from holdfast.runs.recorder import queue, recorder
 from holdfast.cli.main import main
 recorder.RETRY_DELAYS = ()
 queue.RunQueue.may_wait = lambda *_: False
-resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
 main(sys.argv[1:])
 """
 

@@ -224,14 +224,15 @@ async def test_no_option_of_a_human_step_is_dropped_on_its_way_to_the_hold(hf: H
     (spec,) = [each.hold for each in flow.program().graph.nodes if each.id == "gate"]
     assert [
         name for name in HoldSpec.__struct_fields__ if getattr(spec, name) == getattr(HoldSpec(), name)
-    ] == ["form", "wait", "modifies"]  # in place of a schema, and of a length that is known
+    ] == ["form", "wait", "modifies", "target"]  # in place of a schema, a length, the inbox
     waiting = await flow.run({"what": "it"}, on=hf)
     (hold,) = waiting.holds
     assert (hold.prompt, hold.assignee, hold.priority, hold.type) == ("Ship it?", "team:it", "high", "review")
     assert hold.options == (Option("y", "Yes", "primary"), Option("n", "n"))
     assert hold.expires_at == hold.created_at + 2 * 3600 * 1_000_000
     assert hold.expiry_action == "default_option"
-    assert (hold.reminder_interval, hold.tags, hold.terms) == (60, ("ship",), HoldTerms(max_reminders=3))
+    assert (hold.reminder_interval, hold.tags) == (60, ("ship",))
+    assert hold.terms == HoldTerms(max_reminders=3, filled=("team:it",))
     assert (hold.context, hold.schema) == (b'{"what":"it"}', b'{"type":"object"}')
     await answer(hf, waiting, "y", data={})
     assert (await flow.resume(waiting.run_id, on=hf)).expect().state["verdict"] == "y"

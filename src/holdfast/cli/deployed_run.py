@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -90,7 +91,7 @@ async def show_document(
         written = sent.format if form == "source" else form
         print_json({"flow": name, "version": found.version, "format": written, "text": text})
     else:
-        print(text, end="" if text.endswith("\n") else "\n")
+        _print_text(text)
     return Exit.ok
 
 
@@ -126,6 +127,15 @@ def diff_files(a: str, b: str, *, json: bool) -> Exit:
     else:
         _print_diff(found)
     return Exit.ok
+
+
+def _print_text(text: str) -> None:
+    if sys.stdout.isatty():
+        # Somebody else wrote it: control characters are shown and do nothing.
+        for line in text.splitlines():
+            print_line(line)
+    else:
+        print(text, end="" if text.endswith("\n") else "\n")
 
 
 def _print_diff(found: DocumentDiff) -> None:

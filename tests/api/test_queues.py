@@ -85,7 +85,7 @@ async def test_message_is_released_given_up_requeued_and_withdrawn(shop: Server)
 
 @pytest.mark.covers("QU-10")
 async def test_claim_waits_for_a_message_that_is_not_there_yet(shop: Server) -> None:
-    waiting = asyncio.create_task(claimed(shop, wait="20s"))
+    waiting = asyncio.create_task(claimed(shop, wait=20))
     await asyncio.sleep(0.05)
     assert not waiting.done()
     await published(shop, id="late")

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,24 @@ async def test_each_tenant_has_its_own_objects_under_its_own_prefix(s3_server: S
     assert len([digest async for digest in blobs.list()]) == 3
     await blobs.delete(DIGEST)
     assert [digest async for digest in blobs.list()] == []
+
+
+@pytest.mark.covers("BS-4")
+async def test_marker_is_written_once_for_all_tenants(
+    s3_server: S3Server, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, keys = s3.obstore.put_async, list[str]()
+
+    async def counted(store: Any, path: str, *given: Any, **options: Any) -> Any:
+        keys.append(path)
+        return await put(store, path, *given, **options)
+
+    monkeypatch.setattr(s3.obstore, "put_async", counted)
+    blobs = s3_server.blobs(prefix)
+    for tenant in ("a", "b", "a"):
+        await blobs.of(tenant).put(DIGEST, DATA)
+    assert len([key for key in keys if key.endswith(s3.MARKER)]) == 1
+    assert len(keys) == 4
 
 
 @pytest.mark.covers("BS-1")

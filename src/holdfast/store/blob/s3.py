@@ -130,7 +130,8 @@ class S3Blobs:
     ) -> None:
         self._store, self._prefix, self._tenant, self._address = store, prefix, tenant, address
         self._root = f"{prefix}/v1" if prefix else "v1"
-        self._marked = False
+        # Shared with those of each tenant: the marker is written once by a process, not with each value.
+        self._marked = asyncio.Event()
 
     def of(self, tenant: str) -> S3Blobs:
         bound = S3Blobs(self._store, self._prefix, tenant, self._address)
@@ -322,7 +323,7 @@ class S3Blobs:
     async def _mark(self) -> None:
         """The marker says that this is the place of the blobs: without it a 404 proves nothing, because a
         wrong endpoint answers the same."""
-        if self._marked:
+        if self._marked.is_set():
             return
         with _store_errors("stored"), contextlib.suppress(exceptions.AlreadyExistsError):
             await obstore.put_async(
@@ -332,7 +333,7 @@ class S3Blobs:
                 mode="create",
                 use_multipart=False,
             )
-        self._marked = True
+        self._marked.set()
 
     async def _require_marker(self) -> None:
         if await self._size(f"{self._root}/{MARKER}") is None:

@@ -36,6 +36,7 @@ HoldfastError
 ├── ConflictError               another caller was first, or the object has changed since it was read
 │   ├── FlowNameTakenError          a graph was posted under the name of a flow that has code
 │   ├── CodeRequiredError           the graph is stored, but no worker has the code of its nodes
+│   ├── EffectsRepeatedError        a branch must start before a question, and would repeat outside effects
 │   ├── HoldDecidedError            the hold is decided already; names who decided
 │   ├── HoldChangedError            the hold is not at the version that the caller read
 │   ├── ContentChangedError         the content that was shown differs from what the hold asks now
@@ -290,6 +291,13 @@ class CodeRequiredError(ConflictError):
     """A graph was posted, and the code that it needs was never loaded: a run of it could not start."""
 
     code = "code_required"
+
+
+class EffectsRepeatedError(ConflictError):
+    """A branch must start earlier than asked, because a question is asked again, and nodes with outside
+    effects were executed since then."""
+
+    code = "repeats_effects"
 
 
 class HoldDecidedError(ConflictError):

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import Context, Flow, LeaseLostError, RunStatus
+from holdfast import AnswerInvalidError, Context, Flow, LeaseLostError, RunStatus
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind
 from holdfast.types.status import HoldStatus
@@ -333,3 +333,40 @@ async def test_two_sub_steps_at_once_are_doubted_one_after_the_other_when_their_
     assert result.state == {"a": "A", "b": "b"}
     assert done == ["b"]
     assert (await kinds(hf, run)).count("hold.opened") == 2
+
+
+def paying_before_a_hold(done: list[int], hold: str) -> Flow:
+    """The effect runs before the question, so that its result could answer it."""
+    flow = Flow("pay-then-ask")
+    asked = {"prompt": "Right?", "options": ["approve", "reject"], "bind": "said", "into": "form"}
+
+    @flow.node(effect="external")
+    async def pay(ctx: Context) -> dict[str, Any]:
+        done.append(ctx.attempt)
+        return {"receipt": "r1"}
+
+    if hold == "in the flow":
+        flow.edge(pay, flow.hold("check", **asked))
+        return flow
+    inner = Flow("inner", effect="pure")
+    inner.hold("check", **asked)
+    flow.edge(pay, flow.subflow("child", inner, outputs={"said": "state.said"}))
+    return flow
+
+
+@pytest.mark.covers("SAFE-CHAIN-04")
+@pytest.mark.parametrize("field", ["said", "said_result", "form"])
+@pytest.mark.parametrize("hold", ["in the flow", "in a sub-flow"])
+async def test_who_says_that_it_happened_cannot_answer_a_hold_with_it(
+    place: Place, hold: str, field: str
+) -> None:
+    flow = paying_before_a_hold([], hold)
+    hf, run = await in_doubt(place, flow)
+    update = {"receipt": "r1", field: "approve"}
+    with pytest.raises(AnswerInvalidError, match=f"update.{field}"):
+        await answer(hf, run, "happened", data={"update": update})
+    assert len(await open_holds(hf, run)) == 1
+    await answer(hf, run, "happened", data={"update": {"receipt": "r1"}})
+    result = await flow.resume(run, on=hf)
+    assert result.status is RunStatus.pending_input
+    assert field not in result.state

@@ -298,13 +298,16 @@ def ask(
     context: dict[str, Any],
     code: str = "",
     warnings: Sequence[str] = (),
+    stricter: dict[str, Any] | None = None,
 ) -> None:
-    """Open a hold by a separate `asked` record; asking again finds the same id (D-28)."""
+    """Open a hold by a separate `asked` record; asking again finds the same id (D-28). `stricter`: the schema
+    of the row where answers must fit more than the journal says."""
     scope, visit = (execution.scope, execution.visit) if execution else ("", 0)
     # Derived, not random: a step that is repeated after a crash asks the same question, not a second one.
     hold = HoldId(derived_id(decision.pos.run, scope, node, visit, why, ordinal))
     context = with_pins(context, decision.pos.skills)
-    row = row_of(decision, execution, hold, node, spec, ordinal=ordinal, prompt=prompt, context=context)
+    shown = spec if stricter is None else msgspec.structs.replace(spec, schema=stricter)
+    row = row_of(decision, execution, hold, node, shown, ordinal=ordinal, prompt=prompt, context=context)
     if warnings:
         # Only in the row: what was asked, which the journal records, is the same without them.
         terms = msgspec.structs.replace(row.terms, warnings=tuple(warnings))

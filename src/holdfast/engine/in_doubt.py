@@ -11,7 +11,7 @@ from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import HandlerFinished, HoldAnswered, SubstepDoubted, SubstepEvidence
 from holdfast.model.apply import apply_record
 from holdfast.model.graph import HoldSpec, InDoubt, Node
-from holdfast.model.hold_rules import mapping_of
+from holdfast.model.hold_rules import answer_fields, mapping_of
 from holdfast.model.position import Exec, OpenHold
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SubstepBody
 from holdfast.types.hold import HoldClosed, Option
@@ -26,7 +26,7 @@ OPTIONS = (
     Option("fail", "Fail the node", "danger"),
 )
 # What a person may enter for an effect that happened: the update of its node, or the value of its step.
-ANSWER_SCHEMA = {
+ANSWER_SCHEMA: dict[str, Any] = {
     "type": ["object", "null"],
     "properties": {"update": {"type": ["object", "null"]}, "value": {}},
     "additionalProperties": False,
@@ -124,7 +124,17 @@ def ask(decision: Decision, execution: Exec, error: ErrorInfo | None, *, substep
         ordinal=ORDINALS + pos.head,
         prompt=prompt,
         context=context,
+        stricter=None if substep else _without_answers(sorted(answer_fields(decision.graph.spec))),
     )
+
+
+def _without_answers(fields: list[str]) -> dict[str, Any] | None:
+    """Who says what an effect did must not answer a hold with it. Only in the row: the journals of older
+    runs have the plain schema, and are replayed."""
+    if not fields:
+        return None
+    update = {"type": ["object", "null"], "properties": dict.fromkeys(fields, False)}
+    return {**ANSWER_SCHEMA, "properties": {**ANSWER_SCHEMA["properties"], "update": update}}
 
 
 def _happened(decision: Decision, execution: Exec, data: Mapping[str, Any], inbox: int) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from holdfast.model.template import json_bytes
 from holdfast.types.hold import Option
 from holdfast.types.terms import HoldTerms
 from holdfast.types.text import clean_text
+
+if TYPE_CHECKING:
+    from holdfast.model.graph import GraphSpec, HoldSpec
 
 MAX_ASSIGNEE: Final = 500
 BRANCH: Final = "branch:"
@@ -113,3 +116,19 @@ def voter_fault(text: str) -> str | None:
 def request_hash(prompt: str, options: Sequence[Option] | None, context: Any, schema: Any) -> str:
     """The hash of exactly what is shown: a decision is bound to it."""
     return "sha256:" + sha256(json_bytes((prompt, options, context, schema))).hexdigest()
+
+
+def decision_fields(hold: HoldSpec) -> tuple[str, str]:
+    """The fields of the state in which its decision is put."""
+    return hold.bind, f"{hold.bind}_result"
+
+
+def fields_of_hold(hold: HoldSpec) -> set[str]:
+    """The same, with the field for the data of its form."""
+    return {*decision_fields(hold), *([hold.into] if hold.into else [])}
+
+
+def answer_fields(spec: GraphSpec) -> set[str]:
+    """The fields in which the holds of a flow and of its sub-flows put their answers."""
+    found = {field for node in spec.nodes if node.hold for field in fields_of_hold(node.hold)}
+    return found.union(*(answer_fields(inner) for inner in spec.subgraphs))

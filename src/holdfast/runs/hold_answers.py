@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from holdfast.errors import InputError
 from holdfast.model.graph import GraphSpec, HoldSpec
+from holdfast.model.hold_rules import decision_fields, fields_of_hold
 
 
 def without_answers(spec: GraphSpec, changes: dict[str, Any], *, every: bool) -> dict[str, Any]:
@@ -15,7 +16,7 @@ def without_answers(spec: GraphSpec, changes: dict[str, Any], *, every: bool) ->
     a policy may say so of any hold."""
     answers: set[str] = set()
     for hold in _binding_holds(spec, every=every):
-        answers |= {*_decision_fields(hold), *([hold.into] if hold.into else [])}
+        answers |= fields_of_hold(hold)
     if not answers:
         return changes
     kept = dict(changes)
@@ -32,7 +33,7 @@ def require_no_answers(spec: GraphSpec, given: Any, *, every: bool) -> None:
     people are shown first."""
     if not isinstance(given, Mapping):
         return
-    names = {name for hold in _binding_holds(spec, every=every) for name in _decision_fields(hold)}
+    names = {name for hold in _binding_holds(spec, every=every) for name in decision_fields(hold)}
     # An empty field is no answer: callers may send every field of a state.
     filled = (key for key, value in cast("Mapping[str, Any]", given).items() if value not in (None, ""))
     found = sorted(names.intersection(filled))
@@ -42,10 +43,6 @@ def require_no_answers(spec: GraphSpec, given: Any, *, every: bool) -> None:
             hint="Leave it out: people decide the hold.",
             field=found[0],
         )
-
-
-def _decision_fields(hold: HoldSpec) -> tuple[str, str]:
-    return hold.bind, f"{hold.bind}_result"
 
 
 def _binding_holds(spec: GraphSpec, *, every: bool) -> Iterator[HoldSpec]:

@@ -81,6 +81,7 @@ async def resume(
     accept_loss: bool = False,
     key: str | None = None,
     actor: Actor | None = None,
+    repeat_effects: bool = False,
 ) -> tuple[RunRow, bool]:
     """(the run that continues, whether it is a new one). Any worker that serves the flow claims it.
 
@@ -99,4 +100,13 @@ async def resume(
             return row, False
     else:
         _, seq = await checkpoints.resolve_run(service, row.id, checkpoint)
-    return await branch(service, row, seq, given=given, supersede=mode == "rewind", key=key, actor=actor)
+    return await branch(
+        service,
+        row,
+        seq,
+        given=given,
+        supersede=mode == "rewind",
+        key=key,
+        actor=actor,
+        repeat_effects=repeat_effects,
+    )

@@ -320,11 +320,14 @@ class RunService:
         as_new_run: bool = False,
         tenant: str | None = None,
         actor: Actor | None = None,
+        repeat_effects: bool = False,
     ) -> RunRow:
         """An exported run as read-only history under its own id; `as_new_run`: as a fork that continues."""
         from holdfast.runs.transfer import import_run
 
-        return await import_run.import_run(self, data, as_new_run=as_new_run, tenant=tenant, actor=actor)
+        return await import_run.import_run(
+            self, data, as_new_run=as_new_run, tenant=tenant, actor=actor, repeat_effects=repeat_effects
+        )
 
     # ------------------------------------------------------------------ retention
     async def prune(self, run: str, *, keep: int = KEEP) -> int:

@@ -220,7 +220,10 @@ export interface Operations {
   /**
    * Import an exported run as read-only history, or as a new run that continues from its end.
    *
-   * Importing the same file again returns the same run.
+   * Importing the same file again returns the same run. A new run of a flow that may ask people starts again
+   * with the run's input, because a file proves no decision: its `forked_from` says so. Where the file shows
+   * work with outside effects, that is refused with 409 and nothing is imported, unless `repeat_effects` is
+   * set.
    */
   importRun(body: Sent, query?: ImportRunQuery, options?: Options): Promise<RunDetail>;
   /** The run's artifacts so far, by name. */
@@ -573,6 +576,7 @@ export interface HoldMetricsQuery {
 
 export interface ImportRunQuery {
   as_new_run?: boolean;
+  repeat_effects?: boolean;
 }
 
 export interface ListAuditQuery {
@@ -856,13 +860,17 @@ export interface BeginSession {
 
 /**
  * From a checkpoint, by its id or the number of its record; without, from the current position. `patch`
- * has the partitions input, scratch and artifacts, each merged key by key.
+ * has the partitions input, scratch and artifacts, each merged key by key. `repeat_effects`: a branch
+ * that starts before a question, because it is asked again, may repeat work with outside effects; else
+ * 409.
  */
 export interface BranchRun {
   checkpoint_id?: string | null;
   seq?: number | null;
   input_data?: Record<string, unknown> | null;
   patch?: Record<string, unknown> | null;
+  /** Default: false. */
+  repeat_effects?: boolean;
 }
 
 /** `preview`: change nothing. `versions`: those that were shown; holds that changed are left out. */
@@ -1460,9 +1468,14 @@ export interface FlowWire {
   input_schema?: Record<string, unknown>;
 }
 
-/** `patch`: changes of `input`, `scratch`, `artifacts` and `diagnostics`, each merged key by key. */
+/**
+ * `patch`: changes of `input`, `scratch`, `artifacts` and `diagnostics`, each merged key by key.
+ * `repeat_effects`: as for `POST /runs/{run}/fork`.
+ */
 export interface ForkGraphCheckpoint {
   patch?: Record<string, unknown> | null;
+  /** Default: false. */
+  repeat_effects?: boolean;
 }
 
 /**
@@ -2118,6 +2131,8 @@ export interface ResumeRun {
   mode?: "fork" | "resume" | "rewind";
   /** Default: false. */
   accept_loss?: boolean;
+  /** Default: false. */
+  repeat_effects?: boolean;
 }
 
 /**

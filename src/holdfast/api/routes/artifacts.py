@@ -17,6 +17,7 @@ from holdfast.errors import (
     BlobMissingError,
     CheckpointCorruptError,
     ConflictError,
+    EffectsRepeatedError,
     FlowNotFoundError,
     ForbiddenError,
     InputError,
@@ -32,6 +33,7 @@ routes = Routes("runs")
 
 class ImportRun(msgspec.Struct, kw_only=True):
     as_new_run: bool = False
+    repeat_effects: bool = False
 
 
 @routes.get("/runs/{run}/artifacts", needs=Right.runs_read, raises=(RunNotFoundError,))
@@ -87,12 +89,15 @@ async def export_run(call: ApiCall, run: str) -> Response:
     needs=Right.admin,
     status=201,
     media=(BYTES,),
-    raises=(InputError, ConflictError, FlowNotFoundError, ForbiddenError),
+    raises=(InputError, ConflictError, EffectsRepeatedError, FlowNotFoundError, ForbiddenError),
 )
 async def import_run(call: ApiCall, query: ImportRun, body: bytes) -> ApiReply[RunDetail]:
     """Import an exported run as read-only history, or as a new run that continues from its end.
 
-    Importing the same file again returns the same run."""
+    Importing the same file again returns the same run. A new run of a flow that may ask people starts again
+    with the run's input, because a file proves no decision: its `forked_from` says so. Where the file shows
+    work with outside effects, that is refused with 409 and nothing is imported, unless `repeat_effects` is
+    set."""
     service = await call.runs()
     try:
         archive = read_archive(body)
@@ -100,7 +105,11 @@ async def import_run(call: ApiCall, query: ImportRun, body: bytes) -> ApiReply[R
         for graph in (archive.graph, *archive.older):
             require_submitted(graph)
         row = await service.import_run(
-            body, as_new_run=query.as_new_run, tenant=call.tenant, actor=call.actor
+            body,
+            as_new_run=query.as_new_run,
+            tenant=call.tenant,
+            actor=call.actor,
+            repeat_effects=query.repeat_effects,
         )
     except (CheckpointCorruptError, SchemaTooNewError, KeyMissingError, BlobMissingError) as error:
         # Errors of a store elsewhere; here the file is the caller's.

@@ -20,7 +20,9 @@ from holdfast.errors import (
     CheckpointCorruptError,
     CheckpointNotFoundError,
     ConflictError,
+    EffectsRepeatedError,
     FlowNotFoundError,
+    ForbiddenError,
     InputError,
     StateError,
     VersionMismatchError,
@@ -105,13 +107,18 @@ async def delete_graph_checkpoint(call: ApiCall, checkpoint: str) -> None:
     "/graph/checkpoints/{checkpoint}/fork",
     needs=Right.runs_write,
     status=201,
-    raises=(CheckpointNotFoundError, StateError, VersionMismatchError, FlowNotFoundError),
-)
+    raises=(
+        CheckpointNotFoundError, StateError, VersionMismatchError, FlowNotFoundError, EffectsRepeatedError,
+        ForbiddenError,
+    ),
+)  # fmt: skip
 async def fork_graph_checkpoint(
     call: ApiCall, checkpoint: str, body: ForkGraphCheckpoint
 ) -> ApiReply[GraphRun]:
     """Create a run that starts at this checkpoint, with a patch of its state; the source is not changed."""
-    made = await (await _store(call)).fork(checkpoint, body.patch, actor=call.actor)
+    made = await (await _store(call)).fork(
+        checkpoint, body.patch, actor=call.actor, repeat_effects=body.repeat_effects
+    )
     return ApiReply(body=GraphRun(run_id=made), status=201, headers=call.location(f"/v1/runs/{made}"))
 
 

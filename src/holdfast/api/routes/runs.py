@@ -38,6 +38,7 @@ from holdfast.errors import (
     CheckpointNotFoundError,
     CodeRequiredError,
     ConflictError,
+    EffectsRepeatedError,
     FlowNotFoundError,
     ForbiddenError,
     HistoryLostError,
@@ -64,7 +65,7 @@ routes = Routes("runs")
 _MISSING = (RunNotFoundError,)
 _BRANCHING = (
     RunNotFoundError, CheckpointNotFoundError, StateError, KeyReusedError, RunReadOnlyError,
-    VersionMismatchError, ForbiddenError,
+    VersionMismatchError, ForbiddenError, EffectsRepeatedError,
 )  # fmt: skip
 
 
@@ -271,6 +272,7 @@ async def resume_run(call: ApiCall, run: str, query: ResumeQuery, body: ResumeRu
         accept_loss=body.accept_loss,
         key=call.key,
         actor=call.actor,
+        repeat_effects=body.repeat_effects,
     )
     return await run_reply(call, service, row, new=new)
 
@@ -320,6 +322,7 @@ async def _branch(call: ApiCall, run: str, body: BranchRun, *, supersede: bool) 
         supersede=supersede,
         key=call.key,
         actor=call.actor,
+        repeat_effects=body.repeat_effects,
     )
     return await run_reply(call, service, made, new=new)
 

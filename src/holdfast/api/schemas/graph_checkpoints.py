@@ -85,9 +85,11 @@ class LoadGraphCheckpoint(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class ForkGraphCheckpoint(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`patch`: changes of `input`, `scratch`, `artifacts` and `diagnostics`, each merged key by key."""
+    """`patch`: changes of `input`, `scratch`, `artifacts` and `diagnostics`, each merged key by key.
+    `repeat_effects`: as for `POST /runs/{run}/fork`."""
 
     patch: dict[str, Any] | None = None
+    repeat_effects: bool = False
 
 
 class GraphRun(msgspec.Struct, kw_only=True, rename="camel"):

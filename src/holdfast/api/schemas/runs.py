@@ -137,6 +137,7 @@ class ResumeRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     input_data: dict[str, Any] | None = None
     mode: Literal["resume", "fork", "rewind"] = "resume"
     accept_loss: bool = False
+    repeat_effects: bool = False
 
     def __post_init__(self) -> None:
         require_outside(self.input_data)
@@ -149,12 +150,15 @@ class ResumeQuery(msgspec.Struct, kw_only=True):
 
 class BranchRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """From a checkpoint, by its id or the number of its record; without, from the current position. `patch`
-    has the partitions input, scratch and artifacts, each merged key by key."""
+    has the partitions input, scratch and artifacts, each merged key by key. `repeat_effects`: a branch
+    that starts before a question, because it is asked again, may repeat work with outside effects; else
+    409."""
 
     checkpoint_id: Name | None = None
     seq: Annotated[int, msgspec.Meta(ge=0, le=2**32)] | None = None
     input_data: dict[str, Any] | None = None
     patch: dict[str, Any] | None = None
+    repeat_effects: bool = False
 
     def __post_init__(self) -> None:
         require_outside(self.input_data)

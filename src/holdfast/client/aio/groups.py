@@ -612,7 +612,7 @@ class AsyncGraph(AsyncGroup):
         await self._none(request)
 
     async def fork_checkpoint(
-        self, checkpoint: str, *, patch: Mapping[str, Any] | None = None
+        self, checkpoint: str, *, patch: Mapping[str, Any] | None = None, repeat_effects: bool | None = None
     ) -> models.GraphRun:
         """Create a run that starts at this checkpoint, with a patch of its state; the source is not
         changed."""
@@ -620,7 +620,7 @@ class AsyncGraph(AsyncGroup):
             "POST",
             "/v1/graph/checkpoints/{checkpoint}/fork",
             {"checkpoint": checkpoint},
-            maybe={"patch": patch},
+            maybe={"patch": patch, "repeat_effects": repeat_effects},
         )
         return await self._json(request, models.GraphRun)
 
@@ -1750,6 +1750,7 @@ class AsyncRuns(AsyncGroup):
         seq: int | None = None,
         input_data: Mapping[str, Any] | None = None,
         patch: Mapping[str, Any] | None = None,
+        repeat_effects: bool | None = None,
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.RunDetail:
@@ -1758,7 +1759,13 @@ class AsyncRuns(AsyncGroup):
             "POST",
             "/v1/runs/{run}/fork",
             {"run": run},
-            maybe={"checkpoint_id": checkpoint_id, "seq": seq, "input_data": input_data, "patch": patch},
+            maybe={
+                "checkpoint_id": checkpoint_id,
+                "seq": seq,
+                "input_data": input_data,
+                "patch": patch,
+                "repeat_effects": repeat_effects,
+            },
             keyed=True,
             key=idempotency_key,
             if_match=if_match,
@@ -1839,6 +1846,7 @@ class AsyncRuns(AsyncGroup):
         input_data: Mapping[str, Any] | None = None,
         mode: Literal["fork", "resume", "rewind"] | None = None,
         accept_loss: bool | None = None,
+        repeat_effects: bool | None = None,
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.RunDetail:
@@ -1857,6 +1865,7 @@ class AsyncRuns(AsyncGroup):
                 "input_data": input_data,
                 "mode": mode,
                 "accept_loss": accept_loss,
+                "repeat_effects": repeat_effects,
             },
             keyed=True,
             key=idempotency_key,
@@ -1872,6 +1881,7 @@ class AsyncRuns(AsyncGroup):
         seq: int | None = None,
         input_data: Mapping[str, Any] | None = None,
         patch: Mapping[str, Any] | None = None,
+        repeat_effects: bool | None = None,
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.RunDetail:
@@ -1880,7 +1890,13 @@ class AsyncRuns(AsyncGroup):
             "POST",
             "/v1/runs/{run}/rewind",
             {"run": run},
-            maybe={"checkpoint_id": checkpoint_id, "seq": seq, "input_data": input_data, "patch": patch},
+            maybe={
+                "checkpoint_id": checkpoint_id,
+                "seq": seq,
+                "input_data": input_data,
+                "patch": patch,
+                "repeat_effects": repeat_effects,
+            },
             keyed=True,
             key=idempotency_key,
             if_match=if_match,
@@ -1910,15 +1926,23 @@ class AsyncRuns(AsyncGroup):
         return self._stream(request)
 
     async def take_in(
-        self, content: bytes, *, headers: Mapping[str, str] | None = None, as_new_run: bool | None = None
+        self,
+        content: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        as_new_run: bool | None = None,
+        repeat_effects: bool | None = None,
     ) -> models.RunDetail:
         """Import an exported run as read-only history, or as a new run that continues from its end.
 
-        Importing the same file again returns the same run."""
+        Importing the same file again returns the same run. A new run of a flow that may ask people
+        starts again with the run's input, because a file proves no decision: its `forked_from` says so.
+        Where the file shows work with outside effects, that is refused with 409 and nothing is
+        imported, unless `repeat_effects` is set."""
         request = request_of(
             "POST",
             "/v1/runs/import",
-            query={"as_new_run": as_new_run},
+            query={"as_new_run": as_new_run, "repeat_effects": repeat_effects},
             content=content,
             headers=headers,
             media="application/octet-stream",

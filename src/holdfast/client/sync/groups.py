@@ -610,14 +610,16 @@ class Graph(Group):
         request = request_of("DELETE", "/v1/graph/checkpoints/{checkpoint}", {"checkpoint": checkpoint})
         self._none(request)
 
-    def fork_checkpoint(self, checkpoint: str, *, patch: Mapping[str, Any] | None = None) -> models.GraphRun:
+    def fork_checkpoint(
+        self, checkpoint: str, *, patch: Mapping[str, Any] | None = None, repeat_effects: bool | None = None
+    ) -> models.GraphRun:
         """Create a run that starts at this checkpoint, with a patch of its state; the source is not
         changed."""
         request = request_of(
             "POST",
             "/v1/graph/checkpoints/{checkpoint}/fork",
             {"checkpoint": checkpoint},
-            maybe={"patch": patch},
+            maybe={"patch": patch, "repeat_effects": repeat_effects},
         )
         return self._json(request, models.GraphRun)
 
@@ -1731,6 +1733,7 @@ class Runs(Group):
         seq: int | None = None,
         input_data: Mapping[str, Any] | None = None,
         patch: Mapping[str, Any] | None = None,
+        repeat_effects: bool | None = None,
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.RunDetail:
@@ -1739,7 +1742,13 @@ class Runs(Group):
             "POST",
             "/v1/runs/{run}/fork",
             {"run": run},
-            maybe={"checkpoint_id": checkpoint_id, "seq": seq, "input_data": input_data, "patch": patch},
+            maybe={
+                "checkpoint_id": checkpoint_id,
+                "seq": seq,
+                "input_data": input_data,
+                "patch": patch,
+                "repeat_effects": repeat_effects,
+            },
             keyed=True,
             key=idempotency_key,
             if_match=if_match,
@@ -1820,6 +1829,7 @@ class Runs(Group):
         input_data: Mapping[str, Any] | None = None,
         mode: Literal["fork", "resume", "rewind"] | None = None,
         accept_loss: bool | None = None,
+        repeat_effects: bool | None = None,
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.RunDetail:
@@ -1838,6 +1848,7 @@ class Runs(Group):
                 "input_data": input_data,
                 "mode": mode,
                 "accept_loss": accept_loss,
+                "repeat_effects": repeat_effects,
             },
             keyed=True,
             key=idempotency_key,
@@ -1853,6 +1864,7 @@ class Runs(Group):
         seq: int | None = None,
         input_data: Mapping[str, Any] | None = None,
         patch: Mapping[str, Any] | None = None,
+        repeat_effects: bool | None = None,
         idempotency_key: str | None = None,
         if_match: str | None = None,
     ) -> models.RunDetail:
@@ -1861,7 +1873,13 @@ class Runs(Group):
             "POST",
             "/v1/runs/{run}/rewind",
             {"run": run},
-            maybe={"checkpoint_id": checkpoint_id, "seq": seq, "input_data": input_data, "patch": patch},
+            maybe={
+                "checkpoint_id": checkpoint_id,
+                "seq": seq,
+                "input_data": input_data,
+                "patch": patch,
+                "repeat_effects": repeat_effects,
+            },
             keyed=True,
             key=idempotency_key,
             if_match=if_match,
@@ -1891,15 +1909,23 @@ class Runs(Group):
         return self._stream(request)
 
     def take_in(
-        self, content: bytes, *, headers: Mapping[str, str] | None = None, as_new_run: bool | None = None
+        self,
+        content: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        as_new_run: bool | None = None,
+        repeat_effects: bool | None = None,
     ) -> models.RunDetail:
         """Import an exported run as read-only history, or as a new run that continues from its end.
 
-        Importing the same file again returns the same run."""
+        Importing the same file again returns the same run. A new run of a flow that may ask people
+        starts again with the run's input, because a file proves no decision: its `forked_from` says so.
+        Where the file shows work with outside effects, that is refused with 409 and nothing is
+        imported, unless `repeat_effects` is set."""
         request = request_of(
             "POST",
             "/v1/runs/import",
-            query={"as_new_run": as_new_run},
+            query={"as_new_run": as_new_run, "repeat_effects": repeat_effects},
             content=content,
             headers=headers,
             media="application/octet-stream",

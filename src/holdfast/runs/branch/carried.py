@@ -6,11 +6,12 @@ decide that hold of their own run alone. Else the branch starts before the quest
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from holdfast.errors import ForbiddenError
+from holdfast.errors import EffectsRepeatedError, ForbiddenError
 from holdfast.holds.permissions.past import source_of
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
@@ -19,7 +20,8 @@ from holdfast.model.program import Program
 from holdfast.runs.events import reader_of
 from holdfast.runs.history import checkpoints
 from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldRow
-from holdfast.types.status import HoldStatus
+from holdfast.types.record import Kind, Record
+from holdfast.types.status import Effect, HoldStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
@@ -27,7 +29,16 @@ if TYPE_CHECKING:
     from holdfast.types.terms import Actor
 
 
-async def fork_point(service: RunAccess, row: RunRow, at: int, actor: Actor) -> tuple[RunRow, int]:
+_OUTSIDE = (Effect.write, Effect.external)
+
+
+class BranchPoint(NamedTuple):
+    run: RunRow
+    seq: int
+    repeats: tuple[str, ...] = ()  # nodes with outside effects that were executed since, and would be again
+
+
+async def fork_point(service: RunAccess, row: RunRow, at: int, actor: Actor) -> BranchPoint:
     """Where this person's branch of the record starts: there, or before the first question whose decision it
     would take along without their having the right to decide it alone.
 
@@ -41,14 +52,44 @@ async def fork_point(service: RunAccess, row: RunRow, at: int, actor: Actor) -> 
             await _require_free(service, row, "the run that it was forked from was deleted")
             break
         path.append((source, seq))
-    for run, seq in reversed(path):
+    for place in range(len(path) - 1, -1, -1):
+        run, seq = path[place]
         # The caller may have written the imported file, so the place that its run has reached proves nothing.
         if run.read_only and await _may_have_asked(service, run):
-            return await _first_record(service, run)
+            return await _earlier(service, path[: place + 1], await _first_record(service, run))
         for hold in await _decided(service, run, seq):
             if not await _may_carry(service, hold, actor, starters):
-                return run, hold.seq - 1
-    return row, at
+                return await _earlier(service, path[: place + 1], hold.seq - 1)
+    return BranchPoint(row, at)
+
+
+async def _earlier(service: RunAccess, path: Sequence[tuple[RunRow, int]], at: int) -> BranchPoint:
+    """A start in the last run of the path, with what was executed on the way from there to the first."""
+    run = path[-1][0]
+    executed: list[Record] = []
+    for each, last in reversed(path):
+        first = at + 1 if each is run else 0
+        executed += await service.store.read(each.id, first=first, last=last, payloads=False)
+    return BranchPoint(run, at, outside_effects(executed))
+
+
+def outside_effects(records: Iterable[Record]) -> tuple[str, ...]:
+    """The nodes that these records show to have had effects outside, or to have begun one."""
+    found = (each for each in records if each.kind == Kind.intent or each.effect in _OUTSIDE)
+    return tuple(dict.fromkeys(each.node for each in found))
+
+
+def require_no_repeats(run: str, repeats: Sequence[str]) -> None:
+    """Raises EffectsRepeatedError, for a caller who did not say that effects may be repeated."""
+    if repeats:
+        names = ", ".join(repeats[:10])
+        raise EffectsRepeatedError(
+            f"a branch of run {run} has to start before a question, which is asked again; that would repeat "
+            f"work with effects outside: {names}.",
+            hint="Send repeat_effects=true if that work may be done again, or start a new run.",
+            run=run,
+            nodes=list(repeats),
+        )
 
 
 async def _decided(service: RunAccess, run: RunRow, at: int) -> list[HoldRow]:
@@ -81,7 +122,7 @@ async def _may_carry(service: RunAccess, hold: HoldRow, actor: Actor, starters: 
     return await ctx.may(await ctx.standing(actor, ctx.now()), "resolve", asked, ctx.now())
 
 
-async def _first_record(service: RunAccess, run: RunRow) -> tuple[RunRow, int]:
+async def _first_record(service: RunAccess, run: RunRow) -> int:
     """An imported run of such a flow starts again with its input."""
     folded = await checkpoints.fold_to(service, run, run.horizon)
     if run.horizon > 0 or folded.first.base:
@@ -90,7 +131,7 @@ async def _first_record(service: RunAccess, run: RunRow) -> tuple[RunRow, int]:
             hint="Start a new run with its input.",
             run=run.id,
         )
-    return run, 0
+    return 0
 
 
 async def _require_free(service: RunAccess, row: RunRow, why: str) -> None:
@@ -106,12 +147,12 @@ async def _may_have_asked(service: RunAccess, row: RunRow) -> bool:
     """Whether a run of this flow may ask people: by a hold, or in the middle of a node. Policies may bind any
     of these questions to certain people, so that what the flow itself says is not enough."""
     spec = (await reader_of(service, row)).graph.spec
-    return _may_ask(spec, service.runtime.programs.get(row.version))
+    return may_ask(spec, service.runtime.programs.get(row.version))
 
 
-def _may_ask(spec: GraphSpec, program: Program | None) -> bool:
+def may_ask(spec: GraphSpec, program: Program | None) -> bool:
     return any(_node_may_ask(node, program) for node in spec.nodes) or any(
-        _may_ask(inner, None if program is None else program.children.get(inner.name))
+        may_ask(inner, None if program is None else program.children.get(inner.name))
         for inner in spec.subgraphs
     )
 

@@ -12,7 +12,7 @@ from holdfast.errors import FlowNotFoundError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.program import Program
 from holdfast.runs.attachments import inherited_files
-from holdfast.runs.branch.carried import fork_point
+from holdfast.runs.branch.carried import fork_point, require_no_repeats
 from holdfast.runs.branch.first_records import add_blobs, first_records
 from holdfast.runs.branch.patch import apply_patch, partitions
 from holdfast.runs.create import new_run
@@ -46,6 +46,7 @@ async def fork(
     run_id: str | None = None,
     started_by: str | None = None,
     actor: Actor | None = None,
+    repeat_effects: bool = False,
 ) -> RunRow:
     """A new run from a checkpoint, with what `patch` says changed; durable when this returns.
 
@@ -53,7 +54,8 @@ async def fork(
     is short for {"input": ...}. `supersede`: the source ends as cancelled in the same transaction.
     `started_by`: who asks for it, and so is the new run's initiator; without, the initiator of the source.
     `actor`: the caller of a server, who becomes the initiator; decisions that they may not take along are
-    asked again (`carried.fork_point`). The initiators of the source stay initiators.
+    asked again (`carried.fork_point`). The initiators of the source stay initiators. `repeat_effects`: where
+    that repeats work with outside effects, they want it; else EffectsRepeatedError.
     Where no code of the flow is loaded, its stored graph says what fits. Raises CheckpointNotFoundError,
     StateError for a patch that does not fit, VersionMismatchError where only another version of the flow is
     loaded, FlowNotFoundError where none is and the run holds values of the flow's own types.
@@ -65,7 +67,9 @@ async def fork(
     changes, superseded = partitions(patch, given), source.id if supersede else None
     if actor is not None:
         started_by = actor.id
-        source, at = await fork_point(service, source, at, actor)
+        source, at, repeats = await fork_point(service, source, at, actor)
+        if not repeat_effects:
+            require_no_repeats(asked.id, repeats)
     then = msgspec.structs.replace(source, version=await version_at(service, source, at))
     reader = await reader_of(service, then)
     program = _program(service, then, reader)
@@ -107,6 +111,7 @@ async def branch(
     supersede: bool = False,
     key: str | None = None,
     actor: Actor | None = None,
+    repeat_effects: bool = False,
 ) -> tuple[RunRow, bool]:
     """A fork or rewind from a record, or from the run's latest state; once for each `key`: the same request
     again gives the same run.
@@ -117,12 +122,20 @@ async def branch(
     at = row.head if seq is None else seq
     if key is not None:
         # A branch that asks again starts in a run that this one was forked from.
-        base = row if actor is None else (await fork_point(service, row, at, actor))[0]
+        base = row if actor is None else (await fork_point(service, row, at, actor)).run
         known = await branch_of_key(service, base, key)
         if known is not None:
             return known, False
     made = await fork(
-        service, row.id, at, patch=patch, given=given, supersede=supersede, run_id=run, actor=actor
+        service,
+        row.id,
+        at,
+        patch=patch,
+        given=given,
+        supersede=supersede,
+        run_id=run,
+        actor=actor,
+        repeat_effects=repeat_effects,
     )
     return made, True
 

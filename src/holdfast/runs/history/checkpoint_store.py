@@ -127,11 +127,20 @@ class CheckpointView:
         *,
         by: str | None = None,
         actor: Actor | None = None,
+        repeat_effects: bool = False,
     ) -> str:
         """The id of the new run. `by`: who asks for it; `actor`: the caller of a server, who takes
         along only decisions that they may. Raises CheckpointNotFoundError."""
         row, seq = await self.find(checkpoint_id)
-        made = await fork(self._service, row.id, seq, patch=patch, started_by=by, actor=actor)
+        made = await fork(
+            self._service,
+            row.id,
+            seq,
+            patch=patch,
+            started_by=by,
+            actor=actor,
+            repeat_effects=repeat_effects,
+        )
         return made.id
 
 

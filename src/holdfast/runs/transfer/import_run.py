@@ -16,6 +16,7 @@ from holdfast.errors import (
 )
 from holdfast.model.fingerprint import decode_graph, fingerprint_of
 from holdfast.runs.branch import fork
+from holdfast.runs.branch.carried import may_ask, outside_effects, require_no_repeats
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.flow_versions import put_posted
 from holdfast.runs.history import checkpoints
@@ -53,10 +54,11 @@ async def import_run(
     as_new_run: bool = False,
     tenant: str | None = None,
     actor: Actor | None = None,
+    repeat_effects: bool = False,
 ) -> RunRow:
     """The run as read-only history under its own id, or as a new run that continues from its last checkpoint;
     in its own tenant, or in another. `actor`: the caller of a server, who becomes the initiator of the new
-    run; what they may not decide alone is asked again.
+    run; what they may not decide alone is asked again. `repeat_effects`: as for a fork.
 
     Importing the same file again returns the same row. Everything is checked before anything is written.
     Raises InputError, SchemaTooNewError and CheckpointCorruptError for an invalid file, KeyMissingError if
@@ -75,8 +77,21 @@ async def import_run(
     if as_new_run:
         # Before the history is written: a fork needs the flow's code.
         service.runtime.program_for(run.version, run.flow)
-    row = await _existing(service, archive.history) or await _adopt(service, archive)
-    return await _fork(service, row, archive, actor) if as_new_run else row
+    row = await _existing(service, archive.history)
+    if row is None:
+        if as_new_run and actor is not None and not repeat_effects:
+            _require_no_repeats(service, archive)
+        row = await _adopt(service, archive)
+    if not as_new_run:
+        return row
+    return await _fork(service, row, archive, actor, repeat_effects=repeat_effects)
+
+
+def _require_no_repeats(service: RunAccess, archive: Archive) -> None:
+    """As the fork does, before anything is written."""
+    run = archive.history.run
+    if may_ask(decode_graph(archive.graph), service.runtime.programs.get(run.version)):
+        require_no_repeats(run.id, outside_effects(archive.history.records))
 
 
 def read_archive(data: bytes) -> Archive:
@@ -162,7 +177,9 @@ async def _adopt(service: RunAccess, archive: Archive) -> RunRow:
     return row if fresh else await _existing(service, history) or row
 
 
-async def _fork(service: RunAccess, source: RunRow, archive: Archive, actor: Actor | None) -> RunRow:
+async def _fork(
+    service: RunAccess, source: RunRow, archive: Archive, actor: Actor | None, *, repeat_effects: bool
+) -> RunRow:
     """The id is derived from the content of the file, so that importing it twice, even encrypted with another
     key, does not create two active runs."""
     # Form 1 does not name the version that wrote it: an export of the same run by another release is the
@@ -172,7 +189,7 @@ async def _fork(service: RunAccess, source: RunRow, archive: Archive, actor: Act
     if made is not None:
         return made
     _, seq = await checkpoints.latest_seq(service, source.id)
-    return await fork.fork(service, source.id, seq, run_id=run, actor=actor)
+    return await fork.fork(service, source.id, seq, run_id=run, actor=actor, repeat_effects=repeat_effects)
 
 
 # ---------------------------------------------------------------------- validation

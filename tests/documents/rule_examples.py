@@ -120,6 +120,8 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "secret-target": (request("url: '{{input.url}}', headers: {X-Key: {secret: key}}"), request("url: 'https://example.org', headers: {X-Key: {secret: key}}")),
     "tool-not-allowed": (flow("{id: m, type: tool, config: {tool: nowhere}}"), flow("{id: m, type: tool, config: {tool: search}}")),
     "tool-unknown": (flow("{id: m, type: agent, config: {connection: gpt, instructions: Go, tools: [nowhere]}}"), flow("{id: m, type: agent, config: {connection: gpt, instructions: Go, tools: [search]}}")),
+    "tool-duplicate": (flow("{id: m, type: agent, config: {connection: gpt, instructions: Go, tools: [search], toolkit: [search]}}"), flow("{id: m, type: agent, config: {connection: gpt, instructions: Go, toolkit: [search]}}")),
+    "effect-mismatch": (flow("{id: m, type: tool, config: {tool: search, effect: read}}"), flow("{id: m, type: tool, config: {tool: search, effect: external}}")),
     "message-type": (flow("{id: m, type: queue_publish, config: {queue: q, payload: 1, type: hitl_request}}"), flow("{id: m, type: queue_publish, config: {queue: q, payload: 1, type: job}}")),
     "escalation-target": (flow("{id: m, type: queue_escalation, config: {of: a, queue: q}}"), flow("{id: m, type: queue_escalation, config: {message: '{{n}}', queue: q}}")),
     "escalation-change": (flow("{id: m, type: queue_escalation, config: {message: '{{n}}'}}"), flow("{id: m, type: queue_escalation, config: {message: '{{n}}', priority: high}}")),

@@ -13,6 +13,7 @@ from holdfast.agents.model import StreamCallback
 from holdfast.agents.model_http import Endpoint, Key, Retries, Sleep
 from holdfast.agents.prices import Prices
 from holdfast.agents.streams import EventFields
+from holdfast.holds.egress import Egress
 
 VERSION = "2023-06-01"
 FINISH = {
@@ -44,6 +45,7 @@ class Anthropic:
         timeout: float = 120.0,
         retries: Retries | None = None,
         sleep: Sleep = asyncio.sleep,
+        egress: Egress | None = None,
     ) -> None:
         self.name = name
         self.prices = prices
@@ -55,7 +57,7 @@ class Anthropic:
             return {**more, "x-api-key": found} if found else more
 
         self.endpoint = Endpoint(
-            base_url, key=key, headers=with_key, timeout=timeout, retries=retries, sleep=sleep
+            base_url, key=key, headers=with_key, timeout=timeout, retries=retries, sleep=sleep, egress=egress
         )
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from holdfast.agents.messages import ModelReply, ModelRequest, message_to_plain
 from holdfast.agents.model import StreamCallback
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.reservation import CallBounds, CallBudgets
-from holdfast.errors import ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
+from holdfast.errors import EgressError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
 from holdfast.model.ledger import NANOS
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.types.text import clean_text
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from holdfast.agents.agent import Agent
 
 _ERRORS = {
-    kind.code: kind for kind in (ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError)
+    kind.code: kind
+    for kind in (ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError, EgressError)
 }
 
 
-def model_error(info: ErrorInfo) -> ModelError:
+def model_error(info: ErrorInfo) -> ModelError | EgressError:
     """As it was raised in the sub-step; an error of another type becomes a ModelError that names it."""
     kind = _ERRORS.get(info.code)
     return ModelError(f"{info.type}: {info.message}") if kind is None else kind(info.message)

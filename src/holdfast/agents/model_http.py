@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 
 from holdfast.errors import InputError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
+from holdfast.holds.egress import Egress, address_of, target_of
 from holdfast.model.calls.boundary import call
 from holdfast.types.backoff import Backoff
 from holdfast.types.text import clean_text
@@ -79,8 +80,12 @@ class Endpoint:
         connect: float = 10.0,
         retries: Retries | None = None,
         sleep: Sleep = asyncio.sleep,
+        egress: Egress | None = None,
     ) -> None:
+        """`egress`: the rules that its address must obey, checked with each request; then no proxy of the
+        environment is used."""
         self.base_url = base_url.rstrip("/")
+        self._egress = egress
         self._key = key
         self._headers = headers
         self._timeout = timeout
@@ -166,9 +171,12 @@ class Endpoint:
         client_of, errors = _library()
         headers = {"content-type": "application/json", "accept": "text/event-stream", **self._headers(key)}
         try:
+            at, route = (url, {}) if self._egress is None else await self._routed(url, self._egress)
+            if route:
+                headers["host"] = route.pop("host")
             async with (
-                client_of(self._timeout, self._connect) as client,
-                client.stream("POST", url, content=body, headers=headers) as response,
+                client_of(self._timeout, self._connect, self._egress is None) as client,
+                client.stream("POST", at, content=body, headers=headers, extensions=route) as response,
             ):
                 if response.status_code != 200:
                     raise await _refusal(response, url, key)
@@ -189,6 +197,18 @@ class Endpoint:
             shown = without_key(error.message, key)
             raise ModelReplyError(shown, hint=error.hint, may_be_paid=True) from None
 
+    async def _routed(self, url: str, egress: Egress) -> tuple[str, dict[str, str]]:
+        """The URL with the address that its host was resolved to: a second lookup could give an internal one.
+        Raises EgressError."""
+        target = target_of(url, egress)
+        try:
+            address = await address_of(target, egress)
+        except OSError as error:
+            raise EndpointBusyError(f"{target.host} has no address: {clean_text(error, 200)}") from None
+        host = f"[{address}]" if ":" in address else address
+        at = f"{'https' if target.tls else 'http'}://{host}:{target.port}{target.path}"
+        return at, {"host": target.authority, "sni_hostname": target.host}
+
 
 class EndpointBusyError(Exception):
     """Retry, after the endpoint's Retry-After if it gives one. `may_be_paid`: it has begun to answer, or may
@@ -206,7 +226,7 @@ def require_library() -> None:
     _library()
 
 
-def _library() -> tuple[Callable[[float, float], httpx2.AsyncClient], Any]:
+def _library() -> tuple[Callable[[float, float, bool], httpx2.AsyncClient], Any]:
     try:
         import httpx2
     except ImportError:
@@ -215,8 +235,9 @@ def _library() -> tuple[Callable[[float, float], httpx2.AsyncClient], Any]:
             hint="Install the extra `llm`: pip install 'holdfast-flow[llm]'.",
         ) from None
 
-    def client(timeout: float, connect: float) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(timeout=httpx2.Timeout(timeout, connect=connect), verify=_trusted())
+    def client(timeout: float, connect: float, proxies: bool) -> httpx2.AsyncClient:
+        limits = httpx2.Timeout(timeout, connect=connect)
+        return httpx2.AsyncClient(timeout=limits, verify=_trusted(), trust_env=proxies)
 
     return client, httpx2
 

@@ -13,6 +13,7 @@ from holdfast.agents.model import StreamCallback
 from holdfast.agents.model_http import Endpoint, Key, Retries, Sleep
 from holdfast.agents.prices import Prices
 from holdfast.agents.streams import EventFields
+from holdfast.holds.egress import Egress
 
 FINISH = {"tool_calls": "tool_calls", "function_call": "tool_calls", "content_filter": "refused"}
 
@@ -37,6 +38,7 @@ class OpenAI:
         timeout: float = 120.0,
         retries: Retries | None = None,
         sleep: Sleep = asyncio.sleep,
+        egress: Egress | None = None,
     ) -> None:
         self.name = name
         self.prices = prices
@@ -48,7 +50,7 @@ class OpenAI:
             return {**more, "authorization": f"Bearer {found}"} if found else more
 
         self.endpoint = Endpoint(
-            base_url, key=key, headers=with_key, timeout=timeout, retries=retries, sleep=sleep
+            base_url, key=key, headers=with_key, timeout=timeout, retries=retries, sleep=sleep, egress=egress
         )
 
     def __repr__(self) -> str:

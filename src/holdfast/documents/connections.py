@@ -30,6 +30,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -63,7 +64,8 @@ class HttpConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class ModelConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind",
                       tag="model"):  # fmt: skip
     """`base_url`: by default that of the protocol's own service. `key`: `env:NAME` or `file:PATH`; empty: it
-    needs none. `prices`: per million tokens, needed for a budget in money."""
+    needs none. `prices`: per million tokens, needed for a budget in money. `internal`: its host may be in the
+    internal network, for this connection only."""
 
     model: str
     protocol: Literal["openai", "anthropic"] = "openai"
@@ -73,9 +75,19 @@ class ModelConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     timeout: float = 300.0
     attempts: int = 5
     prices: dict[str, str | float] | None = None
+    internal: bool = False
 
 
 Connection = HttpConnection | ModelConnection
+
+
+def internal_hosts(of: Connection) -> tuple[str, ...]:
+    """The host that this connection may use although it is internal, as `Egress.allow` takes it."""
+    if not of.internal or not of.base_url:
+        return ()
+    parts = urlsplit(of.base_url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return (f"{parts.hostname}:{port}", f"[{parts.hostname}]:{port}")
 
 
 class TenantConnections(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -227,7 +239,8 @@ def checked(settings: ConnectionSettings, source: str) -> ConnectionSettings:
                     hint="Keep its value in a variable or a file of its own.",
                 )
         for name, found in each.connections.items():
-            if isinstance(found, HttpConnection) and not found.base_url.startswith(("https://", "http://")):
+            base = found.base_url
+            if (base or isinstance(found, HttpConnection)) and not base.startswith(("https://", "http://")):
                 raise SettingsError(f"{source}: base_url of the connection {name!r} is not a URL.")
             if isinstance(found, ModelConnection) and found.key and not is_reference(found.key):
                 raise SettingsError(

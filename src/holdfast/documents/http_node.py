@@ -10,11 +10,17 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import msgspec
 
-from holdfast.documents.connections import Connections, HttpConnection, is_reference, secret_text
+from holdfast.documents.connections import (
+    Connections,
+    HttpConnection,
+    internal_hosts,
+    is_reference,
+    secret_text,
+)
 from holdfast.documents.http_exchange import HttpRequest, HttpResponse, exchange
 from holdfast.errors import (
     ConnectionUnknownError,
@@ -92,7 +98,7 @@ class _Sender:
         url, allow, base = self.address(resolve), settings.allow, None
         if config.connection is not None:
             base = self.connections.http(ctx.tenant, config.connection)
-            url, allow = _joined(base, url), (*allow, *_internal(base))
+            url, allow = _joined(base, url), (*allow, *internal_hosts(base))
         egress = Egress(allow=allow, timeout=self._timeout(settings.timeout), max_reply=config.max_bytes)
         host = target_of(url, egress).host
         secret = _Secrets(self.connections, ctx.tenant, host, secrets)
@@ -240,14 +246,6 @@ def _joined(base: HttpConnection, path: str) -> str:
             f"the path {clean_text(path, 60)!r} does not begin with /.", hint="Check its values."
         )
     return base.base_url.rstrip("/") + path
-
-
-def _internal(base: HttpConnection) -> tuple[str, ...]:
-    if not base.internal:
-        return ()
-    parts = urlsplit(base.base_url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return (f"{parts.hostname}:{port}", f"[{parts.hostname}]:{port}")
 
 
 def _with_query(url: str, query: list[tuple[str, str]]) -> str:

@@ -18,16 +18,25 @@ from holdfast.agents.model_http import Retries
 from holdfast.agents.openai import OpenAI
 from holdfast.agents.prices import Prices
 from holdfast.agents.tools import Approval, Tool
-from holdfast.documents.connections import Connections, ModelConnection, secret_text
-from holdfast.errors import ExpressionError
+from holdfast.documents.connections import Connections, ModelConnection, internal_hosts, secret_text
+from holdfast.errors import (
+    ConnectionUnknownError,
+    ExpressionError,
+    ModelReplyError,
+    ModelUnavailableError,
+    TurnLimitError,
+)
 from holdfast.frontends.document.node_type import DocumentNode
 from holdfast.frontends.document.node_types.models import AgentConfig, LlmConfig, ToolConfig
 from holdfast.frontends.document.render import compile_value, resolver_for
 from holdfast.frontends.python.functions import is_coroutine
+from holdfast.holds.egress import Egress
 from holdfast.model.program import NodeHandler
 from holdfast.types.outcome import FAIL, Outcome
 from holdfast.types.text import clean_text
 
+# Of a refusal another attempt changes nothing.
+_AGAIN = (ModelUnavailableError, ModelReplyError, TurnLimitError, ConnectionUnknownError, TimeoutError)
 _REPAIRS = 3  # turns of an `llm` node whose answer does not fit its schema
 
 
@@ -43,6 +52,7 @@ def model_of(connections: Connections, tenant: str, name: str, model: str | None
         "options": spec.options,
         "timeout": spec.timeout,
         "retries": Retries(attempts=max(1, spec.attempts)),
+        "egress": Egress(allow=(*connections.settings.allow, *internal_hosts(spec))),
         **({"base_url": spec.base_url} if spec.base_url else {}),
     }
     made = Anthropic if spec.protocol == "anthropic" else OpenAI
@@ -64,16 +74,19 @@ def llm_handler(node: DocumentNode, connections: Connections) -> NodeHandler:
             returns=config.schema,
             max_turns=_REPAIRS if config.schema is not None else 1,
             max_tokens=config.max_tokens,
-            skills=(),
+            skills=config.skills,
         )
         return _bound(node, await agent.run(ctx, ctx.render(config.prompt)))
 
-    return NodeHandler(fn=ask, is_async=True, takes=("state", "ctx"), code="canvas-llm/1")
+    return NodeHandler(fn=ask, is_async=True, takes=("state", "ctx"), code="canvas-llm/1", retry_on=_AGAIN)
 
 
 def agent_handler(node: DocumentNode, connections: Connections, tools: Mapping[str, Tool]) -> NodeHandler:
     config: AgentConfig = node.config
-    given = [_approved(tools[name], name in config.approve) for name in config.tools if name in tools]
+    given, toolkit = (
+        [_approved(tools[name], name in config.approve) for name in names if name in tools]
+        for names in (config.tools, config.toolkit)
+    )
     budget = None if config.budget is None else Budget(**msgspec.structs.asdict(config.budget))
 
     async def work(_state: Any, ctx: Any) -> Any:
@@ -84,11 +97,12 @@ def agent_handler(node: DocumentNode, connections: Connections, tools: Mapping[s
             tools=given,
             budget=budget,
             max_turns=config.max_turns,
-            skills=(),
+            skills=config.skills,
+            toolkit=toolkit,
         )
         return _bound(node, await agent.run(ctx, ctx.render(config.prompt or config.instructions)))
 
-    return NodeHandler(fn=work, is_async=True, takes=("state", "ctx"), code="canvas-agent/1")
+    return NodeHandler(fn=work, is_async=True, takes=("state", "ctx"), code="canvas-agent/1", retry_on=_AGAIN)
 
 
 def _approved(tool: Tool, needed: bool) -> Tool:

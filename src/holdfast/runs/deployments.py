@@ -14,7 +14,6 @@ from holdfast.runs.context.skills import RunSkills
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.deployment import Deployment, Mode
-from holdfast.types.skill import is_changed
 
 
 async def deployment_for_run(
@@ -27,6 +26,7 @@ async def deployment_for_run(
     _require_flow(found, program)
     _require_key(found, instance_key)
     pins = await deployments.skills.pin(found.skills, tenant=tenant)
+    await deployments.skills.keep_content(pins, tenant=tenant)
     return found.id, {"skills": kept_pins(pins)} if pins else {}
 
 
@@ -60,12 +60,12 @@ def _require_key(deployment: Deployment, instance_key: str | None) -> None:
 
 
 async def load_skills(store: Store, row: RunRow, kept: Sequence[dict[str, str]]) -> RunSkills:
-    """When a run is loaded. A skill that has changed is logged; the run continues."""
+    """When a run is loaded. A skill that has changed is logged; the run continues with what it was pinned
+    to."""
     pins = pins_of(kept)
-    found = await load_pinned(store, row.tenant, pins, row.id)
-    changed = [pin for pin in pins if pin.id in found and is_changed(pin, found[pin.id])]
-    strict = bool(changed) and await _is_strict(store, row)
-    return RunSkills(pins, found, strict=strict)
+    loaded = await load_pinned(store, row.tenant, pins, row.id)
+    refused = loaded.changed if loaded.changed and await _is_strict(store, row) else frozenset[str]()
+    return RunSkills(pins, loaded.found, refused=refused)
 
 
 async def _is_strict(store: Store, row: RunRow) -> bool:

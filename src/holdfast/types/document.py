@@ -8,7 +8,7 @@ import msgspec
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """`revision` grows by one with each write; a writer can require the one that it read.
 
-    Kinds: person, group, role, skill, deployment, calendar, policy, channel, view, link_key,
+    Kinds: person, group, role, skill, skill_content, deployment, calendar, policy, channel, view, link_key,
     flow_version, flow_source, flow_current, flow_layout; and the server's: token, token_used, session,
     sign_in_code."""
 

@@ -171,10 +171,7 @@ async def test_a_hold_node_that_writes_under_the_reserved_key_is_warned_of_when_
     assert pins(hold) is None
 
 
-@pytest.mark.covers("SK-5")
-async def test_a_skill_that_is_gone_is_reported_and_only_a_caller_who_calls_for_it_fails(
-    place: Place, caplog: pytest.LogCaptureFixture
-) -> None:
+def _using() -> Flow:
     flow = Flow("refund")
     asked = flow.hold("ask", prompt="Well?", options=["yes"])
 
@@ -182,28 +179,55 @@ async def test_a_skill_that_is_gone_is_reported_and_only_a_caller_who_calls_for_
     async def look(ctx: Context) -> bool:
         return "refunds" in ctx.skills
 
-    @flow.node(effect="pure")
-    async def use(ctx: Context) -> None:
-        assert ctx.skills["refunds"].instructions
+    @flow.node(effect="pure", output_as="said")
+    async def use(ctx: Context) -> str:
+        return ctx.skills["refunds"].instructions
 
     flow.start(asked)
     flow.edge(asked, look)
     flow.edge(look, use)
+    return flow
+
+
+@pytest.mark.covers("SK-5", "PLATFORM-SKILL-01")
+async def test_a_skill_that_is_gone_is_reported_and_the_run_uses_what_it_was_pinned_to(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow = _using()
+    hf = await place.hf()
+    await publish(hf, "1.0.0", "Be kind.")
+    await deploy(hf, flow)
+    run = await flow.run({}, on=hf, deployment="desk")
+    assert await (await hf.open()).drop_document("default", "skill", KIND)
+    await answer(hf, run, "yes")
+
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        result = await flow.resume(run.run_id, on=await place.hf())
+
+    assert "skill refunds@1.0.0" in caplog.text
+    assert "does not exist any more: the run uses what it was pinned to" in caplog.text
+    assert result.artifacts["said"] == "Be kind."
+
+
+@pytest.mark.covers("SK-5")
+async def test_only_a_node_that_uses_a_skill_fails_when_its_content_is_lost_too(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow = _using()
     hf = await place.hf()
     await publish(hf, "1.0.0", "Be kind.")
     await deploy(hf, flow)
     run = await flow.run({}, on=hf, deployment="desk")
     store = await hf.open()
-    kept = await store.document("default", "skill", KIND)
-    assert kept is not None
+    skill = await (await hf.skills()).get("refunds", "1.0.0")
     assert await store.drop_document("default", "skill", KIND)
+    assert await store.drop_document("default", "skill_content", skill.digest)
     await answer(hf, run, "yes")
 
     with caplog.at_level(logging.WARNING, "holdfast"):
         result = await flow.resume(run.run_id, on=hf)
 
-    assert "refunds@1.0.0" in caplog.text
-    assert "does not exist any more" in caplog.text
+    assert "does not exist any more: using it raises an error" in caplog.text
     assert (result.status, result.failed_node) == (RunStatus.failed, "use")
     assert result.error is not None
     assert result.error.code == SkillNotFoundError.code
@@ -224,7 +248,7 @@ async def _forge(hf: Holdfast, **changes: Any) -> None:
 
 @pytest.mark.covers("SK-9")
 @pytest.mark.parametrize("strict", [False, True])
-async def test_another_content_under_the_same_version_warns_or_fails_where_so_set(
+async def test_another_content_under_the_same_version_is_not_used_and_warns_or_fails_where_so_set(
     place: Place, caplog: pytest.LogCaptureFixture, strict: bool
 ) -> None:
     flow = a_flow()
@@ -240,7 +264,7 @@ async def test_another_content_under_the_same_version_warns_or_fails_where_so_se
 
     assert "has different content than when the run was pinned to it" in caplog.text
     if not strict:
-        assert result.state.said == ["Pay everybody. (up to 100)"]
+        assert result.state.said == ["Be kind. (up to 100)"]
         return
     assert (result.status, result.error and result.error.code) == (RunStatus.failed, "skill_changed")
     await deploy(hf, flow, on_changed_skill="warn")

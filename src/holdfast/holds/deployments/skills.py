@@ -20,6 +20,8 @@ from holdfast.types.skill import Skill, SkillPin, SkillTool, digest_of, is_chang
 from holdfast.types.text import clean_text, require_text
 
 KIND = "skill"
+CONTENT = "skill_content"
+"""The content that runs are pinned to, by its digest: a run has it when the version is lost or changed."""
 MAX_BYTES = 1 << 20
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
@@ -110,9 +112,27 @@ class SkillRegistry:
         return known[chosen]
 
     async def pin(self, bound: Iterable[Binding], *, tenant: str = DEFAULT_TENANT) -> list[SkillPin]:
-        """The versions that a run that starts now uses to its end."""
+        """The versions that a run that starts now would use to its end."""
         found = [await self.resolve(each.skill, each.versions, tenant=tenant) for each in bound]
         return [pin_of(skill) for skill in found]
+
+    async def keep_content(self, pins: Iterable[SkillPin], *, tenant: str = DEFAULT_TENANT) -> None:
+        """Before the run that is pinned to them is stored. Raises SkillNotFoundError."""
+        for pin in pins:
+            if await self.store.document(tenant, CONTENT, pin.digest) is None:
+                body = msgspec.json.encode(await self.get(pin.id, pin.version, tenant=tenant))
+                await self.store.put_document(
+                    Document(tenant=tenant, kind=CONTENT, name=pin.digest, body=body), expect=0
+                )
+
+    async def find_pinned(self, pin: SkillPin, *, tenant: str = DEFAULT_TENANT) -> Skill | None:
+        """The content that was pinned, also if its version was changed or lost since."""
+        listed = await self.find(pin.id, pin.version, tenant=tenant)
+        if listed is not None and not is_changed(pin, listed):
+            return listed
+        kept = await self.store.document(tenant, CONTENT, pin.digest)
+        skill = None if kept is None else msgspec.json.decode(kept.body, type=Skill)
+        return listed if skill is None or is_changed(pin, skill) else skill
 
     async def yank(
         self,
@@ -201,27 +221,41 @@ def _made(fields: dict[str, Any], by: str, now: int) -> Skill:
         raise InputError(f"skill {skill.name!r} has data that is not JSON: {error}.") from error
 
 
-async def load_pinned(store: Store, tenant: str, pins: Iterable[SkillPin], run: str) -> dict[str, Skill]:
-    """The versions that a run is pinned to, as they are now. A changed or yanked version is logged (SK-4,
-    SK-5, SK-9); a missing one is left out."""
+class PinnedSkills(msgspec.Struct, frozen=True):
+    """The skills of a run by name; `changed`: those whose version has other content now."""
+
+    found: dict[str, Skill]
+    changed: frozenset[str]
+
+
+async def load_pinned(store: Store, tenant: str, pins: Iterable[SkillPin], run: str) -> PinnedSkills:
+    """What a run is pinned to. A yanked, changed or lost version is logged (SK-4, SK-5, SK-9); one whose
+    content is lost too is left out."""
     registry = SkillRegistry(store)
     found: dict[str, Skill] = {}
+    changed: set[str] = set()
     for pin in pins:
-        skill = await registry.find(pin.id, pin.version, tenant=tenant)
-        trouble = trouble_with(pin, skill)
+        listed = await registry.find(pin.id, pin.version, tenant=tenant)
+        skill = await registry.find_pinned(pin, tenant=tenant)
+        trouble = trouble_with(pin, listed, skill)
         if trouble:
             log.warning("skill %s of run %s %s", pin, run, trouble, extra={"run": run})
         if skill is not None:
             found[pin.id] = skill
-    return found
+        if listed is not None and is_changed(pin, listed):
+            changed.add(pin.id)
+    return PinnedSkills(found, frozenset(changed))
 
 
-def trouble_with(pin: SkillPin, skill: Skill | None) -> str:
-    """A warning about the run's pin; empty if the version is unchanged."""
+def trouble_with(pin: SkillPin, listed: Skill | None, skill: Skill | None) -> str:
+    """A warning about the run's pin; empty if the version is unchanged. `skill`: what the run uses."""
     if skill is None:
         return "does not exist any more: using it raises an error"
-    if is_changed(pin, skill):
-        return "has different content than when the run was pinned to it"
-    if skill.is_yanked:
-        return "was yanked" + (f": {skill.yanked_reason}" if skill.yanked_reason else "")
+    pinned = "" if is_changed(pin, skill) else ": the run uses what it was pinned to"
+    if listed is None:
+        return f"does not exist any more{pinned}"
+    if is_changed(pin, listed):
+        return f"has different content than when the run was pinned to it{pinned}"
+    if listed.is_yanked:
+        return "was yanked" + (f": {listed.yanked_reason}" if listed.yanked_reason else "")
     return ""

@@ -27,7 +27,7 @@ from holdfast.types.audit import GENESIS, AuditRow, hashed_bytes
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldRow, facts_of
 from holdfast.types.ids import DEFAULT_TENANT, HoldId
-from holdfast.types.skill import RESOLVED_SKILLS, Skill, hashed_content
+from holdfast.types.skill import RESOLVED_SKILLS, Skill, SkillPin, hashed_content
 from holdfast.types.terms import Actor
 
 FORMAT = "holdfast-evidence/1"
@@ -135,11 +135,12 @@ def _facts(row: HoldRow) -> dict[str, Any]:
 
 
 async def _skills(store: Store, row: HoldRow) -> list[dict[str, Any]]:
-    """The pins, each with the skill's content if it still exists."""
+    """The pins, each with the content that was pinned if it still exists."""
     registry = SkillRegistry(store)
     found: list[dict[str, Any]] = []
     for pin in msgspec.json.decode(row.context).get(RESOLVED_SKILLS) or ():
-        skill: Skill | None = await registry.find(pin["id"], pin["version"], tenant=row.tenant)
+        known = SkillPin(pin["id"], pin["version"], pin["digest"])
+        skill: Skill | None = await registry.find_pinned(known, tenant=row.tenant)
         found.append({**pin, "said": None if skill is None else hashed_content(skill).decode()})
     return found
 

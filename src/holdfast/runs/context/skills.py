@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from holdfast.errors import SkillChangedError, SkillNotFoundError
-from holdfast.types.skill import Skill, SkillPin, is_changed
+from holdfast.types.skill import Skill, SkillPin
 
 
 class RunSkills:
-    """By name: `ctx.skills["refunds"].instructions`. `in` says whether a skill is bound; reading one that was
-    removed, or that has changed if that matters, raises an error."""
+    """By name: `ctx.skills["refunds"].instructions`. `in` says whether a skill is bound; reading one whose
+    content is lost, or that has changed if that matters, raises an error."""
 
     def __init__(
-        self, pins: Sequence[SkillPin] = (), found: dict[str, Skill] | None = None, *, strict: bool = False
+        self,
+        pins: Sequence[SkillPin] = (),
+        found: dict[str, Skill] | None = None,
+        *,
+        refused: frozenset[str] = frozenset(),
     ) -> None:
         self.pins = {pin.id: pin for pin in pins}
         self._found = found or {}
-        self._strict = strict
+        self._refused = refused
 
     def __getitem__(self, name: str) -> Skill:
         pin = self.pins.get(name)
@@ -36,7 +40,7 @@ class RunSkills:
                 skill=name,
                 version=pin.version,
             )
-        if self._strict and is_changed(pin, skill):
+        if name in self._refused:
             raise SkillChangedError(
                 f"skill {pin} has changed since this run was pinned to it.",
                 hint="Put the content back; or let the deployment only warn (on_changed_skill='warn').",

@@ -29,7 +29,7 @@ from holdfast.types.status import Effect
 
 class LlmConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`schema`: of the answer, as JSON Schema; without it, the answer is text. `model`: instead of the
-    connection's."""
+    connection's. `skills`: those of the run whose instructions it gets; all by default."""
 
     connection: str
     prompt: Template
@@ -37,6 +37,7 @@ class LlmConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     model: str | None = None
     schema: Json | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    skills: tuple[str, ...] | None = None
 
 
 class LlmType(NodeType):
@@ -70,7 +71,8 @@ class BudgetConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 class AgentConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`prompt`: its task; without it, the instructions are. `tools`: those that the operator allows.
-    `approve`: of these, the ones that a person approves before each call."""
+    `approve`: of these, the ones that a person approves before each call. `skills`: those of the run that it
+    uses, all by default. `toolkit`: tools that it has only if a skill provides them."""
 
     connection: str
     instructions: Template
@@ -78,6 +80,8 @@ class AgentConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=T
     model: str | None = None
     tools: tuple[str, ...] = ()
     approve: tuple[str, ...] = ()
+    skills: tuple[str, ...] | None = None
+    toolkit: tuple[str, ...] = ()
     budget: BudgetConfig | None = None
     max_turns: Annotated[int, Meta(ge=1, le=1000)] = 20
 
@@ -94,26 +98,34 @@ class AgentType(NodeType):
         return (node.bind,) if node.bind else ()
 
     def requires(self, node: DocumentNode) -> tuple[str, ...]:
-        return tuple(f"tool:{name}" for name in node.config.tools)
+        return tuple(f"tool:{name}" for name in (*node.config.tools, *node.config.toolkit))
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         config: AgentConfig = node.config
         check_connection(config.connection, "model", found, site)
-        for index, name in enumerate(config.tools):
+        for field, names in (("tools", config.tools), ("toolkit", config.toolkit)):
+            self._check_tools(field, names, found, site)
+        for index, name in enumerate(config.toolkit):
+            if name in config.tools:
+                message = f"{name!r} is one of its tools already"
+                found.error(("toolkit", index), "tool-duplicate", message, "remove it from tools or toolkit")
+        for index, name in enumerate(config.approve):
+            if name not in (*config.tools, *config.toolkit):
+                message = f"{name!r} is none of its tools"
+                found.error(("approve", index), "tool-unknown", message, "add it to tools")
+
+    def _check_tools(self, field: str, names: tuple[str, ...], found: NodeReport, site: DocumentSite) -> None:
+        for index, name in enumerate(names):
             if site.tools is not None and name not in site.tools:
                 fix = near_name(name, site.tools) or "register it, and list it under tools in the settings"
                 message = f"there is no tool {name!r} that documents may use"
-                found.error(("tools", index), "tool-unknown", message, fix)
-        for index, name in enumerate(config.approve):
-            if name not in config.tools:
-                message = f"{name!r} is none of its tools"
-                found.error(("approve", index), "tool-unknown", message, "add it to tools")
+                found.error((field, index), "tool-unknown", message, fix)
 
     def graph_node(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> Node:
         return base_node(node, found, script=True)
 
     def handler(self, node: DocumentNode, site: DocumentSite) -> NodeHandler | None:
-        for name in node.config.tools:
+        for name in (*node.config.tools, *node.config.toolkit):
             require_tool(node, name, site)
         return super().handler(node, site)
 
@@ -125,7 +137,7 @@ class ToolConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class ToolType(NodeType):
     name = "tool"
-    summary = "Calls a tool that the operator allows; its result is bound."
+    summary = "Calls a tool that the operator allows; its result is bound. Its effect is that of the tool."
     config = ToolConfig
     effect = Effect.external
     defaults = True
@@ -147,10 +159,31 @@ class ToolType(NodeType):
         elif site.tools is not None and _needs_agent(site.tools[config.tool]):
             message = f"the tool {config.tool!r} asks people, or uses the files of an agent"
             found.error(("tool",), "tool-not-allowed", message, "use it in an agent node")
+        elif config.effect is not None and _weaker(Effect(config.effect), self._declared(node, site)):
+            message = f"the tool {config.tool!r} has the effect {self._declared(node, site)}"
+            found.error(("effect",), "effect-mismatch", message, "remove effect")
+
+    def graph_node(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> Node:
+        more = {} if node.config.effect is not None else {"effect": self._declared(node, site)}
+        return base_node(node, found, **more)
+
+    def _declared(self, node: DocumentNode, site: DocumentSite) -> Effect:
+        """Of the tool; `external` where tools are not looked up."""
+        tool = (site.tools or {}).get(node.config.tool)
+        return self.effect if tool is None else Effect(tool.effect)
 
     def handler(self, node: DocumentNode, site: DocumentSite) -> NodeHandler | None:
         require_tool(node, node.config.tool, site)
         return super().handler(node, site)
+
+
+_STRENGTH = tuple(Effect)
+
+
+def _weaker(given: Effect, declared: Effect) -> bool:
+    """A document may say that a call does more than the tool says, never less: a call whose outcome is not
+    known would be repeated."""
+    return _STRENGTH.index(given) < _STRENGTH.index(declared)
 
 
 def _needs_agent(tool: Any) -> bool:

@@ -240,3 +240,22 @@ async def test_people_talk_about_a_hold_and_keep_their_own_notes(hall: Hall) -> 
     assert [each["seq"] for each in history] == sorted(each["seq"] for each in history)
     figures = await hall.ask("ada", "GET", "/v1/holds/metrics")
     assert (figures["holds"], figures["time_to_view"]["count"]) == (1, 1)
+
+
+async def test_what_each_option_would_lead_to(hall: Hall) -> None:
+    hold = await hall.asks()
+    path = f"/v1/holds/{hold}/consequences"
+    found = await hall.ask("dana", "GET", path)
+    assert (found["hold"], [each["option"] for each in found["options"]]) == (hold, ["approve", "reject"])
+    assert [entry["kind"] for entry in found["options"][0]["entries"]] == ["end"]
+    only = await hall.ask("dana", "POST", path, json={"decision": "reject"})
+    assert [each["option"] for each in only["options"]] == ["reject"]
+    # The hold is as open as before.
+    assert (await hall.ask("dana", "GET", f"/v1/holds/{hold}"))["status"] == "pending"
+    # Only for people who may see the hold, and only while it is open.
+    await hall.ask("eve", "GET", path, status=404)
+    await hall.ask("dana", "POST", path, json={"decision": "perhaps"}, status=422)
+    await hall.ask("dana", "POST", path, json={"answer": "reject"}, status=422)
+    await hall.ask("dana", "POST", f"/v1/holds/{hold}/resolve", json={"decision": "approve"})
+    refused = await hall.ask("dana", "GET", path, status=409)
+    assert refused["code"] == "hold_decided"

@@ -51,7 +51,7 @@ LINKED: Final = {"GET /l/{token}", "GET /link/{hold}", "POST /link/{hold}"}
 SIGNED_IN: Final = {"GET /v1/session", "GET /"}
 READING: Final = {
     "POST /v1/audit/verify", "PUT /v1/holds/{hold}/presence", "DELETE /v1/holds/{hold}/presence",
-    "POST /v1/flows/{flow:path}/diff",
+    "POST /v1/flows/{flow:path}/diff", "POST /v1/holds/{hold}/consequences",
 }  # fmt: skip
 """Changes that a right to read is enough for: they change nothing that is kept."""
 SIGNS_IN: Final = {"POST /v1/session", "POST /sign-in", "GET /sign-in/oidc/callback"}

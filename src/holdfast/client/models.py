@@ -697,6 +697,15 @@ class HoldMetrics(Model, kw_only=True):
 HoldOrder = Literal["inbox", "newest", "oldest"]
 
 
+class HoldPreview(Model, kw_only=True):
+    """`record`: the record of the run from which it was made."""
+
+    hold: str
+    run: str
+    record: int
+    options: list[OptionPreview]
+
+
 class HoldSetting(Model, kw_only=True):
     """The text of a calendar or policy."""
 
@@ -871,6 +880,12 @@ class Option(Model, kw_only=True):
     requires_comment: bool | None = None
 
 
+class OptionPreview(Model, kw_only=True):
+    option: str
+    label: str
+    entries: list[PreviewEntry]
+
+
 class Pending(Model, kw_only=True):
     """A run that waits for a person, and its question."""
 
@@ -927,6 +942,23 @@ class Pipeline(Model, kw_only=True):
     ended_at: str | None
     wakes_at: str | None = None
     diagnostics: list[Diagnostic] = []
+
+
+class PreviewEntry(Model, kw_only=True):
+    """`kind`: `step` (ran, without outside effects), `effect` (would happen; what follows is unknown),
+    `question`, `sleep`, `failure`, `end` or `unknown`. `text`: the same as a sentence."""
+
+    kind: str
+    text: str
+    node: str = ""
+    effect: str = ""
+    step: str = ""
+    key: str = ""
+    then: list[str] = []
+    assignee: str | None = None
+    options: list[str] = []
+    until: str | None = None
+    status: str = ""
 
 
 class Question(Model, kw_only=True):

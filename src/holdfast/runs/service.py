@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from holdfast.runs.history.replay import Replay
     from holdfast.runs.history.story import Story
     from holdfast.runs.migrate.check import MigrationReport
+    from holdfast.runs.preview.preview import HoldPreview
     from holdfast.types.terms import Actor
 
 
@@ -131,6 +132,13 @@ class RunService:
     ) -> HoldRow:
         """Decide a hold, once. Invalid: the hold stays pending, nothing is consumed."""
         return await self.people.answer(hold, decision, data=data, comment=comment, by=by)
+
+    async def preview(self, hold: HoldRow, *, decision: str | None = None, data: Any = None) -> HoldPreview:
+        """What each answer to an open hold would lead to, up to the next questions and outside effects;
+        nothing is done outside. `decision`: only this one. `data`: what was filled in."""
+        from holdfast.runs.preview.preview import preview_hold
+
+        return await preview_hold(self, hold, decision=decision, data=data)
 
     async def say(
         self,

@@ -209,6 +209,12 @@ export interface Operations {
   giveUpMessage(scope: string, queue: string, message: string, body?: DeadMessage, options?: Options): Promise<MessageWire>;
   /** What became of its instants, the newest first: the last hundred. */
   historyOfSchedule(name: string, options?: Options): Promise<Page<FiringWire>>;
+  /**
+   * What each option would lead to, with the values that its form proposes: the run is continued in memory
+   *
+   * up to the next questions and outside effects. Nothing is done outside, and nothing is stored.
+   */
+  holdConsequences(hold: string, options?: Options): Promise<HoldPreview>;
   /** One decision as a file that `tools/verify_evidence.py` verifies offline. The export is audited. */
   holdEvidence(hold: string, options?: Options): Promise<unknown>;
   /** Its history, oldest first. Each entry has its number in the audit. */
@@ -315,6 +321,8 @@ export interface Operations {
   pauseSchedule(name: string, body?: PauseSchedule, options?: Options): Promise<ScheduleWire>;
   /** Decide it after a few seconds, unless you undo the decision before. */
   placeDecision(hold: string, body?: PlaceDecision, options?: Options): Promise<HoldWire>;
+  /** The same for one option, or with values that were filled in. */
+  previewHold(hold: string, body?: PreviewAnswer, options?: Options): Promise<HoldPreview>;
   /** Publish a message, once for each `id` or `Idempotency-Key`. */
   publishMessage(scope: string, queue: string, body: PublishMessage, options?: Options): Promise<MessageWire>;
   /** Publish a version. It is immutable: the same content again has no effect, other content is refused. */
@@ -1588,6 +1596,14 @@ export interface HoldMetrics {
 
 export type HoldOrder = "inbox" | "newest" | "oldest";
 
+/** `record`: the record of the run from which it was made. */
+export interface HoldPreview {
+  hold: string;
+  run: string;
+  record: number;
+  options: OptionPreview[];
+}
+
 /** The text of a calendar or policy. */
 export interface HoldSetting {
   name: string;
@@ -1832,6 +1848,12 @@ export interface NoteWire {
   open?: boolean | null;
 }
 
+export interface OptionPreview {
+  option: string;
+  label: string;
+  entries: PreviewEntry[];
+}
+
 export interface OptionWire {
   id: string;
   label: string;
@@ -1921,6 +1943,30 @@ export interface PlaceDecision {
 export interface PresenceBeat {
   /** Default: false. */
   editing?: boolean;
+}
+
+/** `decision`: only this option. `response_data`: what was filled in; none: what the form proposes. */
+export interface PreviewAnswer {
+  decision?: string | null;
+  response_data?: unknown;
+}
+
+/**
+ * `kind`: `step` (ran, without outside effects), `effect` (would happen; what follows is unknown),
+ * `question`, `sleep`, `failure`, `end` or `unknown`. `text`: the same as a sentence.
+ */
+export interface PreviewEntry {
+  kind: string;
+  text: string;
+  node?: string;
+  effect?: string;
+  step?: string;
+  key?: string;
+  then?: string[];
+  assignee?: string | null;
+  options?: string[];
+  until?: string | null;
+  status?: string;
 }
 
 /** `code` is stable; `detail` says what is wrong, `hint` what to do. Further members are facts. */

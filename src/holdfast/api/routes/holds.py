@@ -21,6 +21,7 @@ from holdfast.api.schemas.holds import (
     HoldMetricsQuery,
     HoldWire,
     PlaceDecision,
+    PreviewAnswer,
     Reason,
     ReassignHold,
     bulk_wire,
@@ -41,6 +42,7 @@ from holdfast.holds.queries.metrics import HoldMetrics
 from holdfast.holds.queries.search import Query
 from holdfast.holds.service import HoldService
 from holdfast.holds.timing.stored_calendars import Calendars
+from holdfast.runs.preview.preview import HoldPreview
 from holdfast.types.hold import HoldRow
 
 routes = Routes("holds")
@@ -125,6 +127,23 @@ async def hold_schema(call: ApiCall, hold: str) -> AnswerSchema:
         request_hash=row.request_hash,
         decisions=None if row.options is None else [option.id for option in row.options],
     )
+
+
+@routes.get("/holds/{hold}/consequences", needs=Right.holds_read, raises=(*LOOKING, ConflictError))
+async def hold_consequences(call: ApiCall, hold: str) -> HoldPreview:
+    """What each option would lead to, with the values that its form proposes: the run is continued in memory
+    up to the next questions and outside effects. Nothing is done outside, and nothing is stored."""
+    row = await (await call.holds()).get(call.actor, hold)
+    return await (await call.runs()).preview(row)
+
+
+@routes.post(
+    "/holds/{hold}/consequences", needs=Right.holds_read, raises=(*LOOKING, ConflictError, InputError)
+)
+async def preview_hold(call: ApiCall, hold: str, body: PreviewAnswer) -> HoldPreview:
+    """The same for one option, or with values that were filled in."""
+    row = await (await call.holds()).get(call.actor, hold)
+    return await (await call.runs()).preview(row, decision=body.decision, data=body.response_data)
 
 
 # ---------------------------------------------------------------------- deciding

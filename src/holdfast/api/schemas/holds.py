@@ -264,6 +264,13 @@ class PlaceDecision(HoldAnswer, kw_only=True, forbid_unknown_fields=True):
     seconds: Seconds | None = None
 
 
+class PreviewAnswer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`decision`: only this option. `response_data`: what was filled in; none: what the form proposes."""
+
+    decision: str | None = None
+    response_data: Any = None
+
+
 class BulkAnswer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`preview`: change nothing. `versions`: those that were shown; holds that changed are left out."""
 

@@ -15,6 +15,7 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "Start a run and advance it until it ends or waits.",
     "resume": "Resume a run after a crash, an answer or a failure.",
     "answer": "Answer a hold.",
+    "preview": "Show what each answer to a hold would lead to.",
     "cancel": "Cancel a run.",
     "worker": "Run a worker that advances runs from the store.",
     "serve": "Serve runs and holds over HTTP, with pages for people.",

@@ -728,6 +728,14 @@ class AsyncHolds(AsyncGroup):
         request = request_of("GET", "/v1/holds/{hold}/comments", {"hold": hold})
         return await self._list(request, models.Note)
 
+    async def consequences(self, hold: str) -> models.HoldPreview:
+        """What each option would lead to, with the values that its form proposes: the run is continued in
+        memory
+
+        up to the next questions and outside effects. Nothing is done outside, and nothing is stored."""
+        request = request_of("GET", "/v1/holds/{hold}/consequences", {"hold": hold})
+        return await self._json(request, models.HoldPreview)
+
     async def count(
         self,
         *,
@@ -1023,6 +1031,18 @@ class AsyncHolds(AsyncGroup):
         """Who is looking at it now."""
         request = request_of("GET", "/v1/holds/{hold}/presence", {"hold": hold})
         return await self._list(request, models.HoldViewer)
+
+    async def preview(
+        self, hold: str, *, decision: str | None = None, response_data: Any = None
+    ) -> models.HoldPreview:
+        """The same for one option, or with values that were filled in."""
+        request = request_of(
+            "POST",
+            "/v1/holds/{hold}/consequences",
+            {"hold": hold},
+            maybe={"decision": decision, "response_data": response_data},
+        )
+        return await self._json(request, models.HoldPreview)
 
     async def read_file(self, hold: str, digest: str) -> bytes:
         """Download a file; browsers do not display it. The access is in the audit."""

@@ -723,6 +723,14 @@ class Holds(Group):
         request = request_of("GET", "/v1/holds/{hold}/comments", {"hold": hold})
         return self._list(request, models.Note)
 
+    def consequences(self, hold: str) -> models.HoldPreview:
+        """What each option would lead to, with the values that its form proposes: the run is continued in
+        memory
+
+        up to the next questions and outside effects. Nothing is done outside, and nothing is stored."""
+        request = request_of("GET", "/v1/holds/{hold}/consequences", {"hold": hold})
+        return self._json(request, models.HoldPreview)
+
     def count(
         self,
         *,
@@ -1018,6 +1026,18 @@ class Holds(Group):
         """Who is looking at it now."""
         request = request_of("GET", "/v1/holds/{hold}/presence", {"hold": hold})
         return self._list(request, models.HoldViewer)
+
+    def preview(
+        self, hold: str, *, decision: str | None = None, response_data: Any = None
+    ) -> models.HoldPreview:
+        """The same for one option, or with values that were filled in."""
+        request = request_of(
+            "POST",
+            "/v1/holds/{hold}/consequences",
+            {"hold": hold},
+            maybe={"decision": decision, "response_data": response_data},
+        )
+        return self._json(request, models.HoldPreview)
 
     def read_file(self, hold: str, digest: str) -> bytes:
         """Download a file; browsers do not display it. The access is in the audit."""

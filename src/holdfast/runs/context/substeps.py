@@ -89,6 +89,9 @@ class Substeps:
         at = self._attempt
         if step.idempotent and "idempotency_key" in inspect.signature(fn).parameters:
             kwargs["idempotency_key"] = at.calls.substep_key(at.execution, at.node, step.ordinal)
+        gate = at.session.services.gate
+        if gate is not None:
+            fn = gate.replace_substep(at, step, fn)
         for watch in on_substep:
             fn = watch(fn, step, kwargs.get("idempotency_key"))
         done = asyncio.get_running_loop().create_future()

@@ -61,6 +61,8 @@ class Runtime(RunServices):
         self.dialects: dict[str, Callable[[GraphSpec], Program]] = {}
         # Versions of documents that name what this process does not have; its worker claims no run of them.
         self.lacking: set[str] = set()
+        # They run code beside that of runs, so only a few at once.
+        self.previews = asyncio.Semaphore(2)
         self._watch_task: asyncio.Task[None] | None = None
         self._watch_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()

@@ -51,6 +51,12 @@ class QueueDuties(Protocol):
         ...
 
 
+class SubstepGate(Protocol):
+    def replace_substep(self, attempt: Any, step: Any, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """What is called instead of the function of a sub-step."""
+        ...
+
+
 class ServiceOptions(TypedDict, total=False):
     """What is left out, or None, gets a default."""
 
@@ -94,6 +100,8 @@ class RunServices:
         self.deliverer = options.get("deliverer")
         self.queues = options.get("queues")
         self.memory: MemoryBackend = options.get("memory") or StoredMemory(store)
+        # Stands before the sub-steps of a run that is only previewed.
+        self.gate: SubstepGate | None = None
         # Called when a run begins to wait in memory.
         self.on_idle: Callable[[], None] = _ignore
         # How often the code of a node did not stop when it was cancelled, by flow and node.

@@ -1,0 +1,1 @@
+"""What each answer to a hold would lead to, found without outside effects."""

@@ -1,0 +1,137 @@
+"""What happened in a previewed run, as a list that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.checkpoint.visit import Visit
+from holdfast.errors import MissingNameError
+from holdfast.model.shown_names import shown_name
+from holdfast.runs.driver.runtime import Runtime
+from holdfast.runs.preview.gate import StoppedCall
+from holdfast.store.rows import RunRow
+from holdfast.types.clock import iso
+from holdfast.types.human_time import clock_time
+from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED, RunStatus
+
+
+class PreviewEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """`kind`: `step` (ran, without outside effects), `effect` (would happen; what follows is unknown),
+    `question`, `sleep`, `failure`, `end` or `unknown`. `text`: the same as a sentence."""
+
+    kind: str
+    text: str
+    node: str = ""
+    # Of an effect: its class, the sub-step, and the key by which the callee recognises a repetition.
+    effect: str = ""
+    step: str = ""
+    key: str = ""
+    # The nodes that may follow the effect.
+    then: list[str] = []
+    # Of a question.
+    assignee: str | None = None
+    options: list[str] = []
+    # Of a sleep.
+    until: str | None = None
+    # Of an end.
+    status: str = ""
+
+    @classmethod
+    def unknown(cls, node: str, why: str) -> PreviewEntry:
+        return cls(kind="unknown", node=node, text=f"Unknown from here: {why}.")
+
+    @classmethod
+    def depends_on(cls, names: str) -> PreviewEntry:
+        return cls(kind="unknown", text=f"Depends on {names}.")
+
+
+class OptionPreview(msgspec.Struct, frozen=True, kw_only=True):
+    option: str
+    label: str
+    entries: list[PreviewEntry]
+
+
+async def entries_of(
+    runtime: Runtime, run: RunId, stopped: Sequence[StoppedCall], *, known: set[str], late: str
+) -> list[PreviewEntry]:
+    """`known`: questions that were open before. `late`: why it was ended early."""
+    from holdfast.runs.service import RunService
+
+    service = RunService(runtime)
+    row = await service.get(run)
+    story = await service.story(run)
+    found: list[PreviewEntry] = []
+    # The first visit is that of the hold itself.
+    for visit in (visit for visit in story.visits if visit.run == run):
+        here = [call for call in stopped if (call.scope, call.node) == (visit.scope, visit.node)]
+        found += _of_visit(visit, here, known)
+    if late:
+        found.append(PreviewEntry.unknown("", late))
+    elif row.status in ENDED:
+        found.append(_end(row))
+    return found
+
+
+def _of_visit(visit: Visit, stopped: Sequence[StoppedCall], known: set[str]) -> list[PreviewEntry]:
+    name = shown_name(visit.label)
+    if stopped and visit.state == "running":
+        return [_stopped(name, call) for call in stopped]
+    if visit.state == "failed":
+        return [_failure(name, visit)]
+    asked = [question for question in visit.questions if question.hold not in known]
+    if any(question.status == "pending" for question in asked):
+        return [
+            PreviewEntry(
+                kind="question",
+                node=name,
+                text=f"Asks {question.assignee or 'a person'}: {question.prompt}",
+                assignee=question.assignee,
+                options=question.options,
+            )
+            for question in asked
+            if question.status == "pending"
+        ]
+    sleeps = [wait for wait in visit.waits if wait.kind != "person" and wait.until is None and wait.wake_at]
+    if sleeps:
+        wake = sleeps[0].wake_at or 0
+        return [
+            PreviewEntry(
+                kind="sleep", node=name, text=f"Sleeps at {name} until {clock_time(wake)}.", until=iso(wake)
+            )
+        ]
+    if visit.state == "done" and not visit.questions:
+        return [PreviewEntry(kind="step", node=name, text=f"Runs {name}.", effect=visit.effect)]
+    return []
+
+
+def _stopped(name: str, call: StoppedCall) -> PreviewEntry:
+    if call.why:
+        return PreviewEntry.unknown(name, f"{call.why} ({name})")
+    what = f"step {call.step!r} of {name}" if call.step else name
+    guard = f", guarded by the key {call.key}" if call.key else ""
+    then = f" Then possibly: {', '.join(call.then)}." if call.then else ""
+    return PreviewEntry(
+        kind="effect",
+        node=name,
+        effect=call.effect,
+        step=call.step,
+        key=call.key,
+        then=list(call.then),
+        text=f"Does {what} ({call.effect}{guard}). Unknown from here.{then}",
+    )
+
+
+def _failure(name: str, visit: Visit) -> PreviewEntry:
+    error = visit.error or {}
+    if error.get("code") == MissingNameError.code:
+        return PreviewEntry(kind="unknown", node=name, text=f"{name}: {error.get('message', '')}")
+    return PreviewEntry(kind="failure", node=name, text=f"{name} fails: {visit.error_text}")
+
+
+def _end(row: RunRow) -> PreviewEntry:
+    status = RunStatus(row.status)
+    words = {RunStatus.completed: "The run completes.", RunStatus.failed: "The run fails."}
+    return PreviewEntry(kind="end", status=status, text=words.get(status, f"The run ends as {status}."))

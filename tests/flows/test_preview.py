@@ -1,0 +1,229 @@
+"""What each answer to a hold would lead to: found in memory, and nothing is done outside."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+
+from holdfast import END, Context, Flow, Holdfast
+from holdfast.errors import HoldDecidedError, InputError
+from holdfast.runs.preview.outcome import PreviewEntry
+from holdfast.runs.preview.preview import HoldPreview
+from holdfast.store.rows import RunFilter
+from holdfast.types.hold import HoldRow
+
+pytestmark = pytest.mark.anyio
+
+
+class Claim(TypedDict, total=False):
+    amount: int
+    answer: str
+    text: str
+
+
+def claims(ledger: Path) -> Flow[Any]:
+    """Everything that happens outside writes a line to the ledger."""
+
+    def outside(what: str) -> None:
+        with ledger.open("a") as file:
+            file.write(what + "\n")
+
+    flow = Flow[Any]("claims", state=Claim)
+
+    @flow.node(effect="pure")
+    def read_letter(state: Claim) -> dict[str, Any]:
+        return {"amount": 90}
+
+    flow.hold(
+        "approve", prompt="Pay {{amount}}?", options=["pay", "mail", "ask", "wait", "end"], bind="answer"
+    )
+
+    @flow.node(effect="pure")
+    def compute(state: Claim) -> dict[str, Any]:
+        return {"text": f"paid {state['amount']}"}
+
+    @flow.node(idempotency_key="pay-{{amount}}")
+    def pay(state: Claim) -> dict[str, Any]:
+        outside("pay")
+        return {}
+
+    @flow.node
+    def notify(state: Claim) -> dict[str, Any]:
+        outside("notify")
+        return {}
+
+    @flow.script
+    async def write(state: Claim, ctx: Context) -> dict[str, Any]:
+        text = await ctx.step("compose", str.upper, "hello", effect="pure")
+        await ctx.step("send", outside, text)
+        return {}
+
+    flow.hold("second", prompt="Really?", options=["yes", "no"], assignee="group:finance", bind="text")
+    flow.timer("pause", "3d")
+    flow.edge("read_letter", "approve")
+    for option, node in {"pay": "compute", "mail": "write", "ask": "second", "wait": "pause"}.items():
+        flow.edge("approve", node, when=f"answer == '{option}'")
+    flow.edge("approve", END, when="answer == 'end'")
+    flow.edge("compute", "pay")
+    flow.edge("pay", "notify")
+    return flow
+
+
+async def asked(hf: Holdfast, flow: Flow[Any]) -> HoldRow:
+    result = await flow.run({}, on=hf)
+    service = await hf.service()
+    return (await service.holds(result.run_id))[0]
+
+
+def kinds(found: HoldPreview, option: str) -> list[tuple[str, str]]:
+    return [(entry.kind, entry.node) for entry in entries(found, option)]
+
+
+def entries(found: HoldPreview, option: str) -> list[PreviewEntry]:
+    return next(each.entries for each in found.options if each.option == option)
+
+
+async def rows_of(hf: Holdfast) -> list[Any]:
+    store = await hf.open()
+    runs = await store.list_runs(RunFilter(), after=None, limit=100)
+    records = [await store.read(run.id, first=0, last=run.head) for run in runs]
+    return [runs, records, await store.holds(limit=100), await store.inbox_heads([run.id for run in runs])]
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+async def test_each_option_is_followed_to_its_next_questions_and_effects(tmp_path: Path, store: str) -> None:
+    ledger = tmp_path / "ledger"
+    address = "memory:" if store == "memory" else f"sqlite:{tmp_path / 'h.db'}"
+    async with Holdfast(address) as hf:
+        hold = await asked(hf, claims(ledger))
+        before = await rows_of(hf)
+        found = await (await hf.service()).preview(hold)
+        assert [each.option for each in found.options] == ["pay", "mail", "ask", "wait", "end"]
+        assert kinds(found, "pay") == [("step", "compute"), ("effect", "pay")]
+        effect = entries(found, "pay")[-1]
+        assert (effect.effect, effect.key, effect.then) == ("external", "pay-90", ["notify"])
+        assert kinds(found, "mail") == [("effect", "write")]
+        assert (entries(found, "mail")[0].step, entries(found, "mail")[0].effect) == ("send", "external")
+        assert kinds(found, "ask") == [("question", "second")]
+        question = entries(found, "ask")[0]
+        assert (question.assignee, question.options) == ("group:finance", ["yes", "no"])
+        assert question.text == "Asks group:finance: Really?"
+        assert kinds(found, "wait") == [("sleep", "pause")]
+        assert entries(found, "wait")[0].until is not None
+        assert kinds(found, "end") == [("end", "")]
+        assert entries(found, "end")[0].status == "completed"
+        # Nothing happened outside, and nothing was stored.
+        assert not ledger.exists()
+        assert await rows_of(hf) == before
+
+
+async def test_recorded_sub_steps_answer_and_the_next_one_stops(tmp_path: Path) -> None:
+    done: list[str] = []
+    flow = Flow[Any]("ask inside")
+
+    @flow.script
+    async def talk(state: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        first = await ctx.step("fetch", lambda: done.append("fetch") or 7)
+        reply = await ctx.ask(f"{first} of them?", options=["yes", "no"])
+        if reply.decision == "yes":
+            await ctx.step("order", done.append, "order")
+        return {"found": first}
+
+    async with Holdfast("memory:") as hf:
+        hold = await asked(hf, flow)
+        found = await (await hf.service()).preview(hold)
+        assert [(e.kind, e.step) for e in entries(found, "yes")] == [("effect", "order")]
+        assert kinds(found, "no") == [("end", "")]
+        assert done == ["fetch"]
+
+
+async def test_parallel_branches_are_each_followed_to_their_end(tmp_path: Path) -> None:
+    done: list[str] = []
+    flow = Flow[Any]("split")
+    flow.hold("go", prompt="Go?", options=["yes", "no"])
+
+    for name in ("left", "right"):
+
+        @flow.node(id=name)
+        def effect(state: dict[str, Any], name: str = name) -> dict[str, Any]:
+            done.append(name)
+            return {}
+
+    @flow.node(effect="pure")
+    async def slow(state: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(0.05)
+        return {}
+
+    for name in ("left", "right", "slow"):
+        flow.edge("go", name)
+    async with Holdfast("memory:") as hf:
+        hold = await asked(hf, flow)
+        found = await (await hf.service()).preview(hold)
+        assert set(kinds(found, "yes")) == {("effect", "left"), ("effect", "right"), ("step", "slow")}
+        assert not done
+
+
+async def test_a_process_without_the_code_says_where_it_ends(tmp_path: Path) -> None:
+    address = f"sqlite:{tmp_path / 'h.db'}"
+    async with Holdfast(address) as hf:
+        hold = await asked(hf, claims(tmp_path / "ledger"))
+    async with Holdfast(address) as hf:
+        found = await (await hf.service()).preview(hold)
+        assert kinds(found, "pay") == [("unknown", "compute")]
+        assert "no code of this node is loaded here" in entries(found, "pay")[0].text
+        assert kinds(found, "ask") == [("question", "second")]
+        assert kinds(found, "end") == [("end", "")]
+
+
+async def test_what_a_form_still_needs_is_named(tmp_path: Path) -> None:
+    flow = Flow[Any]("form")
+    schema = {
+        "type": "object",
+        "properties": {"amount": {"type": "integer"}},
+        "required": ["amount"],
+    }
+    flow.hold("fill", prompt="How much?", options=["ok"], schema=schema, bind="answer")
+    async with Holdfast("memory:") as hf:
+        hold = await asked(hf, flow)
+        service = await hf.service()
+        missing = await service.preview(hold)
+        assert kinds(missing, "ok") == [("unknown", "")]
+        assert "amount" in entries(missing, "ok")[0].text
+        filled = await service.preview(hold, data={"amount": 3})
+        assert kinds(filled, "ok") == [("end", "")]
+
+
+async def test_decided_holds_and_unknown_options_are_refused(tmp_path: Path) -> None:
+    async with Holdfast("memory:") as hf:
+        flow = claims(tmp_path / "ledger")
+        hold = await asked(hf, flow)
+        service = await hf.service()
+        with pytest.raises(InputError, match="not one of the answers"):
+            await service.preview(hold, decision="perhaps")
+        decided = await service.answer(hold.id, "end")
+        with pytest.raises(HoldDecidedError):
+            await service.preview(decided)
+
+
+async def test_large_values_are_read_where_they_are(tmp_path: Path) -> None:
+    flow = Flow[Any]("large")
+
+    @flow.node(effect="pure")
+    def fetch(state: dict[str, Any]) -> dict[str, Any]:
+        return {"text": "x" * 3_000_000, "parts": ["y" * 300_000]}
+
+    flow.hold("go", prompt="Go?", options=["yes"])
+
+    @flow.node(effect="pure")
+    def measure(state: dict[str, Any]) -> dict[str, Any]:
+        return {"length": len(state["text"]) + len(state["parts"][0])}
+
+    flow.hold("sure", prompt="{{length}} characters?", options=["yes"])
+    flow.chain("fetch", "go", "measure", "sure")
+    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as hf:
+        hold = await asked(hf, flow)
+        found = await (await hf.service()).preview(hold)
+        assert entries(found, "yes")[-1].text == "Asks a person: 3300000 characters?"

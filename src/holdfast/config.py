@@ -14,6 +14,10 @@ ENVIRONMENT = {
         "where values over 1 MiB are stored if the program names no place: `file:FOLDER` or "
         "`s3://BUCKET/PREFIX?endpoint=...&region=...`"
     ),
+    "HOLDFAST_STATE_BLOBS": (
+        "`0`: the state of a run that asks a person is not written to the blob store; by default it is, if "
+        "that is S3"
+    ),
     "HOLDFAST_LEASE": (
         "time after the last heartbeat until other workers may take over a process's runs, such as `10s`; "
         "default: 10 s for `run` and `resume`, 30 s for `worker`"

@@ -75,7 +75,7 @@ async def _asked(hf: Holdfast) -> list[str]:
             assignee="user:ada@acme", assignee_type="user", assignee_value="ada@acme",
             assignee_reason="" if n else "by a rule", context='{"order": "ž"}'.encode(), block=n,
             created_at=now + n, expires_at=now + 10**9 + n, expiry_action="escalate",
-            escalation_target="group:leads", reminder_interval=30,
+            escalation_target="group:leads", reminder_interval=30, state_key=f"p/v1/ž/{n}",
         )
         for n in range(4)
     ]  # fmt: skip
@@ -95,7 +95,8 @@ async def test_view_says_what_the_api_says_in_every_status(place: tuple[str, Any
     assert sorted(row["status"] for row in found.values()) == ["cancelled", "expired", "pending", "resolved"]
     for expected in shown:
         row = found[expected["id"]]
-        assert row.pop("state_s3_key") is None, "no list ever says where the state is"
+        assert row.pop("state_s3_key") == f"p/v1/ž/{expected['block_index']}"
+        assert "p/v1/" not in json.dumps(expected), "the API never says where the state is"
         for name, value in row.items():
             assert _plain(name, value) == _plain(name, expected[name]), (name, expected["status"])
 

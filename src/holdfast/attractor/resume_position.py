@@ -21,7 +21,7 @@ from holdfast.model.program import Program
 from holdfast.model.record_bodies import CreatedBody, ErrorInfo
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.create import check_options, encode_records, new_run
-from holdfast.runs.hold_preparation import facts_of
+from holdfast.runs.hold_states import prepare_first_holds
 from holdfast.runs.limits_for_run import limits_for_new_run
 from holdfast.runs.typed_values import TypedValues
 from holdfast.store.rows import RunRow
@@ -61,7 +61,7 @@ async def begin_at(
     new = new_run(
         program, run, first, limits, now, lane=lane, priority=priority, tenant=tenant, started_by=started_by
     )
-    await service.runtime.preparer.prepare_all(new.first, facts_of(new))
+    await prepare_first_holds(service, program, new)
     row, _ = await service.store.create(new)
     return row
 

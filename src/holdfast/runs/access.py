@@ -7,11 +7,14 @@ They take a `RunAccess`, so that none of them has to know the service that calls
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from holdfast.holds.service import HoldService
 from holdfast.model.program import Program
+from holdfast.runs.blobs import BlobStore
 from holdfast.runs.driver.runtime import Runtime
+from holdfast.runs.record_codec import RecordCodec
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
@@ -41,6 +44,29 @@ class RunCaches:
         self._progress.move_to_end(run)
         if len(self._progress) > MAX_PROGRESS:
             self._progress.popitem(last=False)
+
+
+class JournalReaders(Protocol):
+    """What reads values from records: the programs that are loaded, their codecs, the blobs."""
+
+    @property
+    def programs(self) -> Mapping[str, Program]: ...
+
+    @property
+    def blobs(self) -> BlobStore: ...
+
+    @property
+    def codec_for(self) -> Callable[[Program], RecordCodec]: ...
+
+
+class JournalAccess(Protocol):
+    """Enough to fold a checkpoint from a journal; a `RunAccess` is one."""
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def runtime(self) -> JournalReaders: ...
 
 
 class RunAccess(Protocol):

@@ -18,7 +18,7 @@ from holdfast.model.frames import Frame
 from holdfast.model.position import Position
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.store import encrypted_store_within
-from holdfast.store.blob.objects import Objects, OrphanObjects, TenantObjects
+from holdfast.store.blob.objects import NamedObjects, Objects, OrphanObjects, TenantObjects
 from holdfast.store.protocols import Store
 from holdfast.telemetry import crashpoint
 from holdfast.types.ciphertext import is_encrypted
@@ -59,6 +59,11 @@ class StoreErrorObjects:
     def listed(self) -> OrphanObjects | None:
         """The objects themselves, where they can be listed."""
         return self._objects if isinstance(self._objects, OrphanObjects) else None
+
+    @property
+    def named(self) -> NamedObjects | None:
+        """The objects themselves, where they may have names."""
+        return self._objects if isinstance(self._objects, NamedObjects) else None
 
     @property
     def by_tenant(self) -> bool:

@@ -18,7 +18,7 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.hold_answers import require_no_answers
-from holdfast.runs.hold_preparation import facts_of
+from holdfast.runs.hold_states import prepare_first_holds
 from holdfast.runs.limits_for_run import limits_for_new_run
 from holdfast.runs.typed_values import TypedValues
 from holdfast.store.rows import FlowRow, NewRun
@@ -176,7 +176,7 @@ async def prepare(
     )
     if started_via:
         await RunStarters(service.store).put(tenant, new.id, started_via, started_by=started_by)
-    await service.runtime.preparer.prepare_all(new.first, facts_of(new))
+    await prepare_first_holds(service, program, new)
     return new, decision.pos
 
 

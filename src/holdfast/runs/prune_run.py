@@ -16,6 +16,7 @@ from holdfast.model.snapshot import dump_position, left_in_journal
 from holdfast.runs.blobs import refs_in
 from holdfast.runs.driver.load import load
 from holdfast.runs.events import RunReader
+from holdfast.runs.hold_states import delete_states, state_keys
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.record import Kind, Record, Side
@@ -80,7 +81,10 @@ async def delete(service: RunAccess, run: str, *, by: str) -> None:
     data = canonical({"flow": row.flow, "status": str(row.status)})
     entry = NewAudit(at=service.store.now(), actor=by, action="run_deleted", run=row.id, data=data)
     await service.store.append_audit(row.tenant, [entry])
-    if not await service.store.delete_run(row.id, ended=not row.read_only):
+    states = await state_keys(service, row.id)
+    if await service.store.delete_run(row.id, ended=not row.read_only):
+        await delete_states(service, row.tenant, states)
+    else:
         # It was resumed meanwhile; or another caller has deleted it, and there is no such run.
         require_ended(await service.get(row.id), "deleted")
 

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.errors import HoldfastError, InputError, RunBusyError, StoreError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.runs.encryption.reencrypt import reencrypt
+from holdfast.runs.hold_states import collect_states, delete_states, state_keys
 from holdfast.runs.prune_run import KEEP, horizon_for, prune, require_ended
 from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log
@@ -126,9 +127,11 @@ async def apply_item(
     handled."""
     if share.whole:
         row = await service.store.get_run(share.run)
+        states = await state_keys(service, share.run)
         deleted = await service.store.delete_run(share.run, ended=True)
         done.runs += deleted
         if deleted and row is not None:
+            await delete_states(service, row.tenant, states)
             await RunStarters(service.store).drop(row.tenant, row.id)
         return
     try:
@@ -237,7 +240,7 @@ async def collect_orphans(service: RunAccess, *, grace: float = GRACE) -> int:
         if await service.store.blob(digest) is None:
             await objects.delete(digest)
             collected += 1
-    return collected
+    return collected + await collect_states(service, before)
 
 
 async def trim_feed(service: RunAccess, kept: float) -> int:

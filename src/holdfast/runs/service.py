@@ -6,6 +6,7 @@ only lists runs must not wait for all of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,14 @@ from holdfast.runs import create, retention
 from holdfast.runs.access import RunCaches
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.events import read_events
+from holdfast.runs.hold_states import put_hold_states_for
 from holdfast.runs.limits_for_run import QueuedRun
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.prune_run import KEEP, delete, prune
 from holdfast.store.rows import Claim, RunFilter, RunRow, ThreadRow
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
-from holdfast.types.ids import RunId
+from holdfast.types.ids import HoldId, RunId
 from holdfast.types.lease import Lease
 from holdfast.types.status import ENDED, HoldStatus
 from holdfast.types.text import require_text
@@ -48,6 +50,7 @@ class RunService:
         self.people = runtime.people
         self.caches = RunCaches()
         runtime.recorder.make_room = self.make_room
+        runtime.put_hold_states = put_hold_states_for(self)
 
     # ------------------------------------------------------------------ creating
     async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:
@@ -230,6 +233,16 @@ class RunService:
 
         row, seq = await checkpoints.latest_seq(self, run, node)
         return await checkpoints.make_checkpoint(self, row, seq)
+
+    async def hold_state(self, hold: str) -> dict[str, Any] | None:
+        """The object with the run's state when the hold was asked, decrypted: a checkpoint in its published
+        form; None if there is none. Raises BlobMissingError."""
+        from holdfast.runs.hold_states import read_state
+
+        row = await self.store.hold(HoldId(hold))
+        if row is None or row.state_key is None:
+            return None
+        return json.loads(await read_state(self.runtime.blobs.of(row.tenant), row.id, row.state_key))
 
     async def standing(self, ref: str, checkpoint: str | int | None = None) -> tuple[RunRow, int | None]:
         """(run, None) if `ref` (and `checkpoint`) mean the run's latest state; else (run, seq)."""

@@ -83,6 +83,7 @@ class NewHold(msgspec.Struct, frozen=True, kw_only=True):
     remind_at: int | None = None
     tags: tuple[str, ...] = ()
     terms: HoldTerms = HoldTerms()
+    state_key: str | None = None  # of the object with the run's state when it was asked
 
 
 _canonical_json = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode

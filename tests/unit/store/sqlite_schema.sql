@@ -304,7 +304,7 @@ CREATE TABLE "holds" (
     schema BLOB,
     resolution BLOB,
     placed BLOB,
-    context BLOB NOT NULL,
+    context BLOB NOT NULL, state_key TEXT,
     UNIQUE (run_key, scope, node, visit, ordinal),
     CHECK ((status = 'resolved') = (resolution IS NOT NULL)),
     CHECK ((status = 'resolved') = (resolved_by IS NOT NULL)),
@@ -642,7 +642,7 @@ SELECT
     strftime('%Y-%m-%dT%H:%M:%S', h.updated_at / 1000000, 'unixepoch') || printf('.%06dZ', h.updated_at % 1000000) AS updated_at,
     strftime('%Y-%m-%dT%H:%M:%S', h.resumed_at / 1000000, 'unixepoch') || printf('.%06dZ', h.resumed_at % 1000000) AS resumed_at,
     h.message_id AS hitl_message_id,
-    NULL AS state_s3_key
+    h.state_key AS state_s3_key
 FROM holds AS h JOIN runs AS r ON r.key = h.run_key;
 
 CREATE VIEW plain_runs AS

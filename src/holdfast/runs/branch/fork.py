@@ -20,7 +20,7 @@ from holdfast.runs.events import RunReader, reader_of
 from holdfast.runs.history.checkpoints import fold_to, resolve
 from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_answers import without_answers
-from holdfast.runs.hold_preparation import facts_of
+from holdfast.runs.hold_states import prepare_first_holds
 from holdfast.runs.idempotency import branch_id, branch_of_key
 from holdfast.runs.limits_for_run import limits_for_fork
 from holdfast.runs.stored_program import stored_program
@@ -96,7 +96,7 @@ async def fork(
     await starters.put(new.tenant, new.id, people, started_by=new.started_by)
     if actor is not None:
         await starters.put_forked_by(new.tenant, new.id, actor.people)
-    await service.runtime.preparer.prepare_all(records, facts_of(new))
+    await prepare_first_holds(service, program, new)
     row, _ = await service.store.create(new)
     return row
 

@@ -108,7 +108,10 @@ class RecordWriter:
         self.bytes_since += len(record.payload)
 
     def _route(self, side: Side) -> None:
-        if not self.session.services.preparer.prepare_now(side, self.session.facts):
+        services = self.session.services
+        if services.put_hold_states is not None or not services.preparer.prepare_now(
+            side, self.session.facts
+        ):
             self.queue.unrouted.append(side)
 
     def _note_spilled(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
@@ -20,8 +20,10 @@ from holdfast.runs.record_codec import RecordCodec
 from holdfast.runs.recorder.recorder import Recorder
 from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
 from holdfast.types.clock import Clock, SharedClock
 from holdfast.types.ids import RunId
+from holdfast.types.record import Record, Side
 
 if TYPE_CHECKING:
     from holdfast.holds.notify.deliverer import Deliverer
@@ -55,6 +57,12 @@ class SubstepGate(Protocol):
     def replace_substep(self, attempt: Any, step: Any, fn: Callable[..., Any]) -> Callable[..., Any]:
         """What is called instead of the function of a sub-step."""
         ...
+
+
+class PutHoldStates(Protocol):
+    async def __call__(
+        self, program: Program, row: RunRow, unwritten: Sequence[Record], side: Side
+    ) -> None: ...
 
 
 class ServiceOptions(TypedDict, total=False):
@@ -93,6 +101,8 @@ class RunServices:
         self.leases = LeaseKeeper(store, self.clock, self.settings, holders)
         self.evidence_outbox = EvidenceOutbox(store)
         self.preparer = Preparer(options.get("preparation") or default_preparation(store))
+        # Stores the state of a run before a record of it opens holds; set by the run service.
+        self.put_hold_states: PutHoldStates | None = None
         self.sweeper = options.get("sweeper") or HoldSweeper(store, self.clock)
         self.people = options.get("people") or HoldService(store)
         self.attachments = self.people.ctx.attachments = BlobAttachments(self.blobs)

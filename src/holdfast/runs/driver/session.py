@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Protocol
 
 from holdfast.engine.decision import Decision
@@ -25,6 +24,7 @@ from holdfast.runs.hold_preparation import facts_of
 from holdfast.store.rows import Claim
 from holdfast.telemetry import NodePlace
 from holdfast.types.ids import RunId
+from holdfast.types.record import Side
 
 Place = tuple[str, int]
 """(scope, node) of an execution"""
@@ -81,7 +81,7 @@ class RunSession:
         self.codec = services.codec_for(program)
         self.facts = facts_of(claim.run)
         self.queue = services.recorder.open(claim.lease, loaded.pos.head, on_lost)
-        self.queue.route = partial(services.preparer.prepare, facts=self.facts)
+        self.queue.route = self._prepare_holds
         self.loop = asyncio.get_running_loop()
         # Set when something happened that a waiting driver has to handle.
         self.wake = asyncio.Event()
@@ -106,6 +106,13 @@ class RunSession:
         self.finished: list[Message] = []
         # An error of a handler's task that ends this driver.
         self.fatal: BaseException | None = None
+
+    async def _prepare_holds(self, side: Side) -> None:
+        """Before the record that opens them is written."""
+        put_states = self.services.put_hold_states
+        if put_states is not None:
+            await put_states(self.program, self.row, self.queue.pending, side)
+        await self.services.preparer.prepare(side, self.facts)
 
     def take_finished(self) -> list[Message]:
         messages, self.finished = self.finished, []

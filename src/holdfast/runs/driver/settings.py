@@ -34,6 +34,8 @@ class RunSettings(msgspec.Struct, kw_only=True):
     """how long the feed over all runs keeps its rows; a reader that was away for longer gets an error"""
     allow_code: bool = False
     """whether commands of pipelines that were submitted to a server may run in this process"""
+    state_blobs: bool = True
+    """whether the state of a run that asks a person is also an object in S3, if blobs are there"""
     plain_directories: bool = False
     """whether run directories of pipelines are written although the store is encrypted"""
     reencrypt: bool = False

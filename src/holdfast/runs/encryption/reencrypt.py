@@ -8,6 +8,7 @@ its chain is over the stored bytes, so it is read with the keys of its time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,7 @@ async def reencrypt(service: RunAccess, progress: Progress | None = None) -> Ree
             progress(table, done.looked_at)
     await _plain_blobs(service, encrypted, done)
     await _blobs(service, encrypted, done)
+    await _states(service, encrypted, done)
     return done
 
 
@@ -205,6 +207,31 @@ async def _blob(
     if new is not None and new != data:
         await service.runtime.blobs.replace(address, new)
         done.blobs += 1
+
+
+async def _states(service: RunAccess, encrypted: EncryptedStore, done: ReencryptResult) -> None:
+    """The states of holds in the blob store, also those from before there were keys."""
+    from holdfast.runs.hold_states import FOLDER, hold_of
+
+    objects = service.runtime.blobs.objects
+    named = None if objects is None else objects.named
+    if objects is None or named is None:
+        return
+    async for found in named.list_named(FOLDER, math.inf):
+        of_tenant = objects.of(found.tenant).named
+        assert of_tenant is not None, "the same objects, of one tenant"
+        data = await of_tenant.get_key(found.key)
+        try:
+            new = _value(encrypted.cipher, data, found.tenant, ("state", hold_of(found)))
+        except KeyMissingError as error:
+            done.miss(f"key {error.facts.get('key')}")
+            continue
+        except CheckpointCorruptError:
+            done.miss("damaged")
+            continue
+        if new != data:
+            await of_tenant.replace_key(found.key, new)
+            done.blobs += 1
 
 
 async def _plain_blobs(service: RunAccess, encrypted: EncryptedStore, done: ReencryptResult) -> None:

@@ -34,7 +34,7 @@ from holdfast.types.record import Kind, Record, turn_of
 from holdfast.types.value import BlobRef, FrozenDict
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.access import JournalAccess, RunAccess
     from holdfast.store.rows import RunRow
 
 
@@ -251,7 +251,9 @@ async def latest_seq(service: RunAccess, run: str, node: str | None = None) -> t
 # ---------------------------------------------------------------------- folding
 
 
-async def fold_to(service: RunAccess, row: RunRow, seq: int, reader: RunReader | None = None) -> FoldedRun:
+async def fold_to(
+    service: JournalAccess, row: RunRow, seq: int, reader: RunReader | None = None
+) -> FoldedRun:
     """The position and the history at a record. Large values stay references. No user code runs."""
     readers = await readers_of(service, row, reader)
     reader = readers.at(seq)
@@ -287,7 +289,7 @@ def _open(reader: RunReader, record: Record) -> Any:
         return None
 
 
-async def make_checkpoint(service: RunAccess, row: RunRow, seq: int) -> Checkpoint:
+async def make_checkpoint(service: JournalAccess, row: RunRow, seq: int) -> Checkpoint:
     """The complete state at one record."""
     folded = await fold_to(service, row, seq)
     blobs, registry = service.runtime.blobs.of(row.tenant), folded.reader.codec.registry

@@ -20,7 +20,7 @@ from holdfast.runs.record_codec import RecordCodec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.access import JournalAccess
     from holdfast.store.rows import RunRow
 
 
@@ -39,12 +39,12 @@ class RunReader(msgspec.Struct, frozen=True):
         return self
 
 
-async def reader_of(service: RunAccess, row: RunRow) -> RunReader:
+async def reader_of(service: JournalAccess, row: RunRow) -> RunReader:
     """For the run's present version: its program if that is loaded, else the stored graph."""
     return await reader_for(service, row.flow, row.version)
 
 
-async def reader_for(service: RunAccess, flow: str, version: str) -> RunReader:
+async def reader_for(service: JournalAccess, flow: str, version: str) -> RunReader:
     """No user code is needed. Raises FlowNotFoundError if the version is neither loaded nor stored."""
     runtime = service.runtime
     program = runtime.programs.get(version)
@@ -69,7 +69,7 @@ class VersionSpan(msgspec.Struct, frozen=True):
     version: str
 
 
-async def spans_of(service: RunAccess, row: RunRow) -> list[VersionSpan]:
+async def spans_of(service: JournalAccess, row: RunRow) -> list[VersionSpan]:
     """Oldest first, from what is left of the journal. For a run that was never migrated nothing is read."""
     found: list[VersionSpan] = []
     seq, version = row.migrated, row.version
@@ -81,7 +81,7 @@ async def spans_of(service: RunAccess, row: RunRow) -> list[VersionSpan]:
     return found[::-1]
 
 
-async def migration_note(service: RunAccess, row: RunRow, seq: int) -> dict[str, Any]:
+async def migration_note(service: JournalAccess, row: RunRow, seq: int) -> dict[str, Any]:
     """What the record of a migration says about itself."""
     (record,) = await service.store.read(row.id, first=seq, last=seq)
     return dict(RecordCodec(LenientRegistry()).decode(record).position[MIGRATION])
@@ -91,11 +91,11 @@ def span_at(spans: Sequence[VersionSpan], seq: int) -> VersionSpan:
     return next((span for span in reversed(spans) if span.first <= seq), spans[0])
 
 
-async def version_at(service: RunAccess, row: RunRow, seq: int) -> str:
+async def version_at(service: JournalAccess, row: RunRow, seq: int) -> str:
     return row.version if seq >= row.migrated else span_at(await spans_of(service, row), seq).version
 
 
-async def reader_at(service: RunAccess, row: RunRow, seq: int) -> RunReader:
+async def reader_at(service: JournalAccess, row: RunRow, seq: int) -> RunReader:
     """How the run is read at one of its records."""
     return await reader_for(service, row.flow, await version_at(service, row, seq))
 
@@ -114,7 +114,7 @@ class RunReaders:
         return span_at(self._spans, seq).version
 
 
-async def readers_of(service: RunAccess, row: RunRow, exact: RunReader | None = None) -> RunReaders:
+async def readers_of(service: JournalAccess, row: RunRow, exact: RunReader | None = None) -> RunReaders:
     """`exact`: the reader of the values, for all versions."""
     spans = await spans_of(service, row)
     found = {span.version: await reader_for(service, row.flow, span.version) for span in spans}

@@ -84,12 +84,14 @@ def portable_history(history: RunHistory) -> RunHistory:
 
 
 def _of_run(run: RunRow, holds: Iterable[HoldRow]) -> list[HoldRow]:
-    """Fields of the run that a hold repeats are taken from the run: older files lack some."""
+    """Fields of the run that a hold repeats are taken from the run: older files lack some. The object with
+    its state is in another blob store."""
     shown = {
         "deployment": run.deployment,
         "instance_key": run.instance_key,
         "started_by": run.started_by,
         "read_only": False,
+        "state_key": None,
     }
     return [msgspec.structs.replace(hold, **shown) for hold in holds]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from hashlib import sha256
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from holdfast.errors import SettingsError
 
@@ -51,6 +51,33 @@ class TenantObjects(Protocol):
     """Objects that keep each tenant apart."""
 
     def of(self, tenant: str) -> Objects: ...
+
+
+class NamedObject(NamedTuple):
+    tenant: str
+    key: str
+
+
+@runtime_checkable
+class NamedObjects(Protocol):
+    """Objects that may also have a name instead of a digest, for other programs to read. Those of one tenant;
+    a key of another tenant is refused with BlobForbiddenError."""
+
+    async def put_named(self, name: str, data: bytes) -> str:
+        """Durable when it returns, with its key. An object of that name is replaced."""
+        ...
+
+    async def get_key(self, key: str) -> bytes: ...
+
+    async def replace_key(self, key: str, data: bytes) -> None: ...
+
+    async def delete_keys(self, keys: Sequence[str]) -> None:
+        """Deleting an object that does not exist is not an error."""
+        ...
+
+    def list_named(self, folder: str, than: float) -> AsyncIterator[NamedObject]:
+        """Those in a folder that were written before `than`; of all tenants, if they are bound to none."""
+        ...
 
 
 def open_blobs(address: str) -> Objects:

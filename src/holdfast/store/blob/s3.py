@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from holdfast.errors import (
     SettingsError,
     StoreUnavailableError,
 )
-from holdfast.store.blob.objects import content_address
+from holdfast.store.blob.objects import NamedObject, content_address
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.ids import DEFAULT_TENANT
 
@@ -190,14 +190,10 @@ class S3Blobs:
 
     async def list_older(self, than: float) -> AsyncIterator[bytes]:
         for tenant in [self._tenant] if self._tenant is not None else await self._tenants():
-            folder = f"{self._root}/{_quoted(tenant)}/"
-            with _store_errors("listed"):
-                async for batch in obstore.list(self._store, folder):  # pyright: ignore[reportUnknownMemberType]
-                    for found in batch:
-                        name = found["path"].rpartition("/")[2]
-                        is_blob = len(name) == 64 and found["path"] == f"{folder}{name[:2]}/{name}"
-                        if is_blob and found["last_modified"].timestamp() < than:
-                            yield bytes.fromhex(name)
+            async for _, path in self._list(f"{self._root}/{_quoted(tenant)}/", than):
+                start, _, name = path.partition("/")
+                if len(name) == 64 and name.startswith(start):
+                    yield bytes.fromhex(name)
 
     # Objects that have a name instead of a digest: the state of a hold.
 
@@ -210,19 +206,41 @@ class S3Blobs:
 
     async def get_key(self, key: str) -> bytes:
         """Raises BlobForbiddenError for a key of another tenant, before any request."""
-        if not key.startswith(f"{self._folder()}/"):
-            raise BlobForbiddenError(
-                "The key belongs to another tenant.", hint="Use a key that this tenant's checkpoints name."
-            )
+        self._require_own(key)
         data = await self._read(key)
         if data is None:
             await self._require_marker()
             raise BlobMissingError(f"The object {key} is missing.", hint="Restore it from a backup.")
         return data
 
-    async def delete_named(self, name: str) -> None:
+    async def replace_key(self, key: str, data: bytes) -> None:
+        self._require_own(key)
+        await self._overwrite(key, data)
+
+    async def delete_keys(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._require_own(key)
         with _store_errors("deleted"):
-            await obstore.delete_async(self._store, [f"{self._folder()}/{name}"])
+            await obstore.delete_async(self._store, keys)
+
+    async def list_named(self, folder: str, than: float) -> AsyncIterator[NamedObject]:
+        for tenant in [self._tenant] if self._tenant is not None else await self._tenants():
+            async for path, _ in self._list(f"{self._root}/{_quoted(tenant)}/{folder}/", than):
+                yield NamedObject(tenant, path)
+
+    def _require_own(self, key: str) -> None:
+        if not key.startswith(f"{self._folder()}/"):
+            raise BlobForbiddenError(
+                "The key belongs to another tenant.", hint="Use a key that this tenant's checkpoints name."
+            )
+
+    async def _list(self, folder: str, than: float) -> AsyncIterator[tuple[str, str]]:
+        """(path, name in the folder) of the objects that were written before `than`."""
+        with _store_errors("listed"):
+            async for batch in obstore.list(self._store, folder):  # pyright: ignore[reportUnknownMemberType]
+                for found in batch:
+                    if found["last_modified"].timestamp() < than:
+                        yield found["path"], found["path"].removeprefix(folder)
 
     async def _put_new(self, key: str, data: bytes) -> None:
         if len(data) >= MULTIPART:

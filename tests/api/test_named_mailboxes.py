@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from holdfast import Flow
+from holdfast import Context, Flow
 from holdfast.types.status import HoldStatus
 from tests.api.office import Office, office_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-CHAIN-08"), pytest.mark.covers("SAFE-CHAIN-09")]
 
-MINE = "ada@evil.example"
+# Not written as one text: what the module of a flow contains, the program says.
+MINE = "@".join(("ada", "evil.example"))
 NOT_HER: dict[str, Any] = {"approval": {"exclude": ["initiator"]}}
 BOSS: dict[str, Any] = {"assignee": "user:boss@acme", **NOT_HER}
 
@@ -85,12 +86,63 @@ async def by_input_of_a_rung(office: Office) -> str:
     )
 
 
+def asking(manner: Callable[[dict[str, Any]], dict[str, Any]]) -> Flow:
+    """It asks in the middle of a node."""
+    flow = Flow("named", effect="pure")
+
+    @flow.script
+    async def gate(s: dict[str, Any], ctx: Context) -> None:
+        await ctx.ask("Pay?", options=["approve", "reject"], **NOT_HER, **manner(s))
+
+    flow.start(gate)
+    return flow
+
+
+async def started(office: Office, flow: Flow, given: dict[str, Any]) -> str:
+    office.hf.register(flow.program())
+    body = {"flow": "named", "input": given}
+    run = (await office.ask("ada", "POST", "/v1/runs", body, status=201))["id"]
+    (hold,) = (await flow.resume(run, on=office.hf)).holds
+    return str(hold.id)
+
+
+async def by_ask(office: Office) -> str:
+    return await started(office, asking(lambda s: {"assignee": s["boss"]}), {"boss": MINE})
+
+
+async def by_ask_with_parts(office: Office) -> str:
+    user, _, domain = MINE.partition("@")
+    flow = asking(lambda s: {"assignee": f"user:{s['name']}@{s['domain']}"})
+    return await started(office, flow, {"name": user, "domain": domain})
+
+
+async def by_ask_backwards(office: Office) -> str:
+    return await started(office, asking(lambda s: {"assignee": s["boss"][::-1]}), {"boss": MINE[::-1]})
+
+
+async def by_rung_of_ask(office: Office) -> str:
+    def manner(s: dict[str, Any]) -> dict[str, Any]:
+        return {"assignee": "user:boss@acme", "timeout": "1m", "on_timeout": f"escalate:user:{s['boss']}"}
+
+    return await started(office, asking(manner), {"boss": MINE})
+
+
+async def by_ask_in_a_fork(office: Office) -> str:
+    hold = await started(office, asking(lambda s: {"assignee": s["boss"]}), {"boss": "user:boss@acme"})
+    run = (await office.row(hold)).run
+    body = {"seq": 0, "patch": {"input": {"boss": MINE}}}
+    made = await office.ask("ada", "POST", f"/v1/runs/{run}/fork", body, status=201)
+    flow = asking(lambda s: {"assignee": s["boss"]})
+    (hold,) = (await flow.resume(made["id"], on=office.hf)).holds
+    return str(hold.id)
+
+
 Way = Callable[[Office], Awaitable[str]]
 WAYS: dict[str, Way] = {
     each.__name__: each
     for each in (
         by_default, by_escalation, by_delegation, by_rule, by_rung, by_voters, by_reassignment, by_input,
-        by_input_of_a_rung,
+        by_input_of_a_rung, by_ask, by_ask_with_parts, by_ask_backwards, by_rung_of_ask, by_ask_in_a_fork,
     )
 }  # fmt: skip
 
@@ -135,3 +187,27 @@ async def test_a_mailbox_named_by_the_flow_decides() -> None:
         (link,) = office.mail.links("boss@acme")
         assert await office.decide_by_link(link)
         assert (await office.row(hold.id)).status is HoldStatus.resolved
+
+
+BOSSES = {"acme": "boss@acme"}
+
+
+def given_boss(boss: str) -> Flow:
+    return asking(lambda _: {"assignee": boss})
+
+
+PROGRAMS: dict[str, Callable[[], Flow]] = {
+    "a literal": lambda: asking(lambda _: {"assignee": "user:boss@acme"}),
+    "a constant": lambda: asking(lambda s: {"assignee": f"user:{BOSSES[s['company']]}"}),
+    "a variable around it": lambda: given_boss("boss@" + BOSSES["acme"].partition("@")[2]),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_a_mailbox_named_by_a_program_decides(program: str) -> None:
+    async with office_of(directory=None) as office:
+        hold = await started(office, PROGRAMS[program](), {"company": "acme"})
+        await office.delivers()
+        (link,) = office.mail.links("boss@acme")
+        assert await office.decide_by_link(link)
+        assert (await office.row(hold)).status is HoldStatus.resolved

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import Flow, Policy, Rule
+from holdfast.holds.policies.stored import drop_policy, put_policy
+from holdfast.types.document import Document
+from holdfast.types.status import HoldStatus
 from holdfast.types.terms import ApprovalTerms
-from tests.api.office import office_of
+from tests.api.office import Office, office_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-CHAIN-08")]
 
@@ -81,3 +85,146 @@ async def test_a_rule_of_a_caller_makes_a_strict_hold_no_easier(rule: str) -> No
         assert (hold.priority, hold.terms.guarded, hold.terms.guardrails) == ("critical", True, ())
         assert (await office.decide("ada", hold.id)).status_code == 403
         assert (await office.decide("dana", hold.id)).status_code == 200
+
+
+GUARD: dict[str, Any] = {
+    "name": "guard",
+    "rules": [
+        {"name": "all", "assign": "group:finance", "approval": {"mode": "quorum", "need": 2}},
+        {"name": "rest", "priority": "high"},
+    ],
+}
+EASY: dict[str, Any] = {"rules": [{"name": "all", "assign": "user:ada"}]}
+YES: dict[str, Any] = {"rules": [{"name": "all", "decide": "approve"}]}
+LAPSE: dict[str, Any] = {"rules": [{"name": "all", "timeout": "1h", "on_timeout": "accept"}]}
+
+
+async def removes(office: Office) -> None:
+    await office.ask("ada", "DELETE", "/v1/policies/guard", status=204)
+
+
+async def removes_twice(office: Office) -> None:
+    await removes(office)
+    other = await office.mint("ada", "user:lee", rights=["admin"])
+    for who in ("ada", "ada@acme", other):
+        assert (await office.send(who, "DELETE", "/v1/policies/guard")).status_code == 404
+
+
+async def weakens(office: Office) -> None:
+    await office.ask("ada", "PUT", "/v1/policies/guard", EASY)
+
+
+async def weakens_by_order(office: Office) -> None:
+    rules = {"rules": [{"name": "first", "assign": "user:ada"}, *GUARD["rules"]]}
+    await office.ask("ada", "PUT", "/v1/policies/guard", rules)
+
+
+async def weakens_and_confirms_herself(office: Office) -> None:
+    for _ in range(2):
+        await weakens(office)
+
+
+async def removes_and_writes_anew(office: Office) -> None:
+    await removes(office)
+    await weakens(office)
+
+
+async def overtakes(office: Office) -> None:
+    await office.ask("ada", "PUT", "/v1/policies/before", EASY)
+
+
+async def overtakes_with_a_yes(office: Office) -> None:
+    await office.ask("ada", "PUT", "/v1/policies/before", YES)
+
+
+async def overtakes_with_a_deadline(office: Office) -> None:
+    await office.ask("ada", "PUT", "/v1/policies/before", LAPSE)
+
+
+async def deselects(office: Office) -> None:
+    await office.ask("ada", "PUT", "/v1/policies/zz", {"rules": [{"name": "none", "when": "false"}]})
+    await office.ask("ada", "PUT", "/v1/deployments/till", {"flow": "refund", "policies": ["zz"]})
+
+
+WAYS_AROUND = {
+    each.__name__: each
+    for each in (
+        removes, removes_twice, weakens, weakens_by_order, weakens_and_confirms_herself,
+        removes_and_writes_anew, overtakes, overtakes_with_a_yes, overtakes_with_a_deadline, deselects,
+    )
+}  # fmt: skip
+
+
+async def guarded_office(office: Office) -> None:
+    """The rule of two is in the store only, written by an operator."""
+    await put_policy(await office.hf.open(), "default", GUARD, by="user:local")
+
+
+@pytest.mark.parametrize("way", WAYS_AROUND)
+async def test_who_takes_a_rule_of_two_out_of_force_decides_nothing_that_it_bound(
+    way: str,
+) -> None:
+    async with office_of(policies="store") as office:
+        await guarded_office(office)
+        before = await office.asks(assignee="user:ada")
+        await WAYS_AROUND[way](office)
+        # An open hold keeps what it was opened with.
+        assert (await office.row(before.id)).terms == before.terms
+        await office.decide("ada", before.id, reason="I have every right")
+        assert (await office.row(before.id)).status is HoldStatus.pending
+        deployment = "till" if way == "deselects" else None
+        hold = await office.asks(assignee="user:ada", deployment=deployment)
+        refused = await office.decide("ada", hold.id, reason="I have every right")
+        assert refused.status_code == 403, refused.text
+        office.clock.advance(hours=2)
+        runtime = (await office.hf.service()).runtime
+        assert runtime.sweeper is not None
+        await runtime.sweeper.sweep()
+        if runtime.arbiter is not None:
+            await runtime.arbiter.work()
+        row = await office.row(hold.id)
+        assert row.status is not HoldStatus.resolved, row.resolution
+
+
+@pytest.mark.parametrize("way", ["removes", "weakens"])
+async def test_another_person_confirms_that_a_rule_is_out_of_force(way: str) -> None:
+    async with office_of(policies="store") as office:
+        await guarded_office(office)
+        await WAYS_AROUND[way](office)
+        if way == "removes":
+            await office.ask("kim-admin", "DELETE", "/v1/policies/guard", status=204)
+        else:
+            await office.ask("kim-admin", "PUT", "/v1/policies/guard", EASY)
+        hold = await office.asks(assignee="user:ada", started_by="user:kim")
+        assert (await office.decide("ada", hold.id)).status_code == 200
+        actions = [each["action"] for each in await office.audit()]
+        if way == "removes":
+            assert actions.index("policy_dropped") < actions.index("policy_removal_confirmed")
+
+
+async def test_an_operator_takes_a_rule_out_of_force() -> None:
+    async with office_of(policies="store") as office:
+        await guarded_office(office)
+        await drop_policy(await office.hf.open(), "default", "guard", by="user:local")
+        hold = await office.asks(assignee="user:ada", started_by="user:kim")
+        assert (await office.decide("ada", hold.id)).status_code == 200
+
+
+async def test_a_removal_is_audited_with_the_rules_that_it_removes() -> None:
+    async with office_of(policies="store") as office:
+        await guarded_office(office)
+        await removes(office)
+        (entry,) = [each for each in await office.audit() if each["action"] == "policy_dropped"]
+        assert entry["actor"] == "user:ada"
+        assert entry["data"]["rules"] == GUARD["rules"]
+
+
+async def test_a_rule_applies_however_many_others_are_written() -> None:
+    async with office_of(policies="store") as office:
+        await guarded_office(office)
+        store = await office.hf.open()
+        none = msgspec.json.encode({"rules": [{"name": "none", "when": "false"}]})
+        for number in range(1001):
+            name = f"a{number}"
+            await store.put_document(Document(tenant="default", kind="policy", name=name, body=none))
+        assert (await office.asks(assignee="user:ada")).terms.approval.need == 2

@@ -106,7 +106,13 @@ export interface Operations {
   dropGroup(key: string, options?: Options): Promise<void>;
   /** Remove a person from the directory and from all groups and roles. */
   dropPerson(person: string, options?: Options): Promise<void>;
-  /** Delete it: its rules no longer apply. */
+  /**
+   * Delete it: its rules apply to no hold that opens from now on; open holds keep what they said.
+   *
+   * The people who delete a rule that needs several people, or excludes some, cannot decide what it would have
+   * bound, until another person deletes it again and so confirms it. A change of such a rule has the same
+   * effect.
+   */
   dropPolicy(name: string, options?: Options): Promise<void>;
   /** Withdraw the question: no reply is needed, and the deadline continues. */
   dropQuestion(hold: string, body?: DropQuestion, options?: Options): Promise<HoldWire>;

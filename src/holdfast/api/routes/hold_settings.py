@@ -97,8 +97,12 @@ async def put_policy(call: ApiCall, name: str, body: Rules) -> HoldSetting:
 
 @routes.delete("/policies/{name}", needs=Right.admin, raises=(NotFoundError,))
 async def drop_policy(call: ApiCall, name: str) -> None:
-    """Delete it: its rules no longer apply."""
-    await _drop_policy(await call.hf.open(), call.tenant, name, by=call.actor.id)
+    """Delete it: its rules apply to no hold that opens from now on; open holds keep what they said.
+
+    The people who delete a rule that needs several people, or excludes some, cannot decide what it would have
+    bound, until another person deletes it again and so confirms it. A change of such a rule has the same
+    effect."""
+    await _drop_policy(await call.hf.open(), call.tenant, name, by=call.actor.id, people=call.actor.people)
 
 
 @routes.post("/policies/simulate", needs=Right.manage, raises=(PolicyInvalidError,))

@@ -1433,7 +1433,11 @@ class AsyncPolicies(AsyncGroup):
     """`client.policies`."""
 
     async def drop(self, name: str) -> None:
-        """Delete it: its rules no longer apply."""
+        """Delete it: its rules apply to no hold that opens from now on; open holds keep what they said.
+
+        The people who delete a rule that needs several people, or excludes some, cannot decide what it
+        would have bound, until another person deletes it again and so confirms it. A change of such a
+        rule has the same effect."""
         request = request_of("DELETE", "/v1/policies/{name}", {"name": name})
         await self._none(request)
 

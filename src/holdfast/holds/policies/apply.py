@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 
+from holdfast.holds.deployments.deployments import Deployments
 from holdfast.holds.permissions.assignees import with_named_by
 from holdfast.holds.policies.deadlines import deadline, read_on_timeout
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of
 from holdfast.holds.policies.load import PolicyLoader
 from holdfast.holds.policies.policy import Policy, RuleMatch, first_match
+from holdfast.holds.policies.removed import evaders, removed_policies, without
 from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.select import PolicySelector
 from holdfast.store.protocols import Store
@@ -32,8 +34,39 @@ class PolicyStep:
         return hold.type not in UNTOUCHED
 
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
-        governing = PolicySelector(self.store, await self.book.policies(facts.tenant))
-        return route(hold, policy_facts(hold, facts), await governing.of(facts.tenant, facts.deployment))
+        policies = await self.book.policies(facts.tenant)
+        governing = await PolicySelector(self.store, policies).of(facts.tenant, facts.deployment)
+        known = policy_facts(hold, facts)
+        chosen = first_match(governing, known)
+        if self.book.stored is None or (chosen is not None and not chosen.policy.stored):
+            # Policies of the program and of files come first, so that none in the store could have applied.
+            return hold if chosen is None else apply(hold, chosen)
+        people = await self._evaders(facts, known, chosen, policies, governing)
+        if people and chosen is not None:
+            chosen = RuleMatch(chosen.policy, _no_weaker(chosen.rule, hold))
+        return without(hold if chosen is None else apply(hold, chosen), people)
+
+    async def _evaders(
+        self,
+        facts: HoldFacts,
+        known: Mapping[str, Any],
+        chosen: RuleMatch | None,
+        policies: Iterable[Policy],
+        governing: tuple[Policy, ...],
+    ) -> tuple[str, ...]:
+        deselected = [each for each in policies if each.stored and each not in governing]
+        by: tuple[str, ...] = ()
+        if deselected and facts.deployment is not None:
+            found = await Deployments(self.store).find(facts.deployment, tenant=facts.tenant)
+            by = () if found is None else found.made_by
+        return evaders(
+            known,
+            chosen,
+            in_force=governing,
+            deselected=deselected,
+            deselected_by=by,
+            removed=await removed_policies(self.store, facts.tenant),
+        )
 
 
 def policy_facts(hold: NewHold, facts: HoldFacts) -> dict[str, Any]:
@@ -45,12 +78,6 @@ def policy_facts(hold: NewHold, facts: HoldFacts) -> dict[str, Any]:
         deployment=facts.deployment,
         instance_key=facts.instance_key,
     )
-
-
-def route(hold: NewHold, facts: Mapping[str, Any], policies: Iterable[Policy]) -> NewHold:
-    """The hold with the first matching rule applied; unchanged if none matches."""
-    chosen = first_match(policies, facts)
-    return hold if chosen is None else apply(hold, chosen)
 
 
 def apply(hold: NewHold, chosen: RuleMatch) -> NewHold:

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.parse import policy_of, read_policy
 from holdfast.holds.policies.policy import Policy
+from holdfast.holds.policies.removed import every_document
 from holdfast.holds.policies.stored import KIND, MAKERS
 from holdfast.store.protocols import Store
 
@@ -88,8 +89,8 @@ def policy_config_for(
 async def stored_policies(store: Store, tenant: str, judges: Judges | None = None) -> tuple[Policy, ...]:
     """Sorted by name. Raises PolicyInvalidError for one that this version cannot read."""
     found: list[Policy] = []
-    makers = {each.name: each.body for each in await store.documents(tenant, MAKERS)}
-    for each in await store.documents(tenant, KIND):
+    makers = {each.name: each.body async for each in every_document(store, tenant, MAKERS)}
+    async for each in every_document(store, tenant, KIND):
         policy = policy_of(msgspec.json.decode(each.body), each.name, judges=judges)
         policy.stored = True
         policy.made_by = msgspec.json.decode(makers.get(each.name, b"[]"), type=tuple[str, ...])

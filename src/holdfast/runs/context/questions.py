@@ -6,7 +6,7 @@ type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -21,6 +21,8 @@ from holdfast.errors import (
     ValueTooLargeError,
 )
 from holdfast.frontends.python.inline import inlined
+from holdfast.frontends.python.written_texts import written_texts
+from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.model.annotations import is_pydantic
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.forms.compile import SUBMIT, compile_form, primary_options
@@ -28,7 +30,7 @@ from holdfast.model.forms.json_schema import schema_of, sections_of
 from holdfast.model.forms.render import render_form
 from holdfast.model.forms.visible_text import show_invisible
 from holdfast.model.graph import HoldSpec
-from holdfast.model.hold_rules import decision_of, read_option
+from holdfast.model.hold_rules import assignee_fault, decision_of, read_option
 from holdfast.model.hold_terms import Duration, HoldTermsOptions, ParsedTerms, ask_faults, read_terms
 from holdfast.model.hold_text import MAX_SHOWN, UnshowableError
 from holdfast.model.position import Sub
@@ -170,7 +172,37 @@ def question(
         terms=msgspec.UNSET if agreed.terms == HoldTerms() else agreed.terms,
     )
     timeout = manner.get("timeout")
-    return spec if timeout is None else with_timeout(spec, timeout)
+    return _with_filled(attempt, spec if timeout is None else with_timeout(spec, timeout))
+
+
+def _with_filled(attempt: Attempt, spec: HoldSpec) -> HoldSpec:
+    """Whom the program does not itself name counts as named by the starter of the run, as with a placeholder:
+    the name may come from the run's input."""
+    names = dict.fromkeys(_named(spec))
+    handler = attempt.session.program_of(attempt.execution).handlers.get(attempt.node.id)
+    if not names:
+        return spec
+    texts = () if handler is None else written_texts(handler.fn)
+    written = {parse_assignee(text).value for text in texts if _may_name(text)}
+    filled = tuple(name for name in names if parse_assignee(name).value not in written)
+    if not filled:
+        return spec
+    return msgspec.structs.replace(
+        spec, terms=msgspec.structs.replace(spec.terms or HoldTerms(), filled=filled)
+    )
+
+
+def _named(spec: HoldSpec) -> Iterator[str]:
+    """Everybody whom a question may go to."""
+    terms = spec.terms or HoldTerms()
+    target = (spec.on_timeout or "").partition(":")[2] if "escalate" in (spec.on_timeout or "") else ""
+    rungs = [rung.to for rung in terms.ladder]
+    yield from (name for name in (spec.assignee, target, *rungs, *terms.approval.of) if name)
+    yield from terms.approval.veto
+
+
+def _may_name(text: str) -> bool:
+    return bool(text) and assignee_fault(text) is None
 
 
 def _prompt(text: str, node: str) -> str:

@@ -10,7 +10,9 @@ import httpx2
 import pytest
 
 from holdfast import Person, Registrar
+from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.oidc.flow import Oidc
+from holdfast.api.auth.sessions import Sessions
 from holdfast.api.auth.settings import OidcSettings
 from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.actions.placed import due_change
@@ -209,3 +211,77 @@ async def test_people_set_and_end_their_own_absence_on_a_page(office: Office) ->
     stranger = await office.mint("ada", "user:stranger")
     page = await office.send(stranger, "GET", "/absence", headers={"Accept": "text/html"})
     assert "not in the directory" in page.text
+
+
+# ---------------------------------------------------------------------- sessions that end
+
+ENDS = (
+    "signs out",
+    "signs out of the API",
+    "is signed out",
+    "another signs in",
+    "signs in again",
+    "goes",
+)
+KINDS = ("oidc", "code", "token")
+
+
+@asynccontextmanager
+async def signed_in(office: Office, name: str, how: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """A browser with a session that was started at a provider, by a code of the operator, or with a token."""
+    async with httpx2.AsyncClient(transport=office.transport, base_url=SITE) as browser:
+        if how == "token":
+            await browser.post("/sign-in", data={"token": office.tokens[name]})
+        else:
+            sessions = Sessions(await office.hf.open())
+            grant = CredentialGrant(subject=f"user:{name}", roles=("member",))
+            opened = await sessions.begin(grant, how=how)
+            browser.cookies.set("__Host-holdfast_session", opened.id, domain="office.example")
+        browser.headers["X-CSRF-Token"] = (await browser.get("/v1/session")).json()["csrf"]
+        yield browser
+
+
+async def ends(office: Office, browser: httpx2.AsyncClient, end: str) -> None:
+    if end == "signs out":
+        form = {"csrf_token": browser.headers["X-CSRF-Token"]}
+        assert (await browser.post("/sign-out", data=form)).status_code == 303
+    elif end == "signs out of the API":
+        assert (await browser.delete("/v1/session")).status_code == 204
+    elif end == "is signed out":
+        sessions = Sessions(await office.hf.open())
+        assert await sessions.end_all("user:dana", "default", by="user:local") == 1
+    elif end == "another signs in":
+        assert (await browser.post("/sign-in", data={"token": office.tokens["sam"]})).status_code == 303
+    elif end == "signs in again":
+        assert (await browser.post("/sign-in", data={"token": office.tokens["dana"]})).status_code == 303
+
+
+@pytest.mark.covers("SAFE-CHAIN-06")
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("how", KINDS)
+async def test_a_placed_decision_lapses_when_its_session_is_ended(office: Office, how: str, end: str) -> None:
+    hold = (await office.asks(assignee="group:finance", undo="10m")).id
+    async with signed_in(office, "dana", how) as browser:
+        sent = await browser.post(f"/v1/holds/{hold}/place", json={"decision": "approve", "seconds": 600})
+        assert sent.status_code == 200, sent.text
+        await ends(office, browser, end)
+    status = await settled(office, hold, by="sweep")
+    stays = end in ("signs in again", "goes")
+    assert status is (HoldStatus.resolved if stays else HoldStatus.pending)
+    if not stays:
+        assert [e["data"]["why"] for e in await office.audit() if e["action"] == "placed_lapsed"]
+
+
+@pytest.mark.covers("SAFE-CHAIN-06")
+@pytest.mark.parametrize(("end", "counts"), [("signs out", True), ("is signed out", False)])
+async def test_a_vote_lapses_when_its_session_was_ended_for_the_voter(
+    office: Office, end: str, counts: bool
+) -> None:
+    asked: dict[str, Any] = {"assignee": "group:finance", "approval": {"mode": "quorum", "need": 2}}
+    hold = (await office.asks(**asked)).id
+    async with signed_in(office, "dana", "oidc") as browser:
+        sent = await browser.post(f"/v1/holds/{hold}/resolve", json={"decision": "approve"})
+        assert sent.status_code == 200, sent.text
+        await ends(office, browser, end)
+    said = (await office.decide("sam", hold)).json()
+    assert said["status"] == ("resolved" if counts else "pending")

@@ -81,6 +81,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     chain: tuple[ChainLink, ...] = ()
     also: tuple[str, ...] = ()  # their other names in the directory when the credential was checked
     credential: str = ""  # the public id of the token, if it is one
+    session: str = ""  # the name of the session, if it is one
     signed_in_at: int | None = None  # when they proved who they are; None: not in person, as by a token
 
     def __post_init__(self) -> None:

@@ -66,6 +66,7 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             chain=self.chain or (),
             also=also,
             credential=credential if method == "token" else began_with,
+            session=credential if method == "session" else "",
             signed_in_at=since if since is None or self.signed_in_at is None else self.signed_in_at,
         )
         return Principal(actor=actor, rights=rights, method=method, credential=credential, csrf=csrf)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.api.auth.grants import SERVER, CredentialGrant, made_for, validate_grant
+from holdfast.holds.actions.lost_right import ENDED, SESSION_END, SIGNED_OUT
 from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS, micros
@@ -26,6 +27,8 @@ from holdfast.types.terms import OPERATOR
 SESSION: Final = "session"
 CODE: Final = "sign_in_code"
 CODE_LIFETIME: Final = 600 * MICROS
+END_KEPT: Final = 400 * 24 * 3600 * MICROS
+_NAME: Final = 12
 SWEPT: Final = 200
 """Old sessions that are checked at each sign-in, so that they do not accumulate."""
 
@@ -85,7 +88,7 @@ class Sessions:
         )
         name = _digest(secret)
         # The audit entry comes first: a session that is missing from the audit must not exist.
-        await self._audit(grant, "signed_in", session=name[:12], how=how)
+        await self._audit(grant, "signed_in", session=name[:_NAME], how=how)
         await self._put(SESSION, name, session)
         return _open_session(secret, session)
 
@@ -106,14 +109,19 @@ class Sessions:
             await self._put(SESSION, name, seen, expect=document.revision)
         return _open_session(secret, session)
 
-    async def end(self, secret: str) -> bool:
+    async def end(self, secret: str, *, for_subject: str | None = None) -> bool:
+        """Sign out: what was placed with the session and is not final yet lapses. `for_subject`: the person
+        who signs in again in the same browser; their own decisions stay."""
         found = await self.find(secret)
         if found is not None:
             await self._audit(found.session.grant, "signed_out", session=found.name)
+            if found.session.grant.subject != for_subject:
+                await self._note_end(_digest(secret), SIGNED_OUT)
         return await self.store.drop_document(SERVER, SESSION, _digest(secret))
 
     async def end_all(self, subject: str, tenant: str, *, by: str) -> int:
-        """Every session of a person, at once and on every server."""
+        """Every session of a person, at once and on every server. What was placed, and votes that were cast
+        with them, lapse if they are not final yet."""
         audit = NewAudit(
             at=self.store.now(), actor=by, action="sessions_ended", data=canonical({"subject": subject})
         )
@@ -122,6 +130,7 @@ class Sessions:
         for document in await self._all():
             grant = msgspec.json.decode(document.body, type=BrowserSession).grant
             if (grant.subject, grant.tenant) == (subject, tenant):
+                await self._note_end(document.name, ENDED)
                 ended += await self.store.drop_document(SERVER, SESSION, document.name)
         return ended
 
@@ -148,6 +157,10 @@ class Sessions:
     def _is_over(self, session: BrowserSession, now: int) -> bool:
         return now >= session.expires_at or now - session.seen_at >= self.idle
 
+    async def _note_end(self, name: str, how: str) -> None:
+        """Before the session is dropped: what it placed must not become final in between."""
+        await self._put(SESSION_END, name[:_NAME], {"how": how, "at": self.store.now()})
+
     async def _sweep(self) -> None:
         """A random part of them, so that all are checked over time."""
         start, now = secrets.token_hex(1), self.store.now()
@@ -157,6 +170,10 @@ class Sessions:
         for document in await self.store.documents(SERVER, CODE, limit=SWEPT):
             if now >= msgspec.json.decode(document.body, type=_Code).expires_at:
                 await self.store.drop_document(SERVER, CODE, document.name)
+        for document in await self.store.documents(SERVER, SESSION_END, after=start, limit=SWEPT):
+            # Placed decisions and votes that are older than this are not taken back by it.
+            if now - msgspec.json.decode(document.body)["at"] >= END_KEPT:
+                await self.store.drop_document(SERVER, SESSION_END, document.name)
 
     async def _all(self) -> list[Document]:
         found: list[Document] = []
@@ -174,7 +191,7 @@ class Sessions:
 
 
 def _open_session(secret: str, session: BrowserSession) -> OpenSession:
-    return OpenSession(id=secret, name=_digest(secret)[:12], csrf=csrf_of(secret), session=session)
+    return OpenSession(id=secret, name=_digest(secret)[:_NAME], csrf=csrf_of(secret), session=session)
 
 
 def csrf_of(secret: str) -> str:

@@ -117,7 +117,7 @@ async def sign_in_response(
     sessions = await authenticator.sessions()
     # The old session ends: a browser that signs in as another person must not leave the first one open.
     if before := authenticator.cookies.get(call.request):
-        await sessions.end(before)
+        await sessions.end(before, for_subject=grant.subject)
     opened = await sessions.begin(grant, how=how, credential=credential)
     authenticator.cookies.set_session(call.request, response, opened)
     return response

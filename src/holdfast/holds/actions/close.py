@@ -86,5 +86,6 @@ def placed_is_due(row: HoldRow, now: int) -> bool:
 def placed_decision_change(row: HoldRow, now: int) -> HoldChange:
     """Make a decision whose undo window has passed."""
     placed: dict[str, Any] = msgspec.json.decode(row.placed or b"{}")
-    placed.pop("credential", None)
+    for name in ("credential", "session"):
+        placed.pop(name, None)
     return resolved(row, placed, by=row.placed_by or "", at=now)

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.holds.actions.audit_entries import TAKEN_BACK, entry, event
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.lost_right import draft_of_answer, is_revoked, lost_right
+from holdfast.holds.actions.lost_right import ENDED, draft_of_answer, is_revoked, lost_right, session_end
 from holdfast.holds.actions.vote import Ballot, cast_ballots, handed_on
 from holdfast.holds.permissions.exclusions import actor_capacity, exclusion
 from holdfast.holds.permissions.past import permission_facts
@@ -62,6 +62,9 @@ async def _lost(ctx: HoldContext, row: HoldRow, ballot: Ballot, now: int) -> str
     """Why the vote does not count any more; None: it does. The vote of a substitute stays when the absence
     ends, as long as both could decide."""
     given, token = ballot.resolution, ballot.credential
+    # Who signs out keeps their votes; a session that was ended for them takes them away.
+    if ballot.session and await session_end(ctx, ballot.session) == ENDED:
+        return "the session that was used was ended"
     why = await lost_right(ctx, row, ballot.person, given, token, now)
     absent = ballot.on_behalf_of
     if why is None or absent is None or given.get("authority") != "substitute":

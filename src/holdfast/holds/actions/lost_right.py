@@ -19,6 +19,10 @@ from holdfast.types.terms import AT_THE_STORE, Actor, ChainLink
 
 TOKEN: Final = "token"
 SERVER: Final = "_server"
+SESSION_END: Final = "session_end"
+"""Sessions that were ended before their time: the text says how."""
+SIGNED_OUT: Final = "signed_out"
+ENDED: Final = "ended"
 _DRAFTED: Final = ("decision", "response_data", "comment")
 
 
@@ -65,6 +69,12 @@ def _author(row: HoldRow, author: str, answer: dict[str, Any], credential: str) 
 async def is_revoked(ctx: HoldContext, token: str) -> bool:
     kept = await ctx.store.document(SERVER, TOKEN, token)
     return kept is None or msgspec.json.decode(kept.body).get("revoked_at") is not None
+
+
+async def session_end(ctx: HoldContext, session: str) -> str | None:
+    """How the session was ended, by the person or for them; None: it was not, it is open or has expired."""
+    kept = await ctx.store.document(SERVER, SESSION_END, session)
+    return None if kept is None else str(msgspec.json.decode(kept.body)["how"])
 
 
 def draft_of_answer(row: HoldRow, author: str, answer: dict[str, Any], now: int) -> Note:

@@ -10,7 +10,7 @@ from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.actions.audit_entries import TAKEN_BACK, entry, event
 from holdfast.holds.actions.close import placed_decision_change
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.lost_right import draft_of_answer, lost_right
+from holdfast.holds.actions.lost_right import draft_of_answer, lost_right, session_end
 from holdfast.types.hold import HoldChange, HoldRow
 
 EMPTY: Final[dict[str, Any]] = {"placed": None, "placed_by": None, "placed_until": None}
@@ -20,7 +20,10 @@ async def due_change(ctx: HoldContext, row: HoldRow, now: int) -> HoldChange | N
     """The decision, or its lapse; None while the directory cannot say whether the author may still decide."""
     placed: dict[str, Any] = msgspec.json.decode(row.placed or b"{}")
     author, credential = row.placed_by or "", placed.get("credential") or ""
+    session = placed.get("session") or ""
     try:
+        if session and await session_end(ctx, session) is not None:
+            return _lapsed(row, author, placed, "the session that was used was ended", now)
         why = await lost_right(ctx, row, author, placed, credential, now)
     except DirectoryUnavailableError:
         return None

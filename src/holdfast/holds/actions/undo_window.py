@@ -72,9 +72,10 @@ def _window(row: HoldRow, seconds: float | None) -> int:
 def _placed(row: HoldRow, actor: Actor, made: HoldChange, window: int) -> HoldChange:
     until = made.at + window
     placed = made.fields["resolution"]
-    if actor.credential:
-        # Only until it is final: a token that is revoked meanwhile decides nothing.
-        placed = msgspec.json.encode({**msgspec.json.decode(placed), "credential": actor.credential})
+    if actor.credential or actor.session:
+        # Only until it is final: a token or session that ends meanwhile decides nothing.
+        used = {"credential": actor.credential, "session": actor.session}
+        placed = msgspec.json.encode({**msgspec.json.decode(placed), **used})
     return HoldChange(
         hold=row.id,
         version=row.version,

@@ -36,10 +36,11 @@ _FILLED: Final = ("response_data", "comment", "edited_fields")
 
 
 class Ballot(Vote, frozen=True, kw_only=True):
-    """A vote as it is stored: with the data of its form, and the token that was used."""
+    """A vote as it is stored: with the data of its form, and the token and session that were used."""
 
     resolution: dict[str, Any]
     credential: str = ""
+    session: str = ""
 
 
 async def cast_ballots(ctx: HoldContext, row: HoldRow) -> list[tuple[str, Ballot]]:
@@ -98,6 +99,7 @@ def _ballot(
         behind=names_behind(permit.standing, permit.past, held),
         resolution=resolution,
         credential=actor.credential,
+        session=actor.session,
     )
 
 

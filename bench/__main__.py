@@ -27,6 +27,7 @@ from bench.measure import Plan
 from bench.peers import compare
 from bench.pipelines import row_t
 from bench.postgres import row_p
+from bench.queues import row_q
 from bench.serving import row_s
 from bench.start import row_i
 from bench.steps import row_a, row_c, row_d
@@ -45,6 +46,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "I": row_i,
     "P": row_p,
     "M": row_m,
+    "Q": row_q,
     "T": row_t,
     "W": row_w,
     "S": row_s,

@@ -105,10 +105,13 @@ def siblings(count: int) -> Flow:
     return flow
 
 
-def person() -> Flow:
-    flow = Flow("person", state=Count, effect="pure")
+def person(queue: str | None = None) -> Flow:
+    """`queue`: the queue that it asks in."""
+    flow = Flow(
+        "person" if queue is None else f"person-{queue.replace('/', '-')}", state=Count, effect="pure"
+    )
     before = flow.node(id="before")(count_up)
-    ask = flow.hold("ask", prompt="Go on?", options=["yes", "no"])
+    ask = flow.hold("ask", prompt="Go on?", options=["yes", "no"], queue=queue)
     after = flow.node(id="after")(count_up)
     flow.chain(before, ask, after)
     return flow

@@ -129,6 +129,28 @@ async def test_foreign_client_completes_a_review_and_the_run_ends(
         assert rows.count("resolved") == 1
 
 
+@pytest.mark.covers("QB-2", "QU-20")
+async def test_review_completion_and_withdrawal_wait_for_no_round_of_the_worker(
+    tmp_path: Path,
+    nats_server: NatsServer,  # noqa: F811
+    foreign: Foreign,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow, settings = refund(), bound_to(nats_server)
+    # The worker looks when it starts; its next round is too late for this test.
+    monkeypatch.setattr("holdfast.queues.maintenance._EVERY", 3600.0)
+    async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", queues=settings) as hf, Worker(flow, on=hf):
+        (hold,) = (await flow.run({"amount": 250}, on=hf)).holds
+        await until(lambda: foreign.subjects(OPEN))
+        await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
+        await until(lambda: _none(foreign.subjects(OPEN)))
+
+        async def paid() -> Any:
+            return (await flow.result(hold.run, on=hf)).state.get("paid")
+
+        assert await until(paid) == "approve"
+
+
 async def _none(found: Any) -> bool:
     return not await found
 

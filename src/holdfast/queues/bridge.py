@@ -84,8 +84,9 @@ class QueueBridge:
             again = next_try(message.key, message.attempts, self.store.now())
             state = OutboxState.dead if again is None else OutboxState.waiting
             error, due = clean_text(fault, 200), again or 0
+        # Not flushed: each step may be repeated.
         await self.store.finish_outbox(
-            message.id, attempt=message.attempts, state=state, error=error, due_at=due
+            message.id, attempt=message.attempts, state=state, error=error, due_at=due, flushed=False
         )
 
     async def _asked(self, message: OutboxRow) -> OutboxState:

@@ -30,14 +30,21 @@ class QueueMaintenance:
         """Until cancelled."""
         receiving = asyncio.create_task(self.relay.serve())
         try:
+            due = self.clock.monotonic()
             while True:
+                seen = self.store.queue_changes()
                 try:
-                    await self.work()
+                    # What this process commits wakes it at once; the round is for what others commit.
+                    if self.clock.monotonic() >= due:
+                        due = self.clock.monotonic() + _EVERY
+                        await self.work()
+                    else:
+                        await self.bridge.work()
                 except StoreError as error:
                     log.warning("queues could not be served: %s", error)
                 if receiving.done():
                     receiving.result()  # an unexpected error: the caller starts both again
-                await self.clock.sleep(_EVERY)
+                await self.store.wait_queues(seen, max(0.0, due - self.clock.monotonic()))
         finally:
             receiving.cancel()
             await asyncio.gather(receiving, return_exceptions=True)

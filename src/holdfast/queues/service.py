@@ -6,7 +6,6 @@ message.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final, cast
 
 import msgspec
@@ -62,7 +61,7 @@ MAX_CLAIMED: Final = 100
 MAX_WAIT: Final = 30.0
 _ENDS: Final = (MessageAct.complete, MessageAct.dead, MessageAct.requeue, MessageAct.withdraw)
 """Acts after which a broker has to delete the message, or to get it back."""
-_LOOK: Final = 0.25  # seconds between two looks at an empty queue
+_LOOK: Final = 0.25  # seconds between two looks at an empty queue, for what other processes publish
 
 
 class QueueService(QueueMaintenance):
@@ -200,12 +199,13 @@ class QueueService(QueueMaintenance):
             limit=max(1, min(limit, MAX_CLAIMED)),
         )
         until = self.clock.monotonic() + min(wait, MAX_WAIT)
-        while not (found := await self.store.claim_messages(want)):
+        while True:
+            seen = self.store.queue_changes()
+            found = await self.store.claim_messages(want)
             left = until - self.clock.monotonic()
-            if left <= 0:
-                break
-            await asyncio.sleep(min(_LOOK, left))
-        return found
+            if found or left <= 0:
+                return found
+            await self.store.wait_queues(seen, min(_LOOK, left))
 
     async def claim_one(
         self,

@@ -98,10 +98,18 @@ class Outbox(Protocol):
         ...
 
     async def finish_outbox(
-        self, message: int, *, attempt: int, state: OutboxState, error: str | None = None, due_at: int = 0
+        self,
+        message: int,
+        *,
+        attempt: int,
+        state: OutboxState,
+        error: str | None = None,
+        due_at: int = 0,
+        flushed: bool = True,
     ) -> bool:
         """Result of attempt number `attempt`: done, skipped, dead, or waiting again until `due_at`. False if
-        another claim was made since."""
+        another claim was made since. Not `flushed`: a power cut may lose it, for what has no second effect
+        when it is done again."""
         ...
 
     async def list_outbox(

@@ -59,6 +59,11 @@ def queue_message(hold: NewHold | HoldRow, number: str | int) -> OutboxMessage |
     return OutboxMessage(QUEUE, f"{hold.id}:{QUEUE}:{number}", b"{}", hold.id)
 
 
+def queue_end_message(hold: str, published: str | None, status: str) -> OutboxMessage | None:
+    """Tells the bridge that a hold was closed by its run; None: no message of a queue asks its question."""
+    return None if published is None else OutboxMessage(QUEUE, f"{hold}:{QUEUE}:{status}", b"{}", hold)
+
+
 def change_messages(before: HoldRow, after: HoldRow) -> list[OutboxMessage]:
     """For the bridge, where a change concerns it: another assignee, deadline or priority, or the end."""
     if after.terms.queue is None or _shown_in_queue(after) == _shown_in_queue(before):

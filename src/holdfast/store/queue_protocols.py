@@ -54,6 +54,14 @@ class Queues(Protocol):
         whose time has passed, and delete those that ended long ago; at most `limit` of each."""
         ...
 
+    def queue_changes(self) -> int:
+        """A number that grows when this process commits a message of a queue, or a hold that asks in one."""
+        ...
+
+    async def wait_queues(self, seen: int, timeout: float) -> None:
+        """Wait until `queue_changes` is not `seen` (read before the caller looked), or until the timeout."""
+        ...
+
     async def queue_counts(self, tenant: str | None = None) -> list[QueueCounts]:
         """The queues that have open or dead messages, in order of tenant, scope and name."""
         ...

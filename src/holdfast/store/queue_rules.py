@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -18,9 +18,22 @@ from holdfast.types.queue_message import (
     NewMessage,
     urgency_of,
 )
+from holdfast.types.record import Record
 from holdfast.types.status import HoldStatus
 
 Changed = MessageRow | MessageRefusal
+
+
+def concern_queues(records: Sequence[Record]) -> bool:
+    """Whether they open a hold that asks in a queue, or close one that may."""
+    # A loop: this is done for every step of every run.
+    for record in records:
+        side = record.side
+        if side is None or not (side.holds or side.close_holds):
+            continue
+        if side.close_holds or any(hold.terms.queue is not None for hold in side.holds):
+            return True
+    return False
 
 
 def new_row(new: NewMessage, number: int, now: int) -> MessageRow:

@@ -104,7 +104,7 @@ PLAIN = frozenset({
     "last_snapshot", "event_heads", "feed", "trim_feed",
     "inbox_heads", "fire_timers", "next_timer", "wake_times", "next_due_hold",
     "audit_head", "audit_tenants", "finish_outbox", "replay_outbox", "drop_document",
-    "sweep_messages", "queue_counts",
+    "sweep_messages", "queue_counts", "queue_changes", "wait_queues",
     "put_limit", "limits", "drop_limit", "next_schedule", "drop_schedule",
     "put_worker", "workers", "drop_worker", "deaths", "fleet_figures",
     "next_suspect", "end_isolation", "expire_leases", "correct_ready_times",

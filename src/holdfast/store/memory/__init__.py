@@ -44,6 +44,7 @@ class MemoryStore(
     async def close(self) -> None:
         """Wakes all waiting callers. The data stays: a crash test drops the worker and keeps the store ."""
         self._changes.notify()
+        self._queue_changes.notify()
 
 
 __all__ = ["MemoryStore"]

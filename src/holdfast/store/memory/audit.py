@@ -52,7 +52,14 @@ class MemoryAudit(MemoryRunHolds):
             return claimed
 
     async def finish_outbox(
-        self, message: int, *, attempt: int, state: OutboxState, error: str | None = None, due_at: int = 0
+        self,
+        message: int,
+        *,
+        attempt: int,
+        state: OutboxState,
+        error: str | None = None,
+        due_at: int = 0,
+        flushed: bool = True,
     ) -> bool:
         with self._lock:
             row = self._outbox.get(message)

@@ -96,6 +96,8 @@ class MemoryHolds(MemoryRunHolds):
                 self._put_message(row.tenant, row.run, message, now)
         if change.mail is not None or change.outbox:
             self._changes.notify()
+        if after.terms.queue is not None:
+            self._queue_changes.notify()
         return after
 
     def _change_message(self, after: HoldRow, change: HoldChange, now: int) -> bool:

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 
 class MemoryQueues(MemoryRunHolds):
+    def queue_changes(self) -> int:
+        return self._queue_changes.count
+
+    async def wait_queues(self, seen: int, timeout: float) -> None:
+        await self._queue_changes.wait_beyond(seen, timeout)
+
     async def publish_message(
         self, new: NewMessage, *, outbox: Sequence[OutboxMessage] = ()
     ) -> tuple[MessageRow, bool] | None:
@@ -40,7 +46,8 @@ class MemoryQueues(MemoryRunHolds):
             self._messages[new.tenant, new.id] = row
             for message in outbox:
                 self._put_message(new.tenant, None, message, now)
-            return row, True
+        self._queue_changes.notify()
+        return row, True
 
     async def queue_message(self, tenant: str, message: str) -> MessageRow | None:
         with self._lock:
@@ -79,7 +86,8 @@ class MemoryQueues(MemoryRunHolds):
                 self._messages[after.tenant, after.id] = after
                 for message in outbox:
                     self._put_message(after.tenant, None, message, now)
-            return after
+        self._queue_changes.notify()
+        return after
 
     async def sweep_messages(self, *, limit: int = 500) -> MessageSweep:
         with self._lock:

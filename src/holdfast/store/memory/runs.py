@@ -54,6 +54,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
                 self._supersede(old, run)
             row = run.row()
         self._changes.notify()
+        self._wake_queues(new.first)
         return row, True
 
     def _earlier(self, new: NewRun) -> MemoryRun | None:

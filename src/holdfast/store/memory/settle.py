@@ -87,6 +87,8 @@ class MemoryRunHolds(MemoryTables):
         self._chain(run.tenant, [hold_rules.closed_entry(hold, run.id, now, status=status, reason=reason)])
         message = hold_rules.withdrawal_message(hold, row.type, row.epoch, status=status)
         self._put_message(run.tenant, run.id, message, now)
+        message = hold_rules.queue_end_message(hold, row.message_id, status)
+        self._put_message(run.tenant, run.id, message, now)
         self._end_messages(self._messages_of(hold), status, now)
 
     def _messages_of(self, hold: HoldId) -> list[MessageRow]:
@@ -145,7 +147,10 @@ class MemorySettle(MemoryRunHolds):
             # The crash point is before the first change: a crash during a settle leaves nothing of it, as on
             # disk.
             crashpoint("inside_settle")
-            return [self._settle_one(batch) for batch in batches]
+            answers = [self._settle_one(batch) for batch in batches]
+        for batch in batches:
+            self._wake_queues(batch.records)
+        return answers
 
     def _settle_one(self, batch: RunBatch) -> SettleAnswer:
         lease = batch.lease

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.errors import StoreError
 from holdfast.store.memory.wake import MemoryChangeSignal
+from holdfast.store.queue_rules import concern_queues
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import SystemClock
 from holdfast.types.event import EventRow
@@ -22,7 +23,7 @@ from holdfast.types.record import InboxRow, Record
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from holdfast.store.concurrency_limits import Admission, CountedStart
     from holdfast.store.rows import ClaimRequest, FlowRow, NewRun
@@ -50,6 +51,7 @@ class MemoryTables:
         self._now = self._clock.now
         self._lock = threading.Lock()
         self._changes = MemoryChangeSignal(self._clock)
+        self._queue_changes = MemoryChangeSignal(self._clock)
         self._ids: dict[RunId, MemoryRun] = {}
         self._keys: dict[int, MemoryRun] = {}
         self._leased: dict[int, MemoryRun] = {}
@@ -86,6 +88,11 @@ class MemoryTables:
 
     def now(self) -> int:
         return self._now()
+
+    def _wake_queues(self, records: Sequence[Record]) -> None:
+        """After the commit of these records."""
+        if concern_queues(records):
+            self._queue_changes.notify()
 
     def _remember(self, memory: Memory) -> None:
         self._memories.setdefault((memory.tenant, memory.id), memory)

@@ -35,6 +35,25 @@ class MemoryChangeSignal:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_finish, future)
 
+    @property
+    def count(self) -> int:
+        """How many changes there were."""
+        return self._changes
+
+    async def wait_beyond(self, seen: int, timeout: float) -> None:
+        """Until `count` is not `seen`, or until the timeout."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            waits = self._changes == seen
+            if waits:
+                self._waiting.add(future)
+        if waits:
+            try:
+                await self._sleep(future, timeout)
+            finally:
+                with self._lock:
+                    self._waiting.discard(future)
+
     def mark_checked(self) -> None:
         """The current task is about to look for work: only later changes are new to it."""
         task = asyncio.current_task()

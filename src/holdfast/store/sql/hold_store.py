@@ -138,10 +138,17 @@ class SqlHolds(SqlAccess):
         return await self._read(audit.tenants)
 
     async def finish_outbox(
-        self, message: int, *, attempt: int, state: OutboxState, error: str | None = None, due_at: int = 0
+        self,
+        message: int,
+        *,
+        attempt: int,
+        state: OutboxState,
+        error: str | None = None,
+        due_at: int = 0,
+        flushed: bool = True,
     ) -> bool:
         given = {"message": message, "attempt": attempt, "state": state, "error": error, "due_at": due_at}
-        return await self._write(partial(outbox.finish, **given), single=True)
+        return await self._write(partial(outbox.finish, **given), single=True, flushed=flushed)
 
     async def list_outbox(
         self,

@@ -101,8 +101,9 @@ _OPEN_SHARED = _OPEN.replace("updated_at,", "updated_at, shared,").replace("(?, 
 _CLOSING = f"""
 UPDATE @holds SET status = ?, closed_reason = ?, closed_by = 'system:engine', closed_at = ?, updated_at = ?,
                   version = version + 1, {", ".join(f"{name} = NULL" for name in OPEN_ONLY_FIELDS)}"""
-_CLOSE = f"{_CLOSING} WHERE id = ? AND run_key = ? AND status = 'pending' RETURNING id, type, epoch, number"
-_CLOSE_ALL = f"{_CLOSING} WHERE run_key = ? AND status = 'pending' RETURNING id, type, epoch, number"
+_CLOSED = "RETURNING id, type, epoch, number, message_id"
+_CLOSE = f"{_CLOSING} WHERE id = ? AND run_key = ? AND status = 'pending' {_CLOSED}"
+_CLOSE_ALL = f"{_CLOSING} WHERE run_key = ? AND status = 'pending' {_CLOSED}"
 _RESUME = """
 UPDATE @holds SET resumed_at = ?
 WHERE id = ? AND run_key = ? AND status <> 'pending' AND resumed_at IS NULL"""
@@ -150,9 +151,13 @@ class RunHoldChanges:
         await self._closed(await self._conn.rows(_CLOSE_ALL, *closing), "cancelled", reason)
 
     async def _closed(self, found: list[Row], status: str, reason: str) -> None:
-        for hold, kind, epoch, _ in sorted(found, key=lambda row: row[3]):
+        for hold, kind, epoch, _, published in sorted(found, key=lambda row: row[3]):
             entry = hold_rules.closed_entry(hold, self._run.id, self._now, status=status, reason=reason)
-            await self._record([entry], hold_rules.withdrawal_message(hold, kind, epoch, status=status))
+            await self._record(
+                [entry],
+                hold_rules.withdrawal_message(hold, kind, epoch, status=status),
+                hold_rules.queue_end_message(hold, published, status),
+            )
         if found:
             await queues.end_of_holds(self._conn, self._now, [row[0] for row in found], HoldStatus(status))
 

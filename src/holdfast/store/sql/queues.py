@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from holdfast.store.memory.wake import MemoryChangeSignal
 from holdfast.store.queue_rules import (
     changed_message,
     claimed_message,
+    concern_queues,
     lapsed_message,
     message_end,
     new_row,
@@ -28,6 +30,7 @@ from holdfast.types.queue_message import (
     NewMessage,
     QueueCounts,
 )
+from holdfast.types.record import Record
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import PRIORITIES
 
@@ -87,6 +90,8 @@ GROUP BY tenant, scope, queue, state ORDER BY tenant, scope, queue"""
 _LOCK_RUN = "SELECT key FROM @runs WHERE key = (SELECT run_key FROM @holds WHERE id = ?) FOR UPDATE"
 _LOCK_HOLD = "SELECT status FROM @holds WHERE id = ? AND tenant = ? AND NOT read_only FOR UPDATE"
 _NAME_MESSAGE = "UPDATE @holds SET message_id = ? WHERE id = ?"
+CLAIMED_ONCE: Final = "queue_messages_once"
+"""The index that refuses a second claim in a group, where two transactions did not see each other's."""
 _STATES = {str(state): state for state in MessageState}
 _URGENCIES: Final = range(len(PRIORITIES))
 
@@ -246,10 +251,26 @@ async def counts(conn: Conn, now: int, tenant: str | None) -> list[QueueCounts]:
 class SqlQueues(SqlAccess):
     """The part of the store that keeps the messages of queues."""
 
+    _queue_changes: MemoryChangeSignal
+
+    def queue_changes(self) -> int:
+        return self._queue_changes.count
+
+    async def wait_queues(self, seen: int, timeout: float) -> None:
+        await self._queue_changes.wait_beyond(seen, timeout)
+
+    def _wake_queues(self, records: Sequence[Record]) -> None:
+        """After the commit of these records."""
+        if concern_queues(records):
+            self._queue_changes.notify()
+
     async def publish_message(
         self, new: NewMessage, *, outbox: Sequence[OutboxMessage] = ()
     ) -> tuple[MessageRow, bool] | None:
-        return await self._write(partial(publish, new=new, outbox=outbox))
+        # The outbox still has the note about a hold whose message a power cut has lost.
+        done = await self._write(partial(publish, new=new, outbox=outbox), flushed=new.hold is None)
+        self._queue_changes.notify()
+        return done
 
     async def queue_message(self, tenant: str, message: str) -> MessageRow | None:
         return await self._peek(partial(get, tenant=tenant, message=message))
@@ -265,7 +286,9 @@ class SqlQueues(SqlAccess):
     async def change_message(
         self, change: MessageChange, *, outbox: Sequence[OutboxMessage] = ()
     ) -> MessageRow | MessageRefusal:
-        return await self._write(partial(_change, given=change, outbox=outbox))
+        done = await self._write(partial(_change, given=change, outbox=outbox))
+        self._queue_changes.notify()
+        return done
 
     async def sweep_messages(self, *, limit: int = 500) -> MessageSweep:
         if not await self._read(partial(any_due, now=self.now())):

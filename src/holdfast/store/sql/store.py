@@ -17,12 +17,19 @@ from holdfast.store.sql.schedules import SqlSchedules
 from holdfast.telemetry import crashpoint
 from holdfast.types.ciphertext import StoredRow
 from holdfast.types.event import EventRow
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Record
 
 
 class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
+    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
+        done = await super().change_hold(change)
+        if isinstance(done, HoldRow) and done.terms.queue is not None:
+            self._queue_changes.notify()
+        return done
+
     # Runs.
 
     async def get_run(self, run: RunId) -> RunRow | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,15 +21,18 @@ from holdfast.types.queue_message import (
     MessageState,
     NewMessage,
 )
-from holdfast.types.record import Side
+from holdfast.types.record import Kind, Side
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import HoldTerms
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from holdfast.store.protocols import Store
     from holdfast.testing.conformance.kit import StoreKit
 
 TTL = 300 * MICROS
+LONG = 60.0
 
 
 def message(id: str = "m1", **given: Any) -> NewMessage:  # noqa: A002
@@ -403,6 +407,42 @@ class QueueSuite:
         row = await kit.store.queue_message("default", "m1")
         assert row is not None
         assert row.state is MessageState.withdrawn
+        # The broker hears of it.
+        assert [each.key for each in await kit.store.list_outbox(topic="hold.queue")] == [
+            f"{hold.id}:hold.queue:1",
+            f"{hold.id}:hold.queue:cancelled",
+        ]
+
+    @pytest.mark.covers("QB-2")
+    async def test_waiter_hears_at_once_of_messages_and_of_holds_that_ask_in_a_queue(
+        self, kit: StoreKit
+    ) -> None:
+        lease = await kit.claimed()
+        hold = kit.new_hold(terms=HoldTerms(queue="support/reviews"))
+
+        async def decide() -> None:
+            await kit.store.change_hold(self._resolved(await kit.hold(hold.id), kit.clock.now()))
+
+        other = kit.new_hold(0, terms=HoldTerms(queue="support/other"))
+        first = kit.record(0, kind=Kind.created, term=0, side=Side(holds=[other]))
+        acts: list[Callable[[], Awaitable[object]]] = [
+            lambda: kit.store.create(kit.new_run(first=[first])),
+            lambda: kit.written(lease, kit.record(1, side=Side(holds=[hold]))),
+            lambda: published(kit, hold=hold.id),
+            decide,
+            lambda: published(kit, "m2"),
+            lambda: kit.store.change_message(act(MessageAct.withdraw, "m2")),
+        ]
+        for each in acts:
+            seen = kit.store.queue_changes()
+            waiting = asyncio.create_task(kit.store.wait_queues(seen, LONG))
+            await asyncio.sleep(0)
+            await each()
+            await asyncio.wait_for(waiting, LONG / 2)
+            assert kit.store.queue_changes() > seen
+            # What happened before the wait is not missed.
+            await asyncio.wait_for(kit.store.wait_queues(seen, LONG), LONG / 2)
+        await kit.store.wait_queues(kit.store.queue_changes(), 0.01)
 
     @pytest.mark.covers("QU-9")
     async def test_hold_and_message_are_completed_in_one_transaction_or_not_at_all(
@@ -457,6 +497,24 @@ class QueueRaceSuite:
         for i in range(self.races):
             await published(kit, f"m{i}")
             assert sum(await kit.race(4, contend)) == 1
+
+    @pytest.mark.covers("QU-6")
+    async def test_group_is_claimed_once_when_an_earlier_message_of_it_comes_back(
+        self, kit: StoreKit
+    ) -> None:
+        async def contend(store: Store, number: int) -> int:
+            if number == 0:
+                await store.change_message(act(MessageAct.requeue, first))
+            return len(await store.claim_messages(wanted(by=str(number))))
+
+        for i in range(self.races):
+            first, second = f"a{i}", f"b{i}"
+            await published(kit, first, group_key=f"g{i}")
+            await changed(kit, MessageAct.dead, first)
+            await published(kit, second, group_key=f"g{i}")
+            assert sum(await kit.race(4, contend)) == 1
+            for name in (first, second):
+                await changed(kit, MessageAct.withdraw, name)
 
     async def test_completion_and_withdrawal_have_one_winner(self, kit: StoreKit) -> None:
         for i in range(self.races):

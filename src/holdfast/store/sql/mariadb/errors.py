@@ -14,6 +14,7 @@ from holdfast.errors import (
     StoreUnavailableError,
 )
 from holdfast.store.copy import barrier_error_for
+from holdfast.store.sql.queues import CLAIMED_ONCE
 
 DRIVER_ERRORS = (Error, OSError, TimeoutError, EOFError)
 """The errors that the driver raises."""
@@ -22,6 +23,14 @@ DUPLICATE = 1062
 RETRYABLE = frozenset({1213, 1205, 1020})
 """A deadlock, a lock that was not given in time, a row that changed since the snapshot: the transaction is
 rolled back and repeated."""
+
+
+def is_repeatable(error: BaseException) -> bool:
+    """Whether the whole transaction may be repeated at once."""
+    if code_of(error) == DUPLICATE:
+        return CLAIMED_ONCE in str(error)
+    return code_of(error) in RETRYABLE
+
 
 _LOST = frozenset({1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2003, 2006, 2013, 2014, 2027, 2055})
 _BUSY = frozenset({1040, 1203, 1226, 1969, 3024, 4031, *RETRYABLE})
@@ -91,7 +100,7 @@ def _troubled(error: BaseException, where: str) -> HoldfastError | None:
             f"The disk is full: nothing was written to the database {where}.",
             hint="Free some space on its disk, then try again. No acknowledged write was lost.",
         )
-    if code in _BUSY:
+    if code in _BUSY or is_repeatable(error):
         return StoreBusyError(f"The database {where} is busy: {text}.", hint="Try again.")
     if code in _DAMAGED:
         return CheckpointCorruptError(

@@ -15,10 +15,9 @@ from holdfast.store.sql.mariadb.address import MariadbSettings
 from holdfast.store.sql.mariadb.dialect import MariadbConn
 from holdfast.store.sql.mariadb.errors import (
     DRIVER_ERRORS,
-    RETRYABLE,
     closed,
-    code_of,
     is_lost,
+    is_repeatable,
     translated,
 )
 from holdfast.store.sql.mariadb.feed import announce
@@ -178,7 +177,7 @@ class MariadbPools:
                 # The timeout of a server that does not answer is over already: one more try, then the caller
                 # gets the error.
                 most = 2 if isinstance(cause, TimeoutError) else _TRIES
-                again = code_of(cause) in RETRYABLE or (
+                again = is_repeatable(cause) or (
                     (reads or isinstance(error, _NotBegunError)) and is_lost(cause)
                 )
                 if tries < most and again:
@@ -194,7 +193,7 @@ class MariadbPools:
             try:
                 return await act(conn)
             except DRIVER_ERRORS as error:
-                if is_lost(error) or code_of(error) not in RETRYABLE:
+                if is_lost(error) or not is_repeatable(error):
                     raise
                 failed = error
         raise failed

@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from holdfast.errors import StoreError
 from holdfast.store.concurrency_limits import wait_until_open
+from holdfast.store.memory.wake import MemoryChangeSignal
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import hold_lists, reclaim, runs
 from holdfast.store.sql.connection import Conn, Query, Row, Work
@@ -30,7 +31,7 @@ from holdfast.store.sql.server_clock import ServerClock
 from holdfast.store.sql.settle import is_plain, settle, settle_answer
 from holdfast.store.sql.store import SqlStore
 from holdfast.types.acknowledged import AcknowledgedState
-from holdfast.types.clock import Clock
+from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
@@ -58,6 +59,7 @@ class MariadbStore(SqlStore):
         self._beats = MariadbHeartbeat(settings, clock)
         self._poller = MariadbPoller(settings.poll, self._look)
         self._part = blobs.part_size(found.packet)
+        self._queue_changes = MemoryChangeSignal(SystemClock())
         # When a rate admits the next run that the last claim found queued.
         self._opens_at: int | None = None
         _open_stores.add(self)
@@ -86,6 +88,7 @@ class MariadbStore(SqlStore):
         await self._pools.close()
         await asyncio.to_thread(self._beats.close)
         self._poller.notify()
+        self._queue_changes.notify()
         _open_stores.discard(self)
 
     def abandon(self) -> None:
@@ -117,10 +120,11 @@ class MariadbStore(SqlStore):
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
         wakes = new.claimed_by is None
         made = None if new.limit else await self._write(partial(runs.create, new=new), wakes=wakes)
-        if made is not None:
-            return made
-        limited = partial(runs.create_limited, new=new, given=self._clock.given)
-        return await self._write(limited, wakes=True)
+        if made is None:
+            limited = partial(runs.create_limited, new=new, given=self._clock.given)
+            made = await self._write(limited, wakes=True)
+        self._wake_queues(new.first)
+        return made
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         self._poller.mark_checked()
@@ -148,6 +152,8 @@ class MariadbStore(SqlStore):
         answers: list[SettleAnswer] = []
         if left:
             answers = await self._pools.write(partial(settle, now=self.now(), batches=left))
+            for batch in left:
+                self._wake_queues(batch.records)
         full = iter(answers)
         return [
             settle_answer(batch, done[batch.lease.key]) if batch.lease.key in done else next(full)

@@ -17,6 +17,7 @@ from holdfast.errors import (
     StoreUnavailableError,
 )
 from holdfast.store.copy import barrier_error_for
+from holdfast.store.sql.queues import CLAIMED_ONCE
 
 DRIVER_ERRORS = (
     asyncpg.PostgresError,
@@ -39,6 +40,14 @@ CONNECTION_ERRORS = (
 
 RETRYABLE_ERRORS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """The server rolled the transaction back so that another could continue."""
+
+
+def is_repeatable(error: BaseException) -> bool:
+    """Whether the whole transaction may be repeated at once."""
+    if isinstance(error, asyncpg.UniqueViolationError):
+        return getattr(error, "constraint_name", None) == CLAIMED_ONCE
+    return isinstance(error, RETRYABLE_ERRORS)
+
 
 _BUSY = (
     asyncpg.TooManyConnectionsError,
@@ -94,7 +103,7 @@ def _troubled(error: BaseException, where: str) -> HoldfastError | None:
             f"The disk is full: nothing was written to the database {where}.",
             hint="Free some space on its disk, then try again. No acknowledged write was lost.",
         )
-    if isinstance(error, _BUSY):
+    if isinstance(error, _BUSY) or is_repeatable(error):
         return StoreBusyError(f"The database {where} is busy: {error}.", hint="Try again.")
     if isinstance(error, _DAMAGED):
         return CheckpointCorruptError(

@@ -22,6 +22,7 @@ from holdfast.store.sql.postgres.errors import (
     DRIVER_ERRORS,
     RETRYABLE_ERRORS,
     closed,
+    is_repeatable,
     translated,
 )
 from holdfast.store.sql.postgres.servers import PostgresServers
@@ -130,7 +131,7 @@ class PostgresPools:
                 # The timeout of a server that does not answer is over already: one more try, then the caller
                 # gets the error.
                 most = 2 if isinstance(error, TimeoutError) else _TRIES
-                if tries < most and isinstance(error, (*again, _READ_ONLY)):
+                if tries < most and (isinstance(error, (*again, _READ_ONLY)) or is_repeatable(error)):
                     await asyncio.sleep(0.01 * tries)
                     continue
                 raise translated(error, self._settings.shown) from error

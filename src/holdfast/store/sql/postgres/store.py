@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from holdfast.errors import StoreError
 from holdfast.store.concurrency_limits import ClaimResult, wait_until_open
+from holdfast.store.memory.wake import MemoryChangeSignal
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, hold_lists, raw_rows, reclaim, run_inbox, runs
 from holdfast.store.sql.connection import Conn, Query, Row, Work
@@ -39,7 +40,7 @@ from holdfast.store.sql.server_clock import ServerClock
 from holdfast.store.sql.settle import is_plain, settle, settle_answer
 from holdfast.store.sql.store import SqlStore
 from holdfast.types.acknowledged import AcknowledgedState
-from holdfast.types.clock import Clock
+from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldFilter, HoldOrder, HoldRow
@@ -69,6 +70,7 @@ class PostgresStore(SqlStore):
         self._pools = PostgresPools(servers, pooled=pooled, arrived=arrivals.arrived)
         self._beats = HeartbeatThread(servers, clock, pooled=pooled)
         self._listener = PostgresListener(servers, self._look, pooled=pooled)
+        self._queue_changes = MemoryChangeSignal(SystemClock())
         # When a rate admits the next run that the last claim found queued.
         self._opens_at: int | None = None
         if pooled:
@@ -102,6 +104,7 @@ class PostgresStore(SqlStore):
         await self._pools.close()
         await asyncio.to_thread(self._beats.close)
         self._listener.notify()
+        self._queue_changes.notify()
         _open_stores.discard(self)
 
     def abandon(self) -> None:
@@ -144,6 +147,7 @@ class PostgresStore(SqlStore):
         made = None if new.limit else await self._create(new)
         row, fresh = await self._create_limited(new) if made is None else made
         if fresh:
+            self._wake_queues(new.first)
             self._acks.created(new)
             # A run that is claimed as it is created starts at once; its worker then finds that it was
             # stopped.
@@ -220,6 +224,8 @@ class PostgresStore(SqlStore):
         answers: list[SettleAnswer] = []
         if left:
             answers = await self._pools.write(partial(settle, now=self.now(), batches=left))
+            for batch in left:
+                self._wake_queues(batch.records)
         full = iter(answers)
         answers = [
             settle_answer(batch, done[batch.lease.key]) if batch.lease.key in done else next(full)

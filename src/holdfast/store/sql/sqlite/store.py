@@ -19,6 +19,8 @@ import msgspec
 from holdfast.errors import StoreError
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.store.concurrency_limits import releases_lease, wait_until_open
+from holdfast.store.memory.wake import MemoryChangeSignal
+from holdfast.store.queue_rules import concern_queues
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, journal, raw_rows, reclaim, runs
 from holdfast.store.sql.connection import Conn, Query, Work
@@ -78,7 +80,9 @@ class SqliteStore(SqlStore):
         Raises NotAStoreError, SchemaTooNewError, StoreBusyError, StoreUnavailableError.
         """
         self._settings = settings
-        self._now = (clock or SystemClock()).now
+        time_ = clock or SystemClock()
+        self._now = time_.now
+        self._queue_changes = MemoryChangeSignal(time_)
         # Before the file is read: another process may move both on meanwhile.
         known = read_mark(settings.path) if Path(settings.path).exists() else None
         prepare(settings)
@@ -124,6 +128,7 @@ class SqliteStore(SqlStore):
         self._readers.close()
         await asyncio.to_thread(self._close_writers)
         self._changes.notify()
+        self._queue_changes.notify()
 
     def _close_writers(self) -> None:
         self._writer.close()
@@ -179,7 +184,9 @@ class SqliteStore(SqlStore):
 
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
         # A run that is claimed as it is created concerns no other worker.
-        return await self._write(partial(_create, new=new), wakes=new.claimed_by is None)
+        made = await self._write(partial(_create, new=new), wakes=new.claimed_by is None)
+        self._wake_queues(new.first)
+        return made
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         self._changes.mark_checked()
@@ -212,12 +219,21 @@ class SqliteStore(SqlStore):
 
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
         wakes = self._lined and any(map(releases_lease, batches))
-        return await self._writer.submit(partial(settle, batches=batches), wakes=wakes)
+        answers = await self._writer.submit(partial(settle, batches=batches), wakes=wakes)
+        for batch in batches:
+            if concern_queues(batch.records):
+                self._queue_changes.notify()
+        return answers
 
     def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
         wakes = self._lined and any(map(releases_lease, batches))
         answers = self._writer.try_now(partial(settle, batches=batches), wakes=wakes)
-        return None if isinstance(answers, WriterBusy) else answers
+        if isinstance(answers, WriterBusy):
+            return None
+        for batch in batches:
+            if concern_queues(batch.records):
+                self._queue_changes.notify()
+        return answers
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         work = partial(park, lease=lease, how=Park(status, inbox_seen, ready_at))
@@ -276,7 +292,8 @@ class SqliteStore(SqlStore):
         if not self._readers.read(partial(claim_outbox.any_due, now=self._now(), topics=topics)):
             return []
         work = partial(claim_outbox.claim, limit=limit, lease=lease, topics=topics)
-        return await self._writer.write(work)
+        # As with a lease: a power cut leaves no process that could have claimed something.
+        return await self._writer.write(work, flushed=False)
 
     # The file.
 

@@ -98,6 +98,8 @@ async def test_answers_about_runs_fit_their_schemas(described: Described) -> Non
     await send("POST", "/v1/runs/import", 422, content=b"nothing")
     await send("GET", "/v1/runs", 200)
     await send("GET", "/v1/runs", 422, params={"limit": 0})
+    await send("GET", "/v1/runs/count", 200, params={"q": "status:failed"})
+    await send("POST", "/v1/runs/bulk", 200, json={"runs": [run["id"]], "action": "cancel"})
     assert {path for _, path in described.seen} >= {
         path for path in described.document["paths"] if path.startswith(("/v1/runs", "/v1/threads"))
     } - {"/v1/runs/{run}/stream"}

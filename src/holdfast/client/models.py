@@ -104,6 +104,23 @@ class BulkItem(Model, kw_only=True):
     version: int | None = None
 
 
+class BulkRunItem(Model, kw_only=True):
+    run: str
+    done: bool
+    status: str | None = None
+    code: str | None = None
+    why: str | None = None
+
+
+class BulkRunsResult(Model, kw_only=True):
+    """In a preview `done` is the number of runs that would be changed."""
+
+    preview: bool
+    done: int
+    left_out: dict[str, int]
+    items: list[BulkRunItem]
+
+
 class Checkpoint(Model, kw_only=True):
     """A hold under the names of the documents, on the paths that they name. `core_id`: its deployment, or
     `flow:NAME` if it was started without one."""
@@ -1066,6 +1083,13 @@ class Run(Model, kw_only=True):
     event_seq: int = 0
     dead: bool = False
     read_only: bool = False
+
+
+class RunCounts(Model, kw_only=True):
+    """`by_status`: those with at least one run."""
+
+    count: int
+    by_status: dict[str, int]
 
 
 class RunDetail(Model, kw_only=True):

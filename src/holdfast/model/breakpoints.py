@@ -7,8 +7,9 @@ from typing import Final
 
 from holdfast.errors import InputError
 from holdfast.model.graph import Graph
+from holdfast.types.hold import BREAKPOINT
 
-TYPE: Final = "debug_breakpoint"
+TYPE: Final = BREAKPOINT
 SUFFIX: Final = "__breakpoint"
 
 

@@ -66,6 +66,10 @@ class Runs(Protocol):
         """Newest first; `after` is (created_at, key) of the last row seen."""
         ...
 
+    async def count_runs(self, where: RunFilter) -> dict[RunStatus, int]:
+        """How many runs the filter finds, by their status as it is shown at `where.shown_at`; none with 0."""
+        ...
+
     async def list_threads(
         self, tenant: str, *, after: tuple[int, str] | None, limit: int
     ) -> list[ThreadRow]:

@@ -129,6 +129,17 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     dead: bool | None = None  # excludes imported runs: they cannot be retried or discarded here
     # The statuses as they are shown at this instant: a running run whose lease has expired is resumable.
     shown_at: int | None = None
+    started_by: str | None = None
+    instance_key: str | None = None
+    # Part of the error that it ended with; encrypted stores cannot search in it.
+    error: str | None = None
+    # Part of its flow's name, or the beginning of its id.
+    text: str | None = None
+    # Microseconds from its creation to its end; until `shown_at` for a run that has not ended.
+    took_over: int | None = None
+    took_under: int | None = None
+    # Waiting at a breakpoint.
+    at_breakpoint: bool = False
 
 
 class ThreadRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,6 +31,8 @@ export interface Operations {
   cancelPipeline(run: string, body?: CancelPipeline, options?: Options): Promise<PipelineWire>;
   /** Cancel a run. Its worker stops it as soon as possible; its open holds are withdrawn. */
   cancelRun(run: string, body?: CancelRun, options?: Options): Promise<RunDetail>;
+  /** Cancel or retry many runs, each separately. By default only a preview. */
+  changeManyRuns(body: BulkRuns, options?: Options): Promise<BulkRunsResult>;
   /** Change it, as its owner or an admin. `If-Match`: only the version that you read. */
   changeView(view: string, body: NewView, options?: Options): Promise<ViewWire>;
   /** Whether active runs on other versions fit the newest version loaded here, and why not. */
@@ -49,8 +51,16 @@ export interface Operations {
   commentOnHold(hold: string, body: NewComment, options?: Options): Promise<NoteWire>;
   /** Complete a claimed message. Completing a review request decides its hold, under the caller's rights. */
   completeMessage(scope: string, queue: string, message: string, body: CompleteMessage, options?: Options): Promise<MessageWire>;
+  /**
+   * Continue runs that wait at breakpoints: those named, those of a run or of a flow. `preview`: only say
+   *
+   * which.
+   */
+  continueBreakpoints(body?: ContinueBreakpoints, options?: Options): Promise<BulkWire>;
   /** The number of holds in that list. */
   countHolds(query?: CountHoldsQuery, options?: Options): Promise<Count>;
+  /** The number of runs in that list, in all and by status. */
+  countRuns(query?: CountRunsQuery, options?: Options): Promise<RunCounts>;
   /**
    * Start a run. It is durable when this returns; a worker that serves its flow runs it.
    *
@@ -290,7 +300,7 @@ export interface Operations {
   listQueues(options?: Options): Promise<Page<QueueWire>>;
   /** All roles to which holds can be assigned. */
   listRoles(options?: Options): Promise<Page<CircleWire>>;
-  /** The tenant's runs, newest first. */
+  /** The tenant's runs, newest first. `q` searches with words. */
   listRuns(query?: ListRunsQuery, options?: Options): Promise<Page<RunWire>>;
   /** The tenant's schedules, by name. */
   listSchedules(query?: ListSchedulesQuery, options?: Options): Promise<Page<ScheduleWire>>;
@@ -541,6 +551,14 @@ export interface CountHoldsQuery {
   resolved_by?: string[];
 }
 
+export interface CountRunsQuery {
+  status?: RunStatus[];
+  flow?: string | null;
+  version?: string | null;
+  thread?: string | null;
+  q?: string | null;
+}
+
 export interface CreateThreadRunQuery {
   auto_resume_pending?: boolean;
 }
@@ -711,6 +729,7 @@ export interface ListRunsQuery {
   flow?: string | null;
   version?: string | null;
   thread?: string | null;
+  q?: string | null;
   /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
@@ -906,6 +925,31 @@ export interface BulkItemWire {
   version?: number | null;
 }
 
+export interface BulkRunItem {
+  run: string;
+  done: boolean;
+  status?: string | null;
+  code?: string | null;
+  why?: string | null;
+}
+
+/** `preview`: change nothing. `retry`: failed and interrupted runs resume from their last checkpoint. */
+export interface BulkRuns {
+  runs: string[];
+  action: "cancel" | "retry";
+  reason?: string | null;
+  /** Default: true. */
+  preview?: boolean;
+}
+
+/** In a preview `done` is the number of runs that would be changed. */
+export interface BulkRunsResult {
+  preview: boolean;
+  done: number;
+  left_out: Record<string, number>;
+  items: BulkRunItem[];
+}
+
 /** `left_out`: number by reason. In a preview `done` is the number that would be decided. */
 export interface BulkWire {
   preview: boolean;
@@ -1073,6 +1117,17 @@ export interface CompleteMessage {
   /** `claim_token` of the claim. */
   token: number;
   result?: unknown;
+}
+
+/** One of `holds`, `run` and `flow`. `clear`: these runs stop at no later breakpoint either. */
+export interface ContinueBreakpoints {
+  holds?: string[] | null;
+  run?: string | null;
+  flow?: string | null;
+  /** Default: false. */
+  clear?: boolean;
+  /** Default: false. */
+  preview?: boolean;
 }
 
 /** Counting stops at 10,000. */
@@ -2194,6 +2249,12 @@ export interface ResumeRun {
  * their rights.
  */
 export type Right = "admin:manage" | "audit:read" | "flows:read" | "flows:write" | "holds:manage" | "holds:override" | "holds:read" | "holds:resolve" | "holds:view" | "holds:write" | "queues:read" | "queues:work" | "queues:write" | "runs:read" | "runs:write" | "schedules:read" | "schedules:write";
+
+/** `by_status`: those with at least one run. */
+export interface RunCounts {
+  count: number;
+  by_status: Record<string, number>;
+}
 
 export interface RunDetail {
   id: string;

@@ -94,11 +94,61 @@ class PendingWire(msgspec.Struct, kw_only=True):
     created_at: str
 
 
-class ListRuns(msgspec.Struct, kw_only=True):
+class RunFilters(msgspec.Struct, kw_only=True):
+    """`q`: words as `status:failed flow:claims created<2d took>1h by:me key: thread: error: at:breakpoint`,
+    and text."""
+
     status: list[RunStatus] = []
     flow: str | None = None
     version: str | None = None
     thread: str | None = None
+    q: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
+
+
+class RunCounts(msgspec.Struct, kw_only=True):
+    """`by_status`: those with at least one run."""
+
+    count: int
+    by_status: dict[str, int]
+
+
+class BulkRuns(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`preview`: change nothing. `retry`: failed and interrupted runs resume from their last checkpoint."""
+
+    runs: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=500)]
+    action: Literal["cancel", "retry"]
+    reason: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
+    preview: bool = True
+
+
+class ContinueBreakpoints(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One of `holds`, `run` and `flow`. `clear`: these runs stop at no later breakpoint either."""
+
+    holds: Annotated[list[Name], msgspec.Meta(max_length=500)] | None = None
+    run: Name | None = None
+    flow: Name | None = None
+    clear: bool = False
+    preview: bool = False
+
+
+class BulkRunItem(msgspec.Struct, kw_only=True):
+    run: str
+    done: bool
+    status: str | None = None
+    code: str | None = None
+    why: str | None = None
+
+
+class BulkRunsResult(msgspec.Struct, kw_only=True):
+    """In a preview `done` is the number of runs that would be changed."""
+
+    preview: bool
+    done: int
+    left_out: dict[str, int]
+    items: list[BulkRunItem]
+
+
+class ListRuns(RunFilters, kw_only=True):
     limit: Limit = 50
     cursor: Cursor | None = None
 

@@ -1659,6 +1659,23 @@ class Runs(Group):
         )
         return self._json(request, models.RunDetail)
 
+    def change_many(
+        self,
+        runs: Sequence[str],
+        action: Literal["cancel", "retry"],
+        *,
+        reason: str | None = None,
+        preview: bool | None = None,
+    ) -> models.BulkRunsResult:
+        """Cancel or retry many runs, each separately. By default only a preview."""
+        request = request_of(
+            "POST",
+            "/v1/runs/bulk",
+            sent={"runs": runs, "action": action},
+            maybe={"reason": reason, "preview": preview},
+        )
+        return self._json(request, models.BulkRunsResult)
+
     def checkpoint(self, run: str, checkpoint: str) -> models.CheckpointDetail:
         """A checkpoint with the states of its nodes: by its id, the number of its record, or `latest`."""
         request = request_of(
@@ -1672,6 +1689,43 @@ class Runs(Group):
         """A run's checkpoints, newest first, without their state."""
         request = request_of("GET", "/v1/runs/{run}/checkpoints", {"run": run}, query={"node": node})
         return self._pages(request, models.CheckpointSummary, limit, cursor)
+
+    def continue_breakpoints(
+        self,
+        *,
+        holds: Sequence[str] | None = None,
+        run: str | None = None,
+        flow: str | None = None,
+        clear: bool | None = None,
+        preview: bool | None = None,
+    ) -> models.Bulk:
+        """Continue runs that wait at breakpoints: those named, those of a run or of a flow. `preview`:
+        only say
+
+        which."""
+        request = request_of(
+            "POST",
+            "/v1/breakpoints/continue",
+            maybe={"holds": holds, "run": run, "flow": flow, "clear": clear, "preview": preview},
+        )
+        return self._json(request, models.Bulk)
+
+    def count(
+        self,
+        *,
+        status: Sequence[models.RunStatus] | None = None,
+        flow: str | None = None,
+        version: str | None = None,
+        thread: str | None = None,
+        q: str | None = None,
+    ) -> models.RunCounts:
+        """The number of runs in that list, in all and by status."""
+        request = request_of(
+            "GET",
+            "/v1/runs/count",
+            query={"status": status, "flow": flow, "version": version, "thread": thread, "q": q},
+        )
+        return self._json(request, models.RunCounts)
 
     def create(
         self,
@@ -1816,12 +1870,15 @@ class Runs(Group):
         flow: str | None = None,
         version: str | None = None,
         thread: str | None = None,
+        q: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Pages[models.Run]:
-        """The tenant's runs, newest first."""
+        """The tenant's runs, newest first. `q` searches with words."""
         request = request_of(
-            "GET", "/v1/runs", query={"status": status, "flow": flow, "version": version, "thread": thread}
+            "GET",
+            "/v1/runs",
+            query={"status": status, "flow": flow, "version": version, "thread": thread, "q": q},
         )
         return self._pages(request, models.Run, limit, cursor)
 

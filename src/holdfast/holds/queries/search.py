@@ -39,12 +39,12 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 def read_query(text: str, *, me: str, now: int) -> Query:
     """`me` replaces `assignee:me`. Raises InputError for an invalid value."""
     reading = _Reading(me, now)
-    for word in _split(require_text(text, "a search")):
+    for word in split_words(require_text(text, "a search")):
         reading.take(word)
     return reading.query()
 
 
-def _split(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError:
@@ -63,7 +63,7 @@ class _Reading:
         self._free: list[str] = []
 
     def take(self, word: str) -> None:
-        name, sign, value = _parted(word)
+        name, sign, value = parted(word)
         read = _READERS.get(name)
         if read is None or not value:
             self._free.append(word)
@@ -83,20 +83,20 @@ class _Reading:
         self._lists.setdefault(field, []).extend(values)
 
     def plain(self, name: str, sign: str, value: str) -> None:
-        _require_colon(name, sign)
+        require_colon(name, sign)
         self.add(_PLAIN[name], value)
 
     def status(self, name: str, sign: str, value: str) -> None:
-        _require_colon(name, sign)
+        require_colon(name, sign)
         if value == "any":
             self.add("status", *HoldStatus)
             return
         if value not in tuple(HoldStatus):
-            raise _unknown(name, value, (*HoldStatus, "any"))
+            raise unknown_value(name, value, (*HoldStatus, "any"))
         self.add("status", HoldStatus(value))
 
     def assignee(self, name: str, sign: str, value: str) -> None:
-        _require_colon(name, sign)
+        require_colon(name, sign)
         if name != "assignee":
             self.add("assignees", (name, value))
         elif value == "me":
@@ -107,7 +107,7 @@ class _Reading:
 
     def priority(self, name: str, sign: str, value: str) -> None:
         if value not in PRIORITIES:
-            raise _unknown(name, value, PRIORITIES)
+            raise unknown_value(name, value, PRIORITIES)
         at = PRIORITIES.index(value)
         kept = {
             ">=": PRIORITIES[at:],
@@ -127,17 +127,17 @@ class _Reading:
         if sign == ":" and value == "overdue":
             self._limits["expires_to"] = self._now
             return
-        at = self._now + _length(name, sign, value)
+        at = self._now + length_of(name, sign, value)
         self._limits["expires_to" if sign.startswith("<") else "expires_from"] = at
 
     def age(self, name: str, sign: str, value: str) -> None:
-        at = self._now - _length(name, sign, value)
+        at = self._now - length_of(name, sign, value)
         self._limits["created_from" if sign.startswith("<") else "created_to"] = at
 
     def having(self, name: str, sign: str, value: str) -> None:
-        _require_colon(name, sign)
+        require_colon(name, sign)
         if value not in HAS:
-            raise _unknown(name, value, HAS)
+            raise unknown_value(name, value, HAS)
         self._has.append(value)
 
 
@@ -152,7 +152,7 @@ _READERS: Final[dict[str, Callable[[_Reading, str, str, str], None]]] = {
 }
 
 
-def _parted(word: str) -> tuple[str, str, str]:
+def parted(word: str) -> tuple[str, str, str]:
     """(name, sign, value) by the sign that comes first; a longer one wins at the same place."""
     places = [(word.find(sign), -len(sign), sign) for sign in SIGNS if sign in word]
     if not places:
@@ -161,12 +161,12 @@ def _parted(word: str) -> tuple[str, str, str]:
     return word[:at].lower(), sign, word[at + len(sign) :]
 
 
-def _require_colon(name: str, sign: str) -> None:
+def require_colon(name: str, sign: str) -> None:
     if sign != ":":
         raise InputError(f"{name} cannot be compared.", hint=f"Write {name}:VALUE.")
 
 
-def _length(name: str, sign: str, value: str) -> int:
+def length_of(name: str, sign: str, value: str) -> int:
     if sign == ":":
         raise InputError(f"{name}:{value} needs < or >.", hint=f"Write {name}<2d or {name}>2d.")
     try:
@@ -175,5 +175,5 @@ def _length(name: str, sign: str, value: str) -> int:
         raise InputError(f"{name}: {error}.", hint=f"Write {name}{sign}2d, 4h or 30m.") from None
 
 
-def _unknown(name: str, value: str, known: tuple[str, ...]) -> InputError:
+def unknown_value(name: str, value: str, known: tuple[str, ...]) -> InputError:
     return InputError(f"unknown {name} {value!r}.", hint=f"Known: {', '.join(known)}.")

@@ -100,7 +100,7 @@ METHODS = {
 # encrypted by `runs.blobs` before they come here, and re-encryption handles ciphertext as it is stored.
 PLAIN = frozenset({
     "now", "close", "examine", "durability", "wait_change", "free_space",
-    "extend", "extend_now", "park", "set_idle", "delete_run", "list_threads",
+    "extend", "extend_now", "park", "set_idle", "delete_run", "list_threads", "count_runs",
     "last_snapshot", "event_heads", "feed", "trim_feed",
     "inbox_heads", "fire_timers", "next_timer", "wake_times", "next_due_hold",
     "audit_head", "audit_tenants", "finish_outbox", "replay_outbox", "drop_document",

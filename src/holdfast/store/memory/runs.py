@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,11 @@ from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.memory.tables import MemoryRun, MemoryTables
 from holdfast.store.rows import Claim, ThreadRow
 from holdfast.types.durability import Durability
+from holdfast.types.hold import BREAKPOINT
 from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxState
 from holdfast.types.record import Park
-from holdfast.types.status import ENDED, PARKED, RunStatus
+from holdfast.types.status import ENDED, PARKED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,10 +109,23 @@ class MemoryRuns(MemorySettle, MemoryLimits):
 
     async def list_runs(self, where: RunFilter, *, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
         with self._lock:
-            found = [run for run in self._keys.values() if _matches(run, where)]
+            found = [run for run in self._keys.values() if self._found(run, where)]
             found.sort(key=_age, reverse=True)
             older = (run for run in found if after is None or _age(run) < after)
             return [run.row() for run, _ in zip(older, range(limit), strict=False)]
+
+    async def count_runs(self, where: RunFilter) -> dict[RunStatus, int]:
+        with self._lock:
+            found = [run for run in self._keys.values() if self._found(run, where)]
+            return dict(Counter(run.shown_status(where.shown_at) for run in found))
+
+    def _found(self, run: MemoryRun, where: RunFilter) -> bool:
+        holds = [self._holds[hold] for hold in run.holds] if where.at_breakpoint else []
+        if where.at_breakpoint and not any(
+            hold.type == BREAKPOINT and hold.status is HoldStatus.pending for hold in holds
+        ):
+            return False
+        return _matches(run, where)
 
     async def list_threads(
         self, tenant: str, *, after: tuple[int, str] | None, limit: int
@@ -288,6 +303,27 @@ def _matches(run: MemoryRun, where: RunFilter) -> bool:
         and (where.dead is None or where.dead is (run.dead and not run.read_only))
         and (where.created_after is None or new.created_at > where.created_after)
         and (where.created_before is None or new.created_at < where.created_before)
+        and (where.started_by is None or where.started_by == new.started_by)
+        and (where.instance_key is None or where.instance_key == new.instance_key)
+        and (where.error is None or where.error.lower() in (run.error or "").lower())
+        and (where.text is None or _has_text(run, where.text.lower()))
+        and _took(run, where)
+    )
+
+
+def _has_text(run: MemoryRun, text: str) -> bool:
+    return text in run.new.flow.lower() or run.new.id.startswith(text)
+
+
+def _took(run: MemoryRun, where: RunFilter) -> bool:
+    if where.took_over is None and where.took_under is None:
+        return True
+    end = run.ended_at or where.shown_at
+    if end is None:
+        return False
+    length = end - run.new.created_at
+    return (where.took_over is None or length > where.took_over) and (
+        where.took_under is None or length < where.took_under
     )
 
 

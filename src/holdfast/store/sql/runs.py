@@ -12,6 +12,7 @@ from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.holds import RunRef
 from holdfast.store.sql.side import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.concurrency_limits import flow_limit, root_of
+from holdfast.types.hold import BREAKPOINT
 from holdfast.types.ids import RunId
 from holdfast.types.record import Side
 from holdfast.types.status import ENDED, RunStatus
@@ -185,6 +186,17 @@ async def select(conn: Conn, where: RunFilter, after: tuple[int, int] | None, li
     return [run_row(r) for r in await conn.rows(sql, *args, limit)]
 
 
+async def count(conn: Conn, where: RunFilter) -> dict[RunStatus, int]:
+    condition, args = _conditions(where)
+    status, at = "status", list[object]()
+    if where.shown_at is not None:
+        status, at = f"CASE WHEN {_EXPIRED} THEN 'resumable' ELSE status END", [where.shown_at]
+    # Over a sub-select: with a parameter in it, the expression cannot be named in GROUP BY.
+    found = f"SELECT {status} AS shown FROM @runs WHERE {condition}"
+    sql = f"SELECT shown, count(*) FROM ({found}) AS found GROUP BY shown"
+    return {RunStatus(shown): number for shown, number in await conn.rows(sql, *at, *args)}
+
+
 _THREADS = f"""
 SELECT thread, count(*),
        count(CASE WHEN status NOT IN ({", ".join(f"'{each}'" for each in ENDED)}) THEN 1 END),
@@ -215,8 +227,28 @@ def _statuses(where: RunFilter) -> tuple[str, tuple[object, ...]]:
 
 def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[object]]:
     """Newest first. The text depends only on which filters are given, so that statements are reused."""
+    text, args = _conditions(where)
+    if after is not None:
+        # The key distinguishes runs of the same instant: otherwise a page could skip or repeat some of them.
+        text, args = f"{text} AND (created_at, key) < (?, ?)", [*args, *after]
+    return f"SELECT {COLUMNS} FROM @runs WHERE {text} ORDER BY created_at DESC, key DESC LIMIT ?", args
+
+
+# Both sides in one case: `lower` of the databases agrees on ASCII letters, which ids and errors mostly are.
+_CONTAINS = "lower({0}) LIKE ? ESCAPE '!'"
+_TOOK = "coalesce(ended_at, ?) - created_at"
+_AT_BREAKPOINT = f"key IN (SELECT run_key FROM @holds WHERE status = 'pending' AND type = '{BREAKPOINT}')"
+
+
+def _part(text: str) -> str:
+    """A pattern of LIKE for texts that contain this one."""
+    quoted = text.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    return f"%{quoted}%"
+
+
+def _conditions(where: RunFilter) -> tuple[str, list[object]]:
     conditions: list[tuple[str, tuple[object, ...]]] = [("true", ())]
-    for column in ("tenant", "flow", "thread", "version"):
+    for column in ("tenant", "flow", "thread", "version", "started_by", "instance_key"):
         value = getattr(where, column)
         if value is not None:
             conditions.append((f"{column} = ?", (value,)))
@@ -228,9 +260,15 @@ def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[
         conditions.append(("created_at > ?", (where.created_after,)))
     if where.created_before is not None:
         conditions.append(("created_at < ?", (where.created_before,)))
-    if after is not None:
-        # The key distinguishes runs of the same instant: otherwise a page could skip or repeat some of them.
-        conditions.append(("(created_at, key) < (?, ?)", tuple(after)))
+    if where.error is not None:
+        conditions.append((_CONTAINS.format("error"), (_part(where.error),)))
+    if where.text is not None:
+        found = f"({_CONTAINS.format('flow')} OR id LIKE ? ESCAPE '!')"
+        conditions.append((found, (_part(where.text), _part(where.text)[1:])))
+    for sign, length in ((">", where.took_over), ("<", where.took_under)):
+        if length is not None:
+            conditions.append((f"{_TOOK} {sign} ?", (where.shown_at, length)))
+    if where.at_breakpoint:
+        conditions.append((_AT_BREAKPOINT, ()))
     text = " AND ".join(condition for condition, _ in conditions)
-    args = [value for _, values in conditions for value in values]
-    return f"SELECT {COLUMNS} FROM @runs WHERE {text} ORDER BY created_at DESC, key DESC LIMIT ?", args
+    return text, [value for _, values in conditions for value in values]

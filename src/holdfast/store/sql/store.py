@@ -21,6 +21,7 @@ from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Record
+from holdfast.types.status import RunStatus
 
 
 class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
@@ -40,6 +41,9 @@ class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjec
 
     async def list_runs(self, where: RunFilter, *, after: tuple[int, int] | None, limit: int) -> list[RunRow]:
         return await self._read(partial(runs.select, where=where, after=after, limit=limit))
+
+    async def count_runs(self, where: RunFilter) -> dict[RunStatus, int]:
+        return await self._read(partial(runs.count, where=where))
 
     async def list_threads(
         self, tenant: str, *, after: tuple[int, str] | None, limit: int

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.store.rows import ClaimRequest, RunFilter
 from holdfast.testing.conformance.kit import TTL, StoreKit
+from holdfast.types.hold import BREAKPOINT
 from holdfast.types.ids import RunId, new_run_id
 from holdfast.types.record import NewTimer, Refusal, Side
 from holdfast.types.status import HoldStatus, RunStatus
@@ -167,6 +168,45 @@ class RunSuite:
             assert await _ids(kit.store, where) == [special.id], where
         assert await _ids(kit.store, RunFilter(created_before=1500)) == [plain.id]
 
+    async def test_runs_are_searched_and_counted_by_status(self, kit: StoreKit) -> None:
+        plain = await kit.created(created_at=1000)
+        special = await kit.created(
+            created_at=2000, flow="Order_100%", started_by="user:dana", instance_key="A1"
+        )
+        lease = (await kit.claim(special.id)).lease
+        ended = Side(status=RunStatus.failed, error="Timeout! at 100%")
+        await kit.written(lease, kit.record(1, side=ended))
+        row = await kit.store.get_run(special.id)
+        assert row is not None
+        assert row.ended_at is not None
+        took = row.ended_at - row.created_at
+        for where in (
+            RunFilter(started_by="user:dana"),
+            RunFilter(instance_key="A1"),
+            RunFilter(text="order_1"),
+            RunFilter(text=special.id[:8]),
+            RunFilter(text="100%"),
+            RunFilter(status=(RunStatus.failed,), took_over=took - 1, took_under=took + 1),
+        ):
+            assert await _ids(kit.store, where) == [special.id], where
+            assert await kit.store.count_runs(where) == {RunStatus.failed: 1}, where
+        if not kit.sealed:
+            for text in ("timeout!", "100%", "AT 100"):
+                assert await _ids(kit.store, RunFilter(error=text)) == [special.id]
+            assert await _ids(kit.store, RunFilter(error="timeout_")) == []
+        for where in (RunFilter(text="order%"), RunFilter(took_under=took), RunFilter(at_breakpoint=True)):
+            assert special.id not in await _ids(kit.store, where), where
+        # A run that has not ended is measured until the moment at which it is shown.
+        assert await _ids(kit.store, RunFilter(took_over=500, shown_at=1600)) == [special.id, plain.id]
+        assert await kit.store.count_runs(RunFilter()) == {RunStatus.pending: 1, RunStatus.failed: 1}
+        assert await kit.store.count_runs(RunFilter(flow="none")) == {}
+
+    async def test_runs_at_a_breakpoint_are_found(self, kit: StoreKit) -> None:
+        stopped, other = await kit.claimed(), await kit.claimed()
+        await kit.written(stopped, kit.record(1, side=Side(holds=[kit.new_hold(type=BREAKPOINT)])))
+        await kit.written(other, kit.record(1, side=Side(holds=[kit.new_hold()])))
+        assert await _ids(kit.store, RunFilter(at_breakpoint=True)) == [stopped.run]
+
     @pytest.mark.covers("SAFE-STORE-05")
     async def test_runs_whose_lease_expired_are_listed_as_they_are_shown(self, kit: StoreKit) -> None:
         expired = (await kit.claimed()).run
@@ -181,6 +221,9 @@ class RunSuite:
         ):
             assert set(await _ids(kit.store, RunFilter(status=status))) == stored
             assert set(await _ids(kit.store, RunFilter(status=status, shown_at=now))) == shown
+            counted = await kit.store.count_runs(RunFilter(status=status, shown_at=now))
+            assert sum(counted.values()) == len(shown)
+            assert set(counted) <= set(status)
         assert await _ids(kit.store, RunFilter(tenant="acme", flow="refund")) == []
 
     @pytest.mark.covers("SAFE-READ-05")

@@ -1,0 +1,137 @@
+"""Runs over HTTP: searched with words, counted, changed many at once; breakpoints continued."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.errors import InputError
+from holdfast.runs.run_query import read_run_query
+from holdfast.store.rows import RunFilter
+from holdfast.types.status import RunStatus
+from tests.api.people import Hall, hall_of
+
+pytestmark = pytest.mark.anyio
+MINUTE = 60_000_000
+
+
+@pytest.fixture
+async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
+    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as hf, hall_of(hf) as found:
+        yield found
+
+
+def test_words_become_a_filter() -> None:
+    text = "status:failed,waiting_for_input flow:claims by:me key:A1 created<2d took>1h at:breakpoint tim out"
+    found = read_run_query(text, RunFilter(tenant="acme"), me="user:dana", now=10_000 * MINUTE)
+    assert found == RunFilter(
+        tenant="acme",
+        status=(RunStatus.failed, RunStatus.pending_input),
+        flow="claims",
+        started_by="user:dana",
+        instance_key="A1",
+        created_after=(10_000 - 2 * 24 * 60) * MINUTE,
+        took_over=60 * MINUTE,
+        at_breakpoint=True,
+        text="tim out",
+        shown_at=10_000 * MINUTE,
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["status:broken", "took:1h", "created<soon", "at:night", "flow>2", "flow:a flow:b"]
+)
+def test_wrong_word_is_named(text: str) -> None:
+    with pytest.raises(InputError, match=text.split(":")[0].split("<")[0].split(">")[0]):
+        read_run_query(text, RunFilter(), me="user:dana", now=0)
+
+
+async def three_runs(hall: Hall) -> dict[str, str]:
+    """One completed, one failed, one that waits."""
+    done, broken = Flow[Any]("done", effect="pure"), Flow[Any]("broken", effect="pure")
+
+    @done.node
+    def fine(state: dict[str, Any]) -> None: ...
+
+    @broken.node
+    def fails(state: dict[str, Any]) -> None:
+        raise ValueError("no such account")
+
+    runs = {flow.name: (await flow.run({}, on=hall.hf)).run_id for flow in (done, broken)}
+    hold = await hall.asks()
+    return {**runs, "refund": (await hall.ask("ada", "GET", f"/v1/holds/{hold}"))["run"]}
+
+
+async def test_runs_are_found_and_counted_by_words(hall: Hall) -> None:
+    runs = await three_runs(hall)
+
+    async def found(words: str) -> set[str]:
+        page = await hall.ask("ada", "GET", "/v1/runs", params={"q": words})
+        counted = await hall.ask("ada", "GET", "/v1/runs/count", params={"q": words})
+        assert counted["count"] == sum(counted["by_status"].values()) == len(page["items"])
+        return {run["flow"] for run in page["items"]}
+
+    assert await found("status:failed") == {"broken"}
+    assert await found("error:account") == {"broken"}
+    assert await found("ref") == {"refund"}
+    assert await found(runs["done"][:6]) == {"done"}
+    assert await found("created<1h took<1d") == {"done", "broken", "refund"}
+    assert await found("created>1h") == set()
+    counted = await hall.ask("ada", "GET", "/v1/runs/count")
+    assert counted["by_status"] == {"completed": 1, "failed": 1, "pending_input": 1}
+    assert (await hall.ask("eve", "GET", "/v1/runs/count"))["count"] == 0
+    refused = await hall.ask("ada", "GET", "/v1/runs", params={"q": "status:broken"}, status=422)
+    assert "unknown status 'broken'" in refused["detail"]
+
+
+async def test_many_runs_are_cancelled_or_retried_each_with_its_result(hall: Hall) -> None:
+    runs = await three_runs(hall)
+    every = [*runs.values(), "00000000-0000-4000-8000-000000000000"]
+    body = {"runs": every, "action": "cancel", "reason": "test"}
+    preview = await hall.ask("ada", "POST", "/v1/runs/bulk", json=body)
+    assert (preview["preview"], preview["done"]) == (True, 1)
+    assert preview["left_out"] == {"run_ended": 2, "run_not_found": 1}
+    assert (await hall.ask("ada", "GET", f"/v1/runs/{runs['refund']}"))["status"] == "pending_input"
+
+    done = await hall.ask("ada", "POST", "/v1/runs/bulk", json={**body, "preview": False})
+    assert [item["run"] for item in done["items"] if item["done"]] == [runs["refund"]]
+    again = {"runs": every, "action": "retry", "preview": False}
+    retried = await hall.ask("ada", "POST", "/v1/runs/bulk", json=again)
+    assert [item["run"] for item in retried["items"] if item["done"]] == [runs["broken"]]
+    others = await hall.ask("eve", "POST", "/v1/runs/bulk", json={**body, "preview": False})
+    assert others["left_out"] == {"run_not_found": 4}
+    await hall.ask("vera", "POST", "/v1/runs/bulk", json=body, status=403)
+
+
+async def test_breakpoints_are_continued_by_flow_by_run_or_by_name(hall: Hall) -> None:
+    flow = Flow[Any]("steps", effect="pure")
+
+    @flow.node(breakpoint=True)
+    def first(state: dict[str, Any]) -> None: ...
+
+    @flow.node(breakpoint=True)
+    def second(state: dict[str, Any]) -> None: ...
+
+    flow.chain("first", "second")
+    runs = [(await flow.run({}, on=hall.hf)).run_id for _ in range(3)]
+    path = "/v1/breakpoints/continue"
+    assert len((await hall.ask("ada", "GET", "/v1/runs", params={"q": "at:breakpoint"}))["items"]) == 3
+    seen = await hall.ask("ada", "POST", path, json={"flow": "steps", "preview": True})
+    assert (seen["preview"], seen["done"]) == (True, 3)
+    one = await hall.ask("ada", "POST", path, json={"run": runs[0]})
+    assert one["done"] == 1
+    assert (await flow.resume(runs[0], on=hall.hf)).status == "pending_input"
+    # Without any later stop.
+    named = [item["hold"] for item in seen["items"]][1:2]
+    assert (await hall.ask("ada", "POST", path, json={"holds": named, "clear": True}))["done"] == 1
+    assert (await flow.resume(runs[1], on=hall.hf)).completed
+    gone = await hall.ask("ada", "POST", path, json={"holds": [*named, "nothing"]})
+    assert (gone["done"], gone["left_out"]) == (1, {"hold_not_found": 1})
+    rest = await hall.ask("ada", "POST", path, json={"flow": "steps"})
+    assert rest["done"] == 2
+    await hall.ask("ada", "POST", path, json={"flow": "steps", "run": runs[0]}, status=422)
+    assert (await hall.ask("eve", "POST", path, json={"flow": "steps"}))["done"] == 0

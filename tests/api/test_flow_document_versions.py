@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx2
+import jsonschema_rs
 import msgspec
 import pytest
 import yaml
 
 from holdfast import Flow, Worker
+from holdfast.frontends.document import upgrade
+from holdfast.frontends.document.json_schema import flow_schema
 from tests.api.conftest import Server
 from tests.api.documents import OTHER, REFUND, deploy, working
 
@@ -187,3 +191,41 @@ async def test_callers_that_deploy_at_once_get_one_version_and_one_of_their_text
     kept = await server.client.get("/v1/flows/refund/versions/current/document")
     media = {"application/yaml": REFUND, "application/json": as_json}
     assert kept.text == media[kept.headers["content-type"]]
+
+
+@pytest.mark.covers("CV-7", "PLATFORM-DOC-01")
+async def test_schema_of_documents_is_public_cacheable_and_versioned(server: Server) -> None:
+    async with httpx2.AsyncClient(base_url=server.serving.address) as stranger:
+        answer = await stranger.get("/v1/schemas/flow/1")
+        assert answer.status_code == 200
+        assert answer.json() == msgspec.json.decode(msgspec.json.encode(flow_schema()))
+        assert answer.headers["cache-control"] == "public, max-age=3600"
+        known = {"If-None-Match": answer.headers["etag"]}
+        assert (await stranger.get("/v1/schemas/flow/1", headers=known)).status_code == 304
+        missing = await stranger.get("/v1/schemas/flow/2")
+        assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+        checks = jsonschema_rs.validator_for(answer.json())
+    assert checks.is_valid(yaml.safe_load(REFUND))
+    assert not checks.is_valid(yaml.safe_load(REFUND.replace("queue: reviews, ", "")))
+
+
+@pytest.mark.covers("CV-47", "PLATFORM-DOC-01")
+async def test_document_of_an_older_format_runs_and_its_bytes_stay_as_they_were_sent(
+    working: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = REFUND.replace('"1.0"', '"0.3"').replace("\nnodes:", "\nsteps:")
+    await deploy(working, old, 422)
+    monkeypatch.setattr(
+        upgrade, "UPGRADES", {0: lambda data: {{"steps": "nodes"}.get(key, key): data[key] for key in data}}
+    )
+    sent = await deploy(working, old)
+    run = await working.json(
+        "POST", "/v1/runs", 201, json={"flow": "refund", "input": {"amount": 1}, "wait": 20}
+    )
+    assert (run["status"], run["version"]) == ("pending_input", sent["version"])
+    place = f"/v1/flows/refund/versions/{sent['version']}/document"
+    kept = await working.client.get(f"{place}?format=source")
+    assert kept.text == old
+    assert "nodes:" in (await working.client.get(f"{place}?format=yaml")).text
+    again = await deploy(working, status=200)
+    assert again["version"] == sent["version"]

@@ -43,6 +43,8 @@ PUBLIC: Final = {
     "GET /sign-in/oidc", "GET /sign-in/oidc/callback", "GET /inbox", "GET /inbox/{hold}", "GET /links",
     "POST /links", "GET /static/{name}", "GET /client/manifest.json", "GET /client/{name}",
     "GET /client/{digest}/{name}",
+    # Made from the code; the same for everybody.
+    "GET /v1/schemas/flow/{version}",
     # Those who send here sign what they send.
     "POST /v1/inbound/mail/{way}", "POST /v1/inbound/slack/{way}", "POST /v1/inbound/webhooks/{way}",
 }  # fmt: skip

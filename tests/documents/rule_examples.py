@@ -29,6 +29,18 @@ def request(config: str) -> str:
     return flow(f"{{id: m, type: http, config: {{{config}}}}}")
 
 
+def llm(config: str, connection: str = "gpt") -> str:
+    return flow(f"{{id: m, type: llm, config: {{connection: {connection}, {config}}}}}")
+
+
+def agent(config: str, connection: str = "gpt") -> str:
+    return flow(f"{{id: m, type: agent, config: {{connection: {connection}, instructions: Go, {config}}}}}")
+
+
+def consume(config: str, edges: str = CHAIN, head: str = HEAD) -> str:
+    return flow(f"{{id: m, type: queue_consume, config: {{{config}}}}}", edges, head)
+
+
 GOOD = flow()
 ROUTER = "{id: m, type: router, config: {cases: [{id: big, when: 'n > 9'}, {id: %s, when: 'n > 1'}]}}"
 ROUTES = "a -> m\nm:big -> z\nm:some -> z\nm:else -> z"
@@ -118,6 +130,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "secret-unknown": (request("connection: crm, path: /x, headers: {X-Key: {secret: nowhere}}"), request("connection: crm, path: /x, headers: {X-Key: {secret: key}}")),
     "secret-place": (flow("{id: m, type: set, config: {values: {x: {secret: key}}}}"), GOOD),
     "secret-target": (request("url: '{{input.url}}', headers: {X-Key: {secret: key}}"), request("url: 'https://example.org', headers: {X-Key: {secret: key}}")),
+    "schema": (llm("prompt: Go, schema: {type: objekt}"), llm("prompt: Go, schema: {type: object}")),
     "tool-not-allowed": (flow("{id: m, type: tool, config: {tool: nowhere}}"), flow("{id: m, type: tool, config: {tool: search}}")),
     "tool-unknown": (flow("{id: m, type: agent, config: {connection: gpt, instructions: Go, tools: [nowhere]}}"), flow("{id: m, type: agent, config: {connection: gpt, instructions: Go, tools: [search]}}")),
     "tool-duplicate": (flow("{id: m, type: agent, config: {connection: gpt, instructions: Go, tools: [search], toolkit: [search]}}"), flow("{id: m, type: agent, config: {connection: gpt, instructions: Go, toolkit: [search]}}")),
@@ -143,6 +156,97 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "approving-default": (hold("timeout: 1h, on_timeout: default, options: [{id: approve, default: true}, reject]"), hold("timeout: 1h, on_timeout: default, options: [approve, {id: reject, default: true}]")),
     "breakpoint": (flow("{id: m, type: set, config: {breakpoint: true, values: {x: 1}}}\n{id: m__breakpoint, type: set, config: {values: {y: 1}}}", "a -> m -> m__breakpoint -> z"), flow("{id: m, type: set, config: {breakpoint: true, values: {x: 1}}}")),
 }  # fmt: skip
+
+_OPTIONS = "options: [ok]"
+_MIXED = "a -> m\nm:ok -> z\n{source: m, id: other, target: z, when: 'n > 1'}"
+_LATE = "a -> m -> z\nm:timeout -> z"
+_PUBLISH = "{id: m, type: queue_publish, config: {queue: q, payload: 1%s}}"
+_HOLDS: dict[str, tuple[str, str]] = {
+    "hold-effect": ("effect: pure", CHAIN),
+    "option-id": ("options: [timeout]", CHAIN),
+    "edge-mixed": (_OPTIONS, _MIXED),
+    "port-open": ("options: [ok, no]", "a -> m\nm:ok -> z"),
+    "timeout-edges": ("timeout: 1h, on_timeout: cancel", _LATE),
+    "default-option": ("timeout: 1h, on_timeout: default, options: [ok, no]", CHAIN),
+    "duration": ("timeout: soon", CHAIN),
+    "hold-options": ("options: [ok, ok]", CHAIN),
+    "no-timeout": ("on_timeout: cancel", CHAIN),
+    "assignee": ('assignee: "a\\nb"', CHAIN),
+    "on-timeout": ("timeout: 1h, on_timeout: later", CHAIN),
+    "variable-name": ("decision_bind: input", CHAIN),
+}
+
+
+def _of_holds(kind: str, more: str = "") -> dict[str, str]:
+    return {
+        rule: flow(f"{{id: m, type: {kind}, config: {{{more}{config}}}}}", edges)
+        for rule, (config, edges) in _HOLDS.items()
+    }
+
+
+def _broken(*rules: str) -> dict[str, str]:
+    """The documents of `EXAMPLES` that break these rules."""
+    return {rule: EXAMPLES[rule][0] for rule in rules}
+
+
+OF_TYPES: dict[str, dict[str, str]] = {
+    "start": _broken("start-count"),
+    "end": _broken("end-edge"),
+    "python": _broken("function-unknown", "args-mismatch"),
+    "llm": {
+        **_broken("schema"),
+        "connection-unknown": llm("prompt: Go", "nowhere"),
+        "connection-kind": llm("prompt: Go", "crm"),
+    },
+    "agent": {
+        **_broken("tool-unknown", "tool-duplicate"),
+        "connection-unknown": agent("tools: []", "nowhere"),
+        "connection-kind": agent("tools: []", "crm"),
+    },
+    "http": {
+        **_broken(
+            "connection-kind", "connection-unknown", "egress-refused", "http-body", "http-expect",
+            "http-header", "http-one-of", "http-path", "secret-target",
+        ),
+        "secret-literal": request("connection: crm, path: /x, headers: {Authorization: Bearer abc}"),
+    },
+    "tool": _broken("tool-not-allowed", "effect-mismatch"),
+    "set": _broken("variable-name"),
+    "condition": {"port-open": flow("{id: m, type: condition, config: {when: 'n > 1'}}", "a -> m\nm:true -> z")},
+    "router": {**_broken("case-duplicate"), "port-open": flow(ROUTER % "some", "a -> m\nm:big -> z\nm:else -> z")},
+    "parallel": _broken("parallel-branches"),
+    "join": {
+        **_broken("join-timeout", "quorum"),
+        "edge-mixed": flow("{id: m, type: join, config: {timeout: 1h}}", "a -> m\nm:timeout -> z\n{source: m, target: z, when: 'n > 1'}"),
+    },
+    "map": {
+        **_broken("map-empty", "crosses-parent"),
+        "variable-name": flow((MAP % ", parent: m").replace("into: out", "into: input")),
+    },
+    "loop": {**_broken("loop-empty", "id-clash"), "crosses-parent": flow(LOOP % ", parent: m", "a -> m -> z\na -> i")},
+    "subflow": _broken("flow-unknown", "subflow-cycle", "subflow-input"),
+    "wait": _broken("wait-one-of", "wait-until", "duration"),
+    "guardrail": _broken("check-unknown", "violation-edges"),
+    "checkpoint": _of_holds("checkpoint"),
+    "hitl_decision": _of_holds("hitl_decision"),
+    "hitl_review": {**_of_holds("hitl_review", "queue: r, "), **_broken("hold-form", "queue-name", "scope-missing")},
+    "queue_publish": {
+        **_broken("message-type"),
+        "scope-missing": flow(_PUBLISH % "", head=""),
+        "queue-name": flow(_PUBLISH % ", scope: Upper"),
+    },
+    "queue_consume": {
+        "hold-effect": consume("queue: q, effect: pure"),
+        "timeout-edges": consume("queue: q, timeout: 1h, on_timeout: cancel", _LATE),
+        "duration": consume("queue: q, timeout: soon"),
+        "scope-missing": consume("queue: q", head=""),
+    },
+    "queue_escalation": {
+        **_broken("escalation-change", "escalation-target"),
+        "scope-missing": flow("{id: m, type: queue_escalation, config: {message: '{{n}}', queue: q}}", head="input: {type: object, properties: {n: {type: number}}}"),
+    },
+}  # fmt: skip
+"""By node type, a document that breaks each rule of its own."""
 
 NOT_YAML = ("json", "utf-8", "value")
 """Rules of other ways to give a document; tested beside."""

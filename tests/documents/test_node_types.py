@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from holdfast import Holdfast
-from holdfast.frontends.document.registry import node_types
 from holdfast.model.graph import JoinKind, NodeKind
 from tests.documents.run import answer, flow_text, graph, rules, start
 
@@ -399,14 +396,3 @@ async def test_the_three_questions_lower_to_the_same_kind_and_only_a_review_is_p
     assert run.status == "completed"
     assert (run.state["decision"], run.state["second"], run.state["third"]) == ("yes", "ok", "submit")
     assert run.state["r"]["why"] == "because"
-
-
-def test_each_of_the_23_types_has_a_config_an_example_and_a_place_on_its_page() -> None:
-    page = (Path(__file__).parents[2] / "docs/reference/node-types.md").read_text("utf-8")
-    found = node_types()
-
-    assert len(found) == 23
-    for name, kind in found.items():
-        assert kind.summary, name
-        assert f"\n## {name}\n" in page
-        assert msgspec.convert(kind.example, kind.config) is not None

@@ -238,5 +238,6 @@ def test_format_is_told_by_the_name_of_the_file() -> None:
 
 def test_data_that_no_text_could_have_is_refused_without_places() -> None:
     found = read_data({"holdfast": "1.0", "name": "n", "nodes": [{"id": object()}]}).problems()
-    assert [(each.rule, each.line) for each in found] == [("value", None)]
+    assert found[0].rule == "value"
+    assert {each.line for each in found} == {None}
     assert read_data(["x"]).problems()[0].rule == "document"

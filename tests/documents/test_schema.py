@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +12,48 @@ import jsonschema
 import jsonschema_rs
 import pytest
 
+from holdfast.frontends.document import upgrade
 from holdfast.frontends.document.compile import compile_document
+from holdfast.frontends.document.document import FORMAT
 from holdfast.frontends.document.json_schema import flow_schema
 from holdfast.frontends.document.read import read_data, read_text
 from holdfast.frontends.document.registry import node_types
+from holdfast.frontends.document.upgrade import UPGRADES
 from holdfast.frontends.document.yaml_text import read_yaml
+from holdfast.model.fingerprint import graph_fingerprint
 from tests.cli.conftest import Cli
 from tests.documents.rule_examples import EXAMPLES, GOOD
 from tests.documents.run import site_of
 
 CORPUS = Path(__file__).parent / "corpus"
+FORMATS = Path(__file__).parent / "formats"
+ROOT = Path(__file__).parents[2]
 
 
-def test_schema_is_one_of_2020_12_and_every_document_of_the_corpus_passes_two_validators() -> None:
+def _examples() -> dict[str, Any]:
+    """Every document of the examples, the corpus, the pages and the rules."""
+    files = [*CORPUS.glob("*.yaml"), *(ROOT / "examples").glob("*.yaml")]
+    found = {path.name: read_yaml(path.read_text("utf-8")) for path in files}
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        for index, text in enumerate(
+            re.findall(r"```yaml[^\n]*\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+        ):
+            if text.lstrip().startswith("holdfast:") or "\nholdfast:" in text:
+                found[f"{page.name}:{index}"] = read_yaml(text)
+    return found | {rule: read_yaml(fixed) for rule, (_, fixed) in EXAMPLES.items()}
+
+
+@pytest.mark.covers("CV-7")
+def test_schema_is_one_of_2020_12_and_every_example_passes_two_validators() -> None:
     schema = flow_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     one, other = jsonschema.Draft202012Validator(schema), jsonschema_rs.validator_for(schema)
-    for path in CORPUS.glob("*.yaml"):
-        data = read_yaml(path.read_text())
-        assert [error.message for error in one.iter_errors(data)] == []
-        assert other.is_valid(data)
+    found = _examples()
+    assert len(found) > 120
+    assert any(name.endswith(".md:0") for name in found)
+    for name, data in found.items():
+        assert [error.message for error in one.iter_errors(data)] == [], name
+        assert other.is_valid(data), name
 
 
 @pytest.mark.parametrize("rule", ["key-unknown", "required", "type", "type-unknown", "document-version"])
@@ -38,18 +61,52 @@ def test_schema_refuses_what_cannot_be_read(rule: str) -> None:
     assert not jsonschema_rs.validator_for(flow_schema()).is_valid(read_yaml(EXAMPLES[rule][0]))
 
 
-def test_example_of_each_node_type_fits_its_config() -> None:
-    validator = jsonschema_rs.validator_for(flow_schema())
-    for name, kind in node_types().items():
-        assert kind.summary.endswith(".")
-        node: dict[str, Any] = {"id": "m", "type": name, "config": kind.example}
-        assert validator.is_valid({"holdfast": "1.0", "name": "n", "nodes": [node]}), name
-
-
+@pytest.mark.covers("CV-7", "PLATFORM-DOC-01")
 def test_schema_is_printed_by_the_command_line(cli: Cli) -> None:
     said = cli("schema", "flow")
     assert said.code == 0
     assert json.loads(said.out) == json.loads(json.dumps(flow_schema()))
+
+
+@pytest.mark.covers("PLATFORM-DOC-01")
+def test_schema_shows_an_editor_the_types_and_what_each_key_is_for() -> None:
+    schema = flow_schema()
+    node = schema["$defs"]["FlowNode"]
+    assert node["properties"]["type"]["enum"] == list(node_types())
+    for rule, kind in zip(node["allOf"], node_types().values(), strict=True):
+        assert rule["then"]["properties"]["config"]["description"] == kind.summary
+    for example in (ROOT / "examples").glob("*.yaml"):
+        # The comment by which editors find the schema.
+        assert "# yaml-language-server: $schema=" in example.read_text("utf-8")
+
+
+@pytest.mark.covers("CV-47", "PLATFORM-DOC-01")
+def test_each_older_major_version_has_an_upgrade_and_a_golden_file() -> None:
+    """The first major version is 1. What is in `formats` still compiles to the version that is beside it."""
+    assert set(UPGRADES) == set(range(1, FORMAT[0]))
+    assert {path.stem for path in FORMATS.glob("*.yaml")} >= {
+        f"{major}.0" for major in range(1, FORMAT[0] + 1)
+    }
+    for path in FORMATS.glob("*.yaml"):
+        spec = compile_document(read_text(path.read_bytes(), "yaml")).require_valid()
+        assert graph_fingerprint(spec) == path.with_suffix(".version").read_text("utf-8").strip()
+
+
+@pytest.mark.covers("CV-47", "PLATFORM-DOC-01")
+def test_document_of_an_older_major_version_is_upgraded_when_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def rename(data: dict[str, Any]) -> dict[str, Any]:
+        return {("nodes" if key == "steps" else key): value for key, value in data.items()}
+
+    old = GOOD.replace('"1.0"', '"0.3"').replace("\nnodes:", "\nsteps:")
+    refused = read_text(old, "yaml").problems()
+    assert [(each.rule, each.line) for each in refused] == [("document-version", 1)]
+    monkeypatch.setattr(upgrade, "UPGRADES", {0: rename})
+    found = read_text(old, "yaml")
+    assert found.problems() == []
+    now = compile_document(read_text(GOOD, "yaml")).require_valid()
+    assert graph_fingerprint(compile_document(found).require_valid()) == graph_fingerprint(now)
 
 
 def _damaged(data: Any, choose: random.Random) -> Any:

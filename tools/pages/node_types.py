@@ -29,7 +29,7 @@ TOP = """# Node types
 
 The nodes of a [flow document](flow-documents.md). The example of each is its `config`; a field in bold is
 required. Every node has the port `error` besides the ports that are named, and leads there if it fails and no
-retry is left.
+retry is left. Problems: the rules that only this type has, or has in its own way.
 
 ## Every node
 
@@ -49,7 +49,10 @@ def _section(kind: NodeType) -> str:
     ports = ", ".join(f"`{port}`" for port in _ports(kind)) or "none"
     # Only its own: that of the base class is about every node.
     about = inspect.cleandoc(vars(kind.config).get("__doc__") or "")
-    text = f"## {kind.name}\n\n{kind.summary}\n\nExample: `{example}`. Ports: {ports}.\n"
+    problems = ", ".join(f"`{rule}`" for rule in kind.rules)
+    text = (
+        f"## {kind.name}\n\n{kind.summary}\n\nExample: `{example}`. Ports: {ports}. Problems: {problems}.\n"
+    )
     if about and kind.config is not NodeConfig:
         text += f"\n{' '.join(about.split())}\n"
     return f"{text}\n{_table(chr(10).join(own))}\n" if own else text

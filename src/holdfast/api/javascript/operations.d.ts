@@ -178,6 +178,12 @@ export interface Operations {
   getFlowDrawing(flow: string, version: string, options?: Options): Promise<Response>;
   /** How a document is drawn. Its ETag changes with each change of the layout. */
   getFlowLayout(flow: string, version: string, options?: Options): Promise<FlowLayout>;
+  /**
+   * The JSON Schema (2020-12) of flow documents, for editors: completion, and problems while one types.
+   *
+   * `version` is the major version of the format. It needs no credential: it says nothing about a tenant.
+   */
+  getFlowSchema(version: string, options?: Options): Promise<Record<string, unknown>>;
   /** The graph of a version: by its fingerprint, its label, or `latest`. */
   getFlowVersion(flow: string, version: string, options?: Options): Promise<FlowGraph>;
   /** One checkpoint. */

@@ -64,6 +64,7 @@ export const OPERATIONS = {
   getFlowDocument: { method: "GET", path: "/v1/flows/{flow}/versions/{version}/document", query: true, gives: "file" },
   getFlowDrawing: { method: "GET", path: "/v1/flows/{flow}/versions/{version}/drawing", gives: "file" },
   getFlowLayout: { method: "GET", path: "/v1/flows/{flow}/versions/{version}/layout" },
+  getFlowSchema: { method: "GET", path: "/v1/schemas/flow/{version}" },
   getFlowVersion: { method: "GET", path: "/v1/flows/{flow}/versions/{version}" },
   getGraphCheckpoint: { method: "GET", path: "/v1/graph/checkpoints/{checkpoint}" },
   getHold: { method: "GET", path: "/v1/holds/{hold}" },

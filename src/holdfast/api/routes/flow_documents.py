@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from functools import cache
+from hashlib import sha256
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
 
-from holdfast.api.auth.rights import Right
+from holdfast.api.auth.rights import Access, Right
+from holdfast.api.problems import HttpError
 from holdfast.api.routes.flows import find_version, get_flow
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.files import attachment
@@ -24,6 +27,7 @@ from holdfast.errors import (
 )
 from holdfast.frontends.document.document import FlowDocument
 from holdfast.frontends.document.dump import dump_document
+from holdfast.frontends.document.json_schema import SCHEMA_VERSION, flow_schema
 from holdfast.frontends.document.layout import layout_of
 from holdfast.frontends.document.problem import require_valid_document
 
@@ -31,6 +35,25 @@ routes = Routes("flows")
 
 _MISSING: Final = (FlowNotFoundError, NoDocumentError)
 _MEDIA: Final = {"json": "application/json", "yaml": "application/yaml"}
+_SHARED: Final = {"Cache-Control": "public, max-age=3600", "Access-Control-Allow-Origin": "*"}
+"""Of what is the same for every caller. Editors in a browser read it from their own origin."""
+
+
+@routes.get("/schemas/flow/{version}", needs=Access.public, more=(304,))
+async def get_flow_schema(call: ApiCall, version: str) -> ApiReply[dict[str, Any]]:
+    """The JSON Schema (2020-12) of flow documents, for editors: completion, and problems while one types.
+    `version` is the major version of the format. It needs no credential: it says nothing about a tenant."""
+    if version != SCHEMA_VERSION:
+        raise HttpError(
+            404, f"There is no version {version!r} of this schema.", code="not_found",
+            hint=f"GET /v1/schemas/flow/{SCHEMA_VERSION}.",
+        )  # fmt: skip
+    return ApiReply(body=flow_schema(), headers=_SHARED, etag=_schema_digest())
+
+
+@cache
+def _schema_digest() -> str:
+    return sha256(msgspec.json.encode(flow_schema())).hexdigest()[:32]
 
 
 @routes.get(

@@ -508,6 +508,15 @@ class Flows(Group):
         )
         return self._json(request, models.FlowLayout)
 
+    def get_schema(self, version: str) -> dict[str, Any]:
+        """The JSON Schema (2020-12) of flow documents, for editors: completion, and problems while one
+        types.
+
+        `version` is the major version of the format. It needs no credential: it says nothing about a
+        tenant."""
+        request = request_of("GET", "/v1/schemas/flow/{version}", {"version": version})
+        return self._json(request, dict[str, Any])
+
     def list(self) -> Listing[models.Flow]:
         """All flows in the store, by name, with their versions."""
         request = request_of("GET", "/v1/flows")

@@ -23,7 +23,7 @@ from holdfast.frontends.document.regions import check_parents, first_nodes, memb
 from holdfast.frontends.document.secret_rules import check_secrets
 from holdfast.frontends.document.site import NOWHERE, DocumentSite
 from holdfast.frontends.document.state import DocumentState
-from holdfast.frontends.document.topology import UNREADABLE, check_ways, document_nodes
+from holdfast.frontends.document.topology import check_ways, document_nodes
 from holdfast.frontends.document.validation import report_graph_problems
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.graph import Edge, GraphSpec, Node
@@ -99,9 +99,7 @@ class _Compiler:
             self._lower(node)
         by_id = {node.id: node for node in nodes}
         texts = [text for text in self.texts if text.node in by_id]
-        if not any(node.type is UNREADABLE for node in nodes):
-            # An unreadable node may be what sets a name.
-            check_names(self.document, by_id, texts, self.report)
+        check_names(self.document, by_id, texts, self.report)
         spec = self._whole_graph(by_id)
         facts = StateFacts(
             writes={node.id: frozenset(node.type.writes(node)) for node in nodes},
@@ -147,7 +145,8 @@ class _Compiler:
             for fault in schema_faults(schema) if schema is not None else ():
                 place, _, problem = fault.partition(": ")
                 inside = place.split(".")[1:]
-                self.report.error((*path, *inside), "json-schema", problem or fault, None)
+                fix = "write a JSON Schema (2020-12)"
+                self.report.error((*path, *inside), "json-schema", problem or fault, fix)
         state = DocumentState(fields.variables, None, self.site.validate)
         for name, each in fields.variables.items():
             if each.default is not msgspec.UNSET and each.default is not None and not each.reducer:

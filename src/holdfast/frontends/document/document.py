@@ -7,6 +7,7 @@ have only what could be read; what could not is a problem.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal
 
@@ -130,7 +131,7 @@ class DocumentFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 class FlowDocument:
     """`data`: as written. `node_paths`, `edge_paths`: where each node and edge stands in it; one that could
-    not be read has no view."""
+    not be read has no view. `broken`: the paths in nodes and edges of values that have a stand-in."""
 
     def __init__(
         self,
@@ -139,12 +140,14 @@ class FlowDocument:
         node_paths: tuple[Path, ...],
         edge_paths: tuple[Path, ...],
         source: DocumentSource | None = None,
+        broken: Collection[Path] = (),
     ) -> None:
         self.data = data
         self.fields = fields
         self.node_paths = node_paths
         self.edge_paths = edge_paths
         self.source = source
+        self.broken = broken
 
     @property
     def name(self) -> str:

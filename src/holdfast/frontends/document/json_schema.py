@@ -7,17 +7,19 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.frontends.document.document import DocumentFields, Json
+from holdfast.frontends.document.document import FORMAT, DocumentFields, Json
 from holdfast.frontends.document.registry import node_types
 from holdfast.frontends.document.topology import NodeDefaults
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_VERSION: Final = str(FORMAT[0])
+"""Of the published schema: the major version of the format. Minor versions only add to it."""
 _REF: Final = "#/$defs/{name}"
 
 
 @cache
 def flow_schema() -> Json:
-    """Of format version 1. It says what can be read; what makes sense together, only a check can say."""
+    """Of this major version. It says what can be read; what makes sense together, only a check can say."""
     types = node_types()
     kinds = [each.config for each in types.values()]
     (top, _, *configs), found = msgspec.json.schema_components(
@@ -29,9 +31,9 @@ def flow_schema() -> Json:
     node["allOf"] = [
         {
             "if": {"properties": {"type": {"const": name}}},
-            "then": {"properties": {"config": config}},
+            "then": {"properties": {"config": {"description": kind.summary, **config}}},
         }
-        for name, config in zip(types, configs, strict=True)
+        for (name, kind), config in zip(types.items(), configs, strict=True)
     ]
     # A config is required where its type has a required key.
     for rule, kind in zip(node["allOf"], kinds, strict=True):
@@ -41,7 +43,7 @@ def flow_schema() -> Json:
     whole = components.pop(top["$ref"].rpartition("/")[2])
     return {
         "$schema": DIALECT,
-        "$id": "https://holdfast.dev/schemas/flow/1",
+        "$id": f"https://holdfast.dev/schemas/flow/{SCHEMA_VERSION}",
         **whole,
         "title": "Holdfast flow document",
         "$defs": components,

@@ -5,61 +5,53 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from json import decoder
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, cast
 
 from holdfast.frontends.document.limits import MAX_DEPTH
-from holdfast.frontends.document.source import Place, PlaceTable
+from holdfast.frontends.document.source import Place, PlaceTable, TextProblem
+from holdfast.types.text import clean_text
 
 _scan_string: Callable[[str, int, bool], tuple[str, int]] = getattr(decoder, "scanstring")  # noqa: B009
 
 
-class TextProblem(ValueError):
-    """The text cannot be read. `line` and `column` count from 1."""
-
-    def __init__(self, rule: str, message: str, line: int, column: int, fix: str = "") -> None:
-        super().__init__(message)
-        self.rule, self.message, self.line, self.column, self.fix = rule, message, line, column, fix
-
-
-class _DuplicateKey(ValueError):
-    pass
-
-
-class _NotANumber(ValueError):
-    pass
-
-
-def read_json(text: str) -> Any:
-    """Raises TextProblem."""
+def read_json(text: str, problems: list[TextProblem] | None = None) -> Any:
+    """Raises TextProblem. `problems`: gets those with which the rest can still be read."""
+    doubts = list[Any]()
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        data = json.loads(text, object_pairs_hook=partial(_object, doubts), parse_constant=doubts.append)
     except json.JSONDecodeError as error:
-        raise TextProblem("json", f"this is not JSON: {error.msg}", error.lineno, error.colno) from None
+        raise TextProblem(
+            "json", f"this is not JSON: {error.msg}", error.lineno, error.colno, "correct the text there"
+        ) from None
     except RecursionError:
-        raise TextProblem("document-depth", f"it is nested more than {MAX_DEPTH} levels deep", 1, 1) from None
-    except (_DuplicateKey, _NotANumber):
-        _Scanner(text).scan()
-        raise  # pragma: no cover - the scanner raises
+        raise TextProblem(
+            "document-depth", f"it is nested more than {MAX_DEPTH} levels deep", 1, 1,
+            "use a sub-flow, or flatter data",
+        ) from None  # fmt: skip
     except ValueError as error:  # thousands of digits
-        raise TextProblem("number-range", f"a number cannot be read: {error}", 1, 1) from None
+        raise TextProblem(
+            "number-range", f"a number cannot be read: {error}", 1, 1, "write it as text"
+        ) from None
+    if doubts:
+        collected = _Scanner(text).scan().problems
+        if problems is None:
+            raise collected[0]
+        problems += collected
+    return data
 
 
 def places_of_json(text: str) -> PlaceTable:
-    scanner = _Scanner(text)
-    scanner.scan()
-    return scanner.places
+    return _Scanner(text).scan().places
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(doubts: list[Any], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _DuplicateKey
+        doubts.append(found)
     return found
-
-
-def _constant(_text: str) -> NoReturn:
-    raise _NotANumber
 
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -67,15 +59,19 @@ _PLAIN: Final = re.compile(r"[^\s,\]}]+")
 
 
 class _Scanner:
-    """Walks over text that is valid JSON except for duplicate keys and NaN, which it refuses."""
+    """Walks over text that is valid JSON except for duplicate keys and NaN, which are `problems`."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.places: dict[tuple[tuple[str | int, ...], bool], Place] = {}
+        self.problems: list[TextProblem] = []
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
 
-    def scan(self) -> None:
-        self._value(self._skip(0), ())
+    def scan(self) -> _Scanner:
+        # What is nested deeper than a document may be has the place of what is around it.
+        with suppress(RecursionError):
+            self._value(self._skip(0), ())
+        return self
 
     def _place(self, at: int) -> tuple[int, int]:
         from bisect import bisect_right
@@ -101,7 +97,8 @@ class _Scanner:
             return self._list(at, path)
         plain = cast("re.Match[str]", _PLAIN.match(self.text, at))
         if plain[0] in ("NaN", "Infinity", "-Infinity"):
-            raise TextProblem("number", f"{plain[0]} is no JSON number", line, column, "write null, or text")
+            message = f"{plain[0]} is no JSON number"
+            self.problems.append(TextProblem("number", message, line, column, "write null, or text"))
         return plain.end()
 
     def _items(self, at: int, path: tuple[str | int, ...]) -> int:
@@ -111,10 +108,10 @@ class _Scanner:
             here = (*path, name)
             line, column = self._place(at)
             if (here, True) in self.places:
-                raise TextProblem(
-                    "duplicate-key", f"the key {name!r} stands twice in this object", line, column,
-                    "remove one of them",
-                )  # fmt: skip
+                message = f"the key {clean_text(name, 80)!r} stands twice in this object"
+                self.problems.append(
+                    TextProblem("duplicate-key", message, line, column, "remove one of them")
+                )
             self.places[here, True] = Place(line, column, True, 1)
             at = self._skip(self._value(self._skip(self._skip(after) + 1), here))
             if self.text[at] == ",":

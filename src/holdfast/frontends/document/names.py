@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -13,6 +13,7 @@ from holdfast.frontends.document.conditions import RunConditions, implies
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.node_type import EXPRESSION, DocumentNode, texts_of
 from holdfast.frontends.document.problem import Path, ProblemReport
+from holdfast.frontends.document.topology import UNREADABLE
 from holdfast.model.expr import PARTITIONS, ExprSyntaxError, compile_expr, required_names
 from holdfast.model.template import Placeholder, TemplateSyntaxError, compile_template
 
@@ -44,6 +45,8 @@ def read_texts(nodes: Mapping[str, DocumentNode], report: ProblemReport) -> list
 
 def _of_config(node: DocumentNode, report: ProblemReport) -> Iterator[ReadText]:
     for text in texts_of(node.config):
+        if node.is_broken(text.path):
+            continue
         path = node.at(*text.path)
         about = {"node": node.id}
         read = _expression if text.language == EXPRESSION else _template
@@ -64,7 +67,8 @@ def _expression(text: str, path: Path, about: Json, report: ProblemReport) -> Re
     try:
         found = compile_expr(text)
     except ExprSyntaxError as error:
-        report.error(path, "expression", str(error.message), error.hint or None, offset=error.column, **about)
+        fix = error.hint or "docs/reference/expressions.md has the grammar"
+        report.error(path, "expression", str(error.message), fix, offset=error.column, **about)
         return None
     needed = required_names(found.node)
     return _read(text, path, found.names, needed)
@@ -74,7 +78,8 @@ def _template(text: str, path: Path, about: Json, report: ProblemReport) -> Read
     try:
         found = compile_template(text)
     except TemplateSyntaxError as error:
-        report.error(path, "template", str(error.message), error.hint or None, offset=error.column, **about)
+        fix = error.hint or "write {{name}}, or {{name | filter}}"
+        report.error(path, "template", str(error.message), fix, offset=error.column, **about)
         return None
     needed = {part.path for part in found.parts if isinstance(part, Placeholder) and not part.may_miss}
     return _read(text, path, found.names, needed)
@@ -120,7 +125,8 @@ def check_names(
     report: ProblemReport,
 ) -> None:
     given = {**input_names(document), **dict.fromkeys(document.variables, True)}
-    writers = {name: node.type.writes(node) for name, node in nodes.items()}
+    unsure = {name: _may_set(node) for name, node in nodes.items()}
+    writers = {name: (*node.type.writes(node), *unsure[name]) for name, node in nodes.items()}
     everything = {*given, *(each for names in writers.values() for each in names)}
     sets = _NameSets(sorted(everything))
     before = _set_before(nodes, writers, sets)
@@ -131,6 +137,7 @@ def check_names(
             *given,
             "run",
             *(name for each in around for name in nodes[each].type.scope_names(nodes[each])),
+            *(name for each in around for name in unsure[each]),
         }
         if text.edge is not None:
             free.update(writers[text.node], _EDGE_NAMES)
@@ -139,6 +146,30 @@ def check_names(
                 _unknown(name, text, everything, report)
             elif name in text.needed and paths.may_miss(name, text.node):
                 _maybe(name, text, report)
+
+
+_SET_BY_DEFAULT: Final = ("decision", "decision_result", "item")
+
+
+def _may_set(node: DocumentNode) -> tuple[str, ...]:
+    """Of a node that could not be read as a whole: the names that stand anywhere in its config. It may be
+    what sets one of them; any other name is not known, whatever its config was to say."""
+    if not node.broken and node.type is not UNREADABLE:
+        return ()
+    found = list[str](_SET_BY_DEFAULT)
+    if node.bind:
+        found += [node.bind, f"{node.bind}_response"]
+    todo: list[Any] = [node.given]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            found += cast("Json", value)
+            todo += cast("Json", value).values()
+        elif isinstance(value, list):
+            todo += cast("list[Any]", value)
+        elif isinstance(value, str):
+            found.append(value)
+    return tuple(each for each in dict.fromkeys(found) if len(each) < 100 and each.isidentifier())
 
 
 class _SomePaths:

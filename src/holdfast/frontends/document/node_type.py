@@ -5,7 +5,7 @@ To add a type, write a module in `node_types` with a subclass of `NodeType` and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal, cast, get_args
 
@@ -93,8 +93,10 @@ class FlowFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node whose config could be read. `given`: the config as data, with inherited values. `leaving`: its
-    edges that lead to nodes. `inside`: the nodes whose parent it is. `shares`, `gives`: see `MapSpec`."""
+    """A node, with what could be read of its config. `given`: the config as data, with inherited values.
+    `leaving`: its edges that lead to nodes. `inside`: the nodes whose parent it is. `shares`, `gives`: see
+    `MapSpec`. `broken`: the paths, from the config on, of values that could not be read and of unknown keys;
+    a problem that rests on one of them is not reported a second time."""
 
     node: FlowNode
     type: NodeType
@@ -106,6 +108,15 @@ class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
     inside: tuple[str, ...] = ()
     shares: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
+    broken: frozenset[Path] = frozenset()
+
+    def rests_on_broken(self, fields: Iterable[str | int]) -> bool:
+        """Whether one of these fields of its config could not be read."""
+        return bool(self.broken) and not {each[0] for each in self.broken}.isdisjoint(fields)
+
+    def is_broken(self, path: Path) -> bool:
+        """Whether the value at this path, from the config on, is a stand-in."""
+        return any(path[:size] in self.broken for size in range(1, len(path) + 1))
 
     @property
     def id(self) -> str:
@@ -127,23 +138,32 @@ class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.path, "config", *steps)
 
 
+_FIX: Final = "docs/reference/node-types.md lists what it may be"
+
+
 class NodeReport:
-    """Reports problems of one node."""
+    """Reports problems of one node. `rests_on`: fields besides `field` that the verdict depends on."""
 
     def __init__(self, report: ProblemReport, node: DocumentNode) -> None:
         self._report, self._node = report, node
 
-    def error(self, field: Sequence[str | int], rule: str, message: str, fix: str | None = None) -> None:
-        self._report.error(self._node.at(*field), rule, message, fix, node=self._node.id)
+    def error(
+        self, field: Sequence[str | int], rule: str, message: str, fix: str, *, rests_on: Iterable[str] = ()
+    ) -> None:
+        if not self._node.rests_on_broken((*field[:1], *rests_on)):
+            self._report.error(self._node.at(*field), rule, message, fix, node=self._node.id)
 
-    def warn(self, field: Sequence[str | int], rule: str, message: str, fix: str | None = None) -> None:
-        self._report.warn(self._node.at(*field), rule, message, fix, node=self._node.id)
+    def warn(
+        self, field: Sequence[str | int], rule: str, message: str, fix: str, *, rests_on: Iterable[str] = ()
+    ) -> None:
+        if not self._node.rests_on_broken((*field[:1], *rests_on)):
+            self._report.warn(self._node.at(*field), rule, message, fix, node=self._node.id)
 
     def reader(self, *field: str | int) -> DeclarationReader:
         """For values that the Python front end reads in the same way."""
 
         def add(problem: GraphProblem) -> None:
-            self.error(field, problem.rule, problem.message, problem.fix)
+            self.error(field, problem.rule, problem.message, problem.fix or _FIX)
 
         return DeclarationReader(add, node=self._node.id)
 
@@ -164,6 +184,10 @@ class NodeType:
     effect: ClassVar[Effect] = Effect.pure
     defaults: ClassVar[bool] = False
     is_parent: ClassVar[bool] = False
+    rules: ClassVar[tuple[str, ...]] = ()
+    """The problems of its own that it reports (CV-25); those of every node are not listed."""
+    port_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields of its config that its ports come from."""
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
         """Its ports beside `error`, in the order of the canvas."""

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.errors import FlowInvalidError
 from holdfast.frontends.document.limits import MAX_PROBLEMS
-from holdfast.frontends.document.source import DocumentSource
+from holdfast.frontends.document.source import DocumentSource, TextProblem
 from holdfast.model.checks.names import near_name
 from holdfast.model.diagnostics import Severity
 
@@ -51,11 +51,25 @@ class ProblemReport:
 
     def __init__(self) -> None:
         self._found: list[_Found] = []
+        self._of_text: list[DocumentProblem] = []
         self.errors = 0
         self._asked = 0
 
     def error(self, path: Path, rule: str, message: str, fix: str | None = None, **more: Any) -> None:
         self._add(Severity.error, path, rule, message, fix, **more)
+
+    def refuse(self, problem: TextProblem) -> None:
+        """An error of the text itself."""
+        self.errors += 1
+        self._of_text.append(
+            DocumentProblem(
+                rule=problem.rule,
+                message=problem.message,
+                line=problem.line,
+                column=problem.column,
+                fix=problem.fix,
+            )
+        )
 
     def warn(self, path: Path, rule: str, message: str, fix: str | None = None, **more: Any) -> None:
         self._add(Severity.warning, path, rule, message, fix, **more)
@@ -101,11 +115,9 @@ class ProblemReport:
     def has_errors(self) -> bool:
         return self.errors > 0
 
-    def problems(
-        self, source: DocumentSource | None = None, *, first: Iterable[DocumentProblem] = ()
-    ) -> list[DocumentProblem]:
+    def problems(self, source: DocumentSource | None = None) -> list[DocumentProblem]:
         """In order of place, at most `MAX_PROBLEMS`: errors are kept before warnings."""
-        found = [*first, *(self._placed(each, source) for each in self._found)]
+        found = [*self._of_text, *(self._placed(each, source) for each in self._found)]
         found = list(dict.fromkeys(found))
         if len(found) > MAX_PROBLEMS:
             found = sorted(found, key=lambda each: each.severity is not Severity.error)[:MAX_PROBLEMS]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -15,24 +16,24 @@ from holdfast.frontends.document.document import (
     FlowNode,
     Json,
 )
-from holdfast.frontends.document.json_text import TextProblem, places_of_json, read_json
+from holdfast.frontends.document.json_text import places_of_json, read_json
 from holdfast.frontends.document.problem import DocumentProblem, Path, ProblemReport
-from holdfast.frontends.document.source import DocumentSource, Format
+from holdfast.frontends.document.source import DocumentSource, Format, TextProblem
 from holdfast.frontends.document.struct_reader import BAD, StructReader
+from holdfast.frontends.document.upgrade import is_upgradable, upgraded
 from holdfast.frontends.document.yaml_text import places_of_yaml, read_yaml
+from holdfast.types.text import clean_text
 
 
 class ReadDocument(msgspec.Struct, frozen=True):
-    """`document` is None where nothing of it could be read. `report`: what was found so far; `refused`:
-    problems of the text itself."""
+    """`document` is None where nothing of it could be read. `report`: what was found so far."""
 
     document: FlowDocument | None
     report: ProblemReport
     source: DocumentSource | None = None
-    refused: tuple[DocumentProblem, ...] = ()
 
     def problems(self) -> list[DocumentProblem]:
-        return self.report.problems(self.source, first=self.refused)
+        return self.report.problems(self.source)
 
 
 def format_of(name: str) -> Format:
@@ -49,37 +50,45 @@ def read_text(raw: bytes | str, form: Format) -> ReadDocument:
                 "split it into sub-flows",
             )
         )  # fmt: skip
+    found: list[TextProblem] = []
     try:
         text = _decoded(raw)
-        data = read_json(text) if form == "json" else read_yaml(text)
+        data = read_json(text, found) if form == "json" else read_yaml(text, found)
     except TextProblem as problem:
-        return _refused(problem)
+        return _refused(*(each for each in found if each is not problem), problem)
     source = DocumentSource(text, form, places_of_json if form == "json" else places_of_yaml)
-    return read_data(data, source)
+    return read_data(data, source, found)
 
 
-def read_data(data: Any, source: DocumentSource | None = None) -> ReadDocument:
-    """Of data that was read already, such as the body of a request."""
+def read_data(
+    data: Any, source: DocumentSource | None = None, of_text: Iterable[TextProblem] = ()
+) -> ReadDocument:
+    """Of data that was read already, such as the body of a request. `of_text`: problems of its text."""
     report = ProblemReport()
+    for problem in of_text:
+        report.refuse(problem)
     if not isinstance(data, dict):
         report.error((), "document", "the document is not a mapping", 'begin with holdfast: "1.0"')
         return ReadDocument(None, report, source)
     found = cast("Json", data)
+    before = report.errors
     _check_values(found, report)
-    if report.has_errors or not _check_format(found, report):
+    if report.errors > before:
+        # With stand-ins: what is wrong with a value must not hide the other problems.
+        found = cast("Json", _cleaned(found, limits.MAX_DEPTH))
+    major = _check_format(found, report)
+    if major is None:
         return ReadDocument(None, report, source)
+    if major < FORMAT[0]:
+        found, source = upgraded(found, major), None  # its values no longer stand where the text has them
     return ReadDocument(_document(found, report, source), report, source)
 
 
-def _refused(problem: TextProblem) -> ReadDocument:
-    found = DocumentProblem(
-        rule=problem.rule,
-        message=problem.message,
-        line=problem.line,
-        column=problem.column,
-        fix=problem.fix or None,
-    )
-    return ReadDocument(None, ProblemReport(), None, (found,))
+def _refused(*problems: TextProblem) -> ReadDocument:
+    report = ProblemReport()
+    for problem in problems:
+        report.refuse(problem)
+    return ReadDocument(None, report)
 
 
 def _decoded(raw: bytes | str) -> str:
@@ -140,35 +149,61 @@ def _check_text(text: str, path: Path, report: ProblemReport) -> None:
         report.error(path, "surrogate", "the text has half of a surrogate pair", "write both halves")
 
 
-def _check_format(data: Json, report: ProblemReport) -> bool:
+def _cleaned(value: Any, depth: int) -> Any:
+    """The same without what `_check_values` refuses."""
+    if isinstance(value, dict):
+        items = cast("Json", value).items() if depth else ()
+        return {
+            _cleaned(key, depth): _cleaned(inner, depth - 1)
+            for key, inner in items
+            if isinstance(key, str)  # pyright: ignore[reportUnnecessaryIsInstance]
+        }
+    if isinstance(value, list):
+        return [_cleaned(inner, depth - 1) for inner in cast("list[Any]", value)] if depth else []
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, bool) or (isinstance(value, (int, float)) and -(2**63) <= value < 2**64):
+        return value
+    return None
+
+
+def _check_format(data: Json, report: ProblemReport) -> int | None:
+    """Its major version; None: it cannot be read as any that is known. One that is missing or misspelt is
+    read as the present one, so that the other problems are found."""
     given = data.get("holdfast")
+    place, fix = ("holdfast",), f'write holdfast: "{FORMAT[0]}.{FORMAT[1]}"'
     if isinstance(given, (int, float)) and not isinstance(given, bool):
-        report.error(
-            ("holdfast",), "document-version", f"the version {given} is a number, not text",
-            f'write holdfast: "{float(given)}"',
-        )  # fmt: skip
-        return False
+        message = f"the version {given} is a number, not text"
+        report.error(place, "document-version", message, fix if given == FORMAT[0] else "put it in quotes")
+        given = str(float(given))
     parts = given.split(".") if isinstance(given, str) else []
     if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
-        fix = f'write holdfast: "{FORMAT[0]}.{FORMAT[1]}"'
-        missing = "the version of the format is missing" if given is None else f"{given!r} is no version"
-        report.error(("holdfast",), "document-version", missing, fix)
-        return True
+        missing = (
+            "the version of the format is missing" if given is None else f"{_short(given)} is no version"
+        )
+        report.error(place, "document-version", missing, fix)
+        return FORMAT[0]
     major, minor = map(int, parts)
-    if (major, minor) > FORMAT or major < 1:
+    newer = (major, minor) > FORMAT
+    if newer or not is_upgradable(major):
         report.error(
-            ("holdfast",), "document-newer" if (major, minor) > FORMAT else "document-version",
+            place, "document-newer" if newer else "document-version",
             f"it is of version {given}; this Holdfast reads {FORMAT[0]}.{FORMAT[1]}",
-            "upgrade Holdfast, or write an older version",
+            "upgrade Holdfast, or write an older version" if newer else fix,
         )  # fmt: skip
-        return False
-    return True
+        return None
+    return major
 
 
-def _document(data: Json, report: ProblemReport, source: DocumentSource | None) -> FlowDocument | None:
+def _short(value: Any) -> str:
+    return clean_text(repr(value), 80)
+
+
+def _document(data: Json, report: ProblemReport, source: DocumentSource | None) -> FlowDocument:
     reader = StructReader(report)
-    nodes, node_paths = _listed(data, "nodes", FlowNode, limits.MAX_NODES, report)
-    edges, edge_paths = _listed(data, "edges", FlowEdge, limits.MAX_EDGES, report)
+    broken: set[Path] = set()
+    nodes, node_paths = _listed(data, "nodes", FlowNode, limits.MAX_NODES, report, broken)
+    edges, edge_paths = _listed(data, "edges", FlowEdge, limits.MAX_EDGES, report, broken)
     rest = {key: value for key, value in data.items() if key not in ("nodes", "edges", "holdfast")}
     # Each key by itself: what is wrong with one must not hide the others.
     known = {field.name: field for field in msgspec.structs.fields(DocumentFields)}
@@ -176,7 +211,7 @@ def _document(data: Json, report: ProblemReport, source: DocumentSource | None) 
     for key, value in rest.items():
         if key not in known:
             fix = report.near(key, known) or f"use one of {', '.join(known)}, or remove it"
-            report.error((key,), "key-unknown", f"the key {key!r} is not known here", fix, on_key=True)
+            report.error((key,), "key-unknown", f"the key {_short(key)} is not known here", fix, on_key=True)
         elif value is not None:
             found = reader.value(known[key].type, value, (key,))
             values |= {} if found is BAD else {key: found}
@@ -185,13 +220,18 @@ def _document(data: Json, report: ProblemReport, source: DocumentSource | None) 
             report.error((), "required", f"{key!r} is missing", fix)
     values.setdefault("name", "?")
     fields = DocumentFields(holdfast=str(data.get("holdfast")), nodes=nodes, edges=edges, **values)
-    return FlowDocument(data, fields, node_paths, edge_paths, source)
+    return FlowDocument(data, fields, node_paths, edge_paths, source, broken)
+
+
+_NAMED: Final = {"nodes": ("id",), "edges": ("source", "target")}
+"""Without these, others cannot refer to a node, and an edge connects nothing."""
 
 
 def _listed(
-    data: Json, key: str, kind: type[Any], most: int, report: ProblemReport
+    data: Json, key: str, kind: type[Any], most: int, report: ProblemReport, broken: set[Path]
 ) -> tuple[Any, tuple[Path, ...]]:
-    """The nodes or edges that can be read, and where they stand."""
+    """The nodes or edges of which enough can be read, and where they stand. `broken` gets the paths of what
+    has a stand-in."""
     given: Any = data.get(key) or []
     if not isinstance(given, list):
         report.error((key,), "type", f"{key!r} is not a list", f"write {key} as a list")
@@ -207,8 +247,10 @@ def _listed(
     paths: list[Path] = []
     for index, item in enumerate(items):
         path: Path = (key, index)
-        each = StructReader(report, **_about(key, item)).read(kind, _without_nulls(item), path)
-        if each is not None:
+        reader = StructReader(report, **_about(key, item))
+        each = reader.read(kind, _without_nulls(item), path)
+        broken.update(reader.broken)
+        if each is not None and all(getattr(each, name) for name in _NAMED[key]):
             found.append(each)
             paths.append(path)
     return tuple(found), tuple(paths)

@@ -10,6 +10,14 @@ Format: TypeAlias = Literal["json", "yaml"]
 FORMATS: Final = ("json", "yaml")
 
 
+class TextProblem(ValueError):
+    """The text cannot be read, or not all of it. `line` and `column` count from 1."""
+
+    def __init__(self, rule: str, message: str, line: int, column: int, fix: str) -> None:
+        super().__init__(message)
+        self.rule, self.message, self.line, self.column, self.fix = rule, message, line, column, fix
+
+
 class Place(NamedTuple):
     """`inline`: the text stands on one line as it is, so that a column inside of it can be told; it begins
     `indent` characters after the place, behind the quote."""

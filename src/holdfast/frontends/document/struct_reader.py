@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from enum import Enum, EnumMeta
 from functools import lru_cache
-from typing import Any, Final, TypeVar, cast, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -30,68 +31,75 @@ _SHOWN: Final[tuple[tuple[type, str], ...]] = (
 
 
 class StructReader:
-    """`about`: the node or edge that problems are reported for."""
+    """`about`: the node or edge that problems are reported for. `broken`: the paths of what could not be
+    read, each reported; a stand-in is in its place, so that one problem does not hide the others."""
 
     def __init__(self, report: ProblemReport, **about: Any) -> None:
         self.report = report
         self.about = about
+        self.broken: list[Path] = []
 
-    def read(self, kind: type[T], given: Any, path: Path, *, rule: str = "key-unknown") -> T | None:
-        """None where it could not be read, which is reported."""
+    def read(self, kind: type[T], given: Any, path: Path) -> T | None:
+        """None where it is no mapping, which is reported."""
         if not isinstance(given, dict):
             self._wrong(path, "type", f"it is {_shown(given)}, not a mapping", "write keys and values")
             return None
         data = cast("dict[str, Any]", given)
-        fields = _fields(kind)
-        self._unknown(kind, data, path, rule)
-        sound, values = True, dict[str, Any]()
-        for name, field in fields.items():
+        self._unknown(kind, data, path)
+        values: dict[str, Any] = {}
+        for name, field in _fields(kind).items():
+            found = BAD
             if name in data:
-                value = self.value(field.type, data[name], (*path, name))
-                if value is BAD:
-                    sound = False
-                else:
-                    values[field.name] = value
+                found = self.value(field.type, data[name], (*path, name))
             elif field.required:
-                sound = False
                 self._wrong((*path, name), "required", f"{name!r} is missing", f"add {name!r}")
-        return kind(**values) if sound else None
+            else:
+                continue
+            if found is not BAD:
+                values[field.name] = found
+            elif field.required:
+                values[field.name] = _stand_in(field.type, data.get(name))
+        return kind(**values)
 
     def value(self, kind: Any, given: Any, path: Path) -> Any:
-        """One value of any type; BAD where it could not be read."""
+        """One value of any type; BAD where nothing of it could be read."""
         inner = _struct_in(kind)
         origin = get_origin(inner)
         if _is_struct(inner) and given is not None:
             found = self.read(inner, given, path)
             return BAD if found is None else found
         if origin is tuple and isinstance(given, list):
-            return self._items(get_args(inner)[0], cast("list[Any]", given), path)
+            return self._items(kind, get_args(inner)[0], cast("list[Any]", given), path)
         if origin is dict and isinstance(given, dict) and _struct_in(get_args(inner)[1]) is not Any:
             return self._entries(get_args(inner)[1], cast("dict[str, Any]", given), path)
         try:
             return msgspec.convert(given, kind)
         except msgspec.ValidationError as error:
-            self._misfit(path, given, str(error), _description(kind))
+            self._misfit(path, given, str(error), kind)
             return BAD
 
-    def _items(self, kind: Any, given: list[Any], path: Path) -> Any:
+    def _items(self, whole: Any, kind: Any, given: list[Any], path: Path) -> Any:
+        least = next((meta.min_length for meta in getattr(whole, "__metadata__", ()) if meta.min_length), 0)
+        if len(given) < least:
+            self._wrong(path, "type", f"it has {len(given)} items", f"give at least {least}")
         found = [self.value(kind, each, (*path, index)) for index, each in enumerate(given)]
-        return BAD if any(each is BAD for each in found) else tuple(found)
+        return tuple(each for each in found if each is not BAD)
 
     def _entries(self, kind: Any, given: dict[str, Any], path: Path) -> Any:
         found = {name: self.value(kind, each, (*path, name)) for name, each in given.items()}
-        return BAD if any(each is BAD for each in found.values()) else found
+        return {name: each for name, each in found.items() if each is not BAD}
 
-    def _unknown(self, kind: type[msgspec.Struct], data: Mapping[str, Any], path: Path, rule: str) -> None:
+    def _unknown(self, kind: type[msgspec.Struct], data: Mapping[str, Any], path: Path) -> None:
         if not kind.__struct_config__.forbid_unknown_fields:
             return
         known = list(_fields(kind))
         for name in data:
             if name not in known:
                 fix = self.report.near(name, known) or f"use one of {', '.join(known)}, or remove it"
-                self._wrong((*path, name), rule, f"the key {name!r} is not known here", fix, on_key=True)
+                message = f"the key {clean_text(name, 80)!r} is not known here"
+                self._wrong((*path, name), "key-unknown", message, fix, on_key=True)
 
-    def _misfit(self, path: Path, given: Any, text: str, about: str) -> None:
+    def _misfit(self, path: Path, given: Any, text: str, kind: Any) -> None:
         place = _PLACE.search(text)
         if place is not None:
             text = text[: place.start()]
@@ -101,11 +109,13 @@ class StructReader:
                     break
                 path = (*path, step)
         if "matching regex" in text:
-            self._wrong(path, "type", f"{clean_text(repr(given), 80)} is not allowed here", about or None)
-            return
-        self._wrong(path, "type", _message(text), None)
+            text = f"{clean_text(repr(given), 80)} is not allowed here"
+        else:
+            text = _message(text)
+        self._wrong(path, "type", text, _description(kind) or _choices(kind) or _wanted(text))
 
-    def _wrong(self, path: Path, rule: str, message: str, fix: str | None, *, on_key: bool = False) -> None:
+    def _wrong(self, path: Path, rule: str, message: str, fix: str, *, on_key: bool = False) -> None:
+        self.broken.append(path)
         self.report.error(path, rule, message, fix, on_key=on_key, **self.about)
 
 
@@ -113,6 +123,20 @@ class StructReader:
 def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     """By the name that documents use."""
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
+
+
+_LONGEST: Final = 200
+"""Characters of a text that stands for itself although it does not fit: others may refer to it."""
+
+
+def _stand_in(kind: Any, given: Any) -> Any:
+    """A value of a required field that could not be read."""
+    while hasattr(kind, "__metadata__"):
+        kind = get_args(kind)[0]
+    if kind is str and isinstance(given, str) and len(given) <= _LONGEST:
+        return given
+    plain: dict[Any, Any] = {str: "", int: 0, dict: {}, tuple: ()}
+    return plain.get(get_origin(kind) or kind)
 
 
 def _is_struct(kind: Any) -> bool:
@@ -144,13 +168,30 @@ def _description(kind: Any) -> str:
     return found or next((text for each in get_args(kind) if (text := _description(each))), "")
 
 
+def _choices(kind: Any) -> str:
+    """Of a value that is one of a few."""
+    if isinstance(kind, EnumMeta):
+        return f"use one of {', '.join(str(each.value) for each in cast('type[Enum]', kind))}"
+    if get_origin(kind) is Literal:
+        return f"use one of {', '.join(map(str, get_args(kind)))}"
+    return next((found for each in get_args(kind) if (found := _choices(each))), "")
+
+
 def _message(text: str) -> str:
     """msgspec's message in the words of documents."""
-    found = re.match(r"Expected `(.+)`, got `(.+)`$", text)
+    found = re.match(r"Expected `(.+?)`(.*?)(?:, got `(.+)`)?$", text)
     if found is None:
         return text[:1].lower() + text[1:]
     wanted = " or ".join(_KINDS.get(part.strip(), part.strip()) for part in found[1].split("|"))
-    return f"expected {wanted}, found {_KINDS.get(found[2], found[2])}"
+    given = f", found {_KINDS.get(found[3], found[3])}" if found[3] else ""
+    return f"expected {wanted}{found[2]}{given}"
+
+
+def _wanted(message: str) -> str:
+    """The advice in it."""
+    if message.startswith("expected "):
+        return f"write {message.removeprefix('expected ').partition(', found')[0]}"
+    return "docs/reference/node-types.md lists what it may be"
 
 
 def _shown(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -54,7 +54,7 @@ def document_nodes(document: FlowDocument, flow: FlowFacts, report: ProblemRepor
             message = f"two nodes have the id {node.id!r}"
             report.error((*path, "id"), "node-duplicate", message, "give one another id", node=node.id)
             continue
-        found[node.id] = _typed(node, path, flow, defaults, report)
+        found[node.id] = _typed(node, path, flow, defaults, report, document.broken)
     return _with_edges(document, found, report)
 
 
@@ -65,14 +65,17 @@ def _defaults(document: FlowDocument, report: ProblemReport) -> Json:
 
 
 def _typed(
-    node: FlowNode, path: Path, flow: FlowFacts, defaults: Json, report: ProblemReport
-) -> DocumentNode:
+    node: FlowNode, path: Path, flow: FlowFacts, defaults: Json, report: ProblemReport,
+    broken: Collection[Path],
+) -> DocumentNode:  # fmt: skip
     known = node_types()
     kind = known.get(node.type)
     given = {key: value for key, value in node.config.items() if value is not None}
     unreadable = DocumentNode(
         node=node, type=UNREADABLE, config=NodeConfig(), given=given, path=path, flow=flow
     )
+    if (*path, "type") in broken or (*path, "config") in broken:
+        return unreadable  # reported
     if kind is None:
         fix = report.near(node.type, known) or f"use one of {', '.join(known)}"
         message = f"there is no node type {clean_text(node.type, 60)!r}"
@@ -85,11 +88,12 @@ def _typed(
     if kind.defaults:
         given = {**defaults, **given}
     reader = StructReader(report, node=node.id)
-    before = report.errors
     config = reader.read(kind.config, given, (*path, "config"))
-    if config is None or report.errors > before:
-        return unreadable
-    return DocumentNode(node=node, type=kind, config=config, given=given, path=path, flow=flow)
+    own = len(path) + 1
+    return DocumentNode(
+        node=node, type=kind, config=config, given=given, path=path, flow=flow,
+        broken=frozenset(each[own:] for each in reader.broken),
+    )  # fmt: skip
 
 
 def _too_large(config: Json) -> bool:
@@ -102,7 +106,14 @@ def _with_edges(
 ) -> dict[str, DocumentNode]:
     leaving: dict[str, list[DocumentEdge]] = {name: [] for name in nodes}
     seen: dict[str, Path] = {}
+    ports: dict[str, Collection[str]] = {}
     for edge, path in zip(document.edges, document.edge_paths, strict=True):
+        if edge.source in nodes:
+            if edge.source not in ports:
+                ports[edge.source] = dict.fromkeys(
+                    (*nodes[edge.source].type.ports(nodes[edge.source]), ERROR)
+                )
+            _check_port(nodes[edge.source], ports[edge.source], edge, path, report)
         if not _sound(edge, path, nodes, report):
             continue
         if edge.name in seen:
@@ -114,8 +125,6 @@ def _with_edges(
     found = {
         name: msgspec.structs.replace(node, leaving=tuple(leaving[name])) for name, node in nodes.items()
     }
-    for node in found.values():
-        _check_ports(node, report)
     return _without_disabled(found, report)
 
 
@@ -140,19 +149,19 @@ def _sound(edge: FlowEdge, path: Path, nodes: Mapping[str, DocumentNode], report
     return sound
 
 
-def _check_ports(node: DocumentNode, report: ProblemReport) -> None:
-    if node.type is UNREADABLE:
+def _check_port(
+    node: DocumentNode, known: Collection[str], edge: FlowEdge, path: Path, report: ProblemReport
+) -> None:
+    if node.type is UNREADABLE or node.rests_on_broken(node.type.port_fields):
         return
-    known = (*node.type.ports(node), ERROR)
-    for edge in node.leaving:
-        if edge.port not in known and not (edge.port == OUT and not known[:-1]):
-            report.error(
-                (*edge.path, "source_port" if edge.edge.source_handle is None else "sourceHandle"),
-                "port-unknown",
-                f"{node.id!r} has no port {clean_text(edge.port, 60)!r}",
-                report.near(edge.port, known) or f"its ports are {', '.join(known)}",
-                edge=edge.id,
-            )
+    if edge.port not in known and not (edge.port == OUT and len(known) == 1):
+        report.error(
+            (*path, "source_port" if edge.source_handle is None else "sourceHandle"),
+            "port-unknown",
+            f"{node.id!r} has no port {clean_text(edge.port, 60)!r}",
+            report.near(edge.port, known) or f"its ports are {', '.join(known)}",
+            edge=edge.name,
+        )
 
 
 def _without_disabled(nodes: dict[str, DocumentNode], report: ProblemReport) -> dict[str, DocumentNode]:

@@ -43,12 +43,20 @@ def report_graph_problems(
     edges = {edge.id: edge.path for node in nodes.values() for edge in node.leaving}
     for problem in problems:
         node = nodes.get(problem.node or "")
-        if problem.rule in _REPORTED or (node is not None and node.type is UNREADABLE):
+        if problem.rule in _REPORTED or (node is not None and _is_consequence(problem.rule, node)):
             continue
         path = _path(problem, node, edges)
         add = {Severity.error: report.error, Severity.warning: report.warn}.get(problem.severity, report.hint)
-        fix = _FIXES.get(problem.rule, problem.fix)
+        fix = _FIXES.get(problem.rule, problem.fix) or "docs/reference/flow-documents.md says what is allowed"
         add(path, problem.rule, problem.message, fix, node=problem.node, edge=problem.edge)
+
+
+def _is_consequence(rule: str, node: DocumentNode) -> bool:
+    """Whether it may follow from what could not be read of the node."""
+    if node.type is UNREADABLE:
+        return True
+    field = _FIELDS.get(rule)
+    return node.rests_on_broken((field,)) if field is not None else bool(node.broken) and rule != "cycle"
 
 
 def _path(problem: GraphProblem, node: DocumentNode | None, edges: Mapping[str, Path]) -> Path:

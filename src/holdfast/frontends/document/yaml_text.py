@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 import yaml
 
-from holdfast.frontends.document.json_text import TextProblem
-from holdfast.frontends.document.limits import MAX_DEPTH, MAX_EXPANSION
-from holdfast.frontends.document.source import Place, PlaceTable
+from holdfast.frontends.document.limits import MAX_DEPTH, MAX_EXPANSION, MAX_PROBLEMS
+from holdfast.frontends.document.source import Place, PlaceTable, TextProblem
+from holdfast.types.text import clean_text
 
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -31,9 +31,17 @@ _MAX_DIGITS: Final = 400
 _FIRST: Final = frozenset("0123456789-+.~ntfNTF")
 
 
-def read_yaml(text: str) -> Any:
-    """Raises TextProblem."""
-    return _Reader(text, places=False).read()
+def read_yaml(text: str, problems: list[TextProblem] | None = None) -> Any:
+    """Raises TextProblem. `problems`: gets those with which the rest can still be read."""
+    reader = _Reader(text, places=False)
+    try:
+        data = reader.read()
+    finally:
+        if problems is not None:
+            problems += reader.problems
+    if problems is None and reader.problems:
+        raise reader.problems[0]
+    return data
 
 
 def places_of_yaml(text: str) -> PlaceTable:
@@ -60,6 +68,7 @@ class _Reader:
     def __init__(self, text: str, *, places: bool) -> None:
         self.text = text
         self.places: dict[tuple[tuple[str | int, ...], bool], Place] = {}
+        self.problems: list[TextProblem] = []
         self._with_places = places
         self._open: list[_Open] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
@@ -69,20 +78,26 @@ class _Reader:
     def read(self) -> Any:
         try:
             for event in _events(self.text):
-                self._take(event)
+                if not self._take(event):
+                    break
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
-            raise TextProblem("yaml", f"this is not YAML: {error.problem or error}", line, column) from None
+            self._stop("yaml", f"this is not YAML: {error.problem or error}", line, column)
         except yaml.reader.ReaderError as error:
             line, column = _place_of(self.text, error.position)
             why = f"the character {error.character!a} is not allowed"
-            raise TextProblem("yaml", f"this is not YAML: {why}", line, column) from None
+            self._stop("yaml", f"this is not YAML: {why}", line, column)
         except yaml.YAMLError as error:
-            raise TextProblem("yaml", f"this is not YAML: {error}", 1, 1) from None
+            self._stop("yaml", f"this is not YAML: {error}", 1, 1)
         return self._root[0] if self._root else None
 
-    def _take(self, event: Any) -> None:
+    def _stop(self, rule: str, message: str, line: int, column: int) -> NoReturn:
+        self.problems.append(TextProblem(rule, message, line, column, "correct the text there"))
+        raise self.problems[-1] from None
+
+    def _take(self, event: Any) -> bool:
+        """False: the rest is not read."""
         kind = cast("type[Any]", type(event))
         if kind is yaml.ScalarEvent:
             self._scalar(event)
@@ -94,18 +109,27 @@ class _Reader:
             self._alias(event)
         elif kind is yaml.DocumentStartEvent and self._root:
             self._refuse(event, "several-documents", "there is more than one document", "keep one of them")
+            return False
+        return len(self.problems) < MAX_PROBLEMS
 
-    def _refuse(self, event: Any, rule: str, message: str, fix: str = "") -> None:
-        raise TextProblem(rule, message, event.start_mark.line + 1, event.start_mark.column + 1, fix)
+    def _refuse(self, event: Any, rule: str, message: str, fix: str) -> None:
+        """Reports it; the caller has a stand-in."""
+        line, column = event.start_mark.line + 1, event.start_mark.column + 1
+        self.problems.append(TextProblem(rule, message, line, column, fix))
+
+    def _refuse_all(self, event: Any, rule: str, message: str, fix: str) -> NoReturn:
+        """The rest cannot be read."""
+        self._refuse(event, rule, message, fix)
+        raise self.problems[-1]
 
     def _begin(self, event: Any, value: Any) -> None:
         self._refuse_tag(event)
         if len(self._open) >= MAX_DEPTH + 2:
-            self._refuse(event, "document-depth", f"it is nested more than {MAX_DEPTH} levels deep")
+            message = f"it is nested more than {MAX_DEPTH} levels deep"
+            self._refuse_all(event, "document-depth", message, "use a sub-flow, or flatter data")
         path = self._path(event, False)
         if path is None:
-            self._refuse(event, "key-text", "a key is a list or a mapping", "write a text as the key")
-            return
+            self._refuse_all(event, "key-text", "a key is a list or a mapping", "write a text as the key")
         self._written += 1
         self._open.append(_Open(value, path, event.anchor))
 
@@ -137,10 +161,10 @@ class _Reader:
         if not isinstance(key, str):
             shown = "empty" if key is None else f"the value {event.value}"
             self._refuse(event, "key-text", f"a key is {shown}, not text", "put it in quotes")
+            key = str(event.value)
         if key in around.value:
-            self._refuse(
-                event, "duplicate-key", f"the key {key!r} stands twice in this mapping", "remove one of them"
-            )
+            message = f"the key {clean_text(key, 80)!r} stands twice in this mapping"
+            self._refuse(event, "duplicate-key", message, "remove one of them")
         if event.anchor is not None:
             self._anchors[event.anchor] = key, 1
         around.key, around.waits = key, False
@@ -151,23 +175,21 @@ class _Reader:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            self._refuse(
-                event, "alias", f"the alias *{event.anchor} stands inside what it names, or names nothing"
-            )
-        value, size = self._anchors[event.anchor]
+            message = f"the alias *{event.anchor} stands inside what it names, or names nothing"
+            self._refuse(event, "alias", message, "write the value out")
+        value, size = self._anchors.get(event.anchor, (None, 1))
         around = self._open[-1] if self._open else None
         if around is not None and around.waits:
-            self._key(event, around, value) if isinstance(value, str) else self._refuse(
-                event, "key-text", "a key is an alias of something that is not text"
-            )
+            if not isinstance(value, str):
+                message = "a key is an alias of something that is not text"
+                self._refuse_all(event, "key-text", message, "write the key out")
+            self._key(event, around, value)
             return
         self._written += 1
         self._expanded += size
         if self._expanded > MAX_EXPANSION * max(self._written, 100):
-            self._refuse(
-                event, "alias", f"aliases make the document more than {MAX_EXPANSION} times larger",
-                "write the values out",
-            )  # fmt: skip
+            message = f"aliases make the document more than {MAX_EXPANSION} times larger"
+            self._refuse_all(event, "alias", message, "write the values out")
         self._path(event, False)
         self._put(_copied(value), size)
 
@@ -213,7 +235,8 @@ class _Reader:
             return text
         if _INT.fullmatch(text):
             if len(text) > _MAX_DIGITS:
-                self._refuse(event, "number-range", f"a number has {len(text)} digits")
+                self._refuse(event, "number-range", f"a number has {len(text)} digits", "write it as text")
+                return text
             return int(text)
         if _BASED.fullmatch(text):
             return int(text, 0)
@@ -228,6 +251,7 @@ class _Reader:
         joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
         if _has_surrogates(joined):
             self._refuse(event, "surrogate", "a text has half of a surrogate pair", "write both halves")
+            return joined.encode(errors="replace").decode()
         return joined
 
 

@@ -17,6 +17,7 @@ from holdfast.types.duration import DurationError, parse_duration
 Duration: TypeAlias = str | int | float | timedelta
 
 _MICROSECOND = timedelta(microseconds=1)
+_DURATION = 'write seconds, or text such as "30s", "2d" or "PT15M"'
 CLASS = "class:"
 """Prefix in a policy's `retry_on`: the name of an error class, which the handler has, not a text to find."""
 
@@ -76,9 +77,9 @@ class DeclarationReader:
         try:
             return parse_duration(value, allow_zero=zero) // _MICROSECOND
         except DurationError as error:
-            self.wrong("duration", f"{what}: {error}")
+            self.wrong("duration", f"{what}: {error}", _DURATION)
         except (TypeError, ValueError):
-            self.wrong("duration", f"{what}: {value!r} is not a duration", 'write for instance "30s"')
+            self.wrong("duration", f"{what}: {value!r} is not a duration", _DURATION)
         return None
 
     def flag(self, value: bool, what: str) -> bool:

@@ -28,6 +28,7 @@ class ConditionType(NodeType):
     name = "condition"
     summary = "Leads on by `true` or `false`."
     config = ConditionConfig
+    rules = ("port-open",)
     example: ClassVar[Json] = {"when": "risk > 0.5"}
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
@@ -36,7 +37,8 @@ class ConditionType(NodeType):
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         for port in ("true", "false"):
             if not node.from_port(port) and node.node.parent is None:
-                found.warn((), "port-open", f"no edge leaves its port {port!r}: the branch ends there")
+                message = f"no edge leaves its port {port!r}: the branch ends there"
+                found.warn((), "port-open", message, f"connect the port {port!r}, if only to an end")
 
     def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:
         return [self._edge(node, edge) for edge in node.leaving]

@@ -29,6 +29,7 @@ class EndType(NodeType):
     name = "end"
     summary = "Where a run ends, with its output."
     config = EndConfig
+    rules = ("end-edge",)
     example: ClassVar[Json] = {"output": {"id": "{{pay.id}}"}}
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ class GuardrailType(NodeType):
     summary = "Checks the variables before the run goes on."
     config = GuardrailConfig
     kind = NodeKind.guardrail
+    rules = ("check-unknown", "violation-edges")
     example: ClassVar[Json] = {"check": "pii"}
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:

@@ -84,6 +84,11 @@ class ReviewConfig(CheckpointConfig, frozen=True, kw_only=True, forbid_unknown_f
 class HoldType(NodeType):
     kind = NodeKind.hold
     effect = Effect.human
+    rules: ClassVar[tuple[str, ...]] = (
+        "hold-effect", "option-id", "edge-mixed", "port-open", "timeout-edges", "default-option",
+        "duration", "hold-options", "no-timeout", "assignee", "on-timeout", "variable-name",
+    )  # fmt: skip
+    port_fields = ("options", "sections")
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
         return (OUT, *option_ids(node), TIMEOUT)
@@ -111,9 +116,8 @@ class HoldType(NodeType):
         by_option = [edge for edge in node.leaving if edge.port in options]
         conditional = [edge for edge in node.leaving if edge.edge.when is not None]
         if by_option and conditional:
-            found.error(
-                (), "edge-mixed", "its edges leave by option ports and by conditions", "use one of the two"
-            )
+            message = "its edges leave by option ports and by conditions"
+            found.error((), "edge-mixed", message, "use one of the two", rests_on=self.port_fields)
             return
         if node.from_port(OUT) or node.node.parent is not None:
             # Inside of a map or loop, what is not connected ends the item or the turn.
@@ -121,7 +125,8 @@ class HoldType(NodeType):
         for option in options:
             if not node.from_port(option):
                 message = f"no edge leaves its option {option!r}: a run that is answered so would end here"
-                found.error((), "port-open", message, f"connect the port {option!r}, or the port 'out'")
+                fix = f"connect the port {option!r}, or the port 'out'"
+                found.error((), "port-open", message, fix, rests_on=self.port_fields)
 
     def _check_timeout(self, node: DocumentNode, found: NodeReport) -> None:
         edges, action = node.from_port(TIMEOUT), action_of(node.config)
@@ -197,6 +202,7 @@ class ReviewType(HoldType):
     name = "hitl_review"
     summary = "A review with a form, published to a queue."
     config = ReviewConfig
+    rules: ClassVar[tuple[str, ...]] = (*HoldType.rules, "hold-form", "queue-name", "scope-missing")
     example: ClassVar[Json] = {
         "queue": "reviews",
         "sections": [{"type": "decision", "options": ["approve", "reject"]}],
@@ -223,6 +229,7 @@ def queue_scope(own: str | None, node: DocumentNode, found: NodeReport) -> str |
             ("scope",),
             "queue-name",
             f"the scope {scope!r} is no name of lower-case letters, digits and dashes",
+            "write a name such as support",
         )
         return None
     return scope
@@ -285,7 +292,9 @@ def hold_reader(node: DocumentNode, found: NodeReport) -> DeclarationReader:
             message = section[2]
         elif problem.rule == "hold-form":
             field = ("options",) if "options" in node.given else ("sections",)
-        found.error(field, problem.rule, message, problem.fix)
+        found.error(
+            field, problem.rule, message, problem.fix or "docs/reference/forms.md lists what it may be"
+        )
 
     return DeclarationReader(add, node=node.id)
 

@@ -57,6 +57,10 @@ class HttpType(NodeType):
     config = HttpConfig
     effect = Effect.external
     defaults = True
+    rules = (
+        "connection-kind", "connection-unknown", "egress-refused", "http-body", "http-expect", "http-header",
+        "http-one-of", "http-path", "secret-literal", "secret-target",
+    )  # fmt: skip
     example: ClassVar[Json] = {"connection": "crm", "path": "/customers/{{id}}"}
 
     @staticmethod
@@ -82,14 +86,16 @@ class HttpType(NodeType):
             found.error(("expect",), "http-expect", message, "write 200, or 2xx, or a list of them")
         if config.body is not msgspec.UNSET and config.method in READS:
             message = f"a {config.method} request has no body"
-            found.error(("body",), "http-body", message, "use another method, or query")
+            fix = "use another method, or query"
+            found.error(("body",), "http-body", message, fix, rests_on=("method",))
 
     def _check_address(self, config: HttpConfig, found: NodeReport, site: DocumentSite) -> None:
         if (config.url is None) == (config.connection is None) or (
             (config.path is None) == (config.connection is not None)
         ):
             message = "it needs either url, or connection and path"
-            found.error((), "http-one-of", message, "give url alone, or connection with path")
+            fix = "give url alone, or connection with path"
+            found.error((), "http-one-of", message, fix, rests_on=("url", "connection", "path"))
             return
         if config.connection is not None:
             check_connection(config.connection, "http", found, site)

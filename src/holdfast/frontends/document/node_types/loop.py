@@ -43,6 +43,7 @@ class LoopType(NodeType):
     summary = "Repeats the nodes inside of it (`parent`) while a condition holds; they run at least once."
     config = LoopConfig
     is_parent = True
+    rules = ("loop-empty", "crosses-parent", "id-clash")
     example: ClassVar[Json] = {"while": "tries < 3", "max_turns": 9}
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:

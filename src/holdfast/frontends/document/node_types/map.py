@@ -36,6 +36,7 @@ class MapType(NodeType):
     config = MapConfig
     kind = NodeKind.map
     is_parent = True
+    rules = ("map-empty", "crosses-parent", "variable-name")
     example: ClassVar[Json] = {"over": "orders", "into": "results"}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:

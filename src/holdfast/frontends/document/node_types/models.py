@@ -46,6 +46,7 @@ class LlmType(NodeType):
     config = LlmConfig
     effect = Effect.read
     defaults = True
+    rules = ("connection-kind", "connection-unknown", "schema")
     example: ClassVar[Json] = {"connection": "gpt", "prompt": "Summarise {{text}}"}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:
@@ -92,6 +93,7 @@ class AgentType(NodeType):
     config = AgentConfig
     effect = Effect.read
     defaults = True
+    rules = ("connection-kind", "connection-unknown", "tool-duplicate", "tool-unknown")
     example: ClassVar[Json] = {"connection": "gpt", "instructions": "Find the order.", "tools": ["search"]}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:
@@ -112,7 +114,8 @@ class AgentType(NodeType):
         for index, name in enumerate(config.approve):
             if name not in (*config.tools, *config.toolkit):
                 message = f"{name!r} is none of its tools"
-                found.error(("approve", index), "tool-unknown", message, "add it to tools")
+                fields = ("tools", "toolkit")
+                found.error(("approve", index), "tool-unknown", message, "add it to tools", rests_on=fields)
 
     def _check_tools(self, field: str, names: tuple[str, ...], found: NodeReport, site: DocumentSite) -> None:
         for index, name in enumerate(names):
@@ -141,6 +144,7 @@ class ToolType(NodeType):
     config = ToolConfig
     effect = Effect.external
     defaults = True
+    rules = ("effect-mismatch", "tool-not-allowed")
     example: ClassVar[Json] = {"tool": "grep", "args": {"pattern": "{{word}}"}}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ TIMEOUT = "timeout"
 class ParallelType(NodeType):
     name = "parallel"
     summary = "Leads on by all of its edges at the same time."
+    rules = ("parallel-branches",)
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         if len(node.from_port(OUT)) < 2:
@@ -50,6 +51,7 @@ class JoinType(NodeType):
     name = "join"
     summary = "Waits for branches that run at the same time."
     config = JoinConfig
+    rules = ("join-timeout", "edge-mixed", "quorum")
     example: ClassVar[Json] = {"wait": "all", "timeout": "1h"}
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
@@ -58,9 +60,8 @@ class JoinType(NodeType):
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         late = node.from_port(TIMEOUT)
         if late and node.config.timeout is None:
-            found.error(
-                (), "join-timeout", "an edge leaves its port 'timeout', but it has none", "add timeout"
-            )
+            message = "an edge leaves its port 'timeout', but it has none"
+            found.error((), "join-timeout", message, "add timeout", rests_on=("timeout",))
         if late and any(edge.edge.when is not None for edge in node.leaving):
             message = "its edges leave by the port 'timeout' and by conditions"
             found.error((), "edge-mixed", message, "put the conditions on a node behind it")

@@ -37,6 +37,7 @@ class PythonType(NodeType):
     config = PythonConfig
     effect = Effect.external
     defaults = True
+    rules = ("function-unknown", "args-mismatch")
     example: ClassVar[Json] = {"function": "score", "args": {"customer": "{{customer}}"}}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:

@@ -68,6 +68,7 @@ class QueuePublishType(NodeType):
     config = QueuePublishConfig
     effect = Effect.write
     defaults = True
+    rules = ("message-type", "scope-missing", "queue-name")
     example: ClassVar[Json] = {"queue": "work", "payload": {"order": "{{order}}"}}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:
@@ -104,6 +105,7 @@ class QueueEscalationType(NodeType):
     config = QueueEscalationConfig
     effect = Effect.write
     defaults = True
+    rules = ("escalation-change", "escalation-target", "scope-missing")
     example: ClassVar[Json] = {"of": "ask", "queue": "leads", "priority": "high"}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:
@@ -115,7 +117,8 @@ class QueueEscalationType(NodeType):
             queue_scope(config.scope, node, found)
         if (config.of is None) == (config.message is None):
             message = "it needs either of or message"
-            found.error((), "escalation-target", message, "name a node, or give the id of a message")
+            fix = "name a node, or give the id of a message"
+            found.error((), "escalation-target", message, fix, rests_on=("of", "message"))
             return
         if config.of is not None and node.flow.types.get(config.of) not in _MOVABLE:
             known = [name for name, kind in node.flow.types.items() if kind in _MOVABLE]
@@ -124,7 +127,8 @@ class QueueEscalationType(NodeType):
             found.error(("of",), "escalation-target", message, fix)
         if config.queue is None and config.priority is None and config.assignee is None:
             message = "it changes nothing"
-            found.error((), "escalation-change", message, "give queue, priority or assignee")
+            fields = ("queue", "priority", "assignee")
+            found.error((), "escalation-change", message, "give queue, priority or assignee", rests_on=fields)
 
     def graph_node(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> Node:
         return repeatable_node(node, found)
@@ -152,6 +156,8 @@ class QueueConsumeType(HoldType):
     name = "queue_consume"
     summary = "Waits for a message of a queue; binds `{id, type, payload, ...}`. No inbox shows it."
     config = QueueConsumeConfig
+    rules = ("hold-effect", "timeout-edges", "duration", "scope-missing")
+    port_fields = ()
     example: ClassVar[Json] = {"queue": "work", "match": "message.payload.order == order", "timeout": "1h"}
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:

@@ -44,6 +44,8 @@ class RouterType(NodeType):
     name = "router"
     summary = "Leads on by the port of the case that holds; the choice is recorded."
     config = RouterConfig
+    rules = ("case-duplicate", "port-open")
+    port_fields = ("cases",)
     example: ClassVar[Json] = {"cases": [{"id": "big", "when": "amount > 9"}]}
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
@@ -62,7 +64,9 @@ class RouterType(NodeType):
                 )  # fmt: skip
         for port in self.ports(node)[1:]:
             if not node.from_port(port) and node.node.parent is None:
-                found.warn((), "port-open", f"no edge leaves its port {port!r}: the branch ends there")
+                message = f"no edge leaves its port {port!r}: the branch ends there"
+                fix = f"connect the port {port!r}, if only to an end"
+                found.warn((), "port-open", message, fix, rests_on=self.port_fields)
 
     def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:
         return [

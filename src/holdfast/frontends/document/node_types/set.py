@@ -25,6 +25,7 @@ class SetType(NodeType):
     name = "set"
     summary = "Sets variables. All values are read before the first is set."
     config = SetConfig
+    rules = ("variable-name",)
     example: ClassVar[Json] = {"values": {"total": "{{amount}}"}}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:

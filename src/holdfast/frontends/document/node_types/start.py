@@ -12,6 +12,7 @@ from holdfast.model.program import NodeHandler
 class StartType(NodeType):
     name = "start"
     summary = "Where each run begins. A flow has exactly one."
+    rules = ("start-count",)
 
     def handler(self, node: DocumentNode, site: DocumentSite) -> NodeHandler:
         schema, shows_run = node.flow.input, "run" in node.flow.reads

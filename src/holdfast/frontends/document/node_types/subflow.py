@@ -40,6 +40,7 @@ class SubflowType(NodeType):
     summary = "Runs another flow inside of the run, pinned to a version."
     config = SubflowConfig
     kind = NodeKind.subflow
+    rules = ("flow-unknown", "subflow-cycle", "subflow-input")
     example: ClassVar[Json] = {"flow": "kyc", "inputs": {"customer": "{{customer}}"}}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:
@@ -89,7 +90,7 @@ class SubflowType(NodeType):
 
 def flow_of(node: DocumentNode, site: DocumentSite) -> FoundFlow | None:
     config: SubflowConfig = node.config
-    if site.flows is None or config.flow == node.flow.name:
+    if site.flows is None or config.flow in ("", node.flow.name):
         return None
     return site.flows(config.flow, config.version)
 

@@ -34,12 +34,14 @@ class WaitType(NodeType):
     summary = "Waits for a time; no process is needed meanwhile."
     config = WaitConfig
     kind = NodeKind.timer
+    rules = ("wait-one-of", "wait-until", "duration")
     example: ClassVar[Json] = {"duration": "1h"}
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         config: WaitConfig = node.config
         if (config.duration is None) == (config.until is None):
-            found.error((), "wait-one-of", "it needs either duration or until", "give one of them")
+            message, fix = "it needs either duration or until", "give one of them"
+            found.error((), "wait-one-of", message, fix, rests_on=("duration", "until"))
         elif config.until is not None and _until(config.until) is None:
             found.error(
                 ("until",), "wait-until", f"{config.until!r} is no instant with a time zone",

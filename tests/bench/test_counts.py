@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from bench import counts
+from bench.flows import Carry, Looped, count_up, message
+from bench.measure import stored
+from holdfast import Holdfast
 
 
 @pytest.mark.covers("CORE-SPEED-10")
@@ -29,6 +33,17 @@ def test_step_makes_few_calls_when_it_runs_on_sqlite(mode: str) -> None:
 @pytest.mark.covers("CORE-SPEED-12")
 def test_store_keeps_only_what_was_added_when_a_list_grows() -> None:
     assert 0.5 < counts.bytes_per_byte_appended(250, 700) <= 1.5
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("SAFE-SPEED-02")
+async def test_large_value_is_stored_once_beside_little_else_when_a_hundred_steps_follow(
+    tmp_path: Path,
+) -> None:
+    flow = Looped("carry", Carry, count_up).flow
+    async with Holdfast(f"sqlite:{tmp_path}/h.db") as hf:
+        (await flow.run({"limit": 100, "weight": message(7, 1 << 20)}, on=hf)).expect()
+    assert stored(tmp_path) <= 1.1 * (1 << 20)
 
 
 @pytest.mark.covers("CORE-SPEED-12")

@@ -126,6 +126,14 @@ class StepBody(Body):
     halts: bool = False
 
 
+class ShortStepBody(Body):
+    """How a StepBody is written whose other fields have their defaults; it is read as a StepBody."""
+
+    ops: list[Op]
+    moves: list[Move]
+    duration: int
+
+
 class SnapshotBody(Body):
     position: Any
 

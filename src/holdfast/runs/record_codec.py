@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from holdfast.model.record_bodies import (
     ChunkBody,
     CreatedBody,
     IntentBody,
+    ShortStepBody,
     SnapshotBody,
     StepBody,
     SubstepBody,
@@ -48,6 +50,8 @@ _ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
 }
 _SPILLS = frozenset({CreatedBody, SubstepBody, StepBody})
 _PREPARED = frozenset({SubstepBody, StepBody})
+_more_of_step = attrgetter(*StepBody.__struct_fields__[len(ShortStepBody.__struct_fields__) :])
+_DEFAULTS = StepBody.__struct_defaults__
 # Far below the size from which values are spilled: so a shorter text need not be packed to be measured.
 _SHORT = 4096
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
@@ -115,12 +119,14 @@ class RecordCodec:
         if self.secrets:
             register_secrets(body_parts(body), self.secrets)
         blobs: list[Blob] = []
+        packed: Any
+        if body.__class__ is not StepBody:
+            packed = self._packed(body, blobs)
         # The common step has short plain values only.
-        is_packed = self.plain is not None and body.__class__ is StepBody and body.ops is self.plain
-        if not is_packed or not (body.output is body.notes is body.walk is None):
-            packed = self._packed(record, body, blobs)
+        elif body.ops is self.plain and body.output is body.notes is body.walk is None:
+            packed = _shortened(body)
         else:
-            packed = body
+            packed = _shortened(self._packed_step(record, body, blobs))
         record.payload = payload = encode_body(packed)
         record.term = term
         record.events = count_events(record.kind, body, listed=record.listed)
@@ -139,10 +145,8 @@ class RecordCodec:
         if self.ready:
             self.ready.clear()
 
-    def _packed(self, record: Record, body: Any, blobs: list[Blob]) -> Any:
+    def _packed(self, body: Any, blobs: list[Blob]) -> Any:
         kind: type[Any] = body.__class__
-        if kind is StepBody:
-            return self._packed_step(record, body, blobs)
         if kind is ChunkBody:
             return ChunkBody([(what, pack(data, self.registry)) for what, data in body.items], body.inside)
         fields = _ANY_FIELDS.get(kind)
@@ -255,6 +259,13 @@ def body_parts(body: Any) -> list[Any]:
     elif isinstance(body, ChunkBody):
         parts += [data for _, data in body.items]
     return parts
+
+
+def _shortened(body: StepBody) -> Body:
+    """Without the fields at its end if all of them have their defaults, as in most steps."""
+    if _more_of_step(body) == _DEFAULTS:
+        return ShortStepBody(body.ops, body.moves, body.duration)
+    return body
 
 
 def _surely_fits(value: Any) -> bool:

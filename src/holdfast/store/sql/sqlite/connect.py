@@ -16,7 +16,9 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 Args = Sequence[Any] | Mapping[str, Any]
 
-PAGE_SIZE = 4096
+# Of new files: an empty store has a page for each of its about ninety tables and indexes, and a record of
+# 1 KB takes little more than one page.
+PAGE_SIZE = 1024
 
 
 UNSYNCED_WARNING = "sync=normal: a power cut loses what was acknowledged in the last moments"

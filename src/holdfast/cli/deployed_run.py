@@ -15,7 +15,7 @@ from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_json, print_line
 from holdfast.documents.compare import DocumentDiff, PartDiff, compare_documents
 from holdfast.documents.deploy import DeployedFlows, DeployedVersion
-from holdfast.documents.program import program_of
+from holdfast.documents.program import program_of, program_to_start
 from holdfast.errors import FlowNotFoundError, StoreUnavailableError
 from holdfast.frontends.document.document import FlowDocument
 from holdfast.frontends.document.dump import dump_document
@@ -72,7 +72,9 @@ async def run_deployed(
         if found is None:
             return None
         site = site_with(functions)
-        program = program_of(await deployed.spec(name, found.version), site)
+        graph = await deployed.spec(name, found.version)
+        # A worker calls the functions; a process that only starts the run need not have them.
+        program = program_to_start(graph) if detach else program_of(graph, site)
         return await start_document(service, program, given, options, manner, functions, detach=detach)
 
 

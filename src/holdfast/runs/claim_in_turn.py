@@ -8,7 +8,7 @@ from holdfast.errors import LimitReachedError, RunBusyError
 from holdfast.runs.access import RunAccess
 from holdfast.runs.limits_for_run import held_limits
 from holdfast.store.rows import Claim, RunRow
-from holdfast.types.concurrency_limits import root_of
+from holdfast.types.concurrency_limits import is_entity, root_of
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED
 
@@ -44,7 +44,9 @@ async def claim_in_turn(
 async def _require_no_circle(
     service: RunAccess, run: RunId, error: LimitReachedError, *, created: bool
 ) -> None:
-    limit = root_of(str(error.facts["gate"]))
+    gate = str(error.facts["gate"])
+    # Of an entity it waits for one run, and not for a place of the flow.
+    limit = gate if is_entity(gate) else root_of(gate)
     # A limit that is only reached by its rate opens with time, so waiting for it ends.
     if limit not in held_limits() or not error.facts["full"]:
         return

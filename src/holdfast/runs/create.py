@@ -19,10 +19,11 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.hold_answers import require_no_answers
 from holdfast.runs.hold_states import prepare_first_holds
-from holdfast.runs.limits_for_run import limits_for_new_run
+from holdfast.runs.limits_for_run import limits_for_entity, limits_for_new_run
 from holdfast.runs.typed_values import TypedValues
 from holdfast.store.rows import FlowRow, NewRun
 from holdfast.types.concurrency_limits import LimitRow
+from holdfast.types.deployment import Deployment, Mode
 from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
 from holdfast.types.record import Record
 from holdfast.types.text import clean_text, require_text
@@ -146,12 +147,14 @@ async def prepare(
     given_names = {**names, "lane": lane, "run_id": run_id}
     check_options(given_names, priority, mode)
     own = own_options(program.graph, breaks, checkpoints)
+    found: Deployment | None = None
     if deployment is not None:
         from holdfast.runs.deployments import deployment_for_run
 
-        names["deployment"], kept = await deployment_for_run(
+        found, kept = await deployment_for_run(
             service.store, program, deployment, tenant=tenant, instance_key=instance_key
         )
+        names["deployment"] = found.id
         own |= kept
     service.runtime.register(program)
     spec, now = program.graph.spec, service.store.now()
@@ -160,7 +163,10 @@ async def prepare(
     start, scratch = program.schema.start(given)
     if program.graph.dialect:
         scratch = {**spec.defaults, **scratch}
-    limits = limits_for_new_run(program, scratch, given_names)
+    if found is not None and found.mode is Mode.entity:
+        limits = limits_for_entity(program, found, instance_key or "")
+    else:
+        limits = limits_for_new_run(program, scratch, given_names)
     decision = _begun(program, run_id, (start, scratch), mode or spec.mode, now, own)
     # Before the run: a process without the code of the flow reads the run by its stored graph.
     await service.store_flow(program)

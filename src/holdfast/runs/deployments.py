@@ -18,16 +18,16 @@ from holdfast.types.deployment import Deployment, Mode
 
 async def deployment_for_run(
     store: Store, program: Program, ref: str, *, tenant: str, instance_key: str | None
-) -> tuple[str, dict[str, Any]]:
-    """(the deployment's id, what the run's first record keeps of it). Raises InputError if the run does not
-    fit it, SkillNotFoundError if a bound skill has no version."""
+) -> tuple[Deployment, dict[str, Any]]:
+    """(the deployment, what the run's first record keeps of it). Raises InputError if the run does not fit
+    it, SkillNotFoundError if a bound skill has no version."""
     deployments = Deployments(store)
     found = await deployments.get(ref, tenant=tenant)
     _require_flow(found, program)
     _require_key(found, instance_key)
     pins = await deployments.skills.pin(found.skills, tenant=tenant)
     await deployments.skills.keep_content(pins, tenant=tenant)
-    return found.id, {"skills": kept_pins(pins)} if pins else {}
+    return found, {"skills": kept_pins(pins)} if pins else {}
 
 
 def _require_flow(deployment: Deployment, program: Program) -> None:

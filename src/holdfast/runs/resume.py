@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.runs.create import break_places
 from holdfast.runs.events import reader_of
+from holdfast.runs.limits_for_run import require_entity_free
 from holdfast.store.lost_history import require_whole
 from holdfast.store.refusals import require_live
 from holdfast.store.rows import RunRow
@@ -38,6 +39,7 @@ async def request_resume(
         require_whole(row)
     if row.status in (RunStatus.completed, RunStatus.cancelled):
         return row
+    await require_entity_free(service.store, row)
     payload = b""
     if breaks or no_breaks:
         graph = (await reader_of(service, row)).graph

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from holdfast.store.rows import Claim
-from holdfast.types.concurrency_limits import EACH_KEY, LimitRow, path_of, root_of
+from holdfast.types.concurrency_limits import EACH_KEY, LimitRow, is_entity, path_of, root_of
 from holdfast.types.record import RunBatch
 from holdfast.types.status import ENDED
 
@@ -86,10 +86,19 @@ class Admission:
     # ------------------------------------------------------------------ asking
     def limit(self, name: str) -> LimitRow | None:
         """The limit that applies to this name: its own row, or the row for each key."""
+        if is_entity(name):
+            return self._entity(name)
         own = self._limits.get(name)
         if own is None and "/" in name:
             return self._limits.get(f"{root_of(name)}/{EACH_KEY}")
         return own
+
+    def _entity(self, name: str) -> LimitRow:
+        """Of an entity one run at a time; whether another is live and parked, the store sees itself. None if
+        an operator stopped all keys."""
+        each = self._limits.get(f"{root_of(name)}/{EACH_KEY}")
+        stopped = each is not None and each.concurrency == 0
+        return LimitRow(name=name, concurrency=0 if stopped else 1)
 
     def names(self) -> list[str]:
         return list(self._limits)

@@ -124,6 +124,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     flow: str | None = None
     thread: str | None = None
     version: str | None = None
+    deployment: str | None = None
     created_after: int | None = None
     created_before: int | None = None
     dead: bool | None = None  # excludes imported runs: they cannot be retried or discarded here

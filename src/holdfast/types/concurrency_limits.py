@@ -22,6 +22,7 @@ _MOST = 1_000_000_000
 _EXAMPLES = 'Write "100/min", "5/s", "1000/h" or "20/30s".'
 EACH_KEY = "*"
 _LONGEST = 200
+_ENTITY = "/entity/"  # in no other name: keys have their slashes escaped
 _ESCAPES = str.maketrans({"%": "%25", "/": "%2F", "*": "%2A"})
 
 
@@ -68,8 +69,20 @@ def key_limit(flow: str, key: str) -> str:
     return f"{flow_limit(flow)}/{key.translate(_ESCAPES)}"
 
 
+def entity_limit(flow: str, deployment: str, instance_key: str) -> str:
+    """The limit of the flow's runs of this entity: one of them is live at a time."""
+    digest = sha256(f"{deployment}/{instance_key}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{flow_limit(flow)}{_ENTITY}{digest[:40]}"
+
+
+def is_entity(name: str) -> bool:
+    return _ENTITY in name
+
+
 def normalized_name(name: str) -> str:
     """The stored name of a limit whose key was written unescaped, or too long."""
+    if is_entity(name):
+        return name
     root, _, key = name.partition("/")
     flow = flow_of(root)
     return name if flow is None or key in ("", EACH_KEY) else key_limit(flow, _unescape(key))

@@ -44,6 +44,8 @@ def label_for(word: str) -> str:
 
 ENDED = frozenset({_R.completed, _R.failed, _R.cancelled})
 PARKED = frozenset({_R.waiting, _R.pending_input})
+# Claimed at least once, and not ended.
+BEGUN = (_R.running, _R.waiting, _R.pending_input, _R.resumable)
 
 # Which status may follow which. The service asks it, the database checks it, the docs print it.
 TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import Flow, Holdfast
+from holdfast import Context, Flow, Holdfast, Limits
 from holdfast.errors import (
     DeploymentNotFoundError,
     HoldNotFoundError,
     InputError,
+    LimitReachedError,
     NotAssignedError,
     SkillNotFoundError,
     VersionMismatchError,
@@ -48,8 +49,11 @@ async def test_a_run_of_an_entity_names_it_and_its_holds_are_found_by_it(hf: Hol
     flow = asking("user:dana@acme")
     made = await hf.deploy("cases", flow, mode="entity")
 
-    for key in ("c-1", "c-2", "c-1"):
-        await flow.run({}, on=hf, deployment="cases", instance_key=key)
+    first = await flow.run({}, on=hf, deployment="cases", instance_key="c-1")
+    await flow.run({}, on=hf, deployment="cases", instance_key="c-2")
+    await (await hf.service()).answer(first.holds[0].id, "yes")
+    assert (await flow.resume(first.run_id, on=hf)).completed
+    await flow.run({}, on=hf, deployment="cases", instance_key="c-1")
 
     store = await hf.open()
     where = HoldFilter(tenant="default", instance_key=("c-1",))
@@ -73,6 +77,36 @@ async def test_an_instance_key_is_given_exactly_in_entity_mode(hf: Holdfast) -> 
     (hold,) = (await flow.run({}, on=hf, deployment="plain")).holds
     assert hold.instance_key is None
     assert len(await (await hf.service()).holds()) == 1
+
+
+@pytest.mark.covers("PLATFORM-ENTITY-01")
+async def test_a_run_that_starts_another_of_its_entity_is_told_that_it_would_wait_for_itself(
+    hf: Holdfast,
+) -> None:
+    flow = Flow("case", effect="pure")
+
+    @flow.node
+    async def start_again(ctx: Context) -> None:
+        await flow.run({}, on=hf, deployment="cases", instance_key="c-1")
+
+    flow.start(start_again)
+    await hf.deploy("cases", flow, mode="entity")
+
+    result = await flow.run({}, on=hf, deployment="cases", instance_key="c-1")
+
+    assert result.error is not None
+    assert result.error.code == LimitReachedError.code
+    assert "which the run that starts it has used up" in result.error.message
+
+
+@pytest.mark.covers("PLATFORM-ENTITY-01")
+async def test_a_flow_whose_limits_have_a_key_has_no_entities(hf: Holdfast) -> None:
+    flow = Flow("case", limits=Limits(key="{{customer}}", per_key=1))
+    flow.start(flow.hold("ask", prompt="Well?"))
+    await hf.deploy("cases", flow, mode="entity")
+
+    with pytest.raises(InputError, match="a run has one key"):
+        await flow.run({"customer": "x"}, on=hf, deployment="cases", instance_key="c-1")
 
 
 @pytest.mark.covers("HOLD-SKILL-02")

@@ -562,6 +562,7 @@ export interface CountRunsQuery {
   flow?: string | null;
   version?: string | null;
   thread?: string | null;
+  instance_key?: string | null;
   q?: string | null;
 }
 
@@ -735,6 +736,7 @@ export interface ListRunsQuery {
   flow?: string | null;
   version?: string | null;
   thread?: string | null;
+  instance_key?: string | null;
   q?: string | null;
   /** Maximum number of items. */
   limit?: number;

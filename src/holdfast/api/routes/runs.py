@@ -100,6 +100,7 @@ async def _filter(call: ApiCall, query: RunFilters) -> RunFilter:
         version=query.version,
         thread=query.thread,
         shown_at=service.store.now(),
+        instance_key=query.instance_key,
     )
     if not query.q:
         return where

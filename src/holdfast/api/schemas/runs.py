@@ -102,6 +102,7 @@ class RunFilters(msgspec.Struct, kw_only=True):
     flow: str | None = None
     version: str | None = None
     thread: str | None = None
+    instance_key: str | None = None
     q: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -42,6 +43,7 @@ def runs(
     ] = None,
     flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
     tenant: Annotated[Text, typer.Option(help="Only runs of this tenant")] = None,
+    instance_key: Annotated[Text, typer.Option(help="Only runs of this entity", metavar="KEY")] = None,
     newer: Annotated[Text, typer.Option(help="Only runs created within this time: 2d", metavar="AGE")] = None,
     older: Annotated[Text, typer.Option(help="Only runs created longer ago: 12h", metavar="AGE")] = None,
     after: Annotated[Text, typer.Option(help="Next page: runs listed after this run", metavar="RUN")] = None,
@@ -53,7 +55,7 @@ def runs(
     """List runs, newest first."""
     wanted = RunListOptions(
         status=status or [], flow=flow, tenant=tenant, newer=newer, older=older, after=after, limit=limit,
-        dead=dead,
+        dead=dead, instance_key=instance_key,
     )  # fmt: skip
     return run_async(list_runs(wanted, store=store, json=json))
 
@@ -64,6 +66,7 @@ class RunListOptions(msgspec.Struct, frozen=True, kw_only=True):
     status: list[str] = []
     flow: str | None = None
     tenant: str | None = None
+    instance_key: str | None = None
     newer: str | None = None
     older: str | None = None
     after: str | None = None
@@ -72,7 +75,18 @@ class RunListOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_filter(self) -> bool:
-        return any((self.status, self.flow, self.tenant, self.newer, self.older, self.after, self.dead))
+        return any(
+            (
+                self.status,
+                self.flow,
+                self.tenant,
+                self.instance_key,
+                self.newer,
+                self.older,
+                self.after,
+                self.dead,
+            )
+        )
 
 
 async def list_runs(wanted: RunListOptions, *, store: str | None, json: bool) -> Exit:
@@ -102,6 +116,7 @@ async def _page(service: RunService, wanted: RunListOptions, now: int) -> list[R
         status=tuple(_status(word) for word in wanted.status),
         flow=wanted.flow,
         tenant=wanted.tenant,
+        instance_key=wanted.instance_key,
         created_after=_moment(wanted.newer, "--newer", now),
         created_before=_moment(wanted.older, "--older", now),
         dead=True if wanted.dead else None,
@@ -132,9 +147,9 @@ def _moment(age: str | None, option: str, now: int) -> int | None:
 def _next_page_command(wanted: RunListOptions) -> str:
     """The same filters, for the next page."""
     given = [f" --status {word}" for word in wanted.status]
-    for name in ("flow", "tenant", "newer", "older"):
+    for name in ("flow", "tenant", "instance_key", "newer", "older"):
         value = getattr(wanted, name)
-        given += [f" --{name} {value}"] if value else []
+        given += [f" --{name.replace('_', '-')} {quote(value)}"] if value else []
     given += [" --dead"] if wanted.dead else []
     return "".join(given) + (f" --limit {wanted.limit}" if wanted.limit != 20 else "")
 

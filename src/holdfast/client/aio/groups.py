@@ -1739,13 +1739,21 @@ class AsyncRuns(AsyncGroup):
         flow: str | None = None,
         version: str | None = None,
         thread: str | None = None,
+        instance_key: str | None = None,
         q: str | None = None,
     ) -> models.RunCounts:
         """The number of runs in that list, in all and by status."""
         request = request_of(
             "GET",
             "/v1/runs/count",
-            query={"status": status, "flow": flow, "version": version, "thread": thread, "q": q},
+            query={
+                "status": status,
+                "flow": flow,
+                "version": version,
+                "thread": thread,
+                "instance_key": instance_key,
+                "q": q,
+            },
         )
         return await self._json(request, models.RunCounts)
 
@@ -1896,6 +1904,7 @@ class AsyncRuns(AsyncGroup):
         flow: str | None = None,
         version: str | None = None,
         thread: str | None = None,
+        instance_key: str | None = None,
         q: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -1904,7 +1913,14 @@ class AsyncRuns(AsyncGroup):
         request = request_of(
             "GET",
             "/v1/runs",
-            query={"status": status, "flow": flow, "version": version, "thread": thread, "q": q},
+            query={
+                "status": status,
+                "flow": flow,
+                "version": version,
+                "thread": thread,
+                "instance_key": instance_key,
+                "q": q,
+            },
         )
         return self._pages(request, models.Run, limit, cursor)
 

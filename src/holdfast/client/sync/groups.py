@@ -1726,13 +1726,21 @@ class Runs(Group):
         flow: str | None = None,
         version: str | None = None,
         thread: str | None = None,
+        instance_key: str | None = None,
         q: str | None = None,
     ) -> models.RunCounts:
         """The number of runs in that list, in all and by status."""
         request = request_of(
             "GET",
             "/v1/runs/count",
-            query={"status": status, "flow": flow, "version": version, "thread": thread, "q": q},
+            query={
+                "status": status,
+                "flow": flow,
+                "version": version,
+                "thread": thread,
+                "instance_key": instance_key,
+                "q": q,
+            },
         )
         return self._json(request, models.RunCounts)
 
@@ -1879,6 +1887,7 @@ class Runs(Group):
         flow: str | None = None,
         version: str | None = None,
         thread: str | None = None,
+        instance_key: str | None = None,
         q: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -1887,7 +1896,14 @@ class Runs(Group):
         request = request_of(
             "GET",
             "/v1/runs",
-            query={"status": status, "flow": flow, "version": version, "thread": thread, "q": q},
+            query={
+                "status": status,
+                "flow": flow,
+                "version": version,
+                "thread": thread,
+                "instance_key": instance_key,
+                "q": q,
+            },
         )
         return self._pages(request, models.Run, limit, cursor)
 

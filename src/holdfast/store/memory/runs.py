@@ -160,7 +160,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         if admission is None or not run.limit or run.worker is not None:
             return True
         starts = run.status is RunStatus.pending
-        if not admission.passes(run.limit, starts=starts):
+        if not (admission.passes(run.limit, starts=starts) and self._queue.is_entity_free(run)):
             return False
         self._write_starts(admission.enter(run.limit, starts=starts))
         return True
@@ -300,6 +300,7 @@ def _matches(run: MemoryRun, where: RunFilter) -> bool:
         and (where.flow is None or where.flow == new.flow)
         and (where.thread is None or where.thread == new.thread)
         and (where.version is None or where.version == new.version)
+        and (where.deployment is None or where.deployment == new.deployment)
         and (where.dead is None or where.dead is (run.dead and not run.read_only))
         and (where.created_after is None or new.created_at > where.created_after)
         and (where.created_before is None or new.created_at < where.created_before)

@@ -18,9 +18,10 @@ from holdfast.store.memory.wake import MemoryChangeSignal
 from holdfast.store.queue_rules import concern_queues
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import SystemClock
+from holdfast.types.concurrency_limits import is_entity
 from holdfast.types.event import EventRow
 from holdfast.types.record import InboxRow, Record
-from holdfast.types.status import ENDED, RunStatus, may_follow
+from holdfast.types.status import BEGUN, ENDED, RunStatus, may_follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -220,7 +221,10 @@ class ReadyQueue:
             if (
                 admission is not None
                 and group.limit
-                and not admission.passes(group.limit, starts=group.starts)
+                and not (
+                    admission.passes(group.limit, starts=group.starts)
+                    and self.is_entity_free(self._runs[first[1]])
+                )
             ):
                 continue
             tenant = group.tenant
@@ -228,6 +232,15 @@ class ReadyQueue:
             if least is None or rank < least:
                 least, chosen = rank, self._runs[first[1]]
         return chosen
+
+    def is_entity_free(self, run: MemoryRun) -> bool:
+        """Of a run that has not begun: whether no other run of its entity is live."""
+        if run.status is not RunStatus.pending or not is_entity(run.limit):
+            return True
+        return not any(
+            live.status in BEGUN and live.entity == run.entity and not live.read_only
+            for live in self._runs.values()
+        )
 
     def _first(self, group: ReadyGroup) -> tuple[int, int] | None:
         heap = self._groups[group]
@@ -294,6 +307,10 @@ class MemoryRun:
     @property
     def horizon(self) -> int:
         return self.records[0].seq if self.records else 0
+
+    @property
+    def entity(self) -> tuple[str, str | None, str | None]:
+        return self.tenant, self.new.deployment, self.new.instance_key
 
     def shown_status(self, at: int | None) -> RunStatus:
         """`at`: a run whose lease has expired by then is interrupted."""

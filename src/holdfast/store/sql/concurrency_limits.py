@@ -8,9 +8,11 @@ from functools import partial
 import msgspec
 
 from holdfast.store.concurrency_limits import limit_overview
+from holdfast.store.rows import NewRun
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.types.concurrency_limits import LimitRow, flow_limit, flow_of, root_of
+from holdfast.types.concurrency_limits import LimitRow, flow_limit, flow_of, is_entity, root_of
+from holdfast.types.status import BEGUN
 
 _COLUMNS = "name, concurrency, rate, per, fixed, updated_at"
 ALL = f"SELECT {_COLUMNS} FROM @gates ORDER BY name, fixed"
@@ -32,6 +34,17 @@ INSIDE = "SELECT gate, count(*) FROM @runs[runs_inside] WHERE worker IS NOT NULL
 _WAITING = """
 SELECT gate, count(*) FROM @runs[runs_ready]
 WHERE worker IS NULL AND ready_at <= @now(?::bigint) AND gate <> '' GROUP BY gate"""
+
+
+_LIVE = ", ".join(f"'{status}'" for status in BEGUN)
+# Of a run that has not begun: no other run of its entity is live. In `runs_of_entity`.
+ENTITY_FREE = f"""(runs.status <> 'pending' OR strpos(runs.gate, '/entity/') = 0 OR NOT EXISTS (
+    SELECT 1 FROM @runs AS live WHERE live.instance_key = runs.instance_key AND live.status IN ({_LIVE})
+    AND live.tenant = runs.tenant AND live.deployment = runs.deployment AND NOT live.read_only))"""
+IS_ENTITY_FREE = f"SELECT 1 FROM @runs AS runs WHERE runs.key = ? AND {ENTITY_FREE}"
+_OCCUPIED = f"""
+SELECT 1 FROM @runs WHERE instance_key = ? AND status IN ({_LIVE}) AND tenant = ? AND deployment = ?
+AND NOT read_only LIMIT 1"""
 
 
 def limit_row(values: Row) -> LimitRow:
@@ -75,6 +88,13 @@ async def is_fixed(conn: Conn, flow: str) -> bool:
     """Whether an operator set a limit for the whole flow."""
     name = flow_limit(flow)
     return await conn.row(_FIXED, name, name) is not None
+
+
+async def is_entity_free(conn: Conn, new: NewRun) -> bool:
+    """Whether no run of the entity of this new one is live."""
+    if not is_entity(new.limit):
+        return True
+    return await conn.row(_OCCUPIED, new.instance_key, new.tenant, new.deployment) is None
 
 
 async def drop(conn: Conn, _now: int, name: str, fixed: bool) -> bool:

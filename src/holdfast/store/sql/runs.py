@@ -118,7 +118,8 @@ async def create_limited(conn: Conn, now: int, new: NewRun, given: int | None) -
         # Locked before it is counted, and before the run's row: limits, runs, turns is the order of all
         # transactions.
         admission = await conn.load_admission(given, [root_of(new.limit)], lock=True)
-        if not admission.passes(new.limit, starts=True):
+        free = await concurrency_limits.is_entity_free(conn, new)
+        if not (free and admission.passes(new.limit, starts=True)):
             new, admission = msgspec.structs.replace(new, claimed_by=None, lease_until=None), None
     made = await create(conn, now, new)
     assert made is not None
@@ -248,7 +249,7 @@ def _part(text: str) -> str:
 
 def _conditions(where: RunFilter) -> tuple[str, list[object]]:
     conditions: list[tuple[str, tuple[object, ...]]] = [("true", ())]
-    for column in ("tenant", "flow", "thread", "version", "started_by", "instance_key"):
+    for column in ("tenant", "flow", "thread", "version", "started_by", "instance_key", "deployment"):
         value = getattr(where, column)
         if value is not None:
             conditions.append((f"{column} = ?", (value,)))

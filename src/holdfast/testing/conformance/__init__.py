@@ -31,6 +31,7 @@ ALL = (
     "documents",
     "dues",
     "durable",
+    "entities",
     "events",
     "fleet",
     "health",

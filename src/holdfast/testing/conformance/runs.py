@@ -150,7 +150,14 @@ class RunSuite:
     async def test_runs_are_filtered_by_each_field_and_by_all_together(self, kit: StoreKit) -> None:
         plain = await kit.created(created_at=1000)
         special = await kit.created(
-            created_at=2000, tenant="acme", flow="order", thread="t1", version="v2", lane="other"
+            created_at=2000,
+            tenant="acme",
+            flow="order",
+            thread="t1",
+            version="v2",
+            lane="other",
+            instance_key="c-9",
+            deployment="d-1",
         )
         lease = (await kit.claim(special.id)).lease
         await kit.written(lease, kit.record(1, side=Side(status=RunStatus.completed)))
@@ -162,6 +169,8 @@ class RunSuite:
             RunFilter(flow="order"),
             RunFilter(thread="t1"),
             RunFilter(version="v2"),
+            RunFilter(instance_key="c-9"),
+            RunFilter(deployment="d-1"),
             RunFilter(created_after=1500),
             RunFilter(tenant="acme", status=completed, flow="order", thread="t1", created_before=2500),
         ):

@@ -14,6 +14,7 @@ from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.fence import OWNED, lease_values
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
+from holdfast.store.sql.concurrency_limits import ENTITY_FREE, IS_ENTITY_FREE
 from holdfast.store.sql.mariadb import concurrency_limits
 from holdfast.store.sql.mariadb.connect import MariadbConnection, Row
 from holdfast.store.sql.mariadb.statement import literal
@@ -187,6 +188,7 @@ def _served(search: Search, line: str, admission: Admission | None) -> tuple[str
         conditions.append(("key <> ALL(?::bigint[])", [search.tried]))
     if line and admission is not None:
         conditions.append(("gate <> ALL(?::text[])", [admission.shut(starts=line.startswith("+"))]))
+        conditions.append((ENTITY_FREE, []))
         exempt = admission.exempt(line)
         if exempt is not None:
             conditions.append(("gate = ANY(?::text[])", [exempt]))
@@ -258,7 +260,8 @@ async def claim_one(conn: MariadbConnection, now: int | None, want: ClaimRequest
         return ClaimResult(await claim_named(conn, now, want))
     key, limit, starts = stands[0], stands[1], bool(stands[2])
     admission = await concurrency_limits.load_admission(conn, now, [root_of(limit)], lock=True)
-    if not admission.passes(limit, starts=starts):
+    free = await conn.row(IS_ENTITY_FREE, key) is not None
+    if not (free and admission.passes(limit, starts=starts)):
         return ClaimResult([], True, admission.opens_at)
     claims = await claim_named(conn, now, want, passes=True)
     if claims:

@@ -10,6 +10,7 @@ from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.fence import OWNED, OWNED_BY_GIVEN, lease_values
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
+from holdfast.store.sql.concurrency_limits import ENTITY_FREE, IS_ENTITY_FREE
 from holdfast.store.sql.postgres import concurrency_limits
 from holdfast.store.sql.postgres.connect import PostgresConnection, Row
 from holdfast.store.sql.runs import COLUMNS, run_row
@@ -77,6 +78,7 @@ FROM lines AS groups {_OF_TENANT} CROSS JOIN LATERAL (
     WHERE {_LINED} AND runs.urgency = groups.urgency AND runs.tenant = groups.tenant
     AND {_LINE} = groups.line AND {_SIGN} || runs.gate) NOT IN (SELECT unnest(?::text[]))
     AND (groups.line <> ALL(?::text[]) OR runs.gate = ANY(?::text[]))
+    AND {ENTITY_FREE}
     ORDER BY runs.ready_at, runs.key LIMIT ?) AS found
 WHERE groups.line = ANY(?::text[])"""
 _TAKE = """
@@ -296,7 +298,8 @@ async def claim_named_with_limit(
         return ClaimResult([])
     key, limit, starts = stands
     admission = await concurrency_limits.load_admission(conn, now, [root_of(limit)], lock=True)
-    if not admission.passes(limit, starts=starts):
+    free = await conn.row(IS_ENTITY_FREE, key) is not None
+    if not (free and admission.passes(limit, starts=starts)):
         return ClaimResult([], True, admission.opens_at)
     claims = await claim_named(conn, now, want, passes=True)
     if claims:

@@ -237,7 +237,8 @@ async def _finish_next(settings: PostgresSettings, conn: PostgresConnection, out
 
 
 async def _execute(conn: PostgresConnection, sql: str) -> None:
-    if sql.strip():
+    # A text of comments only is not sent: asyncpg cannot read the reply to it.
+    if any(line.strip() and not line.lstrip().startswith("--") for line in sql.splitlines()):
         await conn.raw.execute(statement(sql, conn.schema))
 
 

@@ -12,9 +12,10 @@ from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.fence import OWNED, lease_values
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
+from holdfast.store.sql.concurrency_limits import ENTITY_FREE, IS_ENTITY_FREE
 from holdfast.store.sql.runs import COLUMNS, run_row
 from holdfast.store.sql.sqlite import concurrency_limits
-from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows
+from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows, statement
 from holdfast.types.lease import Lease
 from holdfast.types.status import RunStatus
 
@@ -47,6 +48,7 @@ SELECT ready_at, key, gate, status = 'pending' FROM runs INDEXED BY runs_ready
 WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant = :tenant AND line = :line
 AND (:shut IS NULL OR gate NOT IN (SELECT value FROM json_each(:shut)))
 AND (:exempt IS NULL OR gate IN (SELECT value FROM json_each(:exempt)))
+AND {statement(ENTITY_FREE)}
 ORDER BY ready_at, key
 LIMIT :limit"""
 _STANDING = """
@@ -65,6 +67,8 @@ WHERE id = :run AND (worker IS NULL OR lease_until <= :now) AND NOT read_only
 AND status NOT IN ('completed', 'failed', 'cancelled') AND (gate = '' OR worker IS NOT NULL OR :passes)
 AND {_CARRIED} RETURNING {COLUMNS}"""
 _WITH_LIMIT = "SELECT key, gate, status = 'pending' FROM runs WHERE id = ? AND gate <> '' AND worker IS NULL"
+
+_ENTITY_IS_FREE = statement(IS_ENTITY_FREE)
 
 _EXTEND = f"UPDATE runs SET lease_until = ? WHERE {OWNED}"
 _REST = f"UPDATE runs SET status = ?, updated_at = ? WHERE {OWNED}"
@@ -102,7 +106,8 @@ def _claim_named(cur: Cursor, want: ClaimRequest, given: Filters) -> ClaimResult
         return ClaimResult(claims)
     key, limit, starts = stands
     limited = _LazyAdmission(cur, cast("int", given["now"]))
-    if not limited.admission.passes(limit, starts=bool(starts)):
+    free = row(cur, _ENTITY_IS_FREE, (key,)) is not None
+    if not (free and limited.admission.passes(limit, starts=bool(starts))):
         return ClaimResult([], True, limited.opens_at)
     claims = _claims_for(cur, want, rows(cur, _TAKE_NAMED, given | {"passes": True}))
     if claims:
@@ -204,7 +209,10 @@ def _ready(cur: Cursor, level: Filters, limited: _LazyAdmission) -> list[ReadyRu
         shut = limited.shut(line)
         if shut is not None:
             past = {"line": line, "shut": _json(shut), "exempt": _json(limited.admission.exempt(line))}
-            ready += [ReadyRun(r[0], r[1], r[2], bool(r[3])) for r in rows(cur, _OF_LINE, level | past)]
+            queued = rows(cur, _OF_LINE, level | past)
+            ready += [ReadyRun(r[0], r[1], r[2], bool(r[3])) for r in queued]
+            # The others of this queue may wait for the run of their entity that is live.
+            limited.kept_out = limited.kept_out or len(queued) < cast("int", level["limit"])
         found = row(cur, _NEXT_LINE, level | {"line": line})
     return sorted(ready, key=_order)
 

@@ -1,0 +1,110 @@
+"""Entities: of the runs of one entity at most one has begun and has not ended."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast.testing.conformance.kit import TTL
+from holdfast.testing.conformance.limits import claim, declared, ended, ids, named
+from holdfast.types.concurrency_limits import entity_limit
+from holdfast.types.record import RunBatch, Side
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.store.rows import RunRow
+    from holdfast.testing.conformance.kit import StoreKit
+    from holdfast.types.lease import Lease
+
+
+async def run_of(kit: StoreKit, key: str, deployment: str = "d-1", **given: Any) -> RunRow:
+    return await kit.created(
+        limit=entity_limit("refund", deployment, key), limits=[declared()], deployment=deployment,
+        instance_key=key, **given,
+    )  # fmt: skip
+
+
+async def parked(kit: StoreKit, lease: Lease, *, ready: bool = False) -> None:
+    """Waits for a person; `ready`: who has answered."""
+    at = kit.clock.now() if ready else None
+    assert await kit.store.park(lease, status=RunStatus.pending_input, inbox_seen=0, ready_at=at)
+
+
+@pytest.mark.anyio
+class EntitySuite:
+    async def test_second_run_of_an_entity_starts_when_the_first_has_ended(self, kit: StoreKit) -> None:
+        first, second, other = [await run_of(kit, key) for key in ("a", "a", "b")]
+        taken = {one.run.id: one.lease for one in await claim(kit.store)}
+        assert set(taken) == {first.id, other.id}
+        assert await ids(kit.store) == await named(kit.store, second.id) == []
+        await ended(kit, taken[first.id])
+        assert await ids(kit.store) == [second.id]
+
+    async def test_run_that_waits_for_a_person_keeps_its_entity(self, kit: StoreKit) -> None:
+        first = await run_of(kit, "a")
+        (one,) = await claim(kit.store)
+        await parked(kit, one.lease)
+        second = await run_of(kit, "a")
+        until = kit.clock.now() + TTL
+        third = await run_of(kit, "a", claimed_by="w", lease_until=until)
+        assert (third.status, third.worker) == (RunStatus.pending, None)
+        assert await ids(kit.store) == await named(kit.store, second.id) == []
+        # It resumes before the others start.
+        (again,) = await named(kit.store, first.id)
+        await parked(kit, again.lease, ready=True)
+        (again,) = await claim(kit.store)
+        assert again.run.id == first.id
+        await ended(kit, again.lease)
+        assert await ids(kit.store) == [second.id]
+
+    async def test_interrupted_run_keeps_its_entity(self, kit: StoreKit) -> None:
+        first, second = [await run_of(kit, "a") for _ in range(2)]
+        assert await ids(kit.store) == [first.id]
+        kit.clock.advance(seconds=61)
+        await kit.store.reclaim(limit=9, max_recoveries=9)
+        assert (await kit.row(first.id)).status is RunStatus.resumable
+        assert await named(kit.store, second.id) == []
+        (again,) = await named(kit.store, first.id)
+        failed = kit.record(1, term=again.lease.term, side=Side(status=RunStatus.failed))
+        await kit.store.settle([RunBatch(again.lease, [failed])])
+        assert await ids(kit.store) == [second.id]
+
+    async def test_entities_of_other_deployments_tenants_and_keys_are_others(self, kit: StoreKit) -> None:
+        rows = [
+            await run_of(kit, "a"), await run_of(kit, "A"), await run_of(kit, "a "), await run_of(kit, "ä/*"),
+            await run_of(kit, "a", "d-2"), await run_of(kit, "a", "d-3", tenant="globex"),
+        ]  # fmt: skip
+        assert sorted(await ids(kit.store)) == sorted(row.id for row in rows)
+
+    async def test_occupied_entities_are_in_nobodys_way(self, kit: StoreKit) -> None:
+        for number in range(12):
+            await run_of(kit, f"k{number}")
+        for one in await claim(kit.store, 12):
+            await parked(kit, one.lease)
+        for number in range(12):
+            for _ in range(3):
+                await run_of(kit, f"k{number}")
+        free = await run_of(kit, "free")
+        assert await ids(kit.store, 1) == [free.id]
+
+    async def test_failed_run_that_is_resumed_never_runs_beside_another(self, kit: StoreKit) -> None:
+        """The service refuses it; if both happen at the same instant, they still take turns."""
+        first = await run_of(kit, "a")
+        (one,) = await claim(kit.store)
+        failed = kit.record(1, term=one.lease.term, side=Side(status=RunStatus.failed))
+        await kit.store.settle([RunBatch(one.lease, [failed])])
+        second = await run_of(kit, "a")
+        (two,) = await claim(kit.store)
+        assert await kit.store.send(first.id, "resume", b"")
+        assert await ids(kit.store) == await named(kit.store, first.id) == []
+        await parked(kit, two.lease)
+        assert await ids(kit.store) == [first.id]
+        assert await named(kit.store, second.id) == []
+
+    async def test_one_of_many_claims_at_once_gets_the_entity(self, kit: StoreKit) -> None:
+        rows = [await run_of(kit, "a") for _ in range(6)]
+        found = await asyncio.gather(*(named(kit.store, row.id) for row in rows), claim(kit.store))
+        taken = [one for claims in found for one in claims]
+        assert len(taken) == 1

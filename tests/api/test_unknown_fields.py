@@ -57,6 +57,18 @@ async def test_every_operation_refuses_a_field_inside_its_fields(server: Server)
     assert not wrong, "\n".join(wrong)
 
 
+async def test_every_operation_refuses_a_parameter_that_it_does_not_have(server: Server) -> None:
+    wrong: list[str] = []
+    for route in ROUTES:
+        params = {} if route.query is None else least(shapes.type_info(route.query))
+        answer = await server.client.request(
+            route.method, filled(route.path), params={**params, UNKNOWN: "1"}, content=b"{}"
+        )
+        if answer.status_code != 422 or answer.json()["code"] != "unknown_parameter":
+            wrong.append(f"{name_of(route)}: {answer.status_code} {answer.text[:200]}")
+    assert not wrong, "\n".join(wrong)
+
+
 async def test_operation_without_a_body_accepts_an_empty_one(server: Server) -> None:
     route = next(each for each in ROUTES if each.path == "/v1/dead/{run}/retry")
     path = filled(route.path)

@@ -203,3 +203,12 @@ def test_message_that_is_nested_too_deeply_is_a_problem() -> None:
     with pytest.raises(HttpError) as caught:
         read_message('{"type":"ping","input_data":' + '{"a":' * 20_000)
     assert (caught.value.given_status, caught.value.given_code) == (422, "too_deep")
+
+
+@pytest.mark.covers("SAFE-EDGE-02")
+@pytest.mark.parametrize("path", ["/v1/stream/ws?after=1", "/v1/runs/{run}/stream/ws?aftr=1"])
+async def test_socket_with_a_parameter_that_it_does_not_have_is_refused(server: Server, path: str) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with talking(server, path.format(run="r")):
+            pass
+    assert refused.value.response.status_code == 422

@@ -209,9 +209,9 @@ class Routes:
         path parameter of what it creates, for links in the OpenAPI document. `keyed`: the handler reads
         `call.key`, and performs a request with the same key only once. `guarded`: the handler calls
         `call.require_match` or an equivalent before it changes anything. `reads_body`: the handler reads the
-        body itself; otherwise a body that is not declared is refused. `raw`: media types that the body
-        may have instead of JSON: `body` is then made by `of_raw` of its struct, of the bytes and of the
-        parameters of the query in the form of its `raw_options`."""
+        body and the parameters itself; otherwise those that are not declared are refused. `raw`: media types
+        that the body may have instead of JSON: `body` is then made by `of_raw` of its struct, of the bytes
+        and of the parameters of the query in the form of its `raw_options`."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
@@ -295,11 +295,14 @@ async def handle(route: Route, call: ApiCall) -> Response:
 
 
 async def _read(route: Route, call: ApiCall, given: dict[str, Any]) -> None:
+    raw = bool(route.raw) and media_type_of(call.request) in route.raw
     if route.query is not None:
         given["query"] = read_query(call.request, route.query)
+    elif not raw and not route.reads_body:
+        read_query(call.request, NoParameters)
     if route.body is bytes:
         given["body"] = await read_bytes(call.request, call.settings.most_file)
-    elif route.raw and media_type_of(call.request) in route.raw:
+    elif raw:
         data = await read_bytes(call.request, call.settings.most_document)
         shape = cast("Any", route.body)
         given["body"] = shape.of_raw(data, read_query(call.request, shape.raw_options))
@@ -315,7 +318,11 @@ def media_type_of(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def read_query(request: Request, shape: type[Any]) -> Any:
+class NoParameters(msgspec.Struct):
+    """The parameters of a route that declares none."""
+
+
+def read_query(request: HTTPConnection, shape: type[Any]) -> Any:
     """A list field takes a repeated parameter. Raises HttpError."""
     if any("\0" in value for value in request.query_params.values()):
         raise HttpError(422, "A parameter has a NUL character.", code="invalid_input")

@@ -32,7 +32,7 @@ from holdfast.api.live.hub import Hub, hub_of
 from holdfast.api.live.messages import SocketCommand, SocketMessage, SocketSubscription, read_message
 from holdfast.api.problems import HttpError, no_right
 from holdfast.api.rate_limit import TokenBuckets
-from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, Route, require_single
+from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, NoParameters, Route, read_query, require_single
 from holdfast.api.schemas.events import EncodedEvent, EventNames
 from holdfast.errors import HoldfastError
 from holdfast.types.ids import new_id
@@ -116,6 +116,7 @@ class Socket:
             # with a socket that a page of another site opens.
             require_origin(self._socket, self._settings.origins, self._authenticator)
             require_single(self._socket)
+            read_query(self._socket, StreamOptions if "run" in self._socket.path_params else NoParameters)
             self._hub.require_room(self._settings.most_streams)
             principal = await self._authenticator.authenticate(_request(self._socket.scope))
             # A socket has no CSRF token; for a cookie the Origin
@@ -339,11 +340,19 @@ def _require(principal: Principal, right: Right) -> None:
         raise no_right(str(right))
 
 
+class StreamOptions(msgspec.Struct, kw_only=True):
+    """The parameters of a socket that follows one run."""
+
+    after: str = "0"
+    names: str | None = None
+
+
 def _initial_subscription(run: str, socket: WebSocket) -> SocketMessage:
     """The options in the address."""
-    after, names = socket.query_params.get("after", "0"), socket.query_params.get("names")
+    given: StreamOptions = read_query(socket, StreamOptions)
+    after = given.after
     number = int(after) if after.isascii() and after.isdigit() and len(after) < 11 else -1
-    return SocketMessage(type="subscribe", id=0, run=run, after=number, names=names)
+    return SocketMessage(type="subscribe", id=0, run=run, after=number, names=given.names)
 
 
 def _auth_timeout() -> HttpError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -16,6 +18,8 @@ from holdfast.model.validate import validate
 
 CHOICES = ["approve", "reject"]
 WORDS = {"approve": "approve", "reject": "reject"}
+SLIPS = {"approve": "paid", "rejct": "kept"}
+TABLES = {"words": WORDS, "others": {"approve": "yes"}}
 
 
 @dataclass
@@ -78,6 +82,45 @@ async def asks_with_records(ctx: Context) -> dict[str, Any]:
     return {"verdict": reply.decision}
 
 
+def by_a_table_of_the_module(s: Any) -> dict[str, Any]:
+    return {"verdict": WORDS[s["decision"]]}
+
+
+def by_a_table_in_a_table(s: Any) -> dict[str, Any]:
+    return {"verdict": TABLES["words"][s["decision"]]}
+
+
+def through_a_record(s: Any) -> dict[str, Any]:
+    found = {"review": {"said": s["decision"]}}
+    return {"verdict": found["review"]["said"]}
+
+
+def as_a_format(s: Any) -> dict[str, Any]:
+    return {"verdict": f"{s['decision']}"}
+
+
+def in_pieces(s: Any) -> dict[str, Any]:
+    return {"verdict": "" + s["decision"]}
+
+
+def same(text: str, _unused: int = 0) -> str:
+    if text == "approve":
+        return "approve"
+    return text
+
+
+def said_in(state: Any) -> str:
+    return same(state["decision"])
+
+
+def by_a_function(s: Any) -> dict[str, Any]:
+    return {"verdict": same(s["decision"], 3)}
+
+
+def by_a_function_of_the_state(s: Any) -> dict[str, Any]:
+    return {"verdict": said_in(s)}
+
+
 def hides(s: Any) -> dict[str, Any]:
     return {"verdict": str(sorted(s)[0])}
 
@@ -96,6 +139,13 @@ COPIES: list[Callable[..., Any]] = [
     through_a_variable,
     in_other_letters,
     by_a_table,
+    by_a_table_of_the_module,
+    by_a_table_in_a_table,
+    through_a_record,
+    as_a_format,
+    in_pieces,
+    by_a_function,
+    by_a_function_of_the_state,
     with_an_outcome,
     by_a_variable,
     entry_by_entry,
@@ -256,7 +306,40 @@ def asks_for_a_part(s: Any) -> bool:
     return bool(s["decision"].startswith("aprov"))
 
 
+def is_paid(state: Any) -> bool:
+    return bool(state["decision"] != "rejct")
+
+
+def equals(one: Any, other: str) -> bool:
+    return bool(one == other)
+
+
+def asks_a_function(s: Any) -> str:
+    return "paid" if is_paid(s) else "kept"
+
+
+def asks_a_function_with_a_literal(s: Any) -> str:
+    return "paid" if equals(s["decision"], "aprove") else "kept"
+
+
+def compares_a_format(s: Any) -> str:
+    return "paid" if f"it: {s['decision']}" == "it: aprove" else "kept"
+
+
+def compares_a_record(s: Any) -> str:
+    found = {"a": {"said": s["decision"]}}
+    return "paid" if found["a"]["said"] != "rejct" else "kept"
+
+
+def looks_up_in_the_module(s: Any) -> str:
+    return SLIPS[s["decision"]]
+
+
 CODES = [
+    asks_a_function,
+    compares_a_format,
+    compares_a_record,
+    looks_up_in_the_module,
     compares_its_answer,
     compares_the_reply,
     matches,
@@ -390,3 +473,126 @@ def test_graph_without_code_is_checked_as_with_it(condition: str, rule: str | No
     assert (
         rules == [p.rule for p in flow.problems() if p.severity is Severity.error] == ([rule] if rule else [])
     )
+
+
+def puts_a_record(s: Any) -> dict[str, Any]:
+    return {"review": {"said": s["decision"], "by": "me"}}
+
+
+@pytest.mark.covers("SAFE-CHECK-06")
+def test_wrong_option_is_found_when_a_record_in_the_state_has_the_decision() -> None:
+    assert slips(copied(puts_a_record, "review.said != 'rejct'"), Severity.warning) == ["unknown-option"]
+    assert slips(copied(puts_a_record, "review.said != 'reject'"), Severity.warning) == []
+    assert slips(copied(puts_a_record, "review.by == 'you'"), Severity.warning) == []
+
+
+def computed(s: Any) -> dict[str, Any]:
+    return {"verdict": re.sub("x", "", s["decision"])}
+
+
+def computed_in_pieces(s: Any) -> dict[str, Any]:
+    return {"verdict": s["decision"][:3]}
+
+
+def computed_by_a_function(s: Any) -> dict[str, Any]:
+    def inner(text: str) -> str:
+        return text
+
+    return {"verdict": inner(s["decision"])}
+
+
+def computed_with_a_width(s: Any) -> dict[str, Any]:
+    return {"verdict": f"{s['decision']:>10}"}
+
+
+def grows(s: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    found["said"] = s["decision"]
+    return {"verdict": found["said"]}
+
+
+def given_away(s: Any) -> dict[str, Any]:
+    found = {"said": s["decision"]}
+    fill(found)
+    return {"verdict": found["said"]}
+
+
+def fill(found: dict[str, Any]) -> None:
+    found["said"] = "else"
+
+
+def uncertain(flow: Flow) -> list[Severity]:
+    return [p.severity for p in flow.problems() if p.rule == "uncertain-option"]
+
+
+COMPUTED = [computed, computed_in_pieces, computed_by_a_function, computed_with_a_width]
+
+
+@pytest.mark.covers("SAFE-CHECK-06")
+@pytest.mark.parametrize("copy", COMPUTED)
+def test_a_warning_says_that_a_copy_cannot_be_checked_when_it_is_computed(copy: Callable[..., Any]) -> None:
+    assert uncertain(copied(copy, "verdict != 'rejct'")) == [Severity.warning]
+    assert uncertain(copied(copy, "amount == 'rejct'")) == []
+    assert slips(copied(copy, "verdict != 'rejct'")) == []
+
+
+@pytest.mark.parametrize("copy", [grows, given_away])
+def test_nothing_is_claimed_when_a_record_may_have_been_changed(copy: Callable[..., Any]) -> None:
+    for severity in (Severity.error, Severity.warning):
+        assert slips(copied(copy, "verdict != 'else'"), severity) == []
+
+
+def compares_what_is_computed(s: Any) -> str:
+    return "paid" if re.sub("x", "", s["decision"]) == "aprove" else "kept"
+
+
+async def shows_a_decision(s: Any, ctx: Context) -> str:
+    reply = await ctx.ask("Which?", options=list(s["names"]), context={"said": s["decision"]})
+    return "paid" if reply.decision == "x" and reply.comment == "y" and len(s["decision"]) == 3 else "kept"
+
+
+def test_a_warning_says_that_code_cannot_be_checked_when_it_compares_what_is_computed() -> None:
+    for code, found in ((compares_what_is_computed, [Severity.warning]), (shows_a_decision, [])):
+        flow = Flow("claim", effect="pure")
+        flow.hold("approve", prompt="?", options=["approve", "reject"])
+        flow.node(id="code")(code)
+        flow.chain("approve", "code")
+        assert uncertain(flow) == found
+
+
+def calls_itself(s: Any, depth: int = 0) -> Any:
+    return calls_itself(s, depth + 1) if depth < 3 else calls_back(s)
+
+
+def calls_back(s: Any) -> Any:
+    return calls_itself(s) or s["decision"] == "aprove"
+
+
+def test_functions_that_call_each_other_are_followed_to_an_end() -> None:
+    flow = Flow("claim", effect="pure")
+    flow.hold("approve", prompt="?", options=["approve", "reject"])
+    flow.node(id="code")(lambda s: calls_back(s))
+    flow.chain("approve", "code")
+    assert "unknown-option" in slips(flow)
+
+
+def test_a_long_sum_is_followed_once() -> None:
+    text = " + ".join(["s['decision']"] * 60)
+    made: dict[str, Any] = {}
+    source = f"def long(s):\n    return {text} == 'aprove'\n"
+    linecache.cache["long.py"] = (len(source), None, source.splitlines(keepends=True), "long.py")
+    exec(compile(source, "long.py", "exec"), made)  # noqa: S102
+    flow = Flow("claim", effect="pure")
+    flow.hold("approve", prompt="?", options=["approve", "reject"])
+    flow.node(id="code")(made["long"])
+    flow.chain("approve", "code")
+    assert slips(flow) == []
+
+
+@pytest.mark.covers("SAFE-CHECK-06")
+def test_wrong_option_is_a_warning_when_a_function_compares_what_it_is_given() -> None:
+    flow = Flow("claim", effect="pure")
+    flow.hold("approve", prompt="?", options=["approve", "reject"])
+    flow.node(id="code")(asks_a_function_with_a_literal)
+    flow.chain("approve", "code")
+    assert (slips(flow), slips(flow, Severity.warning)) == ([], ["unknown-option"])

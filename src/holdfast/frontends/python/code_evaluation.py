@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from math import prod
+from typing import Any, Final, Protocol, cast
+
+import msgspec
 
 from holdfast.model.checks.value_sets import (
     DECISION,
+    INITIAL,
+    LITERAL,
     UNKNOWN,
+    AnyValue,
     Constant,
     FixedList,
+    FixedMap,
     Read,
     ValueSet,
+    computed_from,
     constants,
+    entries,
     is_decided,
+    leaves,
     truths,
     union,
 )
+from holdfast.model.checks.value_types import TEXT
 from holdfast.model.hold_rules import read_option
 from holdfast.types.hold import Option
 
 _DEEPEST: Final = 20
+_MOST_TEXTS: Final = 100
 _TEXT_METHODS: Final = ("upper", "lower", "strip", "lstrip", "rstrip", "title", "capitalize", "casefold")
 _CERTAIN_TIMEOUTS: Final = ("fail", "cancel", "default_option", "escalate")
 ANSWER: Final = "the answer"
@@ -40,19 +53,67 @@ class FunctionNames(Protocol):
 
     def is_context(self, node: ast.expr) -> bool: ...
 
+    def is_fixed(self, name: str) -> bool:
+        """Whether what is bound to this local name is never changed in place, as far as the code shows."""
+        ...
+
+    def helper(self, node: ast.Call) -> HelperCall | None:
+        """A call of a function of the same module, whose code is known."""
+        ...
+
+
+class HelperCall(Protocol):
+    """A function that is called, with what its parameters get."""
+
+    @property
+    def names(self) -> FunctionNames: ...
+
+    @property
+    def given(self) -> Mapping[str, ast.expr | Any]: ...
+
+    def returned(self) -> Iterable[ast.expr | None]: ...
+
+
+class PlainDefault(msgspec.Struct, frozen=True):
+    """The default of a parameter."""
+
+    value: Any
+
 
 class CodeEvaluation:
-    def __init__(self, code: FunctionNames, read: Read) -> None:
-        self._code, self._read, self._depth = code, read, 0
+    """`given`: the values of parameters, where a function is followed into another."""
+
+    def __init__(
+        self, code: FunctionNames, read: Read, given: Mapping[str, ValueSet] | None = None, depth: int = 0
+    ) -> None:
+        self._code, self._read, self._depth = code, read, depth
+        self._given = given or {}
+        self._known: dict[ast.expr, ValueSet] = {}
 
     def value(self, node: ast.expr | None) -> ValueSet:
         if node is None or self._depth > _DEEPEST:
             return UNKNOWN
-        self._depth += 1
-        try:
-            return self._value(node)
-        finally:
+        if node not in self._known:
+            # A variable that is computed from itself.
+            self._known[node] = UNKNOWN
+            self._depth += 1
+            found = self._value(node)
+            self._known[node] = found if found != UNKNOWN else self._computed(node)
             self._depth -= 1
+        return self._known[node]
+
+    def _computed(self, node: ast.expr) -> ValueSet:
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and self._code.is_context(called.value):
+            return UNKNOWN  # an answer is not computed from what is shown with its question
+        source = next((name for each in _operands(node) if (name := self._source(each))), "")
+        return frozenset({AnyValue(None, source)}) if source else UNKNOWN
+
+    def _source(self, node: ast.expr) -> str:
+        """The decision that this is, or is computed from."""
+        found = self.value(node)
+        decided = (e.name for e in leaves(found) if e.source == DECISION and isinstance(e.value, str))
+        return next(decided, "") or computed_from(found)
 
     def _value(self, node: ast.expr) -> ValueSet:
         match node:
@@ -74,14 +135,41 @@ class CodeEvaluation:
                 return self._call(node)
             case ast.Attribute() | ast.Subscript():
                 return self._part(node)
+            case ast.Dict():
+                return self._map(node)
+            case ast.JoinedStr():
+                return self._joined([_formatted(each) for each in node.values], (str, int))
+            case ast.BinOp(op=ast.Add()):
+                return self._joined([node.left, node.right], str)
             case _:
                 return UNKNOWN
 
     def _name(self, node: ast.Name) -> ValueSet:
         bound = self._code.local(node.id)
-        if bound is not None:
-            return union(self.value(each) for each in bound)
-        return _of_plain(self._code.outer(node.id))
+        if bound is None:
+            return _of_plain(self._code.outer(node.id))
+        if bound == [None] and node.id in self._given:
+            return self._given[node.id]
+        found = union(self.value(each) for each in bound)
+        # What a variable holds may have been changed in place since.
+        changeable = any(isinstance(each, (FixedList, FixedMap)) for each in found)
+        return UNKNOWN if changeable and not self._code.is_fixed(node.id) else found
+
+    def _map(self, node: ast.Dict) -> ValueSet:
+        keys = [each.value if isinstance(each, ast.Constant) else ... for each in node.keys]
+        if ... in keys:
+            return UNKNOWN
+        pairs = zip(keys, node.values, strict=True)
+        return frozenset({FixedMap(tuple((key, self.value(value)) for key, value in pairs))})
+
+    def _joined(self, parts: list[ast.expr | None], kinds: type | tuple[type, ...]) -> ValueSet:
+        """A text put together: every combination, which stands for the decision if a part does."""
+        sets = [[each for each in self.value(part) if isinstance(each, Constant)] for part in parts]
+        whole = all(len(one) == len(self.value(part)) for one, part in zip(sets, parts, strict=True))
+        texts = all(isinstance(each.value, kinds) for one in sets for each in one)
+        if not whole or not texts or not 0 < prod(map(len, sets)) <= _MOST_TEXTS:
+            return UNKNOWN
+        return frozenset(_text_of(each) for each in product(*sets))
 
     def _list(self, node: ast.List | ast.Tuple | ast.Set) -> ValueSet:
         if any(isinstance(each, ast.Starred) for each in node.elts):
@@ -96,13 +184,11 @@ class CodeEvaluation:
             # A Reply equals its decision; its other parts are free.
             inside = self.value(node.value) if node.attr == "decision" else UNKNOWN
             return inside if _is_answer(inside) else UNKNOWN
-        if isinstance(node.value, ast.Dict):
-            return self._looked_up(node.value, self.value(node.slice))
-        return UNKNOWN
+        return self._looked_up(self.value(node.value), self.value(node.slice))
 
-    def _looked_up(self, table: ast.Dict, key: ValueSet) -> ValueSet:
+    def _looked_up(self, table: ValueSet, key: ValueSet) -> ValueSet:
         """`{"approve": "yes", "reject": "no"}[s.decision]`: one decision in other words."""
-        found = union(self.value(each) for each in table.values)
+        found = entries(table, key)
         if not is_decided(key):
             return found
         name = next(each.name for each in key if isinstance(each, Constant) and each.source == DECISION)
@@ -116,7 +202,7 @@ class CodeEvaluation:
         if isinstance(called, ast.Name) and called.id == "str" and len(node.args) == 1:
             return _mapped(self.value(node.args[0]), str)
         if not isinstance(called, ast.Attribute):
-            return UNKNOWN
+            return self._helped(node)
         if called.attr == "ask" and self._code.is_context(called.value):
             return self._answer(node)
         if called.attr == "get" and 1 <= len(node.args) <= 2:
@@ -130,9 +216,22 @@ class CodeEvaluation:
         key = given[0]
         if self._code.is_state(owner) and isinstance(key, ast.Constant) and isinstance(key.value, str):
             return union((self._read((key.value,)), other))
-        if isinstance(owner, ast.Dict):
-            return union((self._looked_up(owner, self.value(key)), other))
-        return UNKNOWN
+        return union((self._looked_up(self.value(owner), self.value(key)), other))
+
+    def _helped(self, node: ast.Call) -> ValueSet:
+        """What a function of the same module returns for these arguments."""
+        called = self._code.helper(node)
+        if called is None:
+            return UNKNOWN
+        inner = CodeEvaluation(called.names, self._read, self.given_to(called), self._depth)
+        return union(inner.value(each) for each in called.returned())
+
+    def given_to(self, called: HelperCall) -> dict[str, ValueSet]:
+        """The values of the parameters of a function that is called here."""
+        return {
+            name: _of_plain(each.value) if isinstance(each, PlainDefault) else self.value(each)
+            for name, each in called.given.items()
+        }
 
     def _answer(self, node: ast.Call) -> ValueSet:
         """Options that are computed are not known, and neither is an answer without options."""
@@ -173,7 +272,12 @@ def _plain_of(node: ast.expr | None, code: FunctionNames) -> Any:
 
 
 def _of_plain(value: Any) -> ValueSet:
-    """A variable of the module: texts, numbers, and lists of them."""
+    """A variable of the module: texts, numbers, and lists and tables of them."""
+    if isinstance(value, dict):
+        table = cast("dict[Any, Any]", value)
+        if len(table) > _MOST_TEXTS or not all(isinstance(key, (str, int)) for key in table):
+            return UNKNOWN
+        return frozenset({FixedMap(tuple((key, _of_plain(each)) for key, each in table.items()))})
     if isinstance(value, (list, tuple)):
         return frozenset({FixedList(tuple(_of_plain(each) for each in value))})  # type: ignore[misc]
     if value is not ... and isinstance(value, (str, int, float, bool)):
@@ -193,3 +297,34 @@ def _mapped(values: ValueSet, change: Callable[[str], str]) -> ValueSet:
 
 def _is_answer(values: ValueSet) -> bool:
     return bool(values) and all(isinstance(e, Constant) and e.name == ANSWER for e in values)
+
+
+def _operands(node: ast.expr) -> Iterator[ast.expr]:
+    """What an expression computes its value from; not what it only chooses or reads by."""
+    match node:
+        case ast.Call():
+            yield from node.args
+            yield from (each.value for each in node.keywords)
+            if isinstance(node.func, ast.Attribute):
+                yield node.func.value
+        case ast.BinOp():
+            yield from (node.left, node.right)
+        case ast.JoinedStr():
+            yield from (each.value for each in node.values if isinstance(each, ast.FormattedValue))
+        case ast.Subscript():
+            yield from (node.value, node.slice)
+        case _:
+            return
+
+
+def _formatted(part: ast.expr) -> ast.expr | None:
+    """None for a part that is formatted in some other way than `str` does."""
+    if not isinstance(part, ast.FormattedValue):
+        return part
+    return part.value if part.conversion in (-1, ord("s")) and part.format_spec is None else None
+
+
+def _text_of(parts: tuple[Constant, ...]) -> Constant:
+    sources = {each.source: each.name for each in parts}
+    source = next((each for each in (DECISION, INITIAL) if each in sources), LITERAL)
+    return Constant("".join(str(each.value) for each in parts), source, sources.get(source, ""), TEXT)

@@ -7,9 +7,14 @@ variables, conditional expressions, and the usual methods of texts. Everything e
 from __future__ import annotations
 
 import ast
+import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from types import FunctionType
 from typing import Any, Final
+
+import msgspec
 
 from holdfast.frontends.python.code import (
     function_nodes,
@@ -19,10 +24,10 @@ from holdfast.frontends.python.code import (
     shown_tree,
     update_of,
 )
-from holdfast.frontends.python.code_evaluation import CodeEvaluation
+from holdfast.frontends.python.code_evaluation import CodeEvaluation, PlainDefault
 from holdfast.frontends.python.functions import context_name
 from holdfast.model.checks.names import CodeComparison, CodeValue
-from holdfast.model.checks.value_sets import PART_METHODS, FixedList, constants, union
+from holdfast.model.checks.value_sets import PART_METHODS, FixedList, Read, ValueSet, constants, union
 
 _OPERATORS: Final[Mapping[type[ast.cmpop], str]] = {
     ast.Eq: "==",
@@ -34,22 +39,36 @@ _OPERATORS: Final[Mapping[type[ast.cmpop], str]] = {
 }
 
 
+_YIELDS: Final = (ast.Yield, ast.YieldFrom)
+_MOST_CALLS: Final = 4
+_READS: Final = frozenset({"get", "keys", "values", "items", "copy", "index", "count"})
+_Compared = tuple[str, ast.expr, ast.expr, int]
+
+
 class CodeFacts:
     """Of one function. Empty if its source is not known."""
 
-    def __init__(self, fn: Callable[..., Any], takes: tuple[str, ...]) -> None:
+    def __init__(self, fn: Callable[..., Any], takes: tuple[str, ...], state: str | None = None) -> None:
+        """`state`: the parameter that gets the state, if it is not the first."""
         inner = innermost(fn)
         self._tree = shown_tree(inner)
         self._outer = _outer(inner)
         self._context = context_name(fn)
-        self._state = self._first_parameter() if "state" in takes else None
+        self._state = state or (self._first_parameter() if "state" in takes else None)
         self._local = {} if self._tree is None else _bindings(self._tree)
+        self._changed = set[str]() if self._tree is None else _changed_in_place(self._tree)
+        self._module = getattr(inner, "__globals__", None)
 
     def _first_parameter(self) -> str | None:
         if self._tree is None:
             return None
         given = [a.arg for a in (*self._tree.args.posonlyargs, *self._tree.args.args)]
         return next((name for name in given if name not in (self._context, "self", "cls")), None)
+
+    @property
+    def tree(self) -> ast.FunctionDef | ast.AsyncFunctionDef:
+        assert self._tree is not None
+        return self._tree
 
     @cached_property
     def values(self) -> dict[str, CodeValue]:
@@ -78,7 +97,31 @@ class CodeFacts:
 
     @cached_property
     def comparisons(self) -> tuple[CodeComparison, ...]:
-        return () if self._tree is None else tuple(self._comparisons(self._tree))
+        if self._tree is None:
+            return ()
+        inside = self._in_helpers(lambda read: CodeEvaluation(self, read), Counter())
+        return (*self._comparisons(self._tree), *inside)
+
+    def _in_helpers(
+        self, evaluation: Callable[[Read], CodeEvaluation], followed: Counter[str]
+    ) -> list[CodeComparison]:
+        """The comparisons in functions of the module that this one calls, with what they are called with."""
+        found: list[CodeComparison] = []
+        for node in function_nodes(self.tree):
+            called = self.helper(node) if isinstance(node, ast.Call) else None
+            # Also against functions that call each other.
+            if called is None or followed[called.name] >= _MOST_CALLS:
+                continue
+            followed[called.name] += 1
+
+            def inner(read: Read, called: Helper = called) -> CodeEvaluation:
+                return CodeEvaluation(called.names, read, evaluation(read).given_to(called))
+
+            own = called.names._comparisons(called.names.tree, inner)
+            shared = called.names._state is None
+            found += (msgspec.structs.replace(each, function=called.name, shared=shared) for each in own)
+            found += called.names._in_helpers(inner, followed)
+        return found
 
     def returns(self, keys: Iterable[Any]) -> tuple[CodeComparison, ...]:
         """What the function returns, compared with the keys of a table that it chooses from."""
@@ -96,44 +139,59 @@ class CodeFacts:
             ),
         )
 
-    def _comparisons(self, tree: ast.AST) -> Iterator[CodeComparison]:
+    def _comparisons(
+        self, tree: ast.AST, evaluation: Callable[[Read], CodeEvaluation] | None = None
+    ) -> Iterator[CodeComparison]:
+        for operator, left, right, line in self._compared(tree):
+            yield CodeComparison(
+                operator=operator,
+                left=self._later([left], evaluation),
+                right=self._later([right], evaluation),
+                left_text=ast.unparse(left),
+                right_text=ast.unparse(right),
+                line=line,
+            )
+
+    def _compared(self, tree: ast.AST) -> Iterator[_Compared]:
         for node in function_nodes(tree):
             if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
-                operator = _OPERATORS[type(node.ops[0])]
-                yield self._comparison(operator, node.left, node.comparators[0], node.lineno)
+                yield _OPERATORS[type(node.ops[0])], node.left, node.comparators[0], node.lineno
             elif isinstance(node, (ast.Subscript, ast.Call)):
                 yield from self._calls(node)
             elif isinstance(node, ast.Match):
                 for case in node.cases:
                     for pattern in ast.walk(case.pattern):
                         if isinstance(pattern, ast.MatchValue):
-                            yield self._comparison("==", node.subject, pattern.value, pattern.lineno)
+                            yield "==", node.subject, pattern.value, pattern.lineno
 
-    def _calls(self, node: ast.Subscript | ast.Call) -> Iterator[CodeComparison]:
+    def _calls(self, node: ast.Subscript | ast.Call) -> Iterator[_Compared]:
         """`{"approve": ...}[decision]`, `{...}.get(decision)` and `decision.startswith("appr")`."""
         if isinstance(node, ast.Subscript):
             table, key = node.value, node.slice
         elif isinstance(node.func, ast.Attribute) and node.args:
             if node.func.attr in PART_METHODS:
-                yield self._comparison(node.func.attr, node.func.value, node.args[0], node.lineno)
+                yield node.func.attr, node.func.value, node.args[0], node.lineno
             if node.func.attr != "get":
                 return
             table, key = node.func.value, node.args[0]
         else:
             return
-        if isinstance(table, ast.Dict) and None not in table.keys:
-            keys = ast.List([each for each in table.keys if each is not None], ast.Load())
-            yield self._comparison("in", key, keys, node.lineno)
+        keys = self._keys(table)
+        if keys is not None:
+            yield "in", key, ast.List(keys, ast.Load()), node.lineno
 
-    def _comparison(self, operator: str, left: ast.expr, right: ast.expr, line: int) -> CodeComparison:
-        return CodeComparison(
-            operator=operator,
-            left=self._later([left]),
-            right=self._later([right]),
-            left_text=ast.unparse(left),
-            right_text=ast.unparse(right),
-            line=line,
-        )
+    def _keys(self, table: ast.expr) -> list[ast.expr] | None:
+        """Of a table that is written there, in a variable, or in the module."""
+        if isinstance(table, ast.Dict):
+            return None if None in table.keys else [each for each in table.keys if each is not None]
+        if not isinstance(table, ast.Name):
+            return None
+        bound = self.local(table.id)
+        if bound is not None:
+            single = bound[0] if len(bound) == 1 and self.is_fixed(table.id) else None
+            return self._keys(single) if isinstance(single, ast.Dict) else None
+        known = self.outer(table.id)
+        return [ast.Constant(key) for key in known] if isinstance(known, dict) else None  # type: ignore[misc]
 
     def _writes(self) -> Iterator[tuple[str, ast.expr | None]]:
         assert self._tree is not None
@@ -181,8 +239,14 @@ class CodeFacts:
         key = node.slice
         return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
 
-    def _later(self, values: list[ast.expr | None]) -> CodeValue:
-        return lambda read: union(CodeEvaluation(self, read).value(each) for each in values)
+    def _later(
+        self, values: list[ast.expr | None], evaluation: Callable[[Read], CodeEvaluation] | None = None
+    ) -> CodeValue:
+        def found(read: Read) -> ValueSet:
+            here = CodeEvaluation(self, read) if evaluation is None else evaluation(read)
+            return union(here.value(each) for each in values)
+
+        return found
 
     # For the evaluation.
     def local(self, name: str) -> list[ast.expr | None] | None:
@@ -199,6 +263,52 @@ class CodeFacts:
 
     def is_context(self, node: ast.expr) -> bool:
         return _is_name(node, self._context)
+
+    def is_fixed(self, name: str) -> bool:
+        return name not in self._changed
+
+    def helper(self, node: ast.Call) -> Helper | None:
+        if not isinstance(node.func, ast.Name) or self.local(node.func.id) is not None:
+            return None
+        fn = self.outer(node.func.id)
+        if not isinstance(fn, FunctionType) or fn.__globals__ is not self._module:
+            return None
+        return Helper.called(fn, node, self)
+
+
+class Helper(msgspec.Struct, frozen=True):
+    """A function of the module that is called; `given`: what each of its parameters gets."""
+
+    name: str
+    names: CodeFacts
+    given: dict[str, ast.expr | PlainDefault]
+
+    @classmethod
+    def called(cls, fn: FunctionType, node: ast.Call, caller: CodeFacts) -> Helper | None:
+        tree = shown_tree(fn)
+        if tree is None or tree.decorator_list or any(isinstance(n, _YIELDS) for n in function_nodes(tree)):
+            return None
+        if any(isinstance(each, ast.Starred) for each in node.args) or any(not k.arg for k in node.keywords):
+            return None
+        signature = inspect.signature(fn)
+        try:
+            bound = signature.bind(*node.args, **{str(each.arg): each.value for each in node.keywords})
+        except TypeError:
+            return None
+        given: dict[str, Any] = {
+            name: PlainDefault(each.default) for name, each in signature.parameters.items()
+        }
+        given |= bound.arguments
+        if any(isinstance(each, (tuple, dict)) for each in given.values()):
+            return None  # *args or **kwargs
+        state = next((n for n, v in given.items() if isinstance(v, ast.expr) and caller.is_state(v)), None)
+        return cls(f"{fn.__name__}()", CodeFacts(fn, (), state), given)
+
+    def returned(self) -> Iterator[ast.expr | None]:
+        tree = self.names.tree
+        yield from returned(tree)
+        if not isinstance(tree.body[-1], (ast.Return, ast.Raise)):
+            yield ast.Constant(None)  # it may end without a return
 
 
 def _outer(fn: Any) -> dict[str, Any]:
@@ -262,4 +372,34 @@ def _bindings(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, list[as
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and id(node) not in plain:
             found.setdefault(node.id, []).append(None)
+    return found
+
+
+def _changed_in_place(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Local names whose lists and mappings may be changed: written into, given to others, or under another
+    name too."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+            found |= _first_names([node.value])
+        elif isinstance(node, ast.Call):
+            found |= _first_names([*node.args, *(each.value for each in node.keywords)])
+            if isinstance(node.func, ast.Attribute) and node.func.attr not in _READS:
+                found |= _first_names([node.func.value])
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)):
+            found |= _first_names([node.value] if node.value is not None else [])
+        elif isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            found |= _first_names(node.elts)
+    return found
+
+
+def _first_names(nodes: Iterable[ast.expr]) -> set[str]:
+    """`a` of `a`, `a.b` and `a["b"]["c"]`."""
+    found: set[str] = set()
+    for each in nodes:
+        node = each
+        while isinstance(node, (ast.Subscript, ast.Attribute, ast.Starred)):
+            node = node.value
+        if isinstance(node, ast.Name):
+            found.add(node.id)
     return found

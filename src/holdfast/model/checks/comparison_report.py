@@ -19,10 +19,12 @@ from holdfast.model.checks.value_sets import (
     AnyValue,
     Constant,
     FixedList,
+    FixedMap,
     ValueSet,
     can_be_ordered,
     can_equal,
     can_have_part,
+    computed_from,
     is_decided,
     leaves,
     members,
@@ -59,6 +61,8 @@ class ComparisonReport:
         self.unsure = self.unsure or (copied and values.hides_writes)
 
     def compare(self, operator: str, left: ValueSet, right: ValueSet, *texts: str) -> None:
+        for side, other, text in ((left, right, texts[0]), (right, left, texts[1])):
+            self._uncertain(side, other, text)
         if operator in _ORDER:
             self._order(operator, left, right, texts)
         elif operator in ("in", "not in"):
@@ -69,6 +73,15 @@ class ComparisonReport:
                 self._report("unknown-option", found, [e.value for e in leaves(left) if e.source == DECISION])
         else:
             self._equal(left, right, texts)
+
+    def _uncertain(self, side: ValueSet, other: ValueSet, text: str) -> None:
+        """A literal beside something that is computed from a decision: nobody can say whether it is right."""
+        source = computed_from(side)
+        written = sorted(e.value for e in leaves(other) if e.source == LITERAL and isinstance(e.value, str))
+        if source and written:
+            found = f"compares {text} with {written[0]!r}, and cannot be checked: {text} is computed from"
+            fix = f"compare {source!r} itself, or choose by a table: {{'approve': ...}}[{source}]"
+            self._report("uncertain-option", f"{found} the decision {source!r}", (), fix=fix, warns=True)
 
     def _equal(self, left: ValueSet, right: ValueSet, texts: tuple[str, ...]) -> None:
         # Both, and not only the first that is found: each is a slip of its own.
@@ -216,4 +229,6 @@ def _rule(values: ValueSet, wrong: Constant | None) -> str:
 def _kinds(each: Alternative) -> frozenset[str]:
     if isinstance(each, Constant):
         return frozenset({family_of(each.value)})
+    if isinstance(each, FixedMap):
+        return frozenset({"record"})
     return (each.families or frozenset()) if isinstance(each, AnyValue) else frozenset({"list"})

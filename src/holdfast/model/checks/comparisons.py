@@ -17,6 +17,7 @@ from holdfast.model.checks.value_sets import (
     Constant,
     Read,
     ValueSet,
+    computed_from,
     is_decided,
     leaves,
     of_type,
@@ -53,7 +54,7 @@ def check_comparisons(view: ValidationView) -> None:
 
 def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> None:
     report = ComparisonReport(
-        view, ComparisonPlace(what=f"its code (line {each.line} of the function)", node=node)
+        view, ComparisonPlace(what=f"its code (line {each.line} of {each.function})", node=node)
     )
 
     def read(path: Path) -> ValueSet:
@@ -62,7 +63,8 @@ def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> N
         return found
 
     left, right = each.left(read), each.right(read)
-    if is_decided(left) or is_decided(right):
+    report.unsure = report.unsure or each.shared
+    if any(is_decided(side) or computed_from(side) for side in (left, right)):
         report.compare(each.operator, left, right, each.left_text, each.right_text)
 
 
@@ -98,7 +100,11 @@ def reader(view: ValidationView, edge: Edge | None) -> Read:
             return UNKNOWN
         found = view.values.read(inside)
         if not is_decided(found) or any(isinstance(each, AnyValue) for each in found):
-            return of_type(view.names.type_at(path, on_edge=edge is not None), ".".join(path))
+            known = view.names.type_at(path, on_edge=edge is not None)
+            source = computed_from(found)
+            if source and known.values is None:
+                return frozenset({AnyValue(known.families, source)})
+            return of_type(known, ".".join(path))
         # Decided just before: it is one of the options, and no longer what it was at first.
         return decided_only(found) if hold is not None and inside == (hold.bind,) else found
 

@@ -18,7 +18,9 @@ from holdfast.model.checks.value_sets import (
     Constant,
     Read,
     ValueSet,
+    computed_from,
     constants,
+    entries,
     is_decided,
     members,
     union,
@@ -55,8 +57,15 @@ class FieldValues:
             decided = self.fields.get(field, UNKNOWN) if field in self.bound else UNKNOWN
             found = union((decided, constants([None], INITIAL, field)))
         else:
-            found = UNKNOWN
-        return found if is_decided(found) else UNKNOWN
+            found = self._inside(path)
+        return found if is_decided(found) or computed_from(found) else UNKNOWN
+
+    def _inside(self, path: Path) -> ValueSet:
+        """An entry of a mapping that code has put into a field."""
+        found = self.fields.get(path[0], UNKNOWN)
+        for name in path[1:]:
+            found = entries(found, constants([name]))
+        return found
 
     @cached_property
     def hides_writes(self) -> bool:

@@ -33,6 +33,8 @@ class CodeComparison(msgspec.Struct, frozen=True, kw_only=True):
     left_text: str
     right_text: str
     line: int
+    function: str = "the function"
+    shared: bool = False  # of a function that is given values: it may compare others, too
 
 
 class StateFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,11 +57,18 @@ class FixedList(msgspec.Struct, frozen=True):
     members: tuple[ValueSet, ...]
 
 
+class FixedMap(msgspec.Struct, frozen=True):
+    entries: tuple[tuple[Any, ValueSet], ...]
+
+
 class AnyValue(msgspec.Struct, frozen=True):
+    """`computed`: the decision that it is computed from, in a way that is not followed."""
+
     families: frozenset[str] | None = None
+    computed: str = ""
 
 
-Alternative: TypeAlias = Constant | FixedList | AnyValue
+Alternative: TypeAlias = Constant | FixedList | FixedMap | AnyValue
 ValueSet: TypeAlias = frozenset[Alternative]
 Read: TypeAlias = Callable[[Path], ValueSet]
 
@@ -120,6 +127,9 @@ def leaves(values: ValueSet) -> Iterator[Constant]:
         elif isinstance(each, FixedList):
             for member in each.members:
                 yield from leaves(member)
+        elif isinstance(each, FixedMap):
+            for _, value in each.entries:
+                yield from leaves(value)
 
 
 def is_decided(values: ValueSet) -> bool:
@@ -161,7 +171,7 @@ _ALL: Final = frozenset({NUMBER, TEXT, "boolean", "null", OTHER})
 def _families(one: Alternative) -> frozenset[str]:
     if isinstance(one, Constant):
         return frozenset({one.family or family_of(one.value)})
-    if isinstance(one, FixedList):
+    if isinstance(one, (FixedList, FixedMap)):
         return frozenset({OTHER})
     return _ALL if one.families is None else one.families
 
@@ -169,3 +179,24 @@ def _families(one: Alternative) -> frozenset[str]:
 def members(values: ValueSet) -> ValueSet:
     """What is in the lists among it."""
     return union(member for each in values if isinstance(each, FixedList) for member in each.members)
+
+
+def computed_from(values: ValueSet) -> str:
+    """The decision that one of these is computed from, if it is not known what the result can be."""
+    return next((each.computed for each in values if isinstance(each, AnyValue) and each.computed), "")
+
+
+def entries(values: ValueSet, key: ValueSet) -> ValueSet:
+    """What the mappings among these have under a key."""
+    found: list[ValueSet] = []
+    for each in values:
+        if not isinstance(each, FixedMap):
+            return UNKNOWN
+        known = [k.value for k in key if isinstance(k, Constant)] if all(map(_is_constant, key)) else None
+        found += [value for name, value in each.entries if known is None or name in known]
+    # A key that none of them has is an error of the code, and says nothing about values.
+    return union(found) if found else UNKNOWN
+
+
+def _is_constant(each: Alternative) -> bool:
+    return isinstance(each, Constant)

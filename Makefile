@@ -13,14 +13,18 @@ SETUP := $(PYTHON) tools/setup.py
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak bench docs format lock clean setup-runtime setup-dev
+.PHONY: help demo web test check soak bench docs format lock clean setup-runtime setup-dev
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
 	@sed -n 's/^\([a-z]*\):.*  ## /  \1\t/p' Makefile
 
 demo: setup-runtime  ## a flow is killed, resumes, asks you and finishes; then a server with example runs
+	@$(PY) tools/web.py
 	@$(PY) -m holdfast.demo
+
+web: setup-runtime  ## the web app, into src/holdfast/_ui
+	@$(PY) tools/web.py build
 
 test: setup-dev  ## all tests but the soak, with the minutes of each folder
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -45,7 +49,7 @@ lock:  ## write requirements/*.lock anew; ARGS=--upgrade takes the newest versio
 	@$(SETUP) lock $(ARGS)
 
 clean:  ## remove the environment, caches and build output
-	rm -rf .venv .tools .setup.lock .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist
+	rm -rf .venv .tools .setup.lock .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist web/node_modules src/holdfast/_ui
 	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 setup-runtime:

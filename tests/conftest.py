@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from tests.services.sqlite_files import copy_new_files
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("soak", settings.get_profile("default"), max_examples=2000)
 settings.load_profile("default")
+# Whether the web app is built in this checkout decides no test: those of the app ask for it.
+os.environ["HOLDFAST_SKIP_UI"] = "1"
 receive_interrupts()
 keep_files_in_memory()
 read_certificates_once()

@@ -18,6 +18,7 @@ CHECKS = {
     "client": [BIN / "python", "tools/client.py", "check"],
     "names": [BIN / "python", "tools/names.py"],
     "imports": [BIN / "lint-imports", "--no-logo", "--no-cache"],
+    "web": [BIN / "python", "tools/web.py", "check"],
 }
 
 

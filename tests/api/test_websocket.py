@@ -16,6 +16,7 @@ from holdfast import Flow, Worker
 from holdfast.api.live.messages import read_message
 from holdfast.api.problems import HttpError
 from tests.api.conftest import Server
+from tests.api.flows import refund
 from tests.api.live import asking, follow
 from tests.api.test_sse import started
 
@@ -212,3 +213,21 @@ async def test_socket_with_a_parameter_that_it_does_not_have_is_refused(server: 
         async with talking(server, path.format(run="r")):
             pass
     assert refused.value.response.status_code == 422
+
+
+@pytest.mark.covers("WB-6-topic")
+async def test_a_socket_follows_the_holds_and_goes_on_after_the_last_change_it_saw(shop: Server) -> None:
+    run = await started(shop, refund(), order="A", amount=10)
+    async with talking(shop, "/v1/stream/ws") as talk:
+        told = await talk.ask("subscribe", topic="holds", after=0)
+        assert told["result"] == {"topic": "holds", "after": 0}
+        opened = await talk.until("event", topic="holds")
+        assert (opened["data"]["run"], opened["data"]["status"]) == (run, "pending")
+        assert (await talk.ask("subscribe", topic="holds"))["problem"]["status"] == 409
+        assert (await talk.ask("subscribe", topic="holds", run=run))["problem"]["status"] in (409, 422)
+        assert (await talk.ask("unsubscribe", topic="holds"))["result"]["was_followed"] is True
+        await talk.ask("answer", run=run, content="approve")
+        told = await talk.ask("subscribe", topic="holds", after=opened["id"])
+        later = await talk.until("event", topic="holds")
+        assert later["id"] > opened["id"]
+        assert later["data"]["hold_id"] == opened["data"]["hold_id"]

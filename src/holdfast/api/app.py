@@ -28,7 +28,7 @@ from holdfast.api.cors import cors
 from holdfast.api.live.websocket import sockets
 from holdfast.api.mask import mask
 from holdfast.api.openapi import document
-from holdfast.api.pages.all import PAGES
+from holdfast.api.pages.all import APP_PAGES, PLAIN, PAGES
 from holdfast.api.pages.kept_form import sign_in_and_back
 from holdfast.api.pages.negotiation import TAG, error_page, internal_error_page, page_route, wants_page
 from holdfast.api.problems import HttpError, no_right
@@ -84,18 +84,26 @@ def build(
         await hf.open()
         yield
 
-    pages = sorted(PAGES, key=lambda route: _route_order(route.path))
-    shown = [page_route(route, _endpoint(route, hf, authenticator, settings, paces)) for route in pages]
+    def pages(found: Iterable[Route], *, shares_paths: bool) -> list[BaseRoute]:
+        ordered = sorted(found, key=lambda route: _route_order(route.path))
+        return [
+            page_route(each, _endpoint(each, hf, authenticator, settings, paces), shares_paths=shares_paths)
+            for each in ordered
+        ]
+
+    shown = pages(PAGES if settings.web_app is None else APP_PAGES, shares_paths=True)
+    plain = Router([RouteIndex(pages(PAGES, shares_paths=False))], redirect_slashes=False)
     below = Router([RouteIndex(places)], redirect_slashes=False)
     app = Starlette(
         # Pages first: they share paths with routes and decide by the Accept header whether they answer.
-        routes=[RouteIndex([*shown, *places]), Mount(ROOT, app=below)],
+        routes=[RouteIndex([*shown, *places]), Mount(PLAIN, app=plain), Mount(ROOT, app=below)],
         exception_handlers={HTTPException: _not_found, Exception: _internal_error},
         middleware=[*_middleware(settings), Middleware(AliasPaths, pages=RouteIndex(shown))],
         lifespan=living,
     )
     app.state.authenticator = authenticator
     app.state.observed = settings.observed
+    app.state.has_web_app = settings.web_app is not None
     # No redirect for an extra slash: a redirect would lose the body.
     app.router.redirect_slashes = False
     return app

@@ -42,3 +42,5 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     """called with each answer: method, route ('' for an unknown path), status, seconds"""
     inbound: InboundSettings = InboundSettings()
     """the inbound channels (HOLDFAST_INBOUND)"""
+    web_app: Path | None = None
+    """the folder of the built web app; none: the plain pages answer at its addresses"""

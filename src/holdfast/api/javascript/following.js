@@ -14,9 +14,10 @@ export class Following {
   #paused = false;
   #heard = false;
 
-  constructor(socket, run, { after = 0, names } = {}) {
+  constructor(socket, run, { after = 0, names, topic = null } = {}) {
     this.#socket = socket;
     this.run = run;
+    this.topic = topic;
     this.names = names;
     this.last = after;
   }
@@ -72,8 +73,10 @@ export class Following {
   }
 
   /** How the run stood when it was subscribed to: over where nothing more can come. */
-  stands({ status, event_seq: seq }) {
+  stands({ status, event_seq: seq, after }) {
     this.#heard = true;
+    // A topic that began with "from now on" goes on from there after a lost connection.
+    this.last ??= after ?? null;
     if (ENDED.has(status) && this.last >= seq) this.end();
   }
 

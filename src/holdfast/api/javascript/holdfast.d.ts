@@ -176,6 +176,8 @@ export class Socket {
   private constructor();
   readonly state: StreamState;
   follow<T = RunEvent>(run: string, options?: { after?: number; names?: "own" | "seed" }): Following<T>;
+  /** What happens to the holds that the caller may see, from now on or after an event. */
+  followHolds(options?: { after?: number | null }): Following<HoldEvent>;
   answer(
     run: string,
     content: string | Record<string, unknown>,

@@ -5,6 +5,7 @@ import { newKey } from "./keys.js";
 import { Watchdog, backoff, sleep } from "./waiting.js";
 
 const PATH = "/v1/stream/ws";
+const HOLDS = "holds";
 const REFUSED = 1008;
 const IDLE = 45_000;
 /** The server takes 20 messages a second of one socket. */
@@ -45,6 +46,16 @@ export class Socket {
     return found;
   }
 
+  /** What happens to the holds that the caller may see, from now on or after an event. */
+  followHolds({ after = null } = {}) {
+    if (this.#runs.has(HOLDS)) throw new HoldfastError("This socket follows the holds already.");
+    const found = new Following(this, null, { after, topic: HOLDS });
+    this.#runs.set(HOLDS, found);
+    this.subscribe(found);
+    this.#begin();
+    return found;
+  }
+
   /** Answer what the run asks; `hold` where it asks several things. Sent again after a lost connection, and
    * counted once. */
   answer(run, content, { hold, key = newKey(), ...more } = {}) {
@@ -72,8 +83,8 @@ export class Socket {
 
   subscribe(following) {
     if (following.isPaused || !this.#known) return;
-    const { run, last: after, names = this.#options.names } = following;
-    const said = { type: "subscribe", run, after, names };
+    const { run, topic, last: after, names = this.#options.names } = following;
+    const said = topic ? { type: "subscribe", topic, after } : { type: "subscribe", run, after, names };
     following.begins();
     // Told at once and not by the promise: its first event may come with the same packet.
     const heard = (result) => following.stands(result);
@@ -82,13 +93,15 @@ export class Socket {
     });
   }
 
-  unsubscribe({ run }) {
-    if (this.#known) this.#ask({ type: "unsubscribe", run }, { once: true }).catch(() => {});
+  unsubscribe({ run, topic }) {
+    const named = topic ? { topic } : { run };
+    if (this.#known) this.#ask({ type: "unsubscribe", ...named }, { once: true }).catch(() => {});
   }
 
   leave(following) {
-    if (this.#runs.get(following.run) !== following) return;
-    this.#runs.delete(following.run);
+    const name = following.topic ?? following.run;
+    if (this.#runs.get(name) !== following) return;
+    this.#runs.delete(name);
     this.unsubscribe(following);
   }
 
@@ -213,7 +226,7 @@ export class Socket {
 
   #hear(said) {
     const asked = this.#asked.get(said.id);
-    const following = this.#runs.get(said.run);
+    const following = this.#runs.get(said.topic ?? said.run);
     if (said.type === "hello") this.#greeted();
     else if (said.type === "event") following?.take(said);
     else if (said.type === "ack") {

@@ -12,6 +12,7 @@ from holdfast.api.schemas.events import EventNames
 from holdfast.api.strict_json import decode_strictly
 
 MOST = 0x7FFF_FFFF
+MOST_SEQ = 2**53
 
 Key = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_KEY, pattern=r"^[\x21-\x7e]*$")]
 Word = Annotated[str, msgspec.Meta(max_length=200)]
@@ -21,12 +22,14 @@ ROUTES = {"answer": "give_input", "cancel": "cancel_run", "resume": "resume_run"
 
 
 class SocketMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`id`: chosen by the sender, returned with the answer. `key`: like Idempotency-Key over HTTP."""
+    """`id`: chosen by the sender, returned with the answer. `key`: like Idempotency-Key over HTTP. `topic`: in
+    place of a run; `holds` is every change of a hold that the caller may see."""
 
     type: Literal["auth", "ping", "subscribe", "unsubscribe", "answer", "cancel", "resume"]
     id: Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)] | Word | None = None
     token: Annotated[str, msgspec.Meta(max_length=4000)] | None = None
     run: Word | None = None
+    topic: Literal["holds"] | None = None
     after: int | None = None
     names: str | None = None
     key: (
@@ -73,6 +76,15 @@ class SocketSubscription(msgspec.Struct, frozen=True):
         if message.names is not None and message.names not in tuple(EventNames):
             raise HttpError(422, f"`names` must be one of {', '.join(EventNames)}.", code="invalid_input")
         return cls(run, after, None if message.names is None else EventNames(message.names))
+
+
+def topic_position(message: SocketMessage) -> int | None:
+    """The number after which a topic continues; None: from now on. Raises HttpError."""
+    if message.run is not None or message.names is not None:
+        raise HttpError(422, "A subscription names a run or a topic, not both.", code="invalid_input")
+    if message.after is not None and not 0 <= message.after <= MOST_SEQ:
+        raise HttpError(422, "`after` must be the number of an event.", code="invalid_input")
+    return message.after
 
 
 class SocketCommand(msgspec.Struct, frozen=True):

@@ -4,6 +4,8 @@
     -> {"type": "subscribe", "id": 1, "run": "...", "after": 0}
     <- {"type": "ack", "id": 1, "result": {...}}
     <- {"type": "event", "run": "...", "id": 12, "event": "hold.opened", "data": {...}}
+    -> {"type": "subscribe", "id": 3, "topic": "holds"}        changes of the holds that the caller may see
+    <- {"type": "event", "topic": "holds", "id": 907, "event": "hold.resolved", "data": {...}}
     -> {"type": "answer", "id": 2, "run": "...", "content": "approve"}
     <- {"type": "error", "id": 2, "problem": {...}}            what HTTP would have answered
     <- {"type": "end", "run": "...", "after": 31}              the run has ended: nothing more will come
@@ -27,19 +29,25 @@ from holdfast.api import problems
 from holdfast.api.aliases import alias_in
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Right
-from holdfast.api.live.follower import StreamTimeouts, follow_run
+from holdfast.api.live.follower import StreamTimeouts, follow_holds, follow_run
 from holdfast.api.live.hub import Hub, hub_of
-from holdfast.api.live.messages import SocketCommand, SocketMessage, SocketSubscription, read_message
+from holdfast.api.live.messages import (
+    SocketCommand,
+    SocketMessage,
+    SocketSubscription,
+    read_message,
+    topic_position,
+)
 from holdfast.api.problems import HttpError, no_right
 from holdfast.api.rate_limit import TokenBuckets
 from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, NoParameters, Route, read_query, require_single
-from holdfast.api.schemas.events import EncodedEvent, EventNames
+from holdfast.api.schemas.events import EncodedEvent, EventNames, HoldEventWire
 from holdfast.errors import HoldfastError
 from holdfast.types.ids import new_id
 from holdfast.types.redaction import redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from starlette.types import Scope
 
@@ -196,6 +204,8 @@ class Socket:
             match message.type:
                 case "ping":
                     result: Any = {}
+                case "subscribe" if message.topic is not None:
+                    result = await self._subscribe_to_holds(principal, message)
                 case "subscribe":
                     result = await self._subscribe(principal, message)
                 case "unsubscribe":
@@ -238,10 +248,37 @@ class Socket:
         return {"run": row.id, "status": str(row.status), "event_seq": row.event_seq}
 
     def _unsubscribe(self, message: SocketMessage) -> Any:
-        task = self._following.pop(message.run or "", None)
+        task = self._following.pop(message.topic or message.run or "", None)
         if task is not None:
             task.cancel()
-        return {"run": message.run, "was_followed": task is not None}
+        named = {"run": message.run} if message.topic is None else {"topic": message.topic}
+        return {**named, "was_followed": task is not None}
+
+    async def _subscribe_to_holds(self, principal: Principal, message: SocketMessage) -> Any:
+        _require(principal, Right.holds_read)
+        after, topic = topic_position(message), str(message.topic)
+        if topic in self._following and not self._following[topic].done():
+            raise HttpError(409, f"This socket already follows {topic}.", code="conflict")
+        self._hub.require_room(self._settings.most_streams)
+        people = await self._hf.holds()
+        if after is None:
+            after, _hash = await people.store.audit_head(principal.tenant)
+        patience = StreamTimeouts(beat=self._settings.heartbeat, life=self._settings.stream_life)
+        source = follow_holds(self._hub, people, principal.actor, after, patience)
+        self._following[topic] = asyncio.create_task(self._forward_holds(topic, source))
+        return {"topic": topic, "after": after}
+
+    async def _forward_holds(self, topic: str, source: AsyncGenerator[Sequence[HoldEventWire]]) -> None:
+        try:
+            async with aclosing(source):
+                async for batch in source:
+                    for each in batch:
+                        head = {"type": "event", "topic": topic, "id": each.seq, "event": each.type}
+                        await self._send({**head, "data": each})
+        except (WebSocketDisconnect, RuntimeError):
+            return  # it is closed: the reader notices too
+        except HoldfastError as error:
+            await self._refuse(None, error, topic=topic)
 
     async def _forward_events(self, run: str, source: Any, after: int, names: EventNames) -> None:
         try:

@@ -93,7 +93,13 @@ async def inbox_page(call: ApiCall) -> Response:
 
 @routes.get("/inbox/{hold}", needs=Access.public)
 async def inbox_hold_page(call: ApiCall, hold: str) -> Response:
-    """The same for one hold; its page checks the permission."""
+    """The same for one hold, whose page checks the permission; or a view, as in the address of the app."""
+    return redirect(f"/holds?view={hold}" if hold in TITLES else f"/holds/{hold}", call.request)
+
+
+@routes.get("/inbox/{view}/{hold}", needs=Access.public)
+async def inbox_view_hold_page(call: ApiCall, view: str, hold: str) -> Response:
+    """The address of a hold in the app."""
     return redirect(f"/holds/{hold}", call.request)
 
 

@@ -21,6 +21,7 @@ from holdfast.errors import HoldfastError
 TAG: Final = "pages"
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 _SHARED: Final = ("/runs", "/holds", "/flows")
+"""First parts of pages' paths; no page has another one that begins like them."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -30,13 +31,18 @@ def pages() -> Routes:
     return Routes(TAG, prefix="", reads_body=True)
 
 
-def page_route(route: Route, endpoint: Endpoint) -> Place:
+def page_route(route: Route, endpoint: Endpoint, *, shares_paths: bool = True) -> Place:
+    """`shares_paths`: the API has some of the same paths."""
     methods = ["GET", "HEAD"] if route.method == "GET" else [route.method]
-    return PageRoute(route.path, endpoint, methods=methods)
+    found = PageRoute(route.path, endpoint, methods=methods)
+    found.shares_paths = shares_paths
+    return found
 
 
 class PageRoute(Place):
     """Other methods do not match, because the API may have that path too."""
+
+    shares_paths = True
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child = super().matches(scope)
@@ -48,7 +54,7 @@ class PageRoute(Place):
         headers = {name: value for name, value in scope["headers"] if name in (b"accept", b"content-type")}
         if scope["method"] == "POST":
             return headers.get(b"content-type", b"").decode("latin-1").lower().startswith(FORMS)
-        shared = any(self.path == each or self.path.startswith(f"{each}/") for each in _SHARED)
+        shared = self.shares_paths and self.path.startswith(_SHARED)
         return not shared or self.path.endswith(".svg") or wants_page(headers.get(b"accept", b""))
 
 

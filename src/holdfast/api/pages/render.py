@@ -100,7 +100,13 @@ def page(
 ) -> Response:
     """`who`: the signed-in person, for the header of the page."""
     root = request.scope.get("root_path", "")
-    common: dict[str, Any] = {"root": root, "who": who, "here": request.url.path, "Right": Right}
+    common: dict[str, Any] = {
+        "root": root,
+        "who": who,
+        "here": request.url.path,
+        "Right": Right,
+        "has_web_app": request.app.state.has_web_app,
+    }
     text = _environment().get_template(template).render(common | {"refresh": None} | shown)
     return HTMLResponse(text, status, dict(HEADERS))
 

@@ -202,6 +202,7 @@ async def _run_server(wanted: ServeOptions) -> Exit:
 def _settings(wanted: ServeOptions, probe: Any) -> ApiSettings:
     from holdfast.api.app import ApiSettings
     from holdfast.api.inbound.settings import settings_from_environment as inbound_settings
+    from holdfast.api.pages.web_app import packaged_app
 
     return ApiSettings(
         observed=getattr(probe, "request", None),
@@ -210,6 +211,7 @@ def _settings(wanted: ServeOptions, probe: Any) -> ApiSettings:
         roots=tuple(Path(each) for each in wanted.roots),
         allow_code=wanted.allow_code,
         inbound=inbound_settings(),
+        web_app=packaged_app(),
     )
 
 

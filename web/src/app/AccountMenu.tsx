@@ -1,0 +1,42 @@
+import { Menu } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { useContext } from "react";
+import { shell } from "@/locales/en/shell";
+import { textOf } from "@/locales/text";
+import { signOut } from "@/services/session";
+import { ThemeChoice } from "./ThemeChoice";
+import { useSession } from "./useSession";
+
+const t = textOf(shell);
+
+export default function AccountMenu({ onKeys }: { onKeys: () => void }) {
+  const session = useSession();
+  const { theme, setTheme } = useContext(ThemeChoice);
+  const themes = { auto: t("themeAuto"), light: t("themeLight"), dark: t("themeDark") } as const;
+  return (
+    <Menu position="bottom-end" transitionProps={{ duration: 0 }} width={220}>
+      <Menu.Target>
+        <button type="button" className="button quiet account" aria-label={t("account", { person: session.person })}>
+          {session.person}
+        </button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item renderRoot={(props: object) => <Link to="/settings" {...props} />}>{t("settings")}</Menu.Item>
+        <Menu.Item onClick={onKeys}>{t("keys")}</Menu.Item>
+        <Menu.Divider />
+        <Menu.Label>{t("theme")}</Menu.Label>
+        {(Object.keys(themes) as (keyof typeof themes)[]).map((name) => (
+          <Menu.Item key={name} onClick={() => setTheme(name)} rightSection={theme === name ? "✓" : null}>
+            {themes[name]}
+          </Menu.Item>
+        ))}
+        {session.canSignOut ? (
+          <>
+            <Menu.Divider />
+            <Menu.Item onClick={() => void signOut()}>{t("signOut")}</Menu.Item>
+          </>
+        ) : null}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

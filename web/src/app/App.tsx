@@ -1,0 +1,42 @@
+import { MantineProvider, createTheme } from "@mantine/core";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { Suspense, useEffect, useMemo } from "react";
+import { Boundary } from "@/components/Boundary";
+import { LiveConnection } from "@/live/connection";
+import { Live } from "@/live/useLive";
+import { ThemeChoice } from "./ThemeChoice";
+import { queryClient } from "./query";
+import { router } from "./router";
+import { useTheme } from "./theme";
+
+// The nonce of this response: the policy of the page allows no other inline style.
+const nonce = document.querySelector("script[nonce]") instanceof HTMLScriptElement
+  ? (document.querySelector("script[nonce]") as HTMLScriptElement).nonce
+  : "";
+const kit = createTheme({ fontFamily: "var(--font)", fontFamilyMonospace: "var(--mono)", focusRing: "auto", respectReducedMotion: true });
+
+export function App() {
+  const { theme, scheme, setTheme } = useTheme();
+  const live = useMemo(() => new LiveConnection(), []);
+  useEffect(() => {
+    live.start();
+    return () => live.stop();
+  }, [live]);
+  const choice = useMemo(() => ({ theme, setTheme }), [theme, setTheme]);
+  return (
+    <MantineProvider theme={kit} forceColorScheme={scheme} getStyleNonce={() => nonce ?? ""} withGlobalClasses={false}>
+      <ThemeChoice.Provider value={choice}>
+        <QueryClientProvider client={queryClient}>
+          <Live.Provider value={live}>
+            <Boundary>
+              <Suspense fallback={null}>
+                <RouterProvider router={router} />
+              </Suspense>
+            </Boundary>
+          </Live.Provider>
+        </QueryClientProvider>
+      </ThemeChoice.Provider>
+    </MantineProvider>
+  );
+}

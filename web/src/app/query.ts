@@ -1,0 +1,18 @@
+/** What was read from the server, kept and renewed. */
+import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
+import { failureOf } from "@/services/client";
+import { noteSignedOut } from "./signedOut";
+
+function noteFailure(error: unknown): void {
+  if (failureOf(error).kind === "signed-out") noteSignedOut();
+}
+
+export const queryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: noteFailure }),
+  mutationCache: new MutationCache({ onError: noteFailure }),
+  defaultOptions: {
+    // The client itself repeats what can be repeated. Live events say when something has changed.
+    queries: { retry: false, staleTime: 10_000, refetchOnWindowFocus: true },
+    mutations: { retry: false },
+  },
+});

@@ -1,0 +1,59 @@
+/** Keys of the part of the page that is mounted. `?` lists exactly what is bound. */
+import { useEffect, useEffectEvent, useSyncExternalStore } from "react";
+import { type Binding, isTyping, keyOf, matcherOf } from "@/models/keys";
+
+export type BoundKey = Binding & { run: () => void; whileTyping?: boolean };
+
+let bound: readonly BoundKey[][] = [];
+const watchers = new Set<() => void>();
+
+function change(next: readonly BoundKey[][]): void {
+  bound = next;
+  for (const told of watchers) told();
+}
+
+/** The innermost part that binds a key gets it. */
+export function useKeys(keys: BoundKey[]): void {
+  const run = useEffectEvent((place: number) => keys[place]?.run());
+  // Bound anew only if the table changes, not with each rendering. Functions are not part of the text.
+  const table = JSON.stringify(keys);
+  useEffect(() => {
+    const bindings = JSON.parse(table) as Omit<BoundKey, "run">[];
+    const own = bindings.map((each, place) => ({ ...each, run: () => run(place) }));
+    change([...bound, own]);
+    return () => change(bound.filter((each) => each !== own));
+  }, [table]);
+}
+
+export function useBoundKeys(): BoundKey[] {
+  return useSyncExternalStore(
+    (told) => {
+      watchers.add(told);
+      return () => watchers.delete(told);
+    },
+    () => bound,
+  ).flat();
+}
+
+/** Once, by the shell. */
+export function useKeyboard(): void {
+  useEffect(() => {
+    let known = bound;
+    let matcher = matcherOf([]);
+    const pressed = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.isComposing || event.repeat) return;
+      if (document.querySelector("[role=dialog]") && event.key !== "Escape") return;
+      if (known !== bound) {
+        known = bound;
+        matcher = matcherOf(bound.flat().map((each) => each.keys));
+      }
+      const name = matcher.press(keyOf(event), event.timeStamp);
+      const found = name === null ? undefined : known.toReversed().flat().find((each) => each.keys === name);
+      if (!found || (isTyping(event.target as HTMLElement) && !found.whileTyping)) return;
+      event.preventDefault();
+      found.run();
+    };
+    window.addEventListener("keydown", pressed);
+    return () => window.removeEventListener("keydown", pressed);
+  }, []);
+}

@@ -1,0 +1,62 @@
+/** Every way in which a part of the page can have nothing to show. The rest of the page stays usable. */
+import type { ReactNode } from "react";
+import { shell } from "@/locales/en/shell";
+import { textOf } from "@/locales/text";
+import { type Failure, failureOf } from "@/services/client";
+
+const t = textOf(shell);
+
+type NoticeProps = { title: string; hint?: string; role?: "alert" | "status"; children?: ReactNode };
+
+export function Notice({ title, hint, role, children }: NoticeProps) {
+  return (
+    <div className="notice" role={role}>
+      <p className="notice-title">{title}</p>
+      {hint ? <p className="muted">{hint}</p> : null}
+      {children}
+    </div>
+  );
+}
+
+function wordsOf(failure: Failure): { title: string; hint: string } {
+  if (failure.kind === "offline") return { title: t("offlineTitle"), hint: t("offlineHint") };
+  if (failure.kind === "missing") return { title: t("missingTitle"), hint: failure.title || t("missingHint") };
+  return { title: failure.title || t("failedTitle"), hint: failure.hint };
+}
+
+export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const failure = failureOf(error);
+  const { title, hint } = wordsOf(failure);
+  return (
+    <Notice title={title} hint={hint} role="alert">
+      {failure.requestId ? <p className="muted small">{t("requestId", { id: failure.requestId })}</p> : null}
+      {onRetry ? (
+        <button type="button" className="button" onClick={onRetry}>
+          {t("retry")}
+        </button>
+      ) : null}
+    </Notice>
+  );
+}
+
+export function Forbidden({ right }: { right: string }) {
+  return <Notice title={t("forbiddenTitle", { right })} hint={t("forbiddenHint")} />;
+}
+
+export function NotFound() {
+  return (
+    <main id="main" tabIndex={-1} className="page">
+      <Notice title={t("missingTitle")} hint={t("missingHint")} />
+    </main>
+  );
+}
+
+export function BrokenPart({ error, reset }: { error: unknown; reset?: () => void }) {
+  const failure = failureOf(error);
+  if (failure.kind !== "other") return <Problem error={error} onRetry={reset} />;
+  return (
+    <Notice title={t("brokenTitle")} hint={t("brokenHint")} role="alert">
+      <p className="muted small">{failure.title}</p>
+    </Notice>
+  );
+}

@@ -1,0 +1,4 @@
+export const flows = {
+  title: "Flows",
+  empty: "There is nothing here yet.",
+} as const;

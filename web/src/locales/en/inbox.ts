@@ -1,0 +1,4 @@
+export const inbox = {
+  title: "Inbox",
+  empty: "There is nothing here yet.",
+} as const;

@@ -1,0 +1,4 @@
+export const operations = {
+  title: "Operations",
+  empty: "There is nothing here yet.",
+} as const;

@@ -1,0 +1,4 @@
+export const runs = {
+  title: "Runs",
+  empty: "There is nothing here yet.",
+} as const;

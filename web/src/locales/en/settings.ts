@@ -1,0 +1,4 @@
+export const settings = {
+  title: "Settings",
+  empty: "There is nothing here yet.",
+} as const;

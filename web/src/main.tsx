@@ -1,0 +1,20 @@
+import "../../src/holdfast/api/pages/static/tokens.css";
+import "@mantine/core/styles/baseline.css";
+import "@mantine/core/styles/default-css-variables.css";
+import "@mantine/core/styles/global.css";
+import "@mantine/core/styles/UnstyledButton.css";
+import "@mantine/core/styles/CloseButton.css";
+import "@mantine/core/styles/Overlay.css";
+import "@mantine/core/styles/Paper.css";
+import "@mantine/core/styles/Popover.css";
+import "@mantine/core/styles/ScrollArea.css";
+import "@mantine/core/styles/ModalBase.css";
+import "@mantine/core/styles/Modal.css";
+import "@mantine/core/styles/Menu.css";
+import "./app/base.css";
+import "./app/shell.css";
+import { createRoot } from "react-dom/client";
+import { App } from "./app/App";
+
+const place = document.getElementById("root");
+if (place !== null) createRoot(place).render(<App />);

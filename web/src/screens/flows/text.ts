@@ -1,0 +1,4 @@
+import { flows } from "@/locales/en/flows";
+import { textOf } from "@/locales/text";
+
+export const t = textOf(flows);

@@ -1,0 +1,59 @@
+/** The one client of the app. Its types are generated from the server's routes; only `services/` names them. */
+import { ConnectionError, Holdfast, ProblemError } from "@client";
+
+function meta(name: string): string {
+  return document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? "";
+}
+
+/** The path prefix of this server, without a slash at the end. */
+export const rootPath = meta("holdfast-root");
+export const release = meta("holdfast-release");
+export const client = new Holdfast({ url: window.location.origin + rootPath, retries: 2, timeout: 30_000 });
+
+/** An address of this server, below its path prefix. */
+export function addressOf(path: string): string {
+  return rootPath + path;
+}
+
+export type FieldError = { field: string; code: string; message: string };
+
+/** An error in the words of the page. `kind` says what the page can do about it. */
+export type Failure = {
+  kind: "signed-out" | "forbidden" | "missing" | "conflict" | "changed" | "invalid" | "offline" | "other";
+  code: string;
+  title: string;
+  hint: string;
+  requestId: string;
+  errors: FieldError[];
+  facts: Record<string, unknown>;
+};
+
+const KINDS: Record<number, Failure["kind"]> = {
+  401: "signed-out",
+  403: "forbidden",
+  404: "missing",
+  409: "conflict",
+  412: "changed",
+  422: "invalid",
+};
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof ProblemError) {
+    return {
+      kind: KINDS[error.status] ?? "other",
+      code: error.code,
+      title: error.detail,
+      hint: error.hint ?? "",
+      requestId: error.requestId ?? "",
+      errors: error.errors.map((each) => ({
+        field: String(each["field"] ?? ""),
+        code: String(each["code"] ?? ""),
+        message: String(each["message"] ?? ""),
+      })),
+      facts: error.problem,
+    };
+  }
+  const empty = { code: "", hint: "", requestId: "", errors: [], facts: {} };
+  if (error instanceof ConnectionError) return { ...empty, kind: "offline", title: "" };
+  return { ...empty, kind: "other", title: error instanceof Error ? error.message : String(error) };
+}

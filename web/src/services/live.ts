@@ -1,0 +1,90 @@
+/** The WebSocket of the tab, and what replaces it where none comes about. */
+import type { HoldEvent, RunEvent } from "@client";
+import { client } from "./client";
+
+export type Topic = { kind: "holds" } | { kind: "run"; run: string; after: number };
+export type Change = { hold: string; run: string; version: number; status: string; actor: string; action: string };
+export type RunChange = { run: string; number: number; type: string; node: string; data: Record<string, unknown> };
+export type LineState = "live" | "reconnecting" | "closed";
+
+/** Events of a topic, each once and in order; they go on after a lost connection where they were. */
+export type Line = {
+  holds: (heard: (change: Change) => void) => () => void;
+  run: (run: string, after: number, heard: (change: RunChange) => void) => () => void;
+  close: () => void;
+};
+
+/** `failed`: the handshake did not come about. */
+export function openSocket(told: (state: LineState) => void, failed: () => void): Line {
+  let greeted = false;
+  const socket = client.socket({
+    onState(state) {
+      if (state === "open") greeted = true;
+      if (state === "waiting" && !greeted) failed();
+      if (state === "waiting") greeted = false;
+      told(state === "open" ? "live" : state === "closed" ? "closed" : "reconnecting");
+    },
+  });
+  return {
+    holds: (heard) => drain(socket.followHolds(), (data: HoldEvent) => heard(changeOf(data))),
+    run: (run, after, heard) => drain(socket.follow<RunEvent>(run, { after }), (data) => heard(runChangeOf(data))),
+    close: () => socket.close(),
+  };
+}
+
+/** Server-sent events: one connection per topic. */
+export function openStreams(told: (state: LineState) => void, failed: () => void): Line {
+  const open = new Set<{ close: () => void }>();
+  const options = {
+    onState(state: string) {
+      if (state === "waiting") failed();
+      told(state === "open" ? "live" : state === "closed" ? "closed" : "reconnecting");
+    },
+  };
+  const keep = (stream: { close: () => void }, stop: () => void) => {
+    open.add(stream);
+    return () => {
+      open.delete(stream);
+      stop();
+    };
+  };
+  return {
+    holds(heard) {
+      const stream = client.streamHolds({}, options);
+      return keep(stream, drain(stream, (data: HoldEvent) => data.hold_id && heard(changeOf(data))));
+    },
+    run(run, after, heard) {
+      const stream = client.streamRun(run, { after }, options);
+      return keep(stream, drain(stream, (data: RunEvent) => heard(runChangeOf(data))));
+    },
+    close() {
+      for (const stream of open) stream.close();
+    },
+  };
+}
+
+function drain<T>(source: AsyncIterable<{ data: T }> & { close: () => void }, heard: (data: T) => void): () => void {
+  void (async () => {
+    try {
+      for await (const event of source) heard(event.data);
+    } catch {
+      // Refused for good: the state of the connection says so, and lists are still read.
+    }
+  })();
+  return () => source.close();
+}
+
+function changeOf(event: HoldEvent): Change {
+  return {
+    hold: event.hold_id,
+    run: event.run ?? "",
+    version: event.version,
+    status: event.status,
+    actor: event.actor.replace(/^user:/, ""),
+    action: event.type,
+  };
+}
+
+function runChangeOf(event: RunEvent): RunChange {
+  return { run: event.run, number: event.number, type: event.type, node: event.node, data: event.data };
+}

@@ -1,0 +1,31 @@
+/** Who is signed in, and what they may do. */
+import type { Right, SessionWire } from "@client";
+import { addressOf, client } from "./client";
+
+export type { Right };
+export type Session = { person: string; tenant: string; rights: ReadonlySet<Right>; canSignOut: boolean; csrf: string };
+
+export async function getSession(): Promise<Session> {
+  return sessionOf(await client.getSession());
+}
+
+export function sessionOf(wire: SessionWire): Session {
+  return {
+    person: wire.subject.replace(/^user:/, ""),
+    tenant: wire.tenant,
+    rights: new Set(wire.rights),
+    canSignOut: wire.method === "session",
+    csrf: wire.csrf ?? "",
+  };
+}
+
+/** Where a person signs in and comes back from to this very address. */
+export function signInAddress(): string {
+  const { pathname, search } = window.location;
+  return `${addressOf("/sign-in")}?next=${encodeURIComponent(pathname + search)}`;
+}
+
+export async function signOut(): Promise<void> {
+  await client.endSession();
+  window.location.assign(addressOf("/sign-in"));
+}

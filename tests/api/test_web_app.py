@@ -22,7 +22,8 @@ from tests.api.conftest import Server, serving
 pytestmark = pytest.mark.anyio
 HTML = {"Accept": "text/html"}
 INDEX = """<!doctype html><meta name="holdfast-root" content=""><meta name="holdfast-release" content="">
-<link rel="icon" href="./static/mark.svg"><noscript><meta http-equiv="refresh" content="0; url=./plain/"></noscript>
+<link rel="icon" href="./static/mark.svg">
+<noscript><meta http-equiv="refresh" content="0; url=./plain/"></noscript>
 <script type="module" crossorigin src="./assets/index-Ab12_x-9.js"></script>
 <link rel="stylesheet" href="./assets/index-c0ffee.css">"""
 SCRIPT = b"console.log(1);" * 100
@@ -42,7 +43,10 @@ def built(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def app(tmp_path: Path, built: Path, anyio_backend: str) -> AsyncIterator[Server]:
-    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf, serving(hf, ApiSettings(web_app=built)) as found:
+    async with (
+        Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf,
+        serving(hf, ApiSettings(web_app=built)) as found,
+    ):
         yield found
 
 
@@ -81,7 +85,9 @@ async def test_the_page_has_the_path_prefix_of_its_server(tmp_path: Path, built:
         app = build(hf, Authenticator(hf, local=own), ApiSettings(web_app=built), THEMES)
         whole = httpx2.ASGITransport(app=Starlette(routes=[Mount("/desk", app)]))
         headers = {**HTML, "Authorization": f"Bearer {own.token}"}
-        async with httpx2.AsyncClient(transport=whole, base_url="http://localhost", headers=headers) as client:
+        async with httpx2.AsyncClient(
+            transport=whole, base_url="http://localhost", headers=headers
+        ) as client:
             page = (await client.get("/desk/runs/r1")).text
             assert 'name="holdfast-root" content="/desk"' in page
             assert 'src="/desk/assets/index-Ab12_x-9.js"' in page
@@ -152,7 +158,9 @@ async def test_a_person_who_is_not_signed_in_is_sent_to_the_sign_in_and_back(app
 
 @pytest.mark.covers("WB-63-pages")
 @pytest.mark.parametrize("path", ["/", "/runs", "/flows", "/plain/", "/plain/runs"])
-async def test_without_the_app_plain_pages_answer_at_its_addresses_and_say_so(server: Server, path: str) -> None:
+async def test_without_the_app_plain_pages_answer_at_its_addresses_and_say_so(
+    server: Server, path: str
+) -> None:
     answer = await get(server, path)
     assert answer.status_code == 200
     assert "The web app is not built here" in answer.text

@@ -28,7 +28,7 @@ from holdfast.api.cors import cors
 from holdfast.api.live.websocket import sockets
 from holdfast.api.mask import mask
 from holdfast.api.openapi import document
-from holdfast.api.pages.all import APP_PAGES, PLAIN, PAGES
+from holdfast.api.pages.all import APP_PAGES, PAGES, PLAIN
 from holdfast.api.pages.kept_form import sign_in_and_back
 from holdfast.api.pages.negotiation import TAG, error_page, internal_error_page, page_route, wants_page
 from holdfast.api.problems import HttpError, no_right

@@ -22,8 +22,8 @@ ROUTES = {"answer": "give_input", "cancel": "cancel_run", "resume": "resume_run"
 
 
 class SocketMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`id`: chosen by the sender, returned with the answer. `key`: like Idempotency-Key over HTTP. `topic`: in
-    place of a run; `holds` is every change of a hold that the caller may see."""
+    """`id`: chosen by the sender, returned with the answer. `key`: like Idempotency-Key over HTTP. `topic`,
+    in place of a run: `holds` is every change of a hold that the caller may see."""
 
     type: Literal["auth", "ping", "subscribe", "unsubscribe", "answer", "cancel", "resume"]
     id: Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)] | Word | None = None

@@ -33,7 +33,12 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_KINDS: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".json": "application/json"}
+_KINDS: Final = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+}
 _ENCODINGS: Final = {"br": ".br", "gzip": ".gz"}
 _PLAIN: Final = (
     # The plain page of an address of the app.
@@ -86,12 +91,20 @@ def app_page(call: ApiCall) -> Response:
     """`index.html` with the path prefix of this server, its release and a nonce for styles."""
     folder = call.settings.web_app
     assert folder is not None
-    app, root, nonce = read_app(folder), str(call.request.scope.get("root_path", "")), secrets.token_urlsafe(16)
+    app, root, nonce = (
+        read_app(folder),
+        str(call.request.scope.get("root_path", "")),
+        secrets.token_urlsafe(16),
+    )
     prefix = quote(root, safe="/")
     text = app.page.replace('"./assets/', f'"{prefix}/assets/').replace('"./static/', f'"{prefix}/static/')
-    text = text.replace("url=./plain/", f"url={escape(prefix + plain_address(call.request.url.path[len(root):]))}")
+    text = text.replace(
+        "url=./plain/", f"url={escape(prefix + plain_address(call.request.url.path[len(root) :]))}"
+    )
     text = text.replace('name="holdfast-root" content=""', f'name="holdfast-root" content="{escape(prefix)}"')
-    text = text.replace('name="holdfast-release" content=""', f'name="holdfast-release" content="{app.release}"')
+    text = text.replace(
+        'name="holdfast-release" content=""', f'name="holdfast-release" content="{app.release}"'
+    )
     text = text.replace('<script type="module"', f'<script type="module" nonce="{nonce}"')
     return HTMLResponse(text, headers=HEADERS | {"Content-Security-Policy": _POLICY.format(nonce=nonce)})
 
@@ -115,9 +128,15 @@ async def show_app_at(call: ApiCall, rest: str) -> Response:
 
 for _path in ("/", "/inbox", "/holds", "/runs", "/flows", "/operations", "/settings"):
     routes.get(_path, needs=Access.signed_in)(show_app)
-for _path in ("/inbox/{rest:path}", "/holds/{rest}", "/runs/{rest}", "/flows/{rest:path}", "/editor/{rest:path}",
-              "/operations/{rest}"):  # fmt: skip
-    routes.get(_path, needs=Access.signed_in)(show_app_at)
+_BELOW: Final = (
+    "inbox/{rest:path}",
+    "holds/{rest}",
+    "runs/{rest}",
+    "flows/{rest:path}",
+    "editor/{rest:path}",
+)
+for _path in (*_BELOW, "operations/{rest}"):
+    routes.get(f"/{_path}", needs=Access.signed_in)(show_app_at)
 
 
 @routes.get("/assets/{name}", needs=Access.public)
@@ -126,8 +145,12 @@ async def web_asset(call: ApiCall, name: str) -> Response:
     folder = call.settings.web_app
     found = None if folder is None else read_app(folder).assets.get(name)
     if found is None:
-        raise HttpError(404, "This release of the web app has no such file.", code="not_found", hint="Reload the page.")
-    accepted = {each.partition(";")[0].strip() for each in call.request.headers.get("accept-encoding", "").split(",")}
+        raise HttpError(
+            404, "This release of the web app has no such file.", code="not_found", hint="Reload the page."
+        )
+    accepted = {
+        each.partition(";")[0].strip() for each in call.request.headers.get("accept-encoding", "").split(",")
+    }
     for encoding, data in found.encoded.items():
         if encoding in accepted:
             return Response(data, media_type=found.kind, headers=_IMMUTABLE | {"Content-Encoding": encoding})

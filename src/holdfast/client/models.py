@@ -168,6 +168,7 @@ class Checkpoint(Model, kw_only=True):
     title: str = ""
     why: str = ""
     due: str = ""
+    decided: list[DecidedValue] = []
     idempotent_replay: bool | None = None
     core_id: str
     tenant_id: str
@@ -273,6 +274,16 @@ class Death(Model, kw_only=True):
     status: str
     nodes: list[str]
     unknown: str
+
+
+class DecidedValue(Model, kw_only=True):
+    """A value of a decision. `proposed`: what was shown before; `edited`: the person changed it."""
+
+    field: str
+    label: str
+    value: Any
+    proposed: Any = None
+    edited: bool = False
 
 
 class Defaults(Model, kw_only=True):
@@ -634,7 +645,7 @@ class GraphState(Model, kw_only=True):
 
 class Hold(Model, kw_only=True):
     """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why`
-    and `due` are texts; `version` is its ETag."""
+    and `due` are texts; `decided`: the values of its decision; `version` is its ETag."""
 
     id: str
     block_index: int
@@ -679,6 +690,7 @@ class Hold(Model, kw_only=True):
     title: str = ""
     why: str = ""
     due: str = ""
+    decided: list[DecidedValue] = []
     idempotent_replay: bool | None = None
     run: str
     flow: str

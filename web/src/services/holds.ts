@@ -1,6 +1,210 @@
 /** Holds: what the inbox shows of them, and what a person does with them. */
+import type { HoldView as WireView, HoldWire } from "@client";
 import { client } from "./client";
 
-export async function countOpen(view: "mine" | "groups" | "unassigned" | "all"): Promise<number> {
-  return (await client.countHolds({ view, status: ["pending"] })).count;
+export type View = WireView;
+export type Option = { id: string; label: string; variant: string; requiresComment: boolean };
+export type DecidedValue = { field: string; label: string; value: unknown; proposed: unknown; edited: boolean };
+
+export type Hold = {
+  id: string;
+  version: number;
+  title: string;
+  prompt: string;
+  status: string;
+  type: string;
+  flow: string;
+  run: string;
+  node: string;
+  priority: string;
+  assignee: string;
+  why: string;
+  options: Option[];
+  context: unknown;
+  schema: unknown;
+  createdAt: string;
+  expiresAt: string | null;
+  claimedBy: string;
+  claimUntil: string | null;
+  placedBy: string;
+  placedUntil: string | null;
+  resumedAt: string | null;
+  requestHash: string;
+  outcome: Outcome | null;
+};
+
+export type Outcome = {
+  decision: string;
+  label: string;
+  by: string;
+  at: string | null;
+  comment: string;
+  channel: string;
+  values: DecidedValue[];
+};
+
+export type HoldPage = { holds: Hold[]; next: string | null };
+export const PAGE = 100;
+
+export async function countOpen(view: View, q = ""): Promise<number> {
+  return (await client.countHolds({ view, q: q || null, ...(isOpenView(view) ? { status: ["pending"] } : {}) })).count;
+}
+
+export async function listHolds(view: View, q: string, cursor: string | null): Promise<HoldPage> {
+  const page = await client.listHolds({ view, q: q || null, limit: PAGE, cursor });
+  return { holds: page.items.map(holdOf), next: page.next ?? null };
+}
+
+/** Views of what still waits; in the others decided holds are listed too. */
+export function isOpenView(view: View): boolean {
+  return !["done", "all"].includes(view);
+}
+
+export async function getHold(id: string): Promise<Hold> {
+  return holdOf(await client.getHold(id));
+}
+
+export type Entry = { id: string; at: string; text: string };
+export type Comment = { id: string; kind: string; by: string; at: string; text: string };
+
+export async function getHistory(id: string): Promise<Entry[]> {
+  return (await client.holdHistory(id)).items.map(({ id: entry, at, text }) => ({ id: entry, at, text }));
+}
+
+export async function getComments(id: string): Promise<Comment[]> {
+  const found = await client.listComments(id);
+  return found.items.map((note) => ({
+    id: note.id, kind: note.kind, by: personOf(note.by), at: note.at ?? "", text: note.text ?? "",
+  }));
+}
+
+export type Draft = { decision: string | null; values: Record<string, unknown>; comment: string };
+export type Answer = { decision: string; data: Record<string, unknown> | null; comment: string };
+
+export async function getDraft(id: string): Promise<Draft | null> {
+  try {
+    const found = await client.getDraft(id);
+    const data = found.response_data;
+    return {
+      decision: typeof found.decision === "string" ? found.decision : null,
+      values: isObject(data) ? data : {},
+      comment: typeof found.comment === "string" ? found.comment : "",
+    };
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+export async function saveDraft(id: string, draft: Draft): Promise<void> {
+  await client.saveDraft(id, { decision: draft.decision, response_data: draft.values, comment: draft.comment });
+}
+
+/** Decided after the undo window, unless it is undone. Sent twice with one key, it counts once. */
+export async function place(hold: Hold, answer: Answer, key: string): Promise<Hold> {
+  const body = {
+    decision: answer.decision,
+    response_data: answer.data,
+    comment: answer.comment || null,
+    request_hash: hold.requestHash,
+  };
+  return holdOf(await client.placeDecision(hold.id, body, { ifMatch: hold.version, key }));
+}
+
+export async function undo(id: string): Promise<Hold> {
+  return holdOf(await client.undoDecision(id));
+}
+
+export async function claim(id: string): Promise<Hold> {
+  return holdOf(await client.claimHold(id, {}));
+}
+
+export async function release(id: string): Promise<Hold> {
+  return holdOf(await client.releaseHold(id));
+}
+
+export async function comment(id: string, text: string): Promise<void> {
+  await client.commentOnHold(id, { text });
+}
+
+/** Who else looks at it now. Told for 30 seconds, so it is repeated. */
+export async function beat(id: string, editing: boolean): Promise<string[]> {
+  return (await client.reportPresence(id, { editing })).items.map((each) => personOf(each.person));
+}
+
+export async function leave(id: string): Promise<void> {
+  await client.endPresence(id);
+}
+
+export type SavedView = { id: string; title: string; view: View; q: string };
+
+export async function listViews(): Promise<SavedView[]> {
+  const found = await client.listViews();
+  return found.items.map((each) => ({
+    id: each.id, title: each.title, view: each.filters.view ?? "all", q: each.filters.q ?? "",
+  }));
+}
+
+// ---- what the server says, in the words of the page
+
+export function holdOf(wire: HoldWire): Hold {
+  return {
+    id: wire.id,
+    version: wire.version,
+    title: wire.title || wire.prompt,
+    prompt: wire.prompt,
+    status: wire.status,
+    type: wire.type,
+    flow: wire.flow,
+    run: wire.run,
+    node: wire.node,
+    priority: wire.priority,
+    assignee: wire.assignee_type === "unrouted" ? "" : personOf(wire.assignee_resolved.value || wire.assignee || ""),
+    why: wire.why ?? "",
+    options: (wire.options ?? []).map((each) => ({
+      id: each.id,
+      label: each.label,
+      variant: each.variant ?? "secondary",
+      requiresComment: each.requires_comment === true,
+    })),
+    context: wire.context,
+    schema: wire.schema,
+    createdAt: wire.created_at,
+    expiresAt: wire.expires_at,
+    claimedBy: personOf(wire.claimed_by ?? ""),
+    claimUntil: wire.claim_until,
+    placedBy: personOf(wire.placed_by ?? ""),
+    placedUntil: wire.placed_until,
+    resumedAt: wire.resumed_at,
+    requestHash: wire.request_hash,
+    outcome: wire.status === "pending" ? null : outcomeOf(wire),
+  };
+}
+
+function outcomeOf(wire: HoldWire): Outcome {
+  const found = wire.resolution ?? {};
+  const decision = String(found["effective_decision"] ?? found["decision"] ?? "");
+  return {
+    decision,
+    label: (wire.options ?? []).find((each) => each.id === decision)?.label ?? decision,
+    by: personOf(wire.resolved_by ?? wire.cancelled_by ?? ""),
+    at: wire.resolved_at ?? wire.cancelled_at,
+    comment: String(found["comment"] ?? wire.cancel_reason ?? ""),
+    channel: String(found["channel"] ?? ""),
+    values: (wire.decided ?? []).map((each) => ({
+      field: each.field, label: each.label, value: each.value, proposed: each.proposed, edited: each.edited ?? false,
+    })),
+  };
+}
+
+export function personOf(name: string): string {
+  return name.replace(/^(user|group|role):/, "");
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isMissing(error: unknown): boolean {
+  return (error as { status?: number }).status === 404;
 }

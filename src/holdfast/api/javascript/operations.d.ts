@@ -1080,6 +1080,7 @@ export interface CheckpointWire {
   title?: string;
   why?: string;
   due?: string;
+  decided?: DecidedValueWire[];
   idempotent_replay?: boolean;
   core_id: string;
   tenant_id: string;
@@ -1205,6 +1206,15 @@ export interface DeathWire {
   status: string;
   nodes: string[];
   unknown: string;
+}
+
+/** A value of a decision. `proposed`: what was shown before; `edited`: the person changed it. */
+export interface DecidedValueWire {
+  field: string;
+  label: string;
+  value: unknown;
+  proposed?: unknown;
+  edited?: boolean;
 }
 
 /** Defaults for holds that do not set these themselves. Durations as written. */
@@ -1698,7 +1708,7 @@ export interface HoldViewerWire {
 
 /**
  * A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why` and
- * `due` are texts; `version` is its ETag.
+ * `due` are texts; `decided`: the values of its decision; `version` is its ETag.
  */
 export interface HoldWire {
   id: string;
@@ -1744,6 +1754,7 @@ export interface HoldWire {
   title?: string;
   why?: string;
   due?: string;
+  decided?: DecidedValueWire[];
   idempotent_replay?: boolean;
   run: string;
   flow: string;

@@ -12,6 +12,7 @@ from holdfast.api.schemas.hold_query import Filters, Instant
 from holdfast.holds.actions.bulk import BulkResult
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.forms.attached_files import AttachedFile
+from holdfast.holds.queries.decided_values import decided_values
 from holdfast.holds.queries.history import Entry
 from holdfast.holds.queries.history_text import history_sentence
 from holdfast.holds.queries.hold_view import checkpoint_view, hold_view
@@ -34,6 +35,16 @@ class AssigneeWire(msgspec.Struct, kw_only=True):
     type: str
     value: str
     reason: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class DecidedValueWire(msgspec.Struct, kw_only=True):
+    """A value of a decision. `proposed`: what was shown before; `edited`: the person changed it."""
+
+    field: str
+    label: str
+    value: Any
+    proposed: Any = None
+    edited: bool = False
 
 
 class _HoldFields(msgspec.Struct, kw_only=True):
@@ -82,12 +93,13 @@ class _HoldFields(msgspec.Struct, kw_only=True):
     title: str = ""
     why: str = ""
     due: str = ""
+    decided: list[DecidedValueWire] = []
     idempotent_replay: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class HoldWire(_HoldFields, kw_only=True):
     """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why` and
-    `due` are texts; `version` is its ETag."""
+    `due` are texts; `decided`: the values of its decision; `version` is its ETag."""
 
     run: str
     flow: str
@@ -121,8 +133,9 @@ def checkpoint_wire(row: HoldRow, now: int, *, replay: bool = False) -> Checkpoi
     return msgspec.convert({**checkpoint_view(row, replay=replay), **_in_words(row, now)}, CheckpointWire)
 
 
-def _in_words(row: HoldRow, now: int) -> dict[str, str]:
-    return {"title": title_of(row), "why": why_of(row), "due": countdown(row, now)}
+def _in_words(row: HoldRow, now: int) -> dict[str, Any]:
+    decided = [msgspec.structs.asdict(each) for each in decided_values(row)]
+    return {"title": title_of(row), "why": why_of(row), "due": countdown(row, now), "decided": decided}
 
 
 class HoldAnswer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -66,7 +66,10 @@ class Slow:
         self.writer.close()
 
     async def ids(self) -> list[int]:
-        """Everything, until the stream ends."""
+        """Everything, until the stream ends, now as fast as others read."""
+        small = self.writer.get_extra_info("socket")
+        small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        self.reader._limit = 1 << 20  # type: ignore[attr-defined]
         found: list[int] = []
         ended = False
         buffer = b""

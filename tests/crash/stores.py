@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 from tests.services import mariadb, postgres
@@ -14,4 +13,4 @@ def address_on(store: str, folder: Path) -> str:
         return f"sqlite:{folder / 'h.db'}"
     if store == "mariadb":
         return mariadb.emptied("crash")
-    return postgres.with_setting(postgres.database(), schema=f"crash_{secrets.token_hex(4)}")
+    return postgres.emptied("crash")

@@ -23,6 +23,7 @@ from holdfast.store.sql.postgres.migration_files import migrations, transactiona
 from tests.fleet.conftest import schema_of
 from tests.services import pgcluster, postgres
 
+NEW_SCHEMA = True
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-12")]
 
 FILE = Path(drift.__file__).parent / "schema" / "catalogue.txt"

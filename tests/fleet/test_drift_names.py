@@ -11,6 +11,7 @@ import pytest
 from tests.fleet.test_drift import drift_found
 from tests.services import pgcluster, postgres
 
+NEW_SCHEMA = True
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-STORE-04")]
 
 # Our own names, names of our tables, columns, functions and aliases, and words of SQL.

@@ -10,6 +10,7 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.store.sql.postgres import store
 
+NEW_SCHEMA = True
 pytestmark = pytest.mark.anyio
 
 

@@ -28,6 +28,7 @@ from holdfast.types.fleet import WorkerRow
 from tests.fleet.conftest import schema_of
 from tests.services import postgres
 
+NEW_SCHEMA = True
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-11")]
 
 NEWEST = migrations()[-1].number

@@ -21,6 +21,7 @@ from tests.fleet.conftest import schema_of
 from tests.services import postgres
 from tests.services.pgcluster import free_port
 
+NEW_SCHEMA = True
 pytestmark = pytest.mark.anyio
 
 

@@ -30,6 +30,7 @@ from tests.services import pgbouncer, postgres
 from tests.storage.canary import ring
 from tests.storage.test_hold_encryption import asking
 
+NEW_SCHEMA = True
 pytestmark = pytest.mark.anyio
 
 

@@ -37,6 +37,7 @@ from tests.upgrade.last_release import environment, unpack
 
 __all__ = ["cli", "logs"]
 
+NEW_SCHEMA = True
 pytestmark = pytest.mark.anyio
 
 

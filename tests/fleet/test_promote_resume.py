@@ -30,6 +30,7 @@ from holdfast.store.sql.sqlite.copy import SqliteMoveEndpoint
 from tests.fleet.conftest import schema_of
 from tests.services import postgres
 
+NEW_SCHEMA = True
 pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).parents[2]

@@ -20,6 +20,7 @@ from tests.fleet.moved_store import shipping
 from tests.fleet.serve import SETTINGS
 from tests.fleet.test_promote_resume import counting
 
+NEW_SCHEMA = True
 pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""Assignments, deadlines, reminders and links at once: two hundred rounds of each race in the table."""
+"""Assignments, deadlines, reminders and links at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions against decisions, deadlines, withdrawals and the run's end: two hundred rounds of each."""
+"""Decisions against decisions, deadlines, withdrawals and the run's end."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.holds.races.acts import ADMIN, DANA, PEOPLE, cancels, overdue, resolves, sweeps
+from tests.holds.races.conftest import LONG
 from tests.holds.races.race import ROUNDS, Arena, said
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.covers("FLEET-PG-14")]
@@ -22,7 +23,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.covers("F
 
 @pytest.mark.covers("RC-1", "HOLD-PROOF-01", "RM-1", "HOLD-LIFE-13")
 @pytest.mark.parametrize(
-    "arena", ["memory", "sqlite", "encrypted", "few", "postgres", "few_mariadb", "mariadb"], indirect=True
+    "arena",
+    ["memory", "sqlite", "encrypted", "few", "postgres", "few_mariadb", "mariadb", *LONG],
+    indirect=True,
 )
 async def test_one_decision_counts_and_the_others_learn_whose_when_three_people_decide(arena: Arena) -> None:
     arena.asking()

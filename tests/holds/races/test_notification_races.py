@@ -1,4 +1,4 @@
-"""Reminders against reminders, decisions and deliverers: two hundred rounds of each."""
+"""Reminders against reminders, decisions and deliverers."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import Context
 from typing import Any
 
@@ -46,6 +46,7 @@ class PostgresListener:
         self._changes = MemoryChangeSignal(SystemClock())
         self._connection: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._kept: AsyncGenerator[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._closed = False
         self._retry_at = 0.0
@@ -146,6 +147,8 @@ class PostgresListener:
             return
         connection.add_termination_listener(self._ended)
         self._connection, self._loop = connection, asyncio.get_running_loop()
+        self._kept = _terminate_with_loop(connection)
+        await anext(self._kept)
         self._heard_at = time.monotonic()
         # Earlier notifications were not received.
         self._changes.notify()
@@ -168,8 +171,19 @@ class PostgresListener:
         if self._loop is asyncio.get_running_loop():
             with contextlib.suppress(*DRIVER_ERRORS):
                 await connection.close(timeout=2)
+            if self._kept is not None:
+                await self._kept.aclose()
         elif self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(connection.terminate)
+
+
+async def _terminate_with_loop(connection: Any) -> AsyncGenerator[None]:
+    """A loop that ends before the store, such as that of `Flow.run_sync`: `asyncio.run` closes async generators
+    that are left, and with it the connection of that loop."""
+    try:
+        yield
+    finally:
+        connection.terminate()
 
 
 async def notify(conn: PostgresConnection) -> None:

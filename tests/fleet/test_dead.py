@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from holdfast.store.rows import ClaimRequest, RunRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
 from tests.fleet.poison import BOUND, SETTINGS, smoothies
+from tests.services import prefork
 
 ROOT = Path(__file__).parents[2]
 GOOD = 6
@@ -33,9 +32,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return request.getfixturevalue("address")
 
 
-def start(address: str, ledger: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.fleet.poison", address, str(ledger)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ})
+def start(address: str, ledger: Path) -> prefork.Child:
+    return prefork.Child("tests.fleet.poison", [address, ledger], cwd=ROOT, env=os.environ)
 
 
 @contextmanager

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from holdfast import Holdfast
 from holdfast.store.rows import RunFilter
 from holdfast.types.status import RunStatus
 from tests.fleet.serve import SETTINGS, orders
+from tests.services import prefork
 
 ROOT = Path(__file__).parents[2]
 RUNS = 40
@@ -21,9 +20,8 @@ RUNS = 40
 pytestmark = pytest.mark.anyio
 
 
-def start(address: str, ledger: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.fleet.serve", address, str(ledger)]
-    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ})
+def start(address: str, ledger: Path) -> prefork.Child:
+    worker = prefork.Child("tests.fleet.serve", [address, ledger], cwd=ROOT, env=os.environ)
     assert worker.stdout is not None
     assert worker.stdout.readline() == "serving\n"
     return worker

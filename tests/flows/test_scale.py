@@ -11,7 +11,9 @@ from holdfast import Flow, Holdfast, any_of, quorum
 from holdfast.testing.conformance.flows import add
 from tests.flows.conftest import node
 
-pytestmark = pytest.mark.anyio
+# Calls are counted: they are the same on every store.
+STORES = ["memory", *(pytest.param(name, marks=pytest.mark.soak) for name in ("sqlite", "postgres"))]
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("hf", STORES, indirect=True)]
 
 
 def fan(width: int, join: Any = "all") -> Flow:

@@ -2,8 +2,8 @@
 PYTHON ?= python3
 # More arguments for pytest or the benchmark, for example: make test ARGS="-k hold tests/unit"
 ARGS ?=
-# Test processes: one more than the two cores of CI, because many tests wait for other processes.
-WORKERS ?= 3
+# Test processes: two more than the two cores of CI, because many tests wait for other processes.
+WORKERS ?= 4
 
 SHELL := /bin/sh
 PY := .venv/bin/python

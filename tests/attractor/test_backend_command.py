@@ -117,7 +117,10 @@ async def test_an_agent_that_takes_too_long_is_killed_with_all_that_it_started(
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
 async def test_an_agent_goes_on_while_nobody_waits_for_it_and_runs_once(hf: Holdfast, tmp_path: Path) -> None:
     go, trace = tmp_path / "go", tmp_path / "trace"
-    agent = an_agent(tmp_path, f"echo ran >>{trace}; until [ -e {go} ]; do sleep 0.01; done; echo done it")
+    agent = an_agent(
+        tmp_path,
+        f"echo ran >>{trace}; until [ -e {go} ] || [ ! -e {trace} ]; do sleep 0.01; done; echo done it",
+    )
     logs = tmp_path / "logs"
     runner = Runner(hf, backend=CommandBackend(agent), logs_root=logs)
     run_id = str(new_run_id())

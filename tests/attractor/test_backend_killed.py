@@ -50,7 +50,7 @@ def test_a_conversation_goes_on_where_its_process_was_killed(place: Place, nearb
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")
 def test_an_agent_that_outlives_its_engine_is_adopted(place: Place) -> None:
-    script = "echo ran >>trace; until test -e go; do sleep 0.02; done; echo all done"
+    script = "echo ran >>trace; until test -e go || ! test -e trace; do sleep 0.02; done; echo all done"
     asks = ("--backend", f"cli:sh -c '{script}'")
     first = place.call("run", "x.dot", "--logs", "D", "--run-id", place.run_id, *asks)
     until(lambda: place.has("trace") or first.process.exitcode is not None, first.told)

@@ -55,7 +55,11 @@ async def test_the_first_success_stops_the_commands_of_the_others(hf: Holdfast, 
     stages = (
         fan
         + tool("slow", "sleep 60")
-        + tool("quick", "while ! test -e $ATTRACTOR_LOGS_ROOT/slow/tool*/pid; do sleep 0.01; done")
+        + tool(
+            "quick",
+            "while test -d $ATTRACTOR_LOGS_ROOT && ! test -e $ATTRACTOR_LOGS_ROOT/slow/tool*/pid; "
+            "do sleep 0.01; done",
+        )
     )
     links = "start -> fan; fan -> slow -> join; fan -> quick -> join; join -> done"
     found = await run(hf, dot(stages, links), tmp_path)

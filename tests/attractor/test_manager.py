@@ -86,7 +86,7 @@ def test_orders_have_the_specifications_defaults() -> None:
 @pytest.mark.covers("AT-203")
 async def test_a_stop_condition_ends_the_watch(hf: Holdfast, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    wait = f"while ! test -e {go}; do sleep 0.02; done"
+    wait = f"while test -d {tmp_path} && ! test -e {go}; do sleep 0.02; done"
     file = child_file(tmp_path, line(f'c [{TOOL}="{wait}"];', "c"))
     more = ', manager.poll_interval=20ms, manager.stop_condition="context.stack.child.active_stage=c"'
     found = await run(hf, manager(file, more), tmp_path / "logs")
@@ -98,7 +98,9 @@ async def test_a_stop_condition_ends_the_watch(hf: Holdfast, tmp_path: Path) -> 
 @pytest.mark.covers("AT-204")
 async def test_a_manager_looks_only_so_often(hf: Holdfast, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    file = child_file(tmp_path, line(f'c [{TOOL}="while ! test -e {go}; do sleep 0.02; done"];', "c"))
+    file = child_file(
+        tmp_path, line(f'c [{TOOL}="while test -d {tmp_path} && ! test -e {go}; do sleep 0.02; done"];', "c")
+    )
     more = ", manager.poll_interval=5ms, manager.max_cycles=3"
     found = await run(hf, manager(file, more), tmp_path / "logs")
     assert found.outcome.failure_reason == "Max cycles exceeded"
@@ -108,7 +110,8 @@ async def test_a_manager_looks_only_so_often(hf: Holdfast, tmp_path: Path) -> No
 
 @pytest.mark.covers("AT-205")
 async def test_a_manager_steers_the_childs_active_stage(hf: Holdfast, tmp_path: Path) -> None:
-    command = "until test -e $ATTRACTOR_STAGE_DIR/intervention.md; do sleep 0.01; done; "
+    command = "until test -e $ATTRACTOR_STAGE_DIR/intervention.md || ! test -d $ATTRACTOR_STAGE_DIR; "
+    command += "do sleep 0.01; done; "
     file = child_file(
         tmp_path, line(f'c [{TOOL}="{command} cat $ATTRACTOR_STAGE_DIR/intervention.md"];', "c")
     )
@@ -130,7 +133,9 @@ async def test_a_manager_steers_the_childs_active_stage(hf: Holdfast, tmp_path: 
 @pytest.mark.parametrize(("cooldown", "times"), [("1h", 1), ("0s", 5)])
 async def test_steering_has_a_cooldown(hf: Holdfast, tmp_path: Path, cooldown: str, times: int) -> None:
     go, asked = tmp_path / "go", list[str]()
-    file = child_file(tmp_path, line(f'c [{TOOL}="while ! test -e {go}; do sleep 0.02; done"];', "c"))
+    file = child_file(
+        tmp_path, line(f'c [{TOOL}="while test -d {tmp_path} && ! test -e {go}; do sleep 0.02; done"];', "c")
+    )
     more = f', manager.actions="steer,wait", manager.poll_interval=5ms, manager.steer_cooldown={cooldown}'
     text = manager(file, more + ", manager.max_cycles=5, prompt=Help")
     await run(hf, text, tmp_path / "logs", backend=lambda prompt: asked.append(prompt) or "go")
@@ -141,7 +146,7 @@ async def test_steering_has_a_cooldown(hf: Holdfast, tmp_path: Path, cooldown: s
 async def stopped_amid(hf: Holdfast, tmp_path: Path, go: Path) -> tuple[Runner, str]:
     """A manager whose child has begun its tool, and nobody advances either any more."""
     trace = tmp_path / "trace"
-    command = f"echo x >> {trace}; while ! test -e {go}; do sleep 0.02; done"
+    command = f"echo x >> {trace}; while test -d {tmp_path} && ! test -e {go}; do sleep 0.02; done"
     file = child_file(tmp_path, line(f'c [{TOOL}="{command}"];', "c"))
     runner, run_id = Runner(hf, logs_root=tmp_path / "logs"), str(new_run_id())
     text = manager(file, ", manager.poll_interval=50ms")

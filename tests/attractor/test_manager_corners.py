@@ -37,7 +37,8 @@ async def test_a_child_whose_walk_began_anew_is_steered_in_its_new_directory(
     hf: Holdfast, tmp_path: Path
 ) -> None:
     mark, result = tmp_path / "mark", "$ATTRACTOR_STAGE_DIR/intervention.md"
-    command = f"test -e {mark} || {{ touch {mark}; exit 1; }}; until test -e {result}; do sleep 0.01; done"
+    command = f"test -e {mark} || {{ touch {mark}; exit 1; }}; "
+    command += f"until test -e {result} || ! test -e {mark}; do sleep 0.01; done"
     child = tmp_path / "child.dot"
     child.write_text(
         dot(

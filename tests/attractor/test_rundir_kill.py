@@ -13,7 +13,7 @@ from tests.attractor.kill import Place, until
 from tests.attractor.run import line
 
 TOOL = "shape=parallelogram, tool_command"
-WAITS = "touch begun; while ! test -f go; do sleep 0.02; done"
+WAITS = "touch begun; while test -e begun && ! test -f go; do sleep 0.02; done"
 STAGES = f'a [{TOOL}="echo a >> trace"]; b [{TOOL}="{WAITS}; echo b >> trace"]; c [{TOOL}="echo c >> trace"];'
 TEXT = line(STAGES, "a", "b", "c")
 

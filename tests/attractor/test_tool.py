@@ -233,7 +233,7 @@ async def test_a_tool_that_ended_while_nobody_looked_is_taken_as_it_ended(
 async def test_a_tool_that_still_runs_is_waited_for(hf: Holdfast, tmp_path: Path) -> None:
     trace, go = tmp_path / "trace", tmp_path / "go"
     stopping = Stopping(hf, tmp_path / "logs")
-    command = f"echo x >> {trace}; while ! test -e {go}; do sleep 0.02; done; echo end"
+    command = f"echo x >> {trace}; while test -d {tmp_path} && ! test -e {go}; do sleep 0.02; done; echo end"
     run_id = await stopping.begin(line(tool(command), "t"))
     going = asyncio.ensure_future(stopping.runner.resume(run_id))
     await asyncio.sleep(0.1)
@@ -293,7 +293,7 @@ async def test_on_another_machine_only_an_exit_code_that_is_there_counts(
 ) -> None:
     go, stopping = tmp_path / "go", Stopping(hf, tmp_path / "logs")
     run_id = await stopping.begin(
-        line(tool(f"while ! test -e {go}; do sleep 0.02; done", ", in_doubt=fail"), "t")
+        line(tool(f"while test -d {tmp_path} && ! test -e {go}; do sleep 0.02; done", ", in_doubt=fail"), "t")
     )
     monkeypatch.setattr("holdfast.attractor.handlers.tool.machine", lambda: "elsewhere")
     monkeypatch.setattr(processes, "is_alive", lambda folder: False)

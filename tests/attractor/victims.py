@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 TOOL = "shape=parallelogram, tool_command"
-# Says that it began, waits until it may end, and says so.
-HELD = "echo {0} >>trace; touch {0}.began; while [ ! -e {0}.go ]; do sleep 0.01; done; echo {0}.end >>trace"
+# Says that it began, waits until it may end, and says so. It ends too when its test has removed its folder.
+HELD = (
+    "echo {0} >>trace; touch {0}.began; while [ -e trace ] && [ ! -e {0}.go ]; do sleep 0.01; done; "
+    "echo {0}.end >>trace"
+)
 
 LINE = f"""digraph line {{ start; end
     a [{TOOL}="echo a >>trace"]; b [{TOOL}="{HELD.format("b")}"]; c [{TOOL}="echo c >>trace"]

@@ -60,6 +60,19 @@ async def test_connection_that_the_server_closed_is_replaced(address: str) -> No
     await store.close()
 
 
+async def test_connection_that_listens_ends_with_its_loop_when_the_store_stays_open(address: str) -> None:
+    store = await open_store(address)
+    assert isinstance(store, PostgresStore)
+
+    async def listens() -> Any:
+        await store.wait_change(0.0)
+        return store._listener._connection  # pyright: ignore[reportPrivateUsage]
+
+    connection = await asyncio.to_thread(asyncio.run, listens())
+    assert connection.is_closed()
+    await store.close()
+
+
 async def test_connection_goes_back_to_the_pool_when_it_is_not_used_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -178,8 +178,8 @@ class PostgresListener:
 
 
 async def _terminate_with_loop(connection: Any) -> AsyncGenerator[None]:
-    """A loop that ends before the store, such as that of `Flow.run_sync`: `asyncio.run` closes async generators
-    that are left, and with it the connection of that loop."""
+    """For a loop that ends before the store, such as that of `Flow.run_sync`: `asyncio.run` closes async
+    generators that are left, and with it the connection of that loop."""
     try:
         yield
     finally:

@@ -54,6 +54,7 @@ SIGNED_IN: Final = {"GET /v1/session", "GET /"}
 READING: Final = {
     "POST /v1/audit/verify", "PUT /v1/holds/{hold}/presence", "DELETE /v1/holds/{hold}/presence",
     "POST /v1/flows/{flow:path}/diff", "POST /v1/holds/{hold}/consequences",
+    "POST /v1/runs/{run}/preview",
 }  # fmt: skip
 """Changes that a right to read is enough for: they change nothing that is kept."""
 SIGNS_IN: Final = {"POST /v1/session", "POST /sign-in", "GET /sign-in/oidc/callback"}
@@ -240,6 +241,7 @@ TOLD: Final[dict[str, Any]] = {
     "decision": "approve", "resolution": "approve", "reason": "because", "comment": "so", "text": "so",
     "content": "approve", "to": "user:eve", "assignee": "user:eve", "new_assignee": "user:eve",
     "until": "2099-01-01T00:00:00Z", "expires_at": "2099-01-01T00:00:00Z", "question": "why?", "answer": "so",
+    "action": "cancel",
 }  # fmt: skip
 """Of these each body takes what it knows: what is refused is refused for the tenant, not for the body."""
 

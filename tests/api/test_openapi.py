@@ -72,7 +72,7 @@ async def test_answers_about_runs_fit_their_schemas(described: Described) -> Non
     send = described.send
     body = {"flow": "refund", "input": ORDER, "thread": "t", "wait": 20}
     run = await send("POST", "/v1/runs", 201, json=body)
-    of = {"run": run["id"], "thread": "t", "checkpoint": "latest", "name": "receipt.txt"}
+    of = {"run": run["id"], "thread": "t", "checkpoint": "latest", "name": "receipt.txt", "seq": "1"}
     await send("POST", "/v1/runs", 404, json={"flow": "nothing"})
     await send("POST", "/v1/runs", 422, json={"flow": "refund", "input": {"amount": "x"}})
     await send("POST", "/v1/runs/{run}/input", 422, fills=of, json={"content": "perhaps"})
@@ -82,7 +82,16 @@ async def test_answers_about_runs_fit_their_schemas(described: Described) -> Non
     await send("POST", "/v1/runs/{run}/input", 200, fills=of, json={"content": "approve"})
     await send("GET", "/v1/runs/{run}/result", 200, fills=of, params={"wait": 20})
     await send("POST", "/v1/runs/{run}/cancel", 409, fills=of, json={})
-    shown = "checkpoints", "checkpoints/{checkpoint}", "timeline", "drawing", "events", "artifacts"
+    await send("POST", "/v1/runs/{run}/preview", 200, fills=of, json={"action": "fork"})
+    shown = (
+        "checkpoints",
+        "checkpoints/{checkpoint}",
+        "steps/{seq}",
+        "timeline",
+        "drawing",
+        "events",
+        "artifacts",
+    )
     for path in ("", *(f"/{part}" for part in shown)):
         await send("GET", f"/v1/runs/{{run}}{path}", 200, fills=of)
     await send("GET", "/v1/runs/{run}/artifacts/{name}", 200, fills=of)

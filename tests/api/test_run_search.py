@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Flow, Holdfast
+from holdfast import Context, Flow, Holdfast
 from holdfast.errors import InputError
 from holdfast.runs.run_query import read_run_query
 from holdfast.store.rows import RunFilter
@@ -135,3 +135,75 @@ async def test_breakpoints_are_continued_by_flow_by_run_or_by_name(hall: Hall) -
     assert rest["done"] == 2
     await hall.ask("ada", "POST", path, json={"flow": "steps", "run": runs[0]}, status=422)
     assert (await hall.ask("eve", "POST", path, json={"flow": "steps"}))["done"] == 0
+
+
+async def test_a_change_of_a_run_is_said_beforehand(hall: Hall) -> None:
+    flow = Flow[Any]("claims")
+
+    @flow.node(effect="pure")
+    def read(state: dict[str, Any]) -> dict[str, Any]:
+        return {"amount": 5}
+
+    @flow.node(idempotency_key="pay-{{amount}}")
+    def pay(state: dict[str, Any]) -> None: ...
+
+    @flow.node
+    def mail(state: dict[str, Any]) -> None: ...
+
+    flow.hold("sure", prompt="Sure?", options=["yes", "no"])
+    flow.chain("read", "pay", "mail", "sure")
+    run = (await flow.run({}, on=hall.hf)).run_id
+    path = f"/v1/runs/{run}/preview"
+    before = await hall.ask("ada", "GET", f"/v1/runs/{run}")
+
+    fork = await hall.ask("ada", "POST", path, json={"action": "fork", "seq": 1})
+    assert fork["run_again"] == ["pay", "mail"]
+    assert fork["repeated_effects"] == [
+        {"node": "pay", "effect": "external", "guarded": True},
+        {"node": "mail", "effect": "external", "guarded": False},
+    ]
+    assert (fork["withdrawn"], fork["asked_again"]) == ([], ["Sure?"])
+    assert fork["text"][0] == "A new run starts from record 1. This run is not changed."
+    assert "May happen outside once more (no key guards them): mail." in fork["text"]
+    rewind = await hall.ask("ada", "POST", path, json={"action": "rewind", "seq": 1})
+    assert rewind["withdrawn"] == ["Sure?"]
+    cancel = await hall.ask("ada", "POST", path, json={"action": "cancel"})
+    assert (cancel["withdrawn"], cancel["repeated_effects"]) == (["Sure?"], [])
+
+    assert await hall.ask("ada", "GET", f"/v1/runs/{run}") == before
+    await hall.ask("ada", "POST", path, json={"action": "fork", "seq": 999}, status=422)
+    await hall.ask("ada", "POST", path, json={"action": "cancel", "seq": 1}, status=422)
+    await hall.ask("eve", "POST", path, json={"action": "cancel"}, status=404)
+    await hall.ask("ada", "POST", f"/v1/runs/{run}/cancel", json={})
+    await flow.resume(run, on=hall.hf)
+    await hall.ask("ada", "POST", path, json={"action": "cancel"}, status=409)
+
+
+async def test_a_step_is_shown_with_everything_that_is_recorded(hall: Hall) -> None:
+    flow = Flow[Any]("steps")
+
+    @flow.node(effect="pure")
+    def read(state: dict[str, Any]) -> dict[str, Any]:
+        return {"text": f"letter {state['number']}"}
+
+    @flow.script
+    async def work(state: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        await ctx.step("fetch", lambda: {"found": 3}, effect="read")
+        raise ValueError("no such account")
+
+    flow.chain("read", "work")
+    run = (await flow.run({"number": 7}, on=hall.hf)).run_id
+    items = (await hall.ask("ada", "GET", f"/v1/runs/{run}/timeline"))["items"]
+    seqs = {item["node"]: item["seq"] for item in items}
+    first = await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/{seqs['read']}")
+    assert (first["input"], first["state"]) == ({"number": 7}, "done")
+    assert [(each["path"], each["after"]) for each in first["changes"]] == [("state.text", "letter 7")]
+    failed = await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/{seqs['work']}")
+    assert failed["input"] == {"number": 7, "text": "letter 7"}
+    assert [(each["name"], each["value"], each["effect"]) for each in failed["calls"]] == [
+        ("fetch", {"found": 3}, "read")
+    ]
+    assert failed["error_detail"]["message"] == "no such account"
+    await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/0", status=404)
+    await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/first", status=422)
+    await hall.ask("eve", "GET", f"/v1/runs/{run}/steps/1", status=404)

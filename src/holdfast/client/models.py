@@ -41,6 +41,14 @@ class Assignee(Model, kw_only=True):
     reason: str | None = None
 
 
+class Attempt(Model, kw_only=True):
+    reason: str
+    attempt: int
+    at: str
+    error: dict[str, str] | None
+    wake_at: str | None
+
+
 class Audit(Model, kw_only=True):
     """`hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant."""
 
@@ -119,6 +127,19 @@ class BulkRunsResult(Model, kw_only=True):
     done: int
     left_out: dict[str, int]
     items: list[BulkRunItem]
+
+
+class Call(Model, kw_only=True):
+    """A sub-step: a tool call, a model call, a memory read."""
+
+    name: str
+    effect: str
+    at: str
+    seq: int
+    value: Any
+    error: dict[str, str] | None
+    tokens: int
+    cost: float
 
 
 class Checkpoint(Model, kw_only=True):
@@ -1033,6 +1054,15 @@ class Queue(Model, kw_only=True):
     oldest_seconds: float
 
 
+class RepeatedEffect(Model, kw_only=True):
+    """An effect outside that may happen again. `guarded`: by a key that the callee recognises, which is
+    the same again."""
+
+    node: str
+    effect: str
+    guarded: bool
+
+
 class Replayed(Model, kw_only=True):
     """One past decision. `agrees`: whether the automatic outcome is what people decided; None: not
     automatic."""
@@ -1095,6 +1125,23 @@ class Run(Model, kw_only=True):
     event_seq: int = 0
     dead: bool = False
     read_only: bool = False
+
+
+class RunChangePreview(Model, kw_only=True):
+    """`head`: the last record when it was made; if the run has moved since, ask again. `record`: the
+    record from which the run, or the new run, continues. `run_again`: nodes; `withdrawn` and
+    `asked_again`: questions; `text`: all of it as sentences."""
+
+    run: str
+    action: str
+    head: int
+    record: int
+    version: str
+    run_again: list[str]
+    repeated_effects: list[RepeatedEffect]
+    withdrawn: list[str]
+    asked_again: list[str]
+    text: list[str]
 
 
 class RunCounts(Model, kw_only=True):
@@ -1280,6 +1327,15 @@ class Spread(Model, kw_only=True):
     p95: float | None = None
 
 
+class StateChange(Model, kw_only=True):
+    """One operation on the state. `op`: set, delete or a reducer's name, whose operand is `after`."""
+
+    path: str
+    op: str
+    before: Any = None
+    after: Any = None
+
+
 class Status(Model, kw_only=True):
     """The state of the server and its store. `weak`: settings that weaken durability, each with what can
     be lost. `problems`: damage in the store."""
@@ -1297,6 +1353,37 @@ class Status(Model, kw_only=True):
     lapsed_runs: int
     workers: int
     flows: dict[str, str]
+
+
+class Step(Model, kw_only=True):
+    """One visit with everything that is recorded about it. `input`: the state that it saw."""
+
+    node: str
+    scope: str
+    visit: int
+    state: str
+    outcome: str
+    started_at: str
+    ended_at: str | None
+    attempts: int
+    work_ms: float
+    error: str
+    waits: list[Wait]
+    steps: int
+    tokens: int
+    cost: float
+    said: str
+    progress: float | None
+    run: str
+    seq: int = -1
+    effect: str
+    input: Any
+    output: Any
+    error_detail: dict[str, str] | None
+    trials: list[Attempt]
+    calls: list[Call]
+    changes: list[StateChange]
+    edges: list[str]
 
 
 class Thread(Model, kw_only=True):
@@ -1378,6 +1465,7 @@ class Visit(Model, kw_only=True):
     said: str
     progress: float | None
     run: str
+    seq: int = -1
 
 
 class Wait(Model, kw_only=True):

@@ -216,6 +216,12 @@ export interface Operations {
   getSession(options?: Options): Promise<SessionWire>;
   /** The state of the server and its store. */
   getStatus(options?: Options): Promise<StatusWire>;
+  /**
+   * The visit that a record settled, or that was under way there: its input, output, attempts, sub-steps,
+   *
+   * changes of the state and error.
+   */
+  getStep(run: string, seq: string, options?: Options): Promise<StepWire>;
   /** Each visit of each node: its start, waits, questions, retries and outcome. */
   getTimeline(run: string, query?: GetTimelineQuery, options?: Options): Promise<TimelineWire>;
   /** One view. */
@@ -345,6 +351,12 @@ export interface Operations {
   placeDecision(hold: string, body?: PlaceDecision, options?: Options): Promise<HoldWire>;
   /** The same for one option, or with values that were filled in. */
   previewHold(hold: string, body?: PreviewAnswer, options?: Options): Promise<HoldPreview>;
+  /**
+   * What a resume, retry, fork, rewind or cancel would do: which nodes run again, which effects may
+   *
+   * happen once more, which questions are withdrawn or asked again. Nothing is changed.
+   */
+  previewRunChange(run: string, body: PreviewChange, options?: Options): Promise<RunChangePreview>;
   /** Publish a message, once for each `id` or `Idempotency-Key`. */
   publishMessage(scope: string, queue: string, body: PublishMessage, options?: Options): Promise<MessageWire>;
   /** Publish a version. It is immutable: the same content again has no effect, other content is refused. */
@@ -853,6 +865,14 @@ export interface AssigneeWire {
   reason?: string;
 }
 
+export interface AttemptWire {
+  reason: string;
+  attempt: number;
+  at: string;
+  error: Record<string, string> | null;
+  wake_at: string | null;
+}
+
 /** The head of the audit: keep it where users with access to the store cannot change it. */
 export interface AuditHead {
   tenant: string;
@@ -964,6 +984,18 @@ export interface BulkWire {
   done: number;
   left_out: Record<string, number>;
   items: BulkItemWire[];
+}
+
+/** A sub-step: a tool call, a model call, a memory read. */
+export interface CallWire {
+  name: string;
+  effect: string;
+  at: string;
+  seq: number;
+  value: unknown;
+  error: Record<string, string> | null;
+  tokens: number;
+  cost: number;
 }
 
 export interface CancelPipeline {
@@ -2031,6 +2063,12 @@ export interface PreviewAnswer {
   response_data?: unknown;
 }
 
+/** `seq`: the record to fork or rewind to; none: the last. */
+export interface PreviewChange {
+  action: "cancel" | "fork" | "resume" | "retry" | "rewind";
+  seq?: number | null;
+}
+
 /**
  * `kind`: `step` (ran, without outside effects), `effect` (would happen; what follows is unknown),
  * `question`, `sleep`, `failure`, `end` or `unknown`. `text`: the same as a sentence.
@@ -2226,6 +2264,16 @@ export interface ReleaseMessage {
 }
 
 /**
+ * An effect outside that may happen again. `guarded`: by a key that the callee recognises, which is the
+ * same again.
+ */
+export interface RepeatedEffect {
+  node: string;
+  effect: string;
+  guarded: boolean;
+}
+
+/**
  * One past decision. `agrees`: whether the automatic outcome is what people decided; None: not
  * automatic.
  */
@@ -2268,6 +2316,24 @@ export interface ResumeRun {
  * their rights.
  */
 export type Right = "admin:manage" | "audit:read" | "flows:read" | "flows:write" | "holds:manage" | "holds:override" | "holds:read" | "holds:resolve" | "holds:view" | "holds:write" | "queues:read" | "queues:work" | "queues:write" | "runs:read" | "runs:write" | "schedules:read" | "schedules:write";
+
+/**
+ * `head`: the last record when it was made; if the run has moved since, ask again. `record`: the record
+ * from which the run, or the new run, continues. `run_again`: nodes; `withdrawn` and `asked_again`:
+ * questions; `text`: all of it as sentences.
+ */
+export interface RunChangePreview {
+  run: string;
+  action: string;
+  head: number;
+  record: number;
+  version: string;
+  run_again: string[];
+  repeated_effects: RepeatedEffect[];
+  withdrawn: string[];
+  asked_again: string[];
+  text: string[];
+}
 
 /** `by_status`: those with at least one run. */
 export interface RunCounts {
@@ -2476,6 +2542,14 @@ export interface Spread {
   p95?: number | null;
 }
 
+/** One operation on the state. `op`: set, delete or a reducer's name, whose operand is `after`. */
+export interface StateChangeWire {
+  path: string;
+  op: string;
+  before?: unknown;
+  after?: unknown;
+}
+
 /**
  * The state of the server and its store. `weak`: settings that weaken durability, each with what can be
  * lost. `problems`: damage in the store.
@@ -2494,6 +2568,36 @@ export interface StatusWire {
   lapsed_runs: number;
   workers: number;
   flows: Record<string, string>;
+}
+
+/** One visit with everything that is recorded about it. `input`: the state that it saw. */
+export interface StepWire {
+  node: string;
+  scope: string;
+  visit: number;
+  state: string;
+  outcome: string;
+  started_at: string;
+  ended_at: string | null;
+  attempts: number;
+  work_ms: number;
+  error: string;
+  waits: WaitWire[];
+  steps: number;
+  tokens: number;
+  cost: number;
+  said: string;
+  progress: number | null;
+  run: string;
+  seq?: number;
+  effect: string;
+  input: unknown;
+  output: unknown;
+  error_detail: Record<string, string> | null;
+  trials: AttemptWire[];
+  calls: CallWire[];
+  changes: StateChangeWire[];
+  edges: string[];
 }
 
 /**
@@ -2637,6 +2741,7 @@ export interface VisitWire {
   said: string;
   progress: number | null;
   run: string;
+  seq?: number;
 }
 
 /** `kind`: person, time or retry. Open while `until` is null. */

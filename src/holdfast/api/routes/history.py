@@ -16,13 +16,16 @@ from holdfast.api.schemas.history import (
     CheckpointDetail,
     CheckpointSummary,
     EventPage,
+    StepWire,
     TimelineWire,
     detail_of,
+    step_wire,
     summary_of,
     totals_of,
     visit_wire,
 )
 from holdfast.attractor.picture import picture_of_visits
+from holdfast.checkpoint.visit import Visit
 from holdfast.drawing.svg import to_svg
 from holdfast.errors import (
     CheckpointCorruptError,
@@ -37,11 +40,13 @@ from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, is_id
+from holdfast.types.record import Kind
 from holdfast.types.status import ENDED, CheckpointStatus
 
 routes = Routes("runs")
 
 _MISSING = (RunNotFoundError,)
+_OF_STEPS = (Kind.step, Kind.attempt, Kind.asked, Kind.substep)
 
 
 class ListCheckpoints(msgspec.Struct, kw_only=True):
@@ -121,13 +126,46 @@ async def get_timeline(call: ApiCall, run: str, query: ShowTimeline) -> Timeline
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     line = await make_timeline(service, row, keep=query.limit)
+    # Events do not name their records, which is where a step can be looked up.
+    records = await service.store.read(row.id, first=row.horizon, payloads=False)
+    seqs = {(r.scope, r.node, r.visit): r.seq for r in records if r.node and r.kind in _OF_STEPS}
+    visits = line.visits.all()
+    for visit in visits:
+        if visit.run in ("", row.id):
+            visit.seq = seqs.get((visit.scope, visit.node, visit.visit), -1)
     return TimelineWire(
         run=row.id,
-        items=[visit_wire(each, row.id) for each in line.visits.all()],
+        items=[visit_wire(each, row.id) for each in visits],
         nodes={path: totals_of(node) for path, node in line.visits.nodes.items()},
         edges=dict(line.visits.edges),
         left_out=line.visits.left_out,
         damage=line.damage,
+    )
+
+
+@routes.get(
+    "/runs/{run}/steps/{seq}",
+    needs=Right.runs_read,
+    raises=(*_MISSING, InputError, CheckpointNotFoundError, CheckpointCorruptError),
+)
+async def get_step(call: ApiCall, run: str, seq: str) -> StepWire:
+    """The visit that a record settled, or that was under way there: its input, output, attempts, sub-steps,
+    changes of the state and error."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    if not seq.isascii() or not seq.isdigit() or len(seq) > 11:
+        raise InputError(f"{seq!r} is not the number of a record.", hint="The timeline has the numbers.")
+    at = int(seq)
+    found = next((visit for visit in (await service.story(row.id)).visits if _is_at(visit, at)), None)
+    if found is None or not row.horizon <= at <= row.head:
+        raise CheckpointNotFoundError(f"record {at} of run {row.id} belongs to no step.", run=row.id)
+    before = (await service.checkpoint(row.id, max(row.horizon, at - 1))).shown()
+    return step_wire(found, row.id, before.state)
+
+
+def _is_at(visit: Visit, seq: int) -> bool:
+    return visit.seq == seq or any(
+        each.seq == seq for each in (*visit.trials, *visit.calls, *visit.questions)
     )
 
 

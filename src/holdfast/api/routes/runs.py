@@ -27,6 +27,7 @@ from holdfast.api.schemas.runs import (
     ListPending,
     ListRuns,
     PendingWire,
+    PreviewChange,
     ResultQuery,
     ResumeQuery,
     ResumeRun,
@@ -66,6 +67,7 @@ from holdfast.runs.branch.fork import branch
 from holdfast.runs.encryption.store import encrypted_store_within
 from holdfast.runs.idempotency import require_same
 from holdfast.runs.pending_holds import pending_page
+from holdfast.runs.preview.run_change import RunChangePreview, preview_change
 from holdfast.runs.resume import resume
 from holdfast.runs.run_query import read_run_query
 from holdfast.runs.run_view import RunWire, run_wire, shown_run, shown_runs
@@ -154,6 +156,19 @@ async def _change_one(call: ApiCall, run: str, body: BulkRuns) -> BulkRunItem:
             raise
         return BulkRunItem(run=run, done=False, code=error.code, why=error.message)
     return BulkRunItem(run=row.id, done=True, status=str((await shown_run(service.store, row)).status))
+
+
+@routes.post(
+    "/runs/{run}/preview",
+    needs=Right.runs_read,
+    raises=(*_MISSING, InputError, ConflictError, ForbiddenError),
+)
+async def preview_run_change(call: ApiCall, run: str, body: PreviewChange) -> RunChangePreview:
+    """What a resume, retry, fork, rewind or cancel would do: which nodes run again, which effects may
+    happen once more, which questions are withdrawn or asked again. Nothing is changed."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    return await preview_change(service, row, body.action, at=body.seq, actor=call.actor)
 
 
 @routes.post("/breakpoints/continue", needs=Right.runs_write, raises=(InputError, RunNotFoundError))

@@ -218,6 +218,50 @@ class VisitWire(msgspec.Struct, kw_only=True):
     said: str
     progress: float | None
     run: str
+    seq: int = -1
+
+
+class AttemptWire(msgspec.Struct, kw_only=True):
+    reason: str
+    attempt: int
+    at: str
+    error: dict[str, str] | None
+    wake_at: str | None
+
+
+class CallWire(msgspec.Struct, kw_only=True):
+    """A sub-step: a tool call, a model call, a memory read."""
+
+    name: str
+    effect: str
+    at: str
+    seq: int
+    value: Any
+    error: dict[str, str] | None
+    tokens: int
+    cost: float
+
+
+class StateChangeWire(msgspec.Struct, kw_only=True):
+    """One operation on the state. `op`: set, delete or a reducer's name, whose operand is `after`."""
+
+    path: str
+    op: str
+    before: Any = None
+    after: Any = None
+
+
+class StepWire(VisitWire, kw_only=True):
+    """One visit with everything that is recorded about it. `input`: the state that it saw."""
+
+    effect: str
+    input: Any
+    output: Any
+    error_detail: dict[str, str] | None
+    trials: list[AttemptWire]
+    calls: list[CallWire]
+    changes: list[StateChangeWire]
+    edges: list[str]
 
 
 class NodeTotals(msgspec.Struct, kw_only=True):
@@ -263,6 +307,52 @@ def visit_wire(visit: Visit, run: str) -> VisitWire:
         said=visit.said,
         progress=visit.progress,
         run=visit.run or run,
+        seq=visit.seq,
+    )
+
+
+def step_wire(visit: Visit, run: str, state: Any) -> StepWire:
+    """`state`: as it was before the visit settled."""
+    wire = visit_wire(visit, run)
+    return StepWire(
+        **{name: getattr(wire, name) for name in VisitWire.__struct_fields__},
+        effect=visit.effect,
+        input=jsonable(state),
+        output=jsonable(visit.output),
+        error_detail=visit.error,
+        trials=[
+            AttemptWire(
+                reason=each.reason,
+                attempt=each.attempt,
+                at=moment(each.at) or "",
+                error=each.error,
+                wake_at=moment(each.wake_at),
+            )
+            for each in visit.trials
+        ],
+        calls=[
+            CallWire(
+                name=each.name,
+                effect=each.effect,
+                at=moment(each.at) or "",
+                seq=each.seq,
+                value=jsonable(each.value),
+                error=each.error,
+                tokens=each.tokens,
+                cost=each.cost,
+            )
+            for each in visit.calls
+        ],
+        changes=[
+            StateChangeWire(
+                path=each.path,
+                op=each.op,
+                before=None if each.before is msgspec.UNSET else jsonable(each.before),
+                after=None if each.after is msgspec.UNSET else jsonable(each.after),
+            )
+            for each in visit.changes
+        ],
+        edges=visit.edges,
     )
 
 

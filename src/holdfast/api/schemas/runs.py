@@ -132,6 +132,13 @@ class ContinueBreakpoints(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tr
     preview: bool = False
 
 
+class PreviewChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`seq`: the record to fork or rewind to; none: the last."""
+
+    action: Literal["resume", "retry", "fork", "rewind", "cancel"]
+    seq: Annotated[int, msgspec.Meta(ge=0, le=2**32)] | None = None
+
+
 class BulkRunItem(msgspec.Struct, kw_only=True):
     run: str
     done: bool

@@ -1855,6 +1855,14 @@ class Runs(Group):
         request = request_of("GET", "/v1/runs/{run}", {"run": run})
         return self._json(request, models.RunDetail)
 
+    def get_step(self, run: str, seq: str) -> models.Step:
+        """The visit that a record settled, or that was under way there: its input, output, attempts,
+        sub-steps,
+
+        changes of the state and error."""
+        request = request_of("GET", "/v1/runs/{run}/steps/{seq}", {"run": run, "seq": seq})
+        return self._json(request, models.Step)
+
     def input(
         self,
         run: str,
@@ -1921,6 +1929,21 @@ class Runs(Group):
         scanned."""
         request = request_of("GET", "/v1/runs/pending", query={"thread": thread, "mine": mine})
         return self._pages(request, models.Pending, limit, cursor)
+
+    def preview_change(
+        self,
+        run: str,
+        action: Literal["cancel", "fork", "resume", "retry", "rewind"],
+        *,
+        seq: int | None = None,
+    ) -> models.RunChangePreview:
+        """What a resume, retry, fork, rewind or cancel would do: which nodes run again, which effects may
+
+        happen once more, which questions are withdrawn or asked again. Nothing is changed."""
+        request = request_of(
+            "POST", "/v1/runs/{run}/preview", {"run": run}, sent={"action": action}, maybe={"seq": seq}
+        )
+        return self._json(request, models.RunChangePreview)
 
     def result(self, run: str, *, wait: float | None = None) -> models.RunResult:
         """The result of a run. `wait`: at most this many seconds, until it has ended or waits for input."""

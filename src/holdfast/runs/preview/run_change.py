@@ -1,0 +1,148 @@
+"""What a resume, retry, fork, rewind or cancel of a run would do, said before it is done. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from holdfast.checkpoint.visit import Visit
+from holdfast.errors import InputError, RunEndedError
+from holdfast.model.graph import Graph
+from holdfast.model.shown_names import shown_name
+from holdfast.runs.branch.carried import fork_point
+from holdfast.runs.events import reader_of
+from holdfast.store.refusals import require_live
+from holdfast.types.hold import UNASKED, HoldRow
+from holdfast.types.status import ENDED, Effect, HoldStatus, RunStatus, run_label
+
+if TYPE_CHECKING:
+    from holdfast.runs.access import RunAccess
+    from holdfast.runs.history.story import Story
+    from holdfast.store.rows import RunRow
+    from holdfast.types.terms import Actor
+
+Action = Literal["resume", "retry", "fork", "rewind", "cancel"]
+_OUTSIDE: Final = (Effect.write, Effect.external)
+
+
+class RepeatedEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """An effect outside that may happen again. `guarded`: by a key that the callee recognises, which is the
+    same again."""
+
+    node: str
+    effect: str
+    guarded: bool
+
+
+class RunChangePreview(msgspec.Struct, frozen=True, kw_only=True):
+    """`head`: the last record when it was made; if the run has moved since, ask again. `record`: the record
+    from which the run, or the new run, continues. `run_again`: nodes; `withdrawn` and `asked_again`:
+    questions; `text`: all of it as sentences."""
+
+    run: str
+    action: str
+    head: int
+    record: int
+    version: str
+    run_again: list[str]
+    repeated_effects: list[RepeatedEffect]
+    withdrawn: list[str]
+    asked_again: list[str]
+    text: list[str]
+
+
+async def preview_change(
+    service: RunAccess, row: RunRow, action: Action, *, at: int | None = None, actor: Actor
+) -> RunChangePreview:
+    """`at`: the record to fork or rewind to; default: the last. Raises RunEndedError where the action does
+    not apply, InputError for a record that it does not have."""
+    from holdfast.runs.history.story_loader import load_story
+
+    if at is not None and (not row.horizon <= at <= row.head or action not in ("fork", "rewind")):
+        raise InputError(
+            f"run {row.id} cannot be changed from record {at} by {action}.",
+            hint=f"Forks and rewinds start at a record from {row.horizon} to {row.head}.",
+        )
+    if action != "fork":
+        require_live(row)
+    if action == "cancel" and row.status in ENDED:
+        raise RunEndedError(f"run {row.id} is {run_label(row.status)}.", run=row.id)
+    if action in ("resume", "retry") and row.status in (RunStatus.completed, RunStatus.cancelled):
+        raise RunEndedError(f"run {row.id} is {run_label(row.status)}: nothing would run.", run=row.id)
+    record = row.head if at is None else at
+    if action in ("fork", "rewind"):
+        # Decisions that this person may not take along are asked again, so it starts before them.
+        point = await fork_point(service, row, record, actor)
+        record = point.seq if point.run.id == row.id else row.horizon
+    graph = (await reader_of(service, row)).graph
+    visits = list(_runs_again(await load_story(service, row), action, record))
+    holds = await service.holds(row.id, open_only=False)
+    open_holds = [hold for hold in holds if hold.status is HoldStatus.pending and hold.type not in UNASKED]
+    withdrawn = open_holds if action in ("cancel", "rewind") else []
+    asked = [hold for hold in holds if _is_asked_again(hold, record)] if action in ("fork", "rewind") else []
+    found = RunChangePreview(
+        run=row.id,
+        action=action,
+        head=row.head,
+        record=record,
+        version=row.version,
+        run_again=list(dict.fromkeys(shown_name(visit.label, graph) for visit in visits)),
+        repeated_effects=_repeated(visits, graph) if action != "cancel" else [],
+        withdrawn=[hold.prompt for hold in withdrawn],
+        asked_again=[hold.prompt for hold in asked],
+        text=[],
+    )
+    return msgspec.structs.replace(found, text=list(_sentences(found)))
+
+
+def _runs_again(story: Story, action: Action, record: int) -> Iterator[Visit]:
+    for visit in story.visits:
+        # Questions are listed apart.
+        if visit.run != story.run or any(question.why == "node" for question in visit.questions):
+            continue
+        unfinished = visit.halts or visit.state in ("running", "failed", "unknown", "stopped")
+        if unfinished or (action in ("fork", "rewind") and visit.seq > record):
+            yield visit
+
+
+def _is_asked_again(hold: HoldRow, record: int) -> bool:
+    """Decided after the record, or still open there: the new run asks it under an id of its own."""
+    if hold.type in UNASKED or hold.status is HoldStatus.cancelled:
+        return False
+    return hold.status is HoldStatus.pending or hold.seq > record
+
+
+def _repeated(visits: Sequence[Visit], graph: Graph) -> list[RepeatedEffect]:
+    found: dict[str, RepeatedEffect] = {}
+    keyed = {node.id for node in graph.nodes if node.idempotency_key}
+    for visit in visits:
+        outside = [call.effect for call in visit.calls if call.effect in _OUTSIDE]
+        if visit.effect in _OUTSIDE:
+            outside.insert(0, visit.effect)
+        if outside:
+            name = shown_name(visit.label, graph)
+            found[name] = RepeatedEffect(node=name, effect=outside[0], guarded=visit.node in keyed)
+    return list(found.values())
+
+
+def _sentences(found: RunChangePreview) -> Iterator[str]:
+    yield {
+        "resume": "The run continues from its last checkpoint.",
+        "retry": "What failed runs again, with all its attempts.",
+        "fork": f"A new run starts from record {found.record}. This run is not changed.",
+        "rewind": f"A new run starts from record {found.record} and replaces this one, which is cancelled.",
+        "cancel": "The run ends as cancelled. What runs is stopped; an effect that began may still happen.",
+    }[found.action]
+    if found.run_again:
+        verb = "Stops" if found.action == "cancel" else "Runs again"
+        yield f"{verb}: {', '.join(found.run_again)}."
+    for guarded, words in ((False, "no key guards them"), (True, "a key guards them")):
+        names = [each.node for each in found.repeated_effects if each.guarded is guarded]
+        if names:
+            yield f"May happen outside once more ({words}): {', '.join(names)}."
+    for prompt in found.withdrawn:
+        yield f"Withdraws the question: {prompt}"
+    for prompt in found.asked_again:
+        yield f"Asks again: {prompt}"

@@ -49,7 +49,7 @@ class Registrar:
             )
         lost = before.email if before is not None and before.email != address else ""
         if before is None or (before.email, before.active) != (address, person.active):
-            await self._changes.note(tenant, person_subject(key), self._people, lost=lost)
+            await self._note_person(tenant, key, lost)
         if lost:
             await self._store.drop_document(tenant, ADDRESS, lost)
         kept = msgspec.structs.replace(person, id=key, email=address, away=None)
@@ -58,6 +58,12 @@ class Registrar:
         if person.away is not None:
             await self.put_away(tenant, key, person.away)
         return kept
+
+    async def _note_person(self, tenant: str, key: str, lost: str) -> None:
+        await self._changes.note(tenant, person_subject(key), self._people, lost=lost)
+        if lost:
+            # The address may be given to another person: whose it was is known by the address, too.
+            await self._changes.note(tenant, person_subject(lost), self._people, lost=key)
 
     async def _require_free(self, tenant: str, name: str, key: str) -> None:
         """Two people with one name could decide for each other."""
@@ -81,7 +87,7 @@ class Registrar:
         key = person_key(person.id)
         await self._audit(tenant, "person_dropped", person=key)
         lost = person_key(person.email) if person.email else ""
-        await self._changes.note(tenant, person_subject(key), self._people, lost=lost)
+        await self._note_person(tenant, key, lost)
         # The person is removed first: what a crash leaves behind in groups gives no rights to an unknown
         # person.
         await self._store.drop_document(tenant, PERSON, key)

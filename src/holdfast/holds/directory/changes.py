@@ -20,7 +20,7 @@ KIND: Final = "directory_change"
 
 class DirectoryChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """`at`: the latest change of this caller (microseconds). `names`: addresses that they took from the
-    person, and when."""
+    person, and when; for an address, the people whom they took it from."""
 
     at: int
     names: dict[str, int] = {}

@@ -115,14 +115,32 @@ class GrantorLookup:
             subject = person_subject(name)
             changes = await self._changes.of(tenant, subject)
             found[subject] += await self._callers(changes, row, starters)
-            found[subject] += _former_names(name, changes, row, starters)
+            former = await self._former_names(name, row, starters)
+            if former:
+                found[subject] += [Capacity(people=frozenset({name, *former}))]
+                found[subject] += await self._capacities(sorted(former), tenant)
             for seat in seats:
                 if seat.type in ("group", "role"):
                     joined = await self._changes.of(tenant, member_subject(seat.type, seat.value, name))
                     found[f"{seat}/{name}"] += await self._callers(joined, row, starters)
-            found[subject] += await self._departures(name, row, starters)
+            for each in (name, *sorted(former)):
+                found[subject] += await self._departures(each, row, starters)
         for subject in [subject for subject, each in found.items() if not each]:
             del found[subject]
+
+    async def _former_names(self, name: str, row: HoldRow, starters: frozenset[str]) -> set[str]:
+        """Names that the person lost while the hold was open, or before their run asked, are still theirs for
+        this hold; so is the person whose address they have now."""
+        known, left = {name}, [name]
+        while left:
+            each = left.pop()
+            for change in (await self._changes.of(row.tenant, person_subject(each))).values():
+                for lost, at in change.names.items():
+                    key = person_key(lost)
+                    if key not in known and (at >= row.created_at or {*known, key} & starters):
+                        known.add(key)
+                        left.append(key)
+        return known - {name}
 
     async def _callers(
         self, changes: Mapping[str, DirectoryChange], row: HoldRow, starters: frozenset[str]
@@ -153,16 +171,3 @@ class GrantorLookup:
 
     async def _capacities(self, names: Iterable[str], tenant: str) -> tuple[Capacity, ...]:
         return await capacities_of(dict.fromkeys(names), tenant, self._directory)
-
-
-def _former_names(
-    name: str, changes: Mapping[str, DirectoryChange], row: HoldRow, starters: frozenset[str]
-) -> list[Capacity]:
-    """Addresses that the person lost while the hold was open are still theirs for this hold."""
-    lost = {
-        person_key(each)
-        for change in changes.values()
-        for each, at in change.names.items()
-        if at >= row.created_at or {name, each} & starters
-    }
-    return [Capacity(people=frozenset({name, *lost}))] if lost else []

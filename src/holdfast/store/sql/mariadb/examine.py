@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.store.rows import StoreFacts
+from holdfast.store.sql.catalogue import expected_catalogue
 from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.mariadb.drift import drift_of, read_catalogue
 from holdfast.types.durability import Durability
 from holdfast.types.ids import RunId
 
@@ -52,6 +54,7 @@ async def examine(conn: Conn, now: int | None, *, deep: bool) -> StoreFacts:
         unreferenced=blobs[2],
         missing=[digest for (digest,) in await conn.rows(_MISSING, _MANY)],
         outside=[digest for (digest,) in await conn.rows(_OUTSIDE)] if deep else [],
+        drift=drift_of(expected_catalogue("holdfast.store.sql.mariadb"), await read_catalogue(conn)),
     )
 
 

@@ -6,13 +6,11 @@ The schema as the server describes it, in a form that is the same for every sche
 from __future__ import annotations
 
 import re
-from importlib import resources
 
 from holdfast.store.rows import Drift
+from holdfast.store.sql.catalogue import RESTORE, Things, differing_tables
+from holdfast.store.sql.catalogue import written_catalogue as written
 from holdfast.store.sql.postgres.connect import PostgresConnection
-
-Things = dict[str, str]
-"""`kind name` -> its description."""
 
 _OF = "JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ?"
 _TABLES = f"""
@@ -94,18 +92,9 @@ def _named(text: str, schema: str) -> str:
     return re.sub(r"@(?=\w)", f"{schema}.", text)
 
 
-def expected_catalogue() -> Things:
-    """What the migrations make, with `@` for the schema, stored in the package; `python -m
-    tests.fleet.test_drift` renews it."""
-    file = resources.files("holdfast.store.sql.postgres").joinpath("schema", "catalogue.txt")
-    pairs = (line.partition("\t") for line in file.read_text("utf-8").splitlines() if line)
-    return {name: how for name, _, how in pairs}
-
-
 def written_catalogue(things: Things, schema: str) -> str:
-    """`schema`: a name that is nothing else in the text."""
-    lines = (f"{name}\t{how}\n" for name, how in sorted(things.items()))
-    return re.sub(rf"\b{re.escape(schema)}\.", "@", "".join(lines))
+    """With `@` for the schema: a name that is nothing else in the text."""
+    return re.sub(rf"\b{re.escape(schema)}\.", "@", written(things))
 
 
 _WORD = re.compile(r"\w+")
@@ -115,14 +104,12 @@ _INDEXED = re.compile(r" ON (?:@|\w+\.)(\w+) ")
 _OF_A_MOVE = re.compile(r"\bmoved(_\w+)?\b")
 # What guards a store that was moved, or is being filled; `doctor` reports that separately.
 _SEAL = re.compile(r"moved(_\w+)?")
-_RESTORE = "restore it from a backup, or move the store into a new schema (`holdfast promote`)"
 
 
 def drift_of(expected: Things, found: Things, schema: str, to_come: str = "") -> list[Drift]:
     """`to_come`: statements of an upgrade that is not finished; the objects that they change are left out."""
     waits = set(_WORD.findall(to_come))
-    # What belongs to a table that is missing, or was added by others, is reported with the table.
-    whole = _tables(expected) ^ _tables(found)
+    whole = differing_tables(expected, found)
     all_found: list[Drift] = []
     for name in sorted(expected.keys() | found.keys()):
         kind, _, thing = name.partition(" ")
@@ -142,10 +129,6 @@ def drift_of(expected: Things, found: Things, schema: str, to_come: str = "") ->
         else:
             all_found.append(_changed(kind, thing, wanted, is_now, schema))
     return all_found
-
-
-def _tables(things: Things) -> set[str]:
-    return {name.removeprefix("table ") for name in things if name.startswith("table ")}
 
 
 def _table_of(kind: str, thing: str, how: str) -> str:
@@ -197,7 +180,7 @@ def _remedy(kind: str, thing: str, how: str, schema: str) -> str:
     if kind == "constraint":
         table, _, name = thing.partition(".")
         return f'ALTER TABLE "{schema}".{table} ADD CONSTRAINT {name} {sql}'
-    return _RESTORE
+    return RESTORE
 
 
 def _repair(kind: str, thing: str, wanted: str, schema: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from holdfast.store.rows import StoreFacts
+from holdfast.store.sql.catalogue import expected_catalogue
 from holdfast.store.sql.postgres.connect import PostgresConnection
-from holdfast.store.sql.postgres.drift import drift_of, expected_catalogue, read_catalogue
+from holdfast.store.sql.postgres.drift import drift_of, read_catalogue
 from holdfast.store.sql.postgres.migration_files import migrations
 from holdfast.types.ids import RunId
 
@@ -45,7 +46,9 @@ async def examine(conn: PostgresConnection, now: int | None, *, deep: bool) -> S
         unreferenced=blobs[2],
         missing=[digest for (digest,) in await conn.rows(_MISSING, _MANY)],
         outside=[digest for (digest,) in await conn.rows(_OUTSIDE)] if deep else [],
-        drift=drift_of(expected_catalogue(), found, conn.schema, _to_come(unfinished)),
+        drift=drift_of(
+            expected_catalogue("holdfast.store.sql.postgres"), found, conn.schema, _to_come(unfinished)
+        ),
         unfinished=unfinished,
     )
 

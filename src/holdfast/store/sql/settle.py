@@ -5,7 +5,7 @@ For dialects whose writers lock single rows. What is written is in `SettleConn`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from holdfast.store.concurrency_limits import releases_lease
@@ -46,9 +46,18 @@ def _is_range(records: list[Record]) -> bool:
     return records[-1].seq == first + len(records) - 1
 
 
-def settle_answer(batch: RunBatch, done: tuple[int, bool]) -> SettleAnswer:
-    before, parked = done
-    return SettleAnswer(batch.lease.run, None, before + 1, parked)
+def settle_answers(
+    batches: Sequence[RunBatch], plain: Mapping[int, tuple[int, bool]], others: Sequence[SettleAnswer]
+) -> list[SettleAnswer]:
+    """In the order of the batches. `plain`: the number of the last event before, and whether the run was
+    parked, by the keys of runs that were settled in one statement; `others`: the answers of the rest."""
+    left = iter(others)
+    return [
+        SettleAnswer(batch.lease.run, None, plain[batch.lease.key][0] + 1, plain[batch.lease.key][1])
+        if batch.lease.key in plain
+        else next(left)
+        for batch in batches
+    ]
 
 
 class SettleConn(Conn, Protocol):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from contextvars import Context
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from holdfast.errors import HoldfastError
 from holdfast.store.sql.mariadb.address import MariadbSettings
@@ -22,6 +19,7 @@ from holdfast.store.sql.mariadb.errors import (
 )
 from holdfast.store.sql.mariadb.feed import announce
 from holdfast.store.sql.mariadb.session import connect, drop, leave
+from holdfast.store.sql.pools import TRIES, ServerPools
 
 T = TypeVar("T")
 
@@ -29,7 +27,6 @@ Work = Callable[[MariadbConn], Awaitable[T]]
 """Runs inside an open transaction. May be called again after a rollback, so it keeps no state
 between calls."""
 
-_TRIES = 5
 _SNAPSHOT = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
@@ -97,30 +94,23 @@ class LoopPool:
         self._free = []
 
 
-class MariadbPools:
+class MariadbPools(ServerPools):
     def __init__(self, settings: MariadbSettings, packet: int = 0) -> None:
+        super().__init__(settings.timeout)
         self._settings = settings
         self._packet = packet
-        self._lock = threading.Lock()
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPool] = WeakKeyDictionary()
-        self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = WeakKeyDictionary()
-        self._running: set[asyncio.Task[Any]] = set()
-        self._closed = False
 
     async def read(self, query: Work[T]) -> T:
-        """One statement, or several that need not see the same moment. A lost connection is replaced."""
-        return await self._finish(query, reads=True)
+        return await self._finish(self._retried(query, reads=True))
 
     async def read_together(self, query: Work[T]) -> T:
-        """Several statements that see the same moment."""
-
         async def together(conn: MariadbConn) -> T:
             await conn.send_all(_SNAPSHOT)
             found = await query(conn)
             await conn.send("COMMIT")
             return found
 
-        return await self._finish(together, reads=True)
+        return await self._finish(self._retried(together, reads=True))
 
     async def write(self, work: Work[T]) -> T:
         """BEGIN, the work, COMMIT; on any failure nothing of it is kept (D-8)."""
@@ -143,25 +133,11 @@ class MariadbPools:
 
         # Not after a lost connection: the commit may have happened, and only the caller knows whether it may
         # be repeated.
-        return await self._finish(transact, reads=False)
+        return await self._finish(self._retried(transact, reads=False))
 
     async def write_at_once(self, work: Work[T]) -> T:
         """Work that is a transaction by itself."""
-        return await self._finish(work, reads=False)
-
-    async def _finish(self, act: Work[T], *, reads: bool) -> T:
-        """The caller may be cancelled; what was sent is completed, as in any other store. In an empty
-        context: timers and sockets keep the context they were created in, and with it a whole run."""
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(self._retried(act, reads=reads), context=Context())
-        self._running.add(task)
-        task.add_done_callback(self._done)
-        return await asyncio.shield(task)
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # the caller got it, or was cancelled
+        return await self._finish(self._retried(work, reads=False))
 
     async def _retried(self, act: Work[T], *, reads: bool) -> T:
         tries = 0
@@ -176,7 +152,7 @@ class MariadbPools:
                 assert cause is not None
                 # The timeout of a server that does not answer is over already: one more try, then the caller
                 # gets the error.
-                most = 2 if isinstance(cause, TimeoutError) else _TRIES
+                most = 2 if isinstance(cause, TimeoutError) else TRIES
                 again = is_repeatable(cause) or (
                     (reads or isinstance(error, _NotBegunError)) and is_lost(cause)
                 )
@@ -207,40 +183,8 @@ class MariadbPools:
             if pool is None:
                 pool = self._pools[loop] = LoopPool(self._settings, self._packet)
         if loop not in self._kept:
-            self._kept[loop] = _close_with_loop(pool)
-            await anext(self._kept[loop])
+            await self._keep(loop, pool.close)
         return pool
 
-    async def close(self) -> None:
-        self._closed = True
-        with self._lock:
-            pools = list(self._pools.items())
-            self._pools.clear()
-        here = asyncio.get_running_loop()
-        running = [task for task in self._running if task.get_loop() is here]
-        if running:
-            await asyncio.wait(running, timeout=self._settings.timeout)
-        for loop, pool in pools:
-            kept = self._kept.pop(loop, None)
-            if loop is here:
-                await (pool.close() if kept is None else kept.aclose())
-            elif not loop.is_closed():
-                loop.call_soon_threadsafe(pool.drop)
-
-    def abandon(self) -> None:
-        """In a forked child: the connections belong to the parent."""
-        self._closed = True
-        _inherited.append(self._pools)
-        self._pools = WeakKeyDictionary()
-
-
-_inherited: list[Any] = []  # never finalised: closing a connection would end the parent's
-
-
-async def _close_with_loop(pool: LoopPool) -> AsyncGenerator[None]:
-    """Closed with its loop: `asyncio.run` closes async generators that are left, and with it the pool of that
-    loop."""
-    try:
-        yield
-    finally:
-        await pool.close()
+    def _terminate_pool(self, pool: LoopPool) -> None:
+        pool.drop()

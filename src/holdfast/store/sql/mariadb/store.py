@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NoReturn, TypeVar, cast
-from weakref import WeakSet
+from typing import TypeVar, cast
 
-from holdfast.errors import StoreError
 from holdfast.store.concurrency_limits import wait_until_open
-from holdfast.store.memory.wake import MemoryChangeSignal
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
-from holdfast.store.sql import hold_lists, reclaim, runs
-from holdfast.store.sql.connection import Conn, Query, Row, Work
-from holdfast.store.sql.lost_history import stop_lost_run
+from holdfast.store.sql import reclaim, runs
+from holdfast.store.sql.connection import Conn, Row, Work
 from holdfast.store.sql.mariadb import blobs, claim, claim_outbox, feed
 from holdfast.store.sql.mariadb.address import MariadbSettings
 from holdfast.store.sql.mariadb.delete import delete
@@ -28,13 +23,11 @@ from holdfast.store.sql.mariadb.pool import MariadbPools
 from holdfast.store.sql.mariadb.settle import settle_plain
 from holdfast.store.sql.mariadb.wake import LATEST_IDS, MariadbPoller
 from holdfast.store.sql.server_clock import ServerClock
-from holdfast.store.sql.settle import is_plain, settle, settle_answer
-from holdfast.store.sql.store import SqlStore
-from holdfast.types.acknowledged import AcknowledgedState
-from holdfast.types.clock import Clock, SystemClock
+from holdfast.store.sql.server_store import ServerStore, forget
+from holdfast.store.sql.settle import is_plain, settle, settle_answers
+from holdfast.types.clock import Clock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
-from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxRow
@@ -46,23 +39,18 @@ T = TypeVar("T")
 _AT_ONCE = 200  # runs of one statement
 
 
-class MariadbStore(SqlStore):
+class MariadbStore(ServerStore[MariadbPools]):
     """Reads and writes use a pool; heartbeats have their own connection. Other processes are woken by
     polling."""
 
     capabilities = Capability.durable | Capability.shared
+    lists = LISTS
 
     def __init__(self, settings: MariadbSettings, clock: ServerClock, found: ServerFacts) -> None:
         """For tables that are ready: use `MariadbStore.open`."""
-        self._clock = clock
-        self._pools = MariadbPools(settings, found.packet)
-        self._beats = MariadbHeartbeat(settings, clock)
+        super().__init__(clock, MariadbPools(settings, found.packet), MariadbHeartbeat(settings, clock))
         self._poller = MariadbPoller(settings.poll, self._look)
         self._part = blobs.part_size(found.packet)
-        self._queue_changes = MemoryChangeSignal(SystemClock())
-        # When a rate admits the next run that the last claim found queued.
-        self._opens_at: int | None = None
-        _open_stores.add(self)
 
     @classmethod
     async def open(cls, settings: MariadbSettings, clock: Clock | None = None) -> MariadbStore:
@@ -71,12 +59,6 @@ class MariadbStore(SqlStore):
         Raises SettingsError, NotAStoreError, SchemaTooNewError, StoreUnavailableError."""
         own = ServerClock(clock)
         return cls(settings, own, await prepare(settings, own))
-
-    def now(self) -> int:
-        return self._clock.now()
-
-    def _server_time(self) -> int | None:
-        return self._clock.given
 
     async def wait_change(self, timeout: float) -> bool:
         return await self._poller.wait(wait_until_open(timeout, self._opens_at, self.now()))
@@ -89,15 +71,7 @@ class MariadbStore(SqlStore):
         await asyncio.to_thread(self._beats.close)
         self._poller.notify()
         self._queue_changes.notify()
-        _open_stores.discard(self)
-
-    def abandon(self) -> None:
-        """In a forked child. Connections stay with the parent, so the child must open its own store."""
-        self._pools.abandon()
-        self._beats.abandon()
-
-    async def _read(self, query: Query[T], *, together: bool = False, slow: bool = False) -> T:
-        return await (self._pools.read_together(query) if together else self._pools.read(query))
+        forget(self)
 
     async def _write(
         self,
@@ -138,10 +112,6 @@ class MariadbStore(SqlStore):
         work = partial(claim.extend, now=self._clock.given, leases=leases, ttl=ttl)
         return (await self._pools.write(work))[1]
 
-    def extend_now(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
-        """`extend` for a heartbeat thread."""
-        return self._beats.extend(leases, ttl)
-
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
         done: dict[int, tuple[int, bool]] = {}
         # Where anything needs a closer look, all of it is one transaction: one commit for all (D-6).
@@ -154,18 +124,7 @@ class MariadbStore(SqlStore):
             answers = await self._pools.write(partial(settle, now=self.now(), batches=left))
             for batch in left:
                 self._wake_queues(batch.records)
-        full = iter(answers)
-        return [
-            settle_answer(batch, done[batch.lease.key]) if batch.lease.key in done else next(full)
-            for batch in batches
-        ]
-
-    def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
-        """Never in place: the server is asked over the network."""
-        return None
-
-    def read_now(self, run: RunId, *, first: int, last: int) -> NoReturn:
-        raise StoreError("A store over the network cannot read in place.", hint="Use `read`.")
+        return settle_answers(batches, done, answers)
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         how = Park(status, inbox_seen, ready_at)
@@ -190,9 +149,6 @@ class MariadbStore(SqlStore):
             self._poller.notify()
         return freed
 
-    async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
-        return await self._write(partial(stop_lost_run, known=known), server_time=True)
-
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
         now = self.now()
         return await self._pools.write(partial(delete, now=now, run=run, ended=ended))
@@ -213,20 +169,6 @@ class MariadbStore(SqlStore):
         return await self._write(partial(feed.trim_feed, before=before, limit=limit), server_time=True)
 
     # Holds and the outbox.
-
-    async def list_holds(
-        self,
-        where: HoldFilter,
-        *,
-        order: HoldOrder = HoldOrder.oldest,
-        after: Sequence[Any] | None = None,
-        limit: int = 50,
-    ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
-        query = partial(hold_lists.select, lists=LISTS, where=where, order=order, after=after, limit=limit)
-        return await self._read(query, together=True)
-
-    async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
-        return await self._read(partial(hold_lists.count, lists=LISTS, where=where, limit=limit))
 
     async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
         return await self._write(partial(claim_outbox.claim, limit=limit, lease=lease, topics=topics))
@@ -263,15 +205,3 @@ def _size(batches: Sequence[RunBatch]) -> int:
 async def _claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> list[Claim]:
     assert isinstance(conn, MariadbConn)
     return await claim.claim_named(conn, now, want)
-
-
-_open_stores: WeakSet[MariadbStore] = WeakSet()
-
-
-def _after_fork() -> None:
-    for store in list(_open_stores):
-        store.abandon()
-    _open_stores.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +14,7 @@ from weakref import WeakKeyDictionary
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.errors import HoldfastError
+from holdfast.store.sql.pools import TRIES, ServerPools
 from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.errors import (
@@ -36,7 +36,6 @@ between calls."""
 
 ArrivalHook = Callable[[PostgresConn], Awaitable[None]]
 
-_TRIES = 5
 _UNUSED = 10.0  # seconds after which a connection that is kept for the next caller goes back to the pool
 _READ_ONLY = asyncpg.ReadOnlySQLTransactionError
 _driver: Any = asyncpg  # half annotated
@@ -47,9 +46,10 @@ async def connect(settings: PostgresSettings, *, pooled: bool) -> Any:
     return await PostgresServers(settings).connect(pooled=pooled)
 
 
-class PostgresPools:
+class PostgresPools(ServerPools):
     def __init__(self, servers: PostgresServers, *, pooled: bool, arrived: ArrivalHook | None = None) -> None:
         """`arrived` is called on a new timeline before anything else is done there."""
+        super().__init__(servers.settings.timeout)
         self._settings = servers.settings
         self._servers = servers
         self._pooled = pooled
@@ -57,29 +57,21 @@ class PostgresPools:
         self._at = servers.timeline
         self._arriving = False
         self._used: dict[Any, asyncio.AbstractEventLoop] = {}
-        self._lock = threading.Lock()
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
-        self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = WeakKeyDictionary()
         # For each loop, the connection that was used last: one caller after the other takes it without the
         # pool, whose acquire and release cost two turns of the loop and a timer.
         self._spares: WeakKeyDictionary[asyncio.AbstractEventLoop, SpareConnection] = WeakKeyDictionary()
-        self._running: set[asyncio.Task[Any]] = set()
         self._looks: set[asyncio.Task[None]] = set()
-        self._closed = False
         servers.on_leaving(self._leave)
 
     async def read(self, query: Work[T]) -> T:
-        """One statement, or several that need not see the same moment. A lost connection is replaced."""
-        return await self._finish(query, again=(*RETRYABLE_ERRORS, *CONNECTION_ERRORS))
+        return await self._finish(self._translating(query, (*RETRYABLE_ERRORS, *CONNECTION_ERRORS)))
 
     async def read_together(self, query: Work[T]) -> T:
-        """Several statements that see the same moment."""
-
         async def together(conn: PostgresConn) -> T:
             async with _transaction(conn, isolation="repeatable_read", readonly=True):
                 return await query(conn)  # it locks nothing
 
-        return await self._finish(together, again=(*RETRYABLE_ERRORS, *CONNECTION_ERRORS))
+        return await self._finish(self._translating(together, (*RETRYABLE_ERRORS, *CONNECTION_ERRORS)))
 
     async def write(self, work: Work[T]) -> T:
         """BEGIN, the work, COMMIT; on any failure nothing of it is kept (D-8)."""
@@ -92,25 +84,11 @@ class PostgresPools:
 
         # Not after a lost connection: the commit may have happened, and only the caller knows whether it may
         # be repeated.
-        return await self._finish(transact, again=RETRYABLE_ERRORS)
+        return await self._finish(self._translating(transact, RETRYABLE_ERRORS))
 
     async def write_at_once(self, work: Work[T]) -> T:
         """Work that is one statement, which is a transaction by itself."""
-        return await self._finish(work, again=RETRYABLE_ERRORS)
-
-    async def _finish(self, act: Work[T], again: tuple[type[BaseException], ...]) -> T:
-        """The caller may be cancelled; what was sent is completed, as in any other store. In an empty
-        context: timers and sockets keep the context they were created in, and with it a whole run."""
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(self._translating(act, again), context=Context())
-        self._running.add(task)
-        task.add_done_callback(self._done)
-        return await asyncio.shield(task)
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # the caller got it, or was cancelled
+        return await self._finish(self._translating(work, RETRYABLE_ERRORS))
 
     async def _translating(self, act: Work[T], again: tuple[type[BaseException], ...]) -> T:
         tries = 0
@@ -130,7 +108,7 @@ class PostgresPools:
                     await self._expire()
                 # The timeout of a server that does not answer is over already: one more try, then the caller
                 # gets the error.
-                most = 2 if isinstance(error, TimeoutError) else _TRIES
+                most = 2 if isinstance(error, TimeoutError) else TRIES
                 if tries < most and (isinstance(error, (*again, _READ_ONLY)) or is_repeatable(error)):
                     await asyncio.sleep(0.01 * tries)
                     continue
@@ -230,8 +208,7 @@ class PostgresPools:
         if loop not in self._kept:
             await pool
             self._spares[loop] = spare = SpareConnection(loop, pool)
-            self._kept[loop] = _close_with_loop(pool, spare)
-            await anext(self._kept[loop])
+            await self._keep(loop, partial(_close, pool, spare))
         return pool
 
     async def _expire(self) -> None:
@@ -242,28 +219,13 @@ class PostgresPools:
             await self._spares[loop].release()
 
     async def close(self) -> None:
-        self._closed = True
-        with self._lock:
-            pools = list(self._pools.items())
-            self._pools.clear()
         here = asyncio.get_running_loop()
         for look in [look for look in self._looks if look.get_loop() is here]:
             look.cancel()
-        running = [task for task in self._running if task.get_loop() is here]
-        if running:
-            await asyncio.wait(running, timeout=self._settings.timeout)
-        for loop, pool in pools:
-            kept = self._kept.pop(loop, None)
-            if loop is here:
-                await (_close(pool, None) if kept is None else kept.aclose())
-            elif not loop.is_closed():
-                loop.call_soon_threadsafe(pool.terminate)
+        await super().close()
 
-    def abandon(self) -> None:
-        """In a forked child: the connections belong to the parent."""
-        self._closed = True
-        _inherited.append(self._pools)
-        self._pools = WeakKeyDictionary()
+    def _terminate_pool(self, pool: Any) -> None:
+        pool.terminate()
 
 
 class _SilenceTimer:
@@ -283,9 +245,6 @@ class _SilenceTimer:
 
     def end(self) -> None:
         self._timer.cancel()
-
-
-_inherited: list[Any] = []  # never finalised: closing a connection would end the parent's
 
 
 class SpareConnection:
@@ -346,15 +305,6 @@ def _is_open(raw: Any) -> bool:
         return False  # the server closed it, and the pool has it back already
 
 
-async def _close_with_loop(pool: Any, spare: SpareConnection) -> AsyncGenerator[None]:
-    """Closed with its loop: `asyncio.run` closes async generators that are left, and with it the pool of that
-    loop."""
-    try:
-        yield
-    finally:
-        await _close(pool, spare)
-
-
 def _terminate(raw: Any) -> None:
     with suppress(_driver.InterfaceError):  # released meanwhile
         raw.terminate()
@@ -364,11 +314,10 @@ async def _no_reset(_connection: Any) -> None:
     return None
 
 
-async def _close(pool: Any, spare: SpareConnection | None) -> None:
+async def _close(pool: Any, spare: SpareConnection) -> None:
     try:
-        if spare is not None:
-            # First: the pool waits for all connections that were taken from it.
-            await spare.close()
+        # First: the pool waits for all connections that were taken from it.
+        await spare.close()
         await asyncio.wait_for(pool.close(), 5)
     except (TimeoutError, *DRIVER_ERRORS):
         pool.terminate()

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NoReturn, TypeVar, cast
-from weakref import WeakSet
+from typing import TypeVar, cast
 
-from holdfast.errors import StoreError
 from holdfast.store.concurrency_limits import ClaimResult, wait_until_open
-from holdfast.store.memory.wake import MemoryChangeSignal
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
-from holdfast.store.sql import blobs, hold_lists, raw_rows, reclaim, run_inbox, runs
-from holdfast.store.sql.connection import Conn, Query, Row, Work
-from holdfast.store.sql.lost_history import stop_lost_run
+from holdfast.store.sql import blobs, raw_rows, reclaim, run_inbox, runs
+from holdfast.store.sql.connection import Conn, Row, Work
 from holdfast.store.sql.postgres import (
     claim,
     claim_outbox,
@@ -28,7 +23,7 @@ from holdfast.store.sql.postgres.delete import delete, vacuum
 from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.examine import examine
 from holdfast.store.sql.postgres.failover import Acknowledgements, FailoverCheck, log_stopped, send_counted
-from holdfast.store.sql.postgres.heartbeat import HeartbeatThread
+from holdfast.store.sql.postgres.heartbeat import PostgresHeartbeat
 from holdfast.store.sql.postgres.hold_lists import LISTS
 from holdfast.store.sql.postgres.listen import LATEST_IDS, PostgresListener, notify
 from holdfast.store.sql.postgres.open import OpenResult, prepare
@@ -37,13 +32,12 @@ from holdfast.store.sql.postgres.replication import durability
 from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.store.sql.postgres.settle import settle_plain
 from holdfast.store.sql.server_clock import ServerClock
-from holdfast.store.sql.settle import is_plain, settle, settle_answer
-from holdfast.store.sql.store import SqlStore
-from holdfast.types.acknowledged import AcknowledgedState
-from holdfast.types.clock import Clock, SystemClock
+from holdfast.store.sql.server_store import ServerStore, forget
+from holdfast.store.sql.settle import is_plain, settle, settle_answers
+from holdfast.types.clock import Clock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
-from holdfast.types.hold import ChangeRefusal, HoldChange, HoldFilter, HoldOrder, HoldRow
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxRow
@@ -53,30 +47,26 @@ from holdfast.types.status import RunStatus
 T = TypeVar("T")
 
 
-class PostgresStore(SqlStore):
+class PostgresStore(ServerStore[PostgresPools]):
     """Reads and writes use a pool; heartbeats and LISTEN have their own connections."""
 
     capabilities = Capability.durable | Capability.shared | Capability.notifies
+    lists = LISTS
 
     def __init__(
         self, servers: PostgresServers, clock: ServerClock, arrivals: FailoverCheck, found: OpenResult
     ) -> None:
         """For a schema that is ready: use `PostgresStore.open`."""
         pooled = found.pooled
-        self._clock = clock
         self._arrivals = arrivals
         servers.pooled = pooled
         self._acks = arrivals.acks
-        self._pools = PostgresPools(servers, pooled=pooled, arrived=arrivals.arrived)
-        self._beats = HeartbeatThread(servers, clock, pooled=pooled)
+        pools = PostgresPools(servers, pooled=pooled, arrived=arrivals.arrived)
+        super().__init__(clock, pools, PostgresHeartbeat(servers, clock, pooled=pooled))
         self._listener = PostgresListener(servers, self._look, pooled=pooled)
-        self._queue_changes = MemoryChangeSignal(SystemClock())
-        # When a rate admits the next run that the last claim found queued.
-        self._opens_at: int | None = None
         if pooled:
             # Behind a pooler there are no notifications: changes are found by polling.
             self.capabilities = self.capabilities & ~Capability.notifies
-        _open_stores.add(self)
 
     @classmethod
     async def open(cls, settings: PostgresSettings, clock: Clock | None = None) -> PostgresStore:
@@ -86,12 +76,6 @@ class PostgresStore(SqlStore):
         own, servers = ServerClock(clock), PostgresServers(settings)
         arrivals = FailoverCheck(servers, own, Acknowledgements())
         return cls(servers, own, arrivals, await prepare(servers, own, arrivals))
-
-    def now(self) -> int:
-        return self._clock.now()
-
-    def _server_time(self) -> int | None:
-        return self._clock.given
 
     async def wait_change(self, timeout: float) -> bool:
         return await self._listener.wait(wait_until_open(timeout, self._opens_at, self.now()))
@@ -105,15 +89,7 @@ class PostgresStore(SqlStore):
         await asyncio.to_thread(self._beats.close)
         self._listener.notify()
         self._queue_changes.notify()
-        _open_stores.discard(self)
-
-    def abandon(self) -> None:
-        """In a forked child. Connections stay with the parent, so the child must open its own store."""
-        self._pools.abandon()
-        self._beats.abandon()
-
-    async def _read(self, query: Query[T], *, together: bool = False, slow: bool = False) -> T:
-        return await (self._pools.read_together(query) if together else self._pools.read(query))
+        forget(self)
 
     async def _write(
         self,
@@ -209,10 +185,6 @@ class PostgresStore(SqlStore):
         work = partial(claim.extend, now=self._clock.given, leases=leases, ttl=ttl)
         return (await self._pools.write_at_once(work))[1]
 
-    def extend_now(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
-        """`extend` for a heartbeat thread."""
-        return self._beats.extend(leases, ttl)
-
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
         plain = [batch for batch in batches if is_plain(batch)]
         done: dict[int, tuple[int, bool]] = {}
@@ -226,20 +198,9 @@ class PostgresStore(SqlStore):
             answers = await self._pools.write(partial(settle, now=self.now(), batches=left))
             for batch in left:
                 self._wake_queues(batch.records)
-        full = iter(answers)
-        answers = [
-            settle_answer(batch, done[batch.lease.key]) if batch.lease.key in done else next(full)
-            for batch in batches
-        ]
+        answers = settle_answers(batches, done, answers)
         self._acks.settled(batches, answers)
         return answers
-
-    def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
-        """Never in place: the server is asked over the network."""
-        return None
-
-    def read_now(self, run: RunId, *, first: int, last: int) -> NoReturn:
-        raise StoreError("A store over the network cannot read in place.", hint="Use `read`.")
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         how = Park(status, inbox_seen, ready_at)
@@ -260,9 +221,6 @@ class PostgresStore(SqlStore):
             await self._pools.write_at_once(notify)
             self._listener.notify()
         return freed
-
-    async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
-        return await self._write(partial(stop_lost_run, known=known), server_time=True)
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
         deleted = await self._write(partial(delete, run=run, ended=ended))
@@ -312,20 +270,6 @@ class PostgresStore(SqlStore):
             self._acks.changed(done)
         return done
 
-    async def list_holds(
-        self,
-        where: HoldFilter,
-        *,
-        order: HoldOrder = HoldOrder.oldest,
-        after: Sequence[Any] | None = None,
-        limit: int = 50,
-    ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
-        query = partial(hold_lists.select, lists=LISTS, where=where, order=order, after=after, limit=limit)
-        return await self._read(query, together=True)
-
-    async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
-        return await self._read(partial(hold_lists.count, lists=LISTS, where=where, limit=limit))
-
     async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
         work = partial(claim_outbox.claim, limit=limit, lease=lease, topics=topics)
         return await self._write(work, single=True)
@@ -363,15 +307,3 @@ async def _claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> list[
 
 async def _latest_ids(conn: Conn) -> Row | None:
     return await conn.row(LATEST_IDS)
-
-
-_open_stores: WeakSet[PostgresStore] = WeakSet()
-
-
-def _after_fork() -> None:
-    for store in list(_open_stores):
-        store.abandon()
-    _open_stores.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,104 @@
+"""The methods that stores on a server share: asked over the network, with the server's clock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
+from weakref import WeakSet
+
+from holdfast.errors import StoreError
+from holdfast.store.memory.wake import MemoryChangeSignal
+from holdfast.store.rows import RunRow
+from holdfast.store.sql import hold_lists
+from holdfast.store.sql.connection import Query
+from holdfast.store.sql.heartbeat_thread import HeartbeatThread
+from holdfast.store.sql.lost_history import stop_lost_run
+from holdfast.store.sql.pools import ServerPools
+from holdfast.store.sql.server_clock import ServerClock
+from holdfast.store.sql.store import SqlStore
+from holdfast.types.acknowledged import AcknowledgedState
+from holdfast.types.clock import SystemClock
+from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
+from holdfast.types.ids import RunId
+from holdfast.types.lease import Lease
+from holdfast.types.record import RunBatch, SettleAnswer
+
+T = TypeVar("T")
+P = TypeVar("P", bound=ServerPools)
+
+
+class ServerStore(SqlStore, Generic[P]):
+    lists: ClassVar[hold_lists.HoldListDialect]
+    """How the dialect lists holds."""
+
+    def __init__(self, clock: ServerClock, pools: P, beats: HeartbeatThread) -> None:
+        self._clock = clock
+        self._pools = pools
+        self._beats = beats
+        self._queue_changes = MemoryChangeSignal(SystemClock())
+        # When a rate admits the next run that the last claim found queued.
+        self._opens_at: int | None = None
+        _open_stores.add(self)
+
+    def now(self) -> int:
+        return self._clock.now()
+
+    def _server_time(self) -> int | None:
+        return self._clock.given
+
+    def abandon(self) -> None:
+        """In a forked child. Connections stay with the parent, so the child must open its own store."""
+        self._pools.abandon()
+        self._beats.abandon()
+
+    async def _read(self, query: Query[T], *, together: bool = False, slow: bool = False) -> T:
+        return await (self._pools.read_together(query) if together else self._pools.read(query))
+
+    def extend_now(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
+        """`extend` for a heartbeat thread."""
+        return self._beats.extend(leases, ttl)
+
+    def settle_now(self, batches: Sequence[RunBatch]) -> list[SettleAnswer] | None:
+        """Never in place: the server is asked over the network."""
+        return None
+
+    def read_now(self, run: RunId, *, first: int, last: int) -> NoReturn:
+        raise StoreError("A store over the network cannot read in place.", hint="Use `read`.")
+
+    async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
+        return await self._write(partial(stop_lost_run, known=known), server_time=True)
+
+    async def list_holds(
+        self,
+        where: HoldFilter,
+        *,
+        order: HoldOrder = HoldOrder.oldest,
+        after: Sequence[Any] | None = None,
+        limit: int = 50,
+    ) -> list[tuple[HoldRow, tuple[Any, ...]]]:
+        query = partial(
+            hold_lists.select, lists=self.lists, where=where, order=order, after=after, limit=limit
+        )
+        return await self._read(query, together=True)
+
+    async def count_holds(self, where: HoldFilter, *, limit: int = 10_000) -> int:
+        return await self._read(partial(hold_lists.count, lists=self.lists, where=where, limit=limit))
+
+
+_open_stores: WeakSet[ServerStore[Any]] = WeakSet()
+
+
+def forget(store: ServerStore[Any]) -> None:
+    """It is closed: a forked child need not abandon it."""
+    _open_stores.discard(store)
+
+
+def _after_fork() -> None:
+    for store in list(_open_stores):
+        store.abandon()
+    _open_stores.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -6,6 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from holdfast import Flow
 from tests.api.conftest import Server
 from tests.api.sign_in import bearer, token
 
@@ -30,7 +31,7 @@ async def sent(
     return await server.client.request(method, path, headers=bearer(made), **more)
 
 
-@pytest.mark.covers("QU-10", "QU-7")
+@pytest.mark.covers("QU-10", "QU-7", "PLATFORM-QUEUE-03")
 async def test_worker_claims_extends_and_completes_a_message(shop: Server) -> None:
     made = await published(shop, id="order-7", priority="high", correlation_id="A7")
     assert (made["state"], made["payload"], made["attempts"]) == ("ready", {"order": 7}, 0)
@@ -59,7 +60,7 @@ async def test_message_is_published_once_for_its_id_or_key(shop: Server) -> None
     assert len((await shop.json("GET", TASKS))["items"]) == 2
 
 
-@pytest.mark.covers("QU-8", "QU-10")
+@pytest.mark.covers("QU-8", "QU-10", "PLATFORM-QUEUE-03")
 async def test_message_is_released_given_up_requeued_and_withdrawn(shop: Server) -> None:
     await published(shop, id="m1")
     one = f"{TASKS}/m1"
@@ -128,6 +129,56 @@ async def test_wrong_requests_are_refused_and_change_nothing(shop: Server) -> No
     await published(shop, id="m1")
     await shop.json("GET", "/v1/queues/support/other/messages/m1", 404)
     assert len((await shop.json("GET", TASKS))["items"]) == 1
+
+
+def review() -> Flow:
+    flow = Flow("review", effect="pure")
+    flow.hold("ask", prompt="Pay 250?", options=["yes", "no"], assignee="user:dana", queue="support/reviews")
+    return flow
+
+
+@pytest.mark.covers("QU-9", "PLATFORM-QUEUE-03")
+async def test_review_is_claimed_and_completed_over_http_under_the_rights_of_its_hold(shop: Server) -> None:
+    (hold,) = (await review().run({}, on=shop.hf)).holds
+    reviews = "/v1/queues/support/reviews/messages"
+    work = ("queues:work", "holds:write")
+    dana, eve = [await token(shop, f"user:{name}", rights=work) for name in ("dana", "eve")]
+
+    async def post(path: str, who: str, **body: Any) -> httpx2.Response:
+        return await shop.client.post(f"{reviews}/{path}", headers=bearer(who), json=body)
+
+    (mine,) = (await post("claim", eve, wait=20)).json()["items"]
+    # Assigned to another person: its content is not shown, and it cannot be decided.
+    assert (mine["hold"], mine["payload"], mine["claim_token"]) == (hold.id, None, 1)
+    no = await post(f"{mine['id']}/complete", eve, token=1, result={"decision": "yes"})
+    assert (no.status_code, no.json()["code"]) == (403, "not_assigned")
+    await post(f"{mine['id']}/release", eve, token=1, delay="0s")
+    (own,) = (await post("claim", dana)).json()["items"]
+    assert own["payload"]["prompt"] == "Pay 250?"
+    done = await post(f"{own['id']}/complete", dana, token=2, result={"decision": "yes"})
+    assert (done.status_code, done.json()["state"]) == (200, "completed")
+    shown = await shop.json("GET", f"/v1/holds/{hold.id}")
+    assert (shown["status"], shown["resolved_by"]) == ("resolved", "user:dana")
+
+
+@pytest.mark.covers("QU-10")
+async def test_content_of_a_review_is_shown_to_those_who_may_see_its_hold(shop: Server) -> None:
+    await review().run({}, on=shop.hf)
+    queues = await shop.hf.queues()
+    (row,) = await queues.claim("support", "reviews", by="user:eve", wait=20)
+    await queues.publish("support", "reviews", {"order": 7}, id="plain")
+    reviews = "/v1/queues/support/reviews/messages"
+    for subject, rights, visible in (
+        ("user:eve", ("queues:read",), False),
+        ("user:eve", ("queues:work", "queues:write", "holds:write"), False),
+        ("user:dana", ("queues:read",), True),
+        ("user:eve", ("queues:read", "holds:view"), True),
+    ):
+        made = bearer(await token(shop, subject, rights=rights))
+        listed = (await shop.client.get(reviews, headers=made)).json()["items"]
+        one = (await shop.client.get(f"{reviews}/{row.id}", headers=made)).json()
+        assert [each["payload"] is not None for each in listed] == [True, visible], (subject, rights)
+        assert (one["payload"] is not None) is visible
 
 
 @pytest.mark.covers("QU-10")

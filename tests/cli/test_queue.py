@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.conftest import Cli
@@ -10,7 +12,7 @@ from tests.cli.test_bad_input import complains
 TASKS = "support/tasks"
 
 
-@pytest.mark.covers("QU-11")
+@pytest.mark.covers("QU-11", "PLATFORM-QUEUE-03")
 def test_message_is_published_claimed_and_completed(cli: Cli) -> None:
     made = cli("queue", "publish", TASKS, '{"order": 7}', "--id", "m1", "--priority", "high", "--json").json
     assert (made["state"], made["payload"], made["priority"]) == ("ready", {"order": 7}, "high")
@@ -28,7 +30,7 @@ def test_message_is_published_claimed_and_completed(cli: Cli) -> None:
     assert "user:dana" in shown.out
 
 
-@pytest.mark.covers("QU-11")
+@pytest.mark.covers("QU-11", "PLATFORM-QUEUE-03")
 def test_message_is_released_given_up_requeued_and_withdrawn(cli: Cli) -> None:
     cli("queue", "publish", TASKS, "1", "--id", "m1")
     cli("queue", "claim", TASKS, "m1")
@@ -55,3 +57,18 @@ def test_wrong_words_are_answered_with_what_to_write(cli: Cli) -> None:
     complains(cli("queue", "list", TASKS, "--state", "done"), 2, "Choose from")
     complains(cli("queue", "complete", TASKS, "m1", "--token", "1"), 2, "claim")
     complains(cli("queue", "show", TASKS, "m2"), 2, "no message m2")
+
+
+@pytest.mark.covers("QU-11", "PLATFORM-QUEUE-03")
+def test_reconciliation_publishes_the_review_of_an_open_hold(cli: Cli) -> None:
+    Path("ask_in_a_queue.py").write_text(
+        "from holdfast import Flow\n"
+        'flow = Flow("ask", effect="pure")\n'
+        'flow.hold("ask", prompt="Go?", options=["yes"], queue="support/reviews")\n'
+    )
+    assert cli("run", "ask_in_a_queue.py", "--detach").err == ""
+    said = cli("queue", "reconcile", "--json").json
+    assert (said["holds"], said["applied"]) == (1, 0)
+    (row,) = cli("queue", "list", "support/reviews", "--json").items
+    assert (row["type"], row["payload"]["prompt"]) == ("hitl_request", "Go?")
+    assert cli("queue", "reconcile").out.startswith("1 open hold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,7 @@ from holdfast.errors import (
     MessageNotFoundError,
     NotFoundError,
 )
+from holdfast.queues.visibility import with_visible_content
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.ids import derived_id
 from holdfast.types.queue_message import MessageRow, MessageState
@@ -73,7 +75,8 @@ async def list_queues(call: ApiCall) -> Page[QueueWire]:
 
 @routes.get(_MESSAGES, needs=Right.queues_read, raises=(InputError,))
 async def list_messages(call: ApiCall, scope: str, queue: str, query: ListMessages) -> Page[MessageWire]:
-    """The messages of a queue, newest first."""
+    """The messages of a queue, newest first. The content of a review request is `null` for callers who may
+    not see its hold."""
     after = decode_cursor(query.cursor, tuple[int])
     rows = await (await _queues(call)).list(
         scope,
@@ -87,7 +90,7 @@ async def list_messages(call: ApiCall, scope: str, queue: str, query: ListMessag
     )
     shown = rows[: query.limit]
     more = cursor_of(shown[-1].number) if len(rows) > len(shown) else None
-    return Page(items=[_wire(call, row) for row in shown], next=more)
+    return Page(items=await _wires(call, shown), next=more)
 
 
 @routes.post(
@@ -121,7 +124,7 @@ async def publish_message(
         tenant=call.tenant,
     )
     where = call.location(f"/v1/queues/{scope}/{queue}/messages/{row.id}")
-    return ApiReply(body=_wire(call, row), status=201, headers=where)
+    return ApiReply(body=await _wire(call, row), status=201, headers=where)
 
 
 @routes.post(f"{_MESSAGES}/claim", needs=Right.queues_work, raises=(InputError,))
@@ -136,13 +139,13 @@ async def claim_messages(call: ApiCall, scope: str, queue: str, body: ClaimMessa
         ttl=_micros(body.ttl, "ttl"),
         tenant=call.tenant,
     )
-    return ClaimedMessages(items=[_wire(call, row) for row in rows])
+    return ClaimedMessages(items=await _wires(call, rows))
 
 
 @routes.get(_MESSAGE, needs=Right.queues_read, raises=(MessageNotFoundError,))
 async def get_message(call: ApiCall, scope: str, queue: str, message: str) -> MessageWire:
     """A message with its content, state and result."""
-    return _wire(call, await (await _queues(call)).get(scope, queue, message, tenant=call.tenant))
+    return await _wire(call, await (await _queues(call)).get(scope, queue, message, tenant=call.tenant))
 
 
 @routes.post(f"{_MESSAGE}/claim", needs=Right.queues_work, raises=(*_CLAIMED, MessageEndedError))
@@ -154,7 +157,7 @@ async def claim_message(
     row = await (await _queues(call)).claim_one(
         scope, queue, message, by=call.actor.id, ttl=ttl, tenant=call.tenant
     )
-    return _wire(call, row)
+    return await _wire(call, row)
 
 
 @routes.post(f"{_MESSAGE}/extend", needs=Right.queues_work, raises=_CLAIMED)
@@ -164,7 +167,9 @@ async def extend_message(
     """Extend the claim, while the work takes longer."""
     ttl = _micros(body.ttl, "ttl")
     queues = await _queues(call)
-    return _wire(call, await queues.extend(scope, queue, message, body.token, ttl=ttl, tenant=call.tenant))
+    return await _wire(
+        call, await queues.extend(scope, queue, message, body.token, ttl=ttl, tenant=call.tenant)
+    )
 
 
 @routes.post(
@@ -177,7 +182,9 @@ async def complete_message(
 ) -> MessageWire:
     """Complete a claimed message. Completing a review request decides its hold, under the caller's rights."""
     queues = await _queues(call)
-    return _wire(call, await queues.complete(call.actor, scope, queue, message, body.token, body.result))
+    return await _wire(
+        call, await queues.complete(call.actor, scope, queue, message, body.token, body.result)
+    )
 
 
 @routes.post(f"{_MESSAGE}/release", needs=Right.queues_work, raises=_CLAIMED)
@@ -194,7 +201,7 @@ async def release_message(
         error=body.error,
         tenant=call.tenant,
     )
-    return _wire(call, row)
+    return await _wire(call, row)
 
 
 @routes.post(f"{_MESSAGE}/dead", needs=Right.queues_work, raises=(*_CLAIMED, *_OPEN))
@@ -204,13 +211,13 @@ async def give_up_message(
     """Give the message up. It is kept until it is requeued or withdrawn."""
     queues = await _queues(call)
     row = await queues.dead(scope, queue, message, token=body.token, error=body.error, tenant=call.tenant)
-    return _wire(call, row)
+    return await _wire(call, row)
 
 
 @routes.post(f"{_MESSAGE}/requeue", needs=Right.queues_write, raises=_OPEN)
 async def requeue_message(call: ApiCall, scope: str, queue: str, message: str) -> MessageWire:
     """Make a dead message ready again."""
-    return _wire(call, await (await _queues(call)).requeue(scope, queue, message, tenant=call.tenant))
+    return await _wire(call, await (await _queues(call)).requeue(scope, queue, message, tenant=call.tenant))
 
 
 @routes.delete(_MESSAGE, needs=Right.queues_write, raises=_OPEN)
@@ -219,8 +226,15 @@ async def withdraw_message(call: ApiCall, scope: str, queue: str, message: str) 
     await (await _queues(call)).withdraw(scope, queue, message, tenant=call.tenant)
 
 
-def _wire(call: ApiCall, row: MessageRow) -> MessageWire:
-    return message_wire(row, reader=call.actor.id)
+async def _wires(call: ApiCall, rows: Iterable[MessageRow]) -> list[MessageWire]:
+    queues = await _queues(call)
+    shown = await with_visible_content(queues.people, call.actor, rows)
+    return [message_wire(row, reader=call.actor.id) for row in shown]
+
+
+async def _wire(call: ApiCall, row: MessageRow) -> MessageWire:
+    (found,) = await _wires(call, [row])
+    return found
 
 
 def _micros(text: str | None, field: str) -> int | None:

@@ -84,7 +84,7 @@ def test_publish_node_is_repeated_after_a_crash_without_asking() -> None:
 async def test_consume_node_gets_the_message_that_matches_and_completes_it(hf: Holdfast) -> None:
     waiting = await start(hf, CONSUME, {"order": 7}, settings=NONE)
     queues = await hf.queues()
-    assert [hold.type for hold in await (await hf.service()).holds(waiting.run_id)] == ["queue_consume"]
+    assert [hold.type for hold in await (await hf.service()).holds(waiting.run_id)] == ["queue_wait"]
     await queues.publish("shop", "work", {"order": 6}, id="six")
     await queues.publish("shop", "work", {"order": 7, "note": "here"}, id="seven")
     await queues.work()
@@ -122,6 +122,48 @@ async def test_each_message_goes_to_one_run_however_often_it_is_handed_out(hf: H
     got = [each.state["got"]["id"] for each in ended if each.status == "completed"]
     assert sorted(got) == ["a", "b"]
     assert [each.status for each in ended].count("pending_input") == 1
+
+
+KEEPS = flow_text(
+    """
+    {id: start, type: start}
+    {id: got, type: queue_consume, config: {queue: work, complete: run_end}}
+    {id: ask, type: checkpoint, config: {prompt: "Done?", options: [ok], timeout: 1d, on_timeout: cancel}}
+    {id: done, type: end}
+    """,
+    "start -> got -> ask -> done",
+    HEAD,
+)
+
+
+@pytest.mark.covers("QU-30")
+@pytest.mark.parametrize("ends", ["completed", "cancelled"])
+async def test_run_keeps_its_message_until_it_ends_and_gives_it_back_when_it_fails(
+    hf: Holdfast, ends: str
+) -> None:
+    waiting = await start(hf, KEEPS, {}, settings=NONE)
+    queues, service = await hf.queues(), await hf.service()
+    await queues.publish("shop", "work", {"order": 7}, id="seven")
+    await queues.work()
+    asked = await resumed(hf, waiting)
+    await queues.work()
+    row = await queues.get("shop", "work", "seven")
+    assert (row.state, row.claimed_by) == (MessageState.claimed, f"run:{waiting.run_id}")
+    assert row.claim_until is not None
+    # No sweep takes it from a run that waits for a month.
+    assert row.claim_until > queues.store.now() + 365 * 86_400 * 1_000_000
+    if ends == "completed":
+        await answer(hf, asked, "ok")
+    else:
+        await service.cancel(waiting.run_id)
+        await resumed(hf, asked)
+    await queues.work()
+    row = await queues.get("shop", "work", "seven")
+    if ends == "completed":
+        assert (row.state, row.attempts) == (MessageState.completed, 0)
+    else:
+        assert (row.state, row.attempts) == (MessageState.ready, 1)
+        assert "ended as cancelled" in (row.error or "")
 
 
 async def test_consume_node_takes_no_review_of_another_hold(hf: Holdfast) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast import Flow, Worker
+from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import FlowInvalidError, InputError
+from holdfast.queues.consume import received_id
 from holdfast.queues.settings import QueueSettings, QueueSpec
+from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.queue_message import MessageState
+from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
 from tests.queues.conftest import Office
 
@@ -21,7 +26,7 @@ TASKS = ("support", "tasks")
 
 def taking() -> Flow:
     flow = Flow("taking", effect="pure")
-    take = flow.hold("take", prompt="", type="queue_consume", queue="support/tasks")
+    take = flow.hold("take", prompt="", type="queue_wait", queue="support/tasks")
 
     async def work(s: Any) -> dict[str, Any]:
         return {"done": s["decision_result"]["response_data"]["payload"]["n"]}
@@ -78,6 +83,56 @@ async def test_hold_that_ended_otherwise_leaves_the_message_to_others(office: Of
     office.clock.advance(seconds=5)
     await office.queues.work()
     assert (await office.queues.get(*TASKS, "t7")).state is MessageState.ready
+
+
+@pytest.mark.covers("QU-30")
+async def test_message_wakes_the_run_that_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The worker looks when it starts; its next round is too late for this test.
+    monkeypatch.setattr("holdfast.queues.maintenance._EVERY", 3600.0)
+    flow = taking()
+    async with Holdfast(f"sqlite:{tmp_path / 'q.db'}") as hf, Worker(flow, on=hf):
+        run, queues = await flow.run({}, on=hf), await hf.queues()
+        for number in (1, 2):
+            await queues.publish(*TASKS, {"n": number}, id=f"t{number}")
+        async with asyncio.timeout(30):
+            while not (found := await flow.result(run.run_id, on=hf)).completed:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    assert found.state["done"] in (1, 2)
+
+
+@pytest.mark.covers("QU-30")
+async def test_condition_is_compared_with_every_message_and_the_first_that_meets_it_is_taken(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.queues.consume.PAGE", 5)
+    for number in range(23):
+        await office.queues.publish(*TASKS, {"n": number}, id=f"t{number}")
+        office.clock.advance(seconds=1)
+    await office.queues.publish(*TASKS, {"n": 4}, id="late")
+
+    def waits_for(number: int) -> Flow:
+        flow = Flow(f"waits{number}", effect="pure")
+        condition = {"match": "message.payload.n == wanted", "values": {"wanted": number}}
+        flow.hold("take", prompt="", type="queue_wait", queue="support/tasks", context=condition)
+        return flow
+
+    async def got(flow: Flow) -> HoldRow:
+        (hold,) = (await flow.run({}, on=office.hf)).holds
+        await office.queues.work()
+        return await office.hold(hold.id)
+
+    for number, name in ((4, "t4"), (22, "t22"), (0, "t0")):
+        assert received_id(await got(waits_for(number))) == name
+    waiting = await got(waits_for(99))
+    assert waiting.status is HoldStatus.pending
+    # It came while the run waited, behind all the others and before them by its priority.
+    await office.queues.publish(*TASKS, {"n": 99}, id="wanted", priority="low")
+    await office.queues.publish(*TASKS, {"n": 99}, id="urgent", priority="high")
+    await office.queues.work()
+    assert received_id(await office.hold(waiting.id)) == "urgent"
+    assert (await office.queues.get(*TASKS, "wanted")).state is MessageState.ready
 
 
 async def test_escalated_message_moves_and_a_final_one_does_not(office: Office) -> None:

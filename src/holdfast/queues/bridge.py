@@ -13,7 +13,7 @@ import msgspec
 from holdfast.errors import InputError, StoreError, TransportError
 from holdfast.holds.notify.expiry import next_try
 from holdfast.queues.completions import Completion, Completions, queue_actor, read_completion
-from holdfast.queues.consume import QueueConsumer
+from holdfast.queues.consume import QueueConsumer, received_id
 from holdfast.queues.relay import QueueRelay
 from holdfast.queues.review_request import request_id, review_request
 from holdfast.queues.settings import QueueSettings
@@ -31,8 +31,9 @@ from holdfast.types.text import clean_text
 
 BATCH: Final = 50
 LEASE: Final = 60 * MICROS
-CONSUME_BACKOFF: Final = Backoff(first=MICROS, longest=5 * MICROS)
-"""How often a run that waits for a message looks for one."""
+CONSUME_BACKOFF: Final = Backoff(first=MICROS, longest=60 * MICROS)
+"""How often a run that waits for a message searches the whole queue, in case that its worker died: messages
+that come are offered to it at once."""
 
 
 class ReconcileCounts(msgspec.Struct, kw_only=True):
@@ -69,6 +70,7 @@ class QueueBridge:
                 await self._one(message)
             done += len(found)
             if len(found) < BATCH:
+                await self.consumer.offer()
                 return done
 
     async def _one(self, message: OutboxRow) -> None:
@@ -95,15 +97,24 @@ class QueueBridge:
         if row is None or row.read_only:
             return OutboxState.skipped
         if row.type == CONSUME:
-            # Its place in the outbox is the place in which the run waits for a message.
-            taken = row.status is not HoldStatus.pending or await self.consumer.take_one(row)
-            return OutboxState.done if taken else OutboxState.waiting
+            return await self._wait(row)
         if row.status is HoldStatus.pending:
             await self.publish(row)
         elif row.message_id is not None:
             published = await self.store.queue_message(row.tenant, row.message_id)
             if published is not None:
                 await self.relay.send(published)
+        return OutboxState.done
+
+    async def _wait(self, row: HoldRow) -> OutboxState:
+        """Its place in the outbox is the place in which the run waits for a message."""
+        if row.status is HoldStatus.pending:
+            return OutboxState.done if await self.consumer.take_one(row) else OutboxState.waiting
+        self.consumer.forget(row)
+        got = received_id(row)
+        taken = None if got is None else await self.store.queue_message(row.tenant, got)
+        if taken is not None and not taken.is_open:
+            await self.relay.send(taken)
         return OutboxState.done
 
     async def _relayed(self, message: OutboxRow) -> OutboxState:

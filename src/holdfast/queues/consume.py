@@ -1,11 +1,13 @@
-"""Runs that take work from a queue: a hold of type `queue_consume` waits for the next message (QU-30).
+"""Runs that take work from a queue: a hold of type `queue_wait` waits for the next message (QU-30).
 
 The message is completed in the transaction that resolves the hold, so a crash has no second effect. Between
-claim and decision it loses at most the claim, which lapses.
+claim and decision it loses at most the claim, which lapses. With `complete: run_end` the run keeps the claim
+until it ends (`queues.run_claims`).
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, cast
 
 import msgspec
@@ -17,23 +19,29 @@ from holdfast.holds.actions.submission import Submission
 from holdfast.holds.service import HoldService
 from holdfast.model.expr import compile_expr, mapping_resolver
 from holdfast.queues.completions import queue_actor
+from holdfast.queues.run_claims import KEPT_FOR, RUN_END, claimer_of
 from holdfast.queues.settings import QueueSettings
+from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
-from holdfast.types.queue_message import (
-    HITL_REQUEST,
-    MessageAct,
-    MessageChange,
-    MessageClaim,
-    MessageFilter,
-    MessageRow,
-    MessageState,
-)
+from holdfast.types.ids import HoldId
+from holdfast.types.queue_message import MessageAct, MessageChange, MessageClaim, MessageRow
 
 RECEIVED = "received"
 """The decision of a hold that got a message; the message is its data."""
-LOOKED_AT: Final = 500
-"""The newest messages of a queue with which a condition is compared at a time."""
-_PAGE: Final = 200
+PAGE: Final = 200
+MOST_WAITING: Final = 10_000
+"""Holds that one process remembers; the others are found by their next turn in the outbox."""
+_MARGIN: Final = 10 * MICROS
+"""Other processes stamp their messages by their own clocks."""
+
+Place = tuple[str, str, str]
+"""Tenant, scope and queue."""
+
+
+class WaitingHold(msgspec.Struct, frozen=True):
+    id: HoldId
+    run: str
+    condition: dict[str, Any]
 
 
 class QueueConsumer:
@@ -41,58 +49,106 @@ class QueueConsumer:
         self.people = people
         self.store = people.store
         self.settings = settings
+        self._waiting: dict[Place, dict[HoldId, WaitingHold]] = {}
+        self._looked: dict[Place, int] = {}
 
     async def take_one(self, hold: HoldRow) -> bool:
-        """Give the hold the next message of its queue that matches its condition. False: there is none now.
-        Raises what `resolve` raises if the hold cannot take it; the message is released then."""
-        scope, _, queue = (hold.terms.queue or "").partition("/")
-        ttl = self.settings.of(scope, queue).claim_micros
-        want = MessageClaim(tenant=hold.tenant, scope=scope, queue=queue, by=f"run:{hold.run}", ttl=ttl)
-        row = await self._claimed(want, msgspec.json.decode(hold.context))
+        """Give the hold the next message of its queue that matches its condition. False: there is none now;
+        `offer` gives it one that comes. Raises what `resolve` raises if the hold cannot take it; the message
+        is released then."""
+        place = _place(hold)
+        one = WaitingHold(hold.id, hold.run, msgspec.json.decode(hold.context))
+        # Known before the search: a message that comes during it is offered.
+        self._remember(place, one)
+        row = await self._found(place, one)
         if row is None:
             return False
-        await self._hand_over(hold, row)
+        self._forget(place, one.id)
+        await self._hand_over(one, row)
         return True
 
-    async def _claimed(self, want: MessageClaim, condition: dict[str, Any]) -> MessageRow | None:
-        if "match" not in condition:
-            found = await self.store.claim_messages(want)
-            if not found or not _is_review(found[0]):
-                return found[0] if found else None
-            await self.store.change_message(
-                self._change(found[0], MessageAct.release, delay=0, counted=False)
-            )
-        for each in await self._ready(want):
-            if matches(each, condition):
-                found = await self.store.claim_messages(msgspec.structs.replace(want, id=each.id))
-                if found:
-                    return found[0]
+    def forget(self, hold: HoldRow) -> None:
+        """It does not wait any more."""
+        self._forget(_place(hold), hold.id)
+
+    async def offer(self) -> None:
+        """Give what has become ready since the last look to the holds that are known to wait for it."""
+        for place in list(self._waiting):
+            await self._offer(place)
+
+    async def _offer(self, place: Place) -> None:
+        # From the second look on only what is new: each hold has searched the whole queue when it came.
+        now, since, after = self.store.now(), self._looked.get(place, 0) - _MARGIN, None
+        while waiting := list(self._waiting.get(place, {}).values()):
+            page = await self.store.ready_messages(self._want(place), after=after, since=since)
+            for row in page:
+                await self._offer_one(place, row, waiting)
+            if len(page) < PAGE:
+                break
+            after = page[-1].place
+            await asyncio.sleep(0)
+        self._looked[place] = now
+
+    async def _offer_one(self, place: Place, row: MessageRow, waiting: list[WaitingHold]) -> None:
+        """To the hold that has waited longest, of those whose condition it meets."""
+        one = next((each for each in waiting if matches(row, each.condition)), None)
+        if one is None:
+            return
+        claimed = await self._claim(place, one, row.id)
+        if claimed is not None:
+            waiting.remove(one)
+            self._forget(place, one.id)
+            await self._hand_over(one, claimed)
+
+    def _remember(self, place: Place, one: WaitingHold) -> None:
+        known = self._waiting.setdefault(place, {})
+        if one.id in known or sum(map(len, self._waiting.values())) < MOST_WAITING:
+            known[one.id] = one
+
+    def _forget(self, place: Place, hold: HoldId) -> None:
+        known = self._waiting.get(place, {})
+        known.pop(hold, None)
+        if not known:
+            self._waiting.pop(place, None)
+            self._looked.pop(place, None)
+
+    async def _found(self, place: Place, one: WaitingHold) -> MessageRow | None:
+        """Claimed: the first that matches, of all that are ready."""
+        if "match" not in one.condition:
+            return await self._claim(place, one)
+        after = None
+        while page := await self.store.ready_messages(self._want(place), after=after):
+            for row in page:
+                if matches(row, one.condition) and (claimed := await self._claim(place, one, row.id)):
+                    return claimed
+            after = page[-1].place
+            await asyncio.sleep(0)
         return None
 
-    async def _ready(self, want: MessageClaim) -> list[MessageRow]:
-        """In the order in which they would be claimed; without the questions of other holds."""
-        where = MessageFilter(
-            tenant=want.tenant, scope=want.scope, queue=want.queue, states=(MessageState.ready,)
+    def _want(self, place: Place, by: str = "", limit: int = PAGE) -> MessageClaim:
+        tenant, scope, queue = place
+        ttl = self.settings.of(scope, queue).claim_micros
+        # Questions of other holds are completed by their answers alone.
+        return MessageClaim(
+            tenant=tenant, scope=scope, queue=queue, by=by, ttl=ttl, limit=limit, reviews=False
         )
-        found, after = list[MessageRow](), None
-        while len(found) < LOOKED_AT and (
-            page := await self.store.list_messages(where, after=after, limit=_PAGE)
-        ):
-            found += page
-            after = page[-1].number
-        now = self.store.now()
-        due = [each for each in found if each.visible_at <= now and not _is_review(each)]
-        return sorted(due, key=lambda each: (each.urgency, each.visible_at, each.number))
 
-    async def _hand_over(self, hold: HoldRow, row: MessageRow) -> None:
-        actor = queue_actor(hold.tenant, None)
+    async def _claim(self, place: Place, one: WaitingHold, id_: str | None = None) -> MessageRow | None:
+        want = msgspec.structs.replace(self._want(place, claimer_of(one.run), limit=1), id=id_)
+        found = await self.store.claim_messages(want)
+        return found[0] if found else None
+
+    async def _hand_over(self, one: WaitingHold, row: MessageRow) -> None:
+        actor = queue_actor(row.tenant, None)
         done = self._change(
-            row, MessageAct.complete, by=actor.id, result=msgspec.json.encode({"run": hold.run})
+            row, MessageAct.complete, by=actor.id, result=msgspec.json.encode({"run": one.run})
         )
+        if one.condition.get("complete") == RUN_END:
+            done = self._change(row, MessageAct.extend, ttl=KEPT_FOR)
         terms = ResolveConditions(idempotency_key=f"queue:{row.id}", message=done)
         submission = Submission(decision=RECEIVED, response_data=received_data(row))
         try:
-            await resolve.resolve(self.people.ctx, actor, hold.id, submission, terms)
+            await resolve.resolve(self.people.ctx, actor, one.id, submission, terms)
         except (ConflictError, NotFoundError):
             # The hold ended otherwise: the message is for the next one.
             await self.store.change_message(self._change(row, MessageAct.release, delay=0, counted=False))
@@ -105,6 +161,19 @@ class QueueConsumer:
         return msgspec.convert(fields, MessageChange)
 
 
+def _place(hold: HoldRow) -> Place:
+    scope, _, queue = (hold.terms.queue or "").partition("/")
+    return hold.tenant, scope, queue
+
+
+def received_id(hold: HoldRow) -> str | None:
+    """The message that a resolved hold got."""
+    if hold.resolution is None:
+        return None
+    given: Any = msgspec.json.decode(hold.resolution).get("response_data")
+    return str(given["id"]) if isinstance(given, dict) and "id" in given else None
+
+
 def received_data(row: MessageRow) -> dict[str, object]:
     """What the run gets."""
     return {
@@ -115,11 +184,6 @@ def received_data(row: MessageRow) -> dict[str, object]:
         "attempt": row.attempts + 1,
         "payload": msgspec.json.decode(row.payload),
     }
-
-
-def _is_review(row: MessageRow) -> bool:
-    """The question of another hold, which only its answer completes."""
-    return row.hold is not None or row.type == HITL_REQUEST
 
 
 def matches(row: MessageRow, condition: dict[str, Any]) -> bool:

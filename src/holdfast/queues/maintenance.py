@@ -8,6 +8,7 @@ from typing import Final
 from holdfast.errors import StoreError
 from holdfast.queues.bridge import QueueBridge, ReconcileCounts
 from holdfast.queues.relay import QueueRelay
+from holdfast.queues.run_claims import RunClaims
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, Clock
@@ -24,6 +25,7 @@ class QueueMaintenance:
     clock: Clock
     bridge: QueueBridge
     relay: QueueRelay
+    run_claims: RunClaims
     reconciled_at: int
 
     async def serve(self) -> None:
@@ -53,6 +55,7 @@ class QueueMaintenance:
     async def work(self) -> None:
         """Publish the messages of holds, sweep claims that have lapsed and messages whose time has passed."""
         await self.bridge.work()
+        await self.run_claims.settle()
         while (await self.store.sweep_messages(limit=_BATCH)).total >= _BATCH:
             pass
         if self.store.now() - self.reconciled_at >= _RECONCILE:

@@ -38,6 +38,7 @@ from holdfast.queues.listed import require_listed
 from holdfast.queues.maintenance import QueueMaintenance
 from holdfast.queues.refusals import ended, refused, why_not_claimed
 from holdfast.queues.relay import QueueRelay
+from holdfast.queues.run_claims import RunClaims
 from holdfast.queues.settings import QueueSettings, queue_settings, require_queue_name
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock
@@ -83,6 +84,7 @@ class QueueService(QueueMaintenance):
         )
         self.relay = QueueRelay(settings, clock, InboundQueue(self).take)
         self.bridge = QueueBridge(store, settings, self.completions, self.relay, base_url)
+        self.run_claims = RunClaims(store, self.relay)
         self.reconciled_at = store.now()
 
     async def publish(

@@ -12,6 +12,7 @@ from holdfast.types.queue_message import (
     MessageChange,
     MessageClaim,
     MessageFilter,
+    MessagePlace,
     MessageRefusal,
     MessageRow,
     MessageSweep,
@@ -35,6 +36,13 @@ class Queues(Protocol):
         self, where: MessageFilter, *, after: int | None = None, limit: int = 50
     ) -> list[MessageRow]:
         """Newest first; `after`: the number of the last row seen."""
+        ...
+
+    async def ready_messages(
+        self, want: MessageClaim, *, after: MessagePlace | None = None, since: int = 0
+    ) -> list[MessageRow]:
+        """The next `want.limit` messages behind `after` that `claim_messages` could claim now, in its order;
+        with `since`, only those that became visible later than that."""
         ...
 
     async def claim_messages(self, want: MessageClaim) -> list[MessageRow]:

@@ -20,7 +20,7 @@ from holdfast.types.status import HoldStatus
 from holdfast.types.terms import PRIORITIES, HoldTerms
 
 BREAKPOINT = "debug_breakpoint"
-CONSUME = "queue_consume"  # a run waits for the next message of a queue
+CONSUME = "queue_wait"  # a run waits for the next message of a queue
 UNASKED = (BREAKPOINT, CONSUME)
 """The types of holds that no person is asked: no inbox shows them, no message is sent about them."""
 

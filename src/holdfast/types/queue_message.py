@@ -96,6 +96,10 @@ class MessageRow(NewMessage, frozen=True, kw_only=True):
         return urgency_of(self.priority)
 
     @property
+    def place(self) -> MessagePlace:
+        return self.urgency, self.visible_at, self.number
+
+    @property
     def drop_at(self) -> int | None:
         """When the row may be deleted. A dead letter is kept until a person withdraws or requeues it."""
         if self.ended_at is None or self.state is MessageState.dead:
@@ -156,7 +160,8 @@ class MessageRefusal(StrEnum):
 
 
 class MessageClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for messages of one queue: any (`limit`), or the one with this `id`."""
+    """A request for messages of one queue: any (`limit`), or the one with this `id`. Without `reviews`: not
+    those that ask the question of a hold."""
 
     tenant: str
     scope: str
@@ -165,10 +170,15 @@ class MessageClaim(msgspec.Struct, frozen=True, kw_only=True):
     ttl: int
     limit: int = 1
     id: str | None = None
+    reviews: bool = True
+
+
+MessagePlace = tuple[int, int, int]
+"""(urgency, visible_at, number): the order in which messages of a queue are claimed."""
 
 
 class MessageFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """AND across the fields."""
+    """AND across the fields. `claimed_beyond`: whose claim lasts longer than until this instant."""
 
     tenant: str | None = None
     scope: str | None = None
@@ -177,6 +187,7 @@ class MessageFilter(msgspec.Struct, frozen=True, kw_only=True):
     type: str | None = None
     correlation_id: str | None = None
     hold: str | None = None
+    claimed_beyond: int | None = None
 
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):

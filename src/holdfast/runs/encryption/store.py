@@ -88,6 +88,7 @@ METHODS = {
     "documents": out(Document),
     "queue_message": out(MessageRow),
     "list_messages": out(MessageRow),
+    "ready_messages": out(MessageRow),
     "claim_messages": out(MessageRow),
     "put_schedule": both(ScheduleRow),
     "schedule": out(ScheduleRow),

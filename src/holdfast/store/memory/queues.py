@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from holdfast.types.outbox import OutboxMessage
-    from holdfast.types.queue_message import MessageChange, MessageClaim, MessageFilter, NewMessage
+    from holdfast.types.queue_message import (
+        MessageChange,
+        MessageClaim,
+        MessageFilter,
+        MessagePlace,
+        NewMessage,
+    )
 
 
 class MemoryQueues(MemoryRunHolds):
@@ -64,13 +70,23 @@ class MemoryQueues(MemoryRunHolds):
             ]
         return sorted(found, key=lambda row: -row.number)[:limit]
 
+    async def ready_messages(
+        self, want: MessageClaim, *, after: MessagePlace | None = None, since: int = 0
+    ) -> list[MessageRow]:
+        with self._lock:
+            found = self._ready(want, self._now())
+        return [row for row in found if row.visible_at > since and (after is None or row.place > after)][
+            : want.limit
+        ]
+
+    def _ready(self, want: MessageClaim, now: int) -> list[MessageRow]:
+        found = [row for row in self._messages.values() if self._is_claimable(row, want, now)]
+        return sorted(found, key=lambda row: row.place)
+
     async def claim_messages(self, want: MessageClaim) -> list[MessageRow]:
         with self._lock:
             now = self._now()
-            ready = sorted(
-                (row for row in self._messages.values() if self._is_claimable(row, want, now)),
-                key=lambda row: (row.urgency, row.visible_at, row.number),
-            )
+            ready = self._ready(want, now)
             claimed = [claimed_message(row, want, now) for row in ready[: want.limit]]
             for row in claimed:
                 self._messages[row.tenant, row.id] = row
@@ -126,6 +142,7 @@ class MemoryQueues(MemoryRunHolds):
         return (
             (row.tenant, row.scope, row.queue) == (want.tenant, want.scope, want.queue)
             and want.id in (None, row.id)
+            and (want.reviews or row.hold is None)
             and row.state is MessageState.ready
             and row.visible_at <= now
             and not _is_past(row.expires_at, now)
@@ -155,6 +172,8 @@ def _is_counted(row: MessageRow) -> bool:
 
 def _matches(row: MessageRow, where: MessageFilter) -> bool:
     names = ("tenant", "scope", "queue", "type", "correlation_id", "hold")
+    if where.claimed_beyond is not None and (row.claim_until or 0) <= where.claimed_beyond:
+        return False
     return (not where.states or row.state in where.states) and all(
         getattr(where, name) in (None, getattr(row, name)) for name in names
     )

@@ -23,6 +23,7 @@ from holdfast.types.queue_message import (
     MessageChange,
     MessageClaim,
     MessageFilter,
+    MessagePlace,
     MessageRefusal,
     MessageRow,
     MessageState,
@@ -66,6 +67,12 @@ _NEXT = f"""
 SELECT {_COLUMNS} FROM @queue_messages[queue_messages_ready] AS m WHERE {_READY} AND m.urgency = ?
 ORDER BY m.visible_at, m.number LIMIT ? FOR UPDATE OF m SKIP LOCKED"""
 _NAMED = f"{_SELECT} WHERE {_READY} AND m.id = ? FOR UPDATE OF m"
+_LISTED = f"""
+SELECT {_COLUMNS} FROM @queue_messages[queue_messages_ready] AS m
+WHERE {_READY} AND m.visible_at > ? AND (m.urgency > ? OR (m.urgency = ? AND (m.visible_at > ?
+      OR (m.visible_at = ? AND m.number > ?))))
+ORDER BY m.urgency, m.visible_at, m.number LIMIT ?"""
+_NO_REVIEWS = ("AND m.state = 'ready'", "AND m.state = 'ready' AND m.hold IS NULL")
 # Each from its own index.
 _ANY_DUE = """
 SELECT EXISTS (SELECT 1 FROM @queue_messages WHERE state = 'claimed' AND claim_until <= ?)
@@ -93,6 +100,7 @@ _NAME_MESSAGE = "UPDATE @holds SET message_id = ? WHERE id = ?"
 CLAIMED_ONCE: Final = "queue_messages_once"
 """The index that refuses a second claim in a group, where two transactions did not see each other's."""
 _STATES = {str(state): state for state in MessageState}
+_FIRST: Final[MessagePlace] = (-1, 0, 0)
 _URGENCIES: Final = range(len(PRIORITIES))
 
 
@@ -140,6 +148,8 @@ async def select(conn: Conn, where: MessageFilter, after: int | None, limit: int
     }
     if where.states:
         given["m.state = ANY(?::text[])"] = [str(state) for state in where.states]
+    if where.claimed_beyond is not None:
+        given["m.state = 'claimed' AND m.claim_until > ?"] = where.claimed_beyond
     if after is not None:
         given["m.number < ?"] = after
     text = " AND ".join(given) or "true"
@@ -161,12 +171,25 @@ async def claim(conn: Conn, now: int, want: MessageClaim) -> list[MessageRow]:
 async def _claimable(conn: Conn, now: int, want: MessageClaim) -> list[MessageRow]:
     place = (want.tenant, want.scope, want.queue, now, now)
     if want.id is not None:
-        return [message_row(values) for values in await conn.rows(_NAMED, *place, want.id)]
+        return [message_row(values) for values in await conn.rows(_of(want, _NAMED), *place, want.id)]
     found: list[Row] = []
     for urgency in _URGENCIES:
         if len(found) == want.limit:
             break
-        found += await conn.rows(_NEXT, *place, urgency, want.limit - len(found))
+        found += await conn.rows(_of(want, _NEXT), *place, urgency, want.limit - len(found))
+    return [message_row(values) for values in found]
+
+
+def _of(want: MessageClaim, text: str) -> str:
+    return text if want.reviews else text.replace(*_NO_REVIEWS, 1)
+
+
+async def ready(
+    conn: Conn, now: int, want: MessageClaim, after: MessagePlace, since: int
+) -> list[MessageRow]:
+    place, (urgency, visible_at, number) = (want.tenant, want.scope, want.queue, now, now), after
+    behind = (urgency, urgency, visible_at, visible_at, number)
+    found = await conn.rows(_of(want, _LISTED), *place, since, *behind, want.limit)
     return [message_row(values) for values in found]
 
 
@@ -279,6 +302,12 @@ class SqlQueues(SqlAccess):
         self, where: MessageFilter, *, after: int | None = None, limit: int = 50
     ) -> list[MessageRow]:
         return await self._read(partial(select, where=where, after=after, limit=limit))
+
+    async def ready_messages(
+        self, want: MessageClaim, *, after: MessagePlace | None = None, since: int = 0
+    ) -> list[MessageRow]:
+        query = partial(ready, now=self.now(), want=want, after=after or _FIRST, since=since)
+        return await self._read(query)
 
     async def claim_messages(self, want: MessageClaim) -> list[MessageRow]:
         return await self._write(partial(claim, want=want))

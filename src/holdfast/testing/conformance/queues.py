@@ -336,6 +336,42 @@ class QueueSuite:
         assert found["default", "other"].dead == found["acme", "reviews"].claimed == 1
         assert [one.tenant for one in await kit.store.queue_counts("acme")] == ["acme"]
 
+    @pytest.mark.covers("QU-30")
+    async def test_ready_messages_are_read_in_the_order_of_claims_page_by_page(self, kit: StoreKit) -> None:
+        for number in range(7):
+            await published(kit, f"n{number}")
+            kit.clock.advance(seconds=1)
+        await published(kit, "urgent", priority="critical")
+        await published(kit, "later", visible_at=kit.clock.now() + MICROS)
+        await published(kit, "g1", group_key="g")
+        await published(kit, "g2", group_key="g")
+        await claimed(kit, id="n3")
+        hold = await self._asked(kit)
+        await published(kit, "review", priority="critical", hold=hold.id)
+        want, found, after = wanted(limit=3, reviews=False), list[str](), None
+        while page := await kit.store.ready_messages(want, after=after):
+            found += [row.id for row in page]
+            after = page[-1].place
+        assert found == ["urgent", "n0", "n1", "n2", "n4", "n5", "n6", "g1"]
+        assert (await kit.store.ready_messages(wanted(limit=2)))[1].id == "review"
+        # Only what has become visible since then.
+        since = kit.clock.now() - MICROS
+        kit.clock.advance(seconds=2)
+        late = await kit.store.ready_messages(wanted(limit=9, reviews=False), since=since)
+        assert [row.id for row in late] == ["urgent", "g1", "later"]
+        assert await ids_claimed(kit, limit=9, reviews=False) == [*found, "later"]
+        assert await ids_claimed(kit, id="review", reviews=False) == []
+
+    async def test_claims_that_last_very_long_are_found(self, kit: StoreKit) -> None:
+        for name in ("a", "b", "c"):
+            await published(kit, name)
+        await claimed(kit, id="a")
+        kept = await claimed(kit, id="b", ttl=400 * 86_400 * MICROS)
+        beyond = MessageFilter(claimed_beyond=kit.clock.now() + 365 * 86_400 * MICROS)
+        assert [row.id for row in await kit.store.list_messages(beyond)] == ["b"]
+        await changed(kit, MessageAct.complete, "b", token=kept.claim_token, by="w")
+        assert await kit.store.list_messages(beyond) == []
+
     # -- holds
 
     async def _asked(self, kit: StoreKit) -> HoldRow:

@@ -142,12 +142,13 @@ def repeatable_node(node: DocumentNode, found: NodeReport) -> Node:
 
 class QueueConsumeConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`match`: which message it takes, by `message.payload`, `message.type` and so on; without it, the next.
-    `complete`: when the message is done. `timeout`: how long it waits."""
+    `complete`: when the message is done: as it is taken, or when the run is completed; a run that ends
+    otherwise gives it back. `timeout`: how long it waits."""
 
     queue: Queue
     scope: str | None = None
     match: Expression | None = None
-    complete: Literal["take"] = "take"
+    complete: Literal["take", "run_end"] = "take"
     timeout: Annotated[Duration | None, Meta(extra={"language": "template"})] = None
     on_timeout: Template | TimeoutConfig | None = None
 
@@ -188,7 +189,7 @@ class QueueConsumeType(HoldType):
             priority="normal",
             type=CONSUME,
             bind=_outcome(node),
-            context=_condition(config.match) or None,
+            context=_condition(config.match, config.complete) or None,
             schema=None,
             form=FormOptions(None, None, False, node.bind, None),
             terms={},
@@ -201,15 +202,16 @@ def _outcome(node: DocumentNode) -> str:
     return f"{node.bind}_outcome" if node.bind else "outcome_of_wait"
 
 
-def _condition(match: str | None) -> Json:
+def _condition(match: str | None, complete: str) -> Json:
     """The condition, with the values of the run that it compares: they are known when the wait begins."""
+    kept = {} if complete == "take" else {"complete": complete}
     if match is None:
-        return {}
+        return kept
     try:
         names = sorted({_variable(path) for path in compile_expr(match).names} - {MESSAGE})
     except ValueError:
         names = list[str]()  # reported where texts are read
-    return {"match": match, "values": {name: f"{{{{{name}}}}}" for name in names}}
+    return {**kept, "match": match, "values": {name: f"{{{{{name}}}}}" for name in names}}
 
 
 def _variable(path: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from holdfast.errors import (
     NotAssignedError,
 )
 from holdfast.queues.review_request import encoded_request
+from holdfast.queues.service import QueueService
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import OutboxState
@@ -237,6 +239,28 @@ async def test_reconciler_publishes_what_is_missing_under_the_same_id(office: Of
     again = await office.queues.reconcile()
     assert (again.holds, again.published, again.applied) == (1, 0, 0)
     assert (await office.message(hold)).id == row.id
+
+
+@pytest.mark.covers("QU-24")
+async def test_one_worker_of_a_store_reconciles_at_a_time(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [(await office.hf.new_service()).runtime.queues for _ in range(2)]
+    queues: list[QueueService] = [office.queues, *(each.open() for each in others if each is not None)]
+    turns: list[int] = []
+    for number, each in enumerate(queues):
+        reconcile = each.bridge.reconcile
+
+        async def counted(*, holds: bool, number: int = number, act: Any = reconcile) -> Any:
+            turns.append(number)
+            return await act(holds=holds)
+
+        monkeypatch.setattr(each.bridge, "reconcile", counted)
+    for first in (0, 1, 2):
+        office.clock.advance(minutes=6)
+        for each in (*queues[first:], *queues[:first]):
+            await each.work()
+    assert turns == [0, 1, 2]
 
 
 async def test_decided_hold_keeps_its_message_id_and_says_who_decided(office: Office) -> None:

@@ -20,7 +20,7 @@ from holdfast.types.duration import parse_duration
 from holdfast.types.hold import HoldFilter, HoldOrder
 from holdfast.types.ids import derived_id
 from holdfast.types.outcome import FAIL, Outcome
-from holdfast.types.queue_message import MESSAGE_ID, MessageAct, MessageChange, MessageRow
+from holdfast.types.queue_message import MESSAGE_ID, MessageRow
 from holdfast.types.status import HoldStatus
 
 _MICRO: Final = timedelta(microseconds=1)
@@ -72,8 +72,12 @@ def escalation_handler(node: DocumentNode) -> NodeHandler:
         queues: QueueService = ctx.queues
         given = render(resolver_for(state, ctx))
         row = await _target(queues.store, node, config, given["message"], state, ctx)
-        moved = await _moved(queues.store, row, node, config, given)
-        result = {"escalated": moved is not None, "message_id": row.id if row is not None else None}
+        try:
+            moved = row is not None and await _moved(queues, row, node, config, given)
+        except InputError as error:
+            # Nothing was moved: the queue is not listed where that is required.
+            return Outcome(FAIL, reason=error.message, final=True)
+        result = {"escalated": moved, "message_id": row.id if row is not None else None}
         return {node.bind: result} if node.bind else None
 
     return NodeHandler(fn=escalate, is_async=True, takes=("state", "ctx"), code="canvas-queue/1", waits=False)
@@ -105,25 +109,15 @@ async def _target(
 
 
 async def _moved(
-    store: Store,
-    row: MessageRow | None,
+    queues: QueueService,
+    row: MessageRow,
     node: DocumentNode,
     config: QueueEscalationConfig,
     given: dict[str, Any],
-) -> MessageRow | None:
-    if row is None or not row.is_open:
-        return None
-    change = MessageChange(
-        tenant=row.tenant,
-        id=row.id,
-        act=MessageAct.move,
-        scope=None if config.queue is None else config.scope or node.flow.scope,
-        queue=config.queue,
-        priority=config.priority,
-        payload=_noted(row, {name: given[name] for name in ("assignee", "note") if given[name] is not None}),
-    )
-    done = await store.change_message(change)
-    return done if isinstance(done, MessageRow) else None
+) -> bool:
+    to = None if config.queue is None else f"{config.scope or node.flow.scope}/{config.queue}"
+    added = {name: given[name] for name in ("assignee", "note") if given[name] is not None}
+    return await queues.move(row, to, priority=config.priority, payload=_noted(row, added))
 
 
 def _noted(row: MessageRow, added: dict[str, Any]) -> bytes | None:

@@ -118,10 +118,14 @@ class QueueBridge:
         return OutboxState.done
 
     async def _relayed(self, message: OutboxRow) -> OutboxState:
-        row = await self.store.queue_message(message.tenant, msgspec.json.decode(message.payload)["id"])
+        notice: dict[str, Any] = msgspec.json.decode(message.payload)
+        row = await self.store.queue_message(message.tenant, notice["id"])
         if row is None:
             return OutboxState.skipped
-        await self.relay.send(row)
+        if "from" in notice:
+            await self.relay.moved(row, *notice["from"])
+        else:
+            await self.relay.send(row)
         return OutboxState.done
 
     async def publish(self, hold: HoldRow) -> bool:

@@ -6,7 +6,7 @@ for a week and applied when the hold is opened (QU-25).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
 import msgspec
@@ -37,7 +37,7 @@ _PAGE: Final = 200
 _ANSWER: Final = ("decision", "resolution", "response_data", "comment", "request_hash")
 
 
-IsBound = Callable[[HoldRow], bool]
+IsBound = Callable[[HoldRow], Awaitable[bool]]
 """Whether completions of this hold may come from a broker."""
 
 
@@ -141,7 +141,7 @@ class Completions:
             return CompletionOutcome(outcome="ignored")
         if row is None:
             return await self._keep(completion, actor, hold)
-        if actor.auth_method == BROKER and not (self._is_bound and self._is_bound(row)):
+        if actor.auth_method == BROKER and not (self._is_bound and await self._is_bound(row)):
             await self._unbound(row, completion, actor)
             return CompletionOutcome(outcome="ignored")
         if row.status in (HoldStatus.cancelled, HoldStatus.expired):

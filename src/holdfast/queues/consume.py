@@ -171,7 +171,7 @@ def received_id(hold: HoldRow) -> str | None:
     if hold.resolution is None:
         return None
     given: Any = msgspec.json.decode(hold.resolution).get("response_data")
-    return str(given["id"]) if isinstance(given, dict) and "id" in given else None
+    return cast("dict[str, str]", given).get("id") if isinstance(given, dict) else None
 
 
 def received_data(row: MessageRow) -> dict[str, object]:

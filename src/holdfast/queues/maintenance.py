@@ -12,12 +12,16 @@ from holdfast.queues.run_claims import RunClaims
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, Clock
+from holdfast.types.document import Document
+from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.outbox import QUEUE, OutboxState
 from holdfast.types.queue_message import MessageFilter
 
 _EVERY: Final = 1.0  # seconds between two rounds of a worker
 _BATCH: Final = 500
 _RECONCILE: Final = 300 * MICROS
+RECONCILED: Final = "queues_reconciled"
+_TURN: Final = "last"
 
 
 class QueueMaintenance:
@@ -58,9 +62,19 @@ class QueueMaintenance:
         await self.run_claims.settle()
         while (await self.store.sweep_messages(limit=_BATCH)).total >= _BATCH:
             pass
-        if self.store.now() - self.reconciled_at >= _RECONCILE:
-            self.reconciled_at = self.store.now()
+        if self.store.now() - self.reconciled_at >= _RECONCILE and await self._is_its_turn():
             await self.bridge.reconcile(holds=await self._is_in_use())
+
+    async def _is_its_turn(self) -> bool:
+        """One worker of a store reconciles at a time: the one that writes the time of the last turn."""
+        last = await self.store.document(DEFAULT_TENANT, RECONCILED, _TURN)
+        now = self.reconciled_at = self.store.now()
+        if last is not None and now - last.updated_at < _RECONCILE:
+            self.reconciled_at = last.updated_at
+            return False
+        mine = Document(tenant=DEFAULT_TENANT, kind=RECONCILED, name=_TURN, body=b"{}")
+        expect = 0 if last is None else last.revision
+        return await self.store.put_document(mine, expect=expect) is not None
 
     async def _is_in_use(self) -> bool:
         """Most stores have no queues: their open holds need not be read."""

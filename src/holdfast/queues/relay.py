@@ -63,6 +63,20 @@ class QueueRelay:
         payload = msgspec.json.encode({"id": row_id})
         return [OutboxMessage(QUEUE_OUT, f"{QUEUE_OUT}:{row_id}:{what}", payload)]
 
+    def move_notice(self, row: MessageRow, scope: str, queue: str) -> list[OutboxMessage]:
+        """The same for a message that moves to another queue: the broker of the old one hears of it, too."""
+        if not self.sends(row.scope, row.queue) and not self.sends(scope, queue):
+            return []
+        payload = msgspec.json.encode({"id": row.id, "from": [row.scope, row.queue]})
+        return [OutboxMessage(QUEUE_OUT, f"{QUEUE_OUT}:{row.id}:move:{row.updated_at}", payload)]
+
+    async def moved(self, row: MessageRow, scope: str, queue: str) -> None:
+        """Tell the brokers that the row came from that queue. Raises TransportError."""
+        before = msgspec.structs.replace(row, scope=scope, queue=queue)
+        if self.sends(scope, queue):
+            await self._transport(before).withdraw(transport_message(before))
+        await self.send(row, again=True)
+
     async def send(self, row: MessageRow, *, again: bool = False) -> None:
         """Tell the broker how the row is now. `again`: its content changed. Raises TransportError."""
         if not self.sends(row.scope, row.queue):

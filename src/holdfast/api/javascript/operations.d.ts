@@ -292,7 +292,11 @@ export interface Operations {
   listHolds(query?: ListHoldsQuery, options?: Options): Promise<Page<HoldWire>>;
   /** Limits in effect, with the number of active and waiting runs. */
   listLimits(query?: ListLimitsQuery, options?: Options): Promise<Page<LimitWire>>;
-  /** The messages of a queue, newest first. */
+  /**
+   * The messages of a queue, newest first. The content of a review request is `null` for callers who may
+   *
+   * not see its hold.
+   */
   listMessages(scope: string, queue: string, query?: ListMessagesQuery, options?: Options): Promise<Page<MessageWire>>;
   /**
    * Runs that wait for input, with their questions: the newest question first.

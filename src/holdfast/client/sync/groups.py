@@ -1565,7 +1565,10 @@ class Queues(Group):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Pages[models.Message]:
-        """The messages of a queue, newest first."""
+        """The messages of a queue, newest first. The content of a review request is `null` for callers who
+        may
+
+        not see its hold."""
         request = request_of(
             "GET",
             "/v1/queues/{scope}/{queue}/messages",

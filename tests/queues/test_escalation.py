@@ -10,7 +10,6 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.documents.connections import ConnectionSettings
-from holdfast.queues.nats_connection import OPEN
 from holdfast.queues.settings import QueueSettings, QueueSpec
 from holdfast.queues.transport import Ack
 from holdfast.testing.clock import FakeClock
@@ -20,7 +19,7 @@ from tests.documents.run import flow_text, start
 from tests.documents.test_queue_nodes import resumed
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
 from tests.queues.test_nats_story import NatsOffice, event
-from tests.services.nats import NatsServer
+from tests.services.nats import OPEN, NatsServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
 

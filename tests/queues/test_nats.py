@@ -11,12 +11,11 @@ import pytest
 from nats.aio.client import Client
 from nats.js.errors import APIError, NotFoundError
 
-from holdfast.queues.nats import STORE_FAILED, NatsTransport, done_subject, open_subject
-from holdfast.queues.nats_connection import DEAD, DONE, INBOUND, OPEN
+from holdfast.queues.nats import STORE_FAILED, NatsTransport
 from holdfast.queues.transport import Ack, TransportMessage
 from holdfast.testing.conformance.transports import BINDING, TransportSuite, message, next_of
 from holdfast.types.ids import new_id
-from tests.services.nats import NatsServer, server
+from tests.services.nats import DEAD, DONE, INBOUND, NAMES, OPEN, NatsServer, server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
 
@@ -79,7 +78,7 @@ class NatsBroker:
         return [str(each["id"]) for each in await self.foreign.seen()]
 
     async def complete(self, message: TransportMessage, event: bytes) -> None:
-        await self.foreign.js.publish(done_subject(message), event)
+        await self.foreign.js.publish(NAMES.completion(message), event)
 
     async def bring(self, body: bytes) -> None:
         await self.transport.jetstream()
@@ -105,7 +104,7 @@ async def test_repeat_is_refused_by_its_subject_after_the_duplicate_window(broke
     assert await broker.foreign.subjects(OPEN) == [f"hf.q.default.support.reviews.high.{one.id}"]
     js = broker.foreign.js
     config = (await js.stream_info(OPEN)).config
-    first = await js.get_last_msg(OPEN, open_subject(one))
+    first = await js.get_last_msg(OPEN, NAMES.message(one))
     # The shortest window that a server allows; it is over when the server has forgotten the id.
     await js.update_stream(config, duplicate_window=0.1)
     try:
@@ -137,7 +136,7 @@ async def test_rejected_completion_is_a_dead_letter_and_frees_its_subject(broker
     found = await next_of(broker.transport)
     await found.settle(Ack.reject)
     subject = "hf.done.default.order%2E7%20%3E%20%2A"
-    assert done_subject(one) == subject
+    assert NAMES.completion(one) == subject
     assert await broker.foreign.subjects(DEAD) == [f"hf.dead.{subject[3:]}"]
     await broker.complete(one, b"{}")
     again = await next_of(broker.transport)

@@ -18,14 +18,13 @@ from nats.js.errors import APIError
 from holdfast import Flow, Holdfast
 from holdfast.errors import TransportError
 from holdfast.queues.nats import STORE_FAILED
-from holdfast.queues.nats_connection import DONE, OPEN
 from holdfast.queues.transport import Ack
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
 from tests.queues.test_nats import Foreign
 from tests.queues.test_nats_story import NatsOffice, bound_to, event
-from tests.services.nats import NatsCluster, NatsServer
+from tests.services.nats import DONE, OPEN, NatsCluster, NatsServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats-cluster")]
 

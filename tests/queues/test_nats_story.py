@@ -13,8 +13,8 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import SettingsError, StoreBusyError, TransportError
-from holdfast.queues.nats import NatsTransport, token
-from holdfast.queues.nats_connection import DEAD, INBOUND, OPEN
+from holdfast.queues.nats import NatsTransport
+from holdfast.queues.nats_names import token
 from holdfast.queues.settings import QueueSettings, QueueSpec
 from holdfast.queues.transport import Ack, TransportStatus
 from holdfast.testing.clock import FakeClock
@@ -26,7 +26,7 @@ from holdfast.types.status import HoldStatus
 from tests.holds.notify.servers import Certificate
 from tests.queues.conftest import DANA, PLACE, Office
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
-from tests.services.nats import NatsServer, require_binary
+from tests.services.nats import DEAD, INBOUND, OPEN, NatsServer, require_binary
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
 
@@ -332,6 +332,39 @@ async def test_broker_that_is_away_from_the_start_stops_nothing(tmp_path: Path, 
         assert "hunter2" not in caplog.text
 
 
+@pytest.mark.covers("QU-22")
+async def test_two_stores_share_a_server_under_prefixes_of_their_own(own_server: NatsServer) -> None:
+    transports = {
+        prefix: NatsTransport({"servers": own_server.address, "prefix": prefix}, [BINDING])
+        for prefix in ("acme-test", "acme")
+    }
+    one = message(tenant="default", correlation_id="c1")
+    client = await nats.connect(own_server.address)
+    js = client.jetstream()
+    try:
+        for prefix, transport in transports.items():
+            await transport.publish(one)
+            names = transport.names
+            assert names.message(one) == f"{prefix}.q.default.{one.scope}.{one.queue}.{one.priority}.{one.id}"
+            assert await Foreign(client).subjects(names.open) == [names.message(one)]
+        await js.publish("acme.done.default.c1", event("c1"))
+        await js.publish("acme-test.in.default.support.reviews.m1", b"unreadable")
+        found = await next_of(transports["acme"])
+        assert msgspec.json.decode(found.body)["id"] == "e-c1"
+        await found.settle(Ack.ack)
+        wrong = await next_of(transports["acme-test"])
+        await wrong.settle(Ack.reject)
+        dead = await Foreign(client).subjects("ACME_TEST_DEAD")
+        assert dead == ["acme-test.dead.in.default.support.reviews.m1"]
+        await transports["acme"].withdraw(one)
+        statuses = [(await each.status(one)).status for each in transports.values()]
+        assert statuses == [TransportStatus.open, TransportStatus.completed]
+    finally:
+        for transport in transports.values():
+            await transport.close()
+        await client.close()
+
+
 @pytest.mark.covers("QU-20")
 async def test_connection_is_refused_without_the_right_password_and_authority(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -381,6 +414,7 @@ async def test_connection_is_refused_without_the_right_password_and_authority(
         ({"servers": "nats://127.0.0.1", "ack_wait": "soon"}, "ack_wait"),
         ({"servers": "nats://127.0.0.1", "replicas": 0}, "replicas"),
         ({"servers": "nats://127.0.0.1", "consumer": "a.b"}, "consumer"),
+        ({"servers": "nats://127.0.0.1", "prefix": "Acme.test"}, "prefix"),
         ({"servers": "nats://127.0.0.1", "tls_ca": "/nowhere.pem"}, "tls_ca"),
         ({"servers": "nats://127.0.0.1", "pasword": "hunter2"}, "pasword"),
     ],

@@ -11,7 +11,6 @@ import pytest
 from holdfast import Holdfast, Worker
 from holdfast.documents.deploy import DeployedFlows, SentDocument
 from holdfast.documents.program import program_of
-from holdfast.queues.nats_connection import OPEN
 from holdfast.types.ids import RunId
 from holdfast.types.terms import operator
 from tests.api.documents import REFUND
@@ -19,7 +18,7 @@ from tests.queues.conftest import DANA, PLACE
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
 from tests.queues.test_nats_story import bound_to, event, until
 from tests.services import mariadb, s3
-from tests.services.nats import NatsServer
+from tests.services.nats import OPEN, NatsServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
 

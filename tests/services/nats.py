@@ -14,10 +14,13 @@ import urllib.request
 from functools import cache
 from pathlib import Path
 
+from holdfast.queues.nats_names import NatsNames
 from tests.services import absent
 from tests.services.s3 import free_ports
 
 _STARTED_WITHIN = 30.0
+NAMES = NatsNames()
+OPEN, DONE, INBOUND, DEAD = NAMES.open, NAMES.done, NAMES.inbound, NAMES.dead
 
 
 class NatsServer:

@@ -1,12 +1,4 @@
-"""Queues through NATS JetStream (QU-22; docs/how-to/queues-through-nats.md).
-
-    hf.q.{tenant}.{scope}.{queue}.{priority}.{id}    a message of ours, until it ends
-    hf.done.{tenant}.{correlation_id}                its completion; .{anything} for each of several votes
-    hf.in.{tenant}.{scope}.{queue}.{id}              a message of a foreign producer
-    hf.dead.{...}                                    what could not be taken, under the rest of its subject
-
-Each message has a subject of its own, so that it can be looked up and purged without its place in a stream.
-"""
+"""Queues through NATS JetStream (QU-22; docs/how-to/queues-through-nats.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
-from urllib.parse import quote
 
 import msgspec
 from nats.aio.msg import Msg
@@ -24,16 +15,13 @@ from nats.js.errors import APIError, NotFoundError
 
 from holdfast.errors import TransportError
 from holdfast.queues.nats_connection import (
-    DEAD,
-    DONE,
     FAILURES,
-    INBOUND,
-    OPEN,
     NatsConnection,
     read_settings,
     reason_of,
     seconds_of,
 )
+from holdfast.queues.nats_names import NatsNames
 from holdfast.queues.transport import (
     Ack,
     InboundMessage,
@@ -49,20 +37,6 @@ STORE_FAILED: Final = 10077
 _FETCH: Final = 2.0  # seconds of one pull; a reconnected server does not know the last one
 _RETRY: Final = (0.2, 1.0, 5.0, 15.0, 60.0)  # seconds until the next delivery
 _PULL = JetStreamContext.PullSubscription
-
-
-def token(text: str) -> str:
-    """Text as one part of a subject: no dot, no wildcard, no space."""
-    return quote(text, safe="").replace(".", "%2E") or "-"
-
-
-def open_subject(message: TransportMessage, *, priority: str | None = None) -> str:
-    parts = (message.tenant, message.scope, message.queue, priority or message.priority, message.id)
-    return ".".join(["hf.q", *(part if part == "*" else token(part) for part in parts)])
-
-
-def done_subject(message: TransportMessage) -> str:
-    return f"hf.done.{token(message.tenant)}.{token(message.correlation_id or message.id)}"
 
 
 class _Envelope(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -121,8 +95,9 @@ class NatsInbound:
         the two is the same dead letter."""
         js, sequence = await self._transport.jetstream(), self._given.metadata.sequence.stream
         key = f"{self._stream}:{sequence}:{int(self._given.metadata.timestamp.timestamp() * 1e6)}"
-        subject = "hf.dead." + self._given.subject.removeprefix("hf.")
-        await js.publish(subject, self._given.data, stream=DEAD, headers={Header.MSG_ID: key})
+        names = self._transport.names
+        subject = names.dead_letter(self._given.subject)
+        await js.publish(subject, self._given.data, stream=names.dead, headers={Header.MSG_ID: key})
         try:
             await js.delete_msg(self._stream, sequence)
         except APIError as error:
@@ -134,6 +109,7 @@ class NatsInbound:
 class NatsTransport:
     def __init__(self, settings: Mapping[str, Any], bindings: Sequence[QueueBinding]) -> None:
         self.settings = read_settings(settings)
+        self.names = NatsNames(self.settings.prefix)
         self.bindings = list(bindings)
         self._connection = NatsConnection(self.settings)
         self._pulls: dict[tuple[str, str], _PULL] = {}
@@ -144,11 +120,11 @@ class NatsTransport:
 
     # ------------------------------------------------------------------ out
     async def publish(self, message: TransportMessage) -> None:
-        js, body = await self.jetstream(), envelope(message)
+        js, body, subject = await self.jetstream(), envelope(message), self.names.message(message)
         key = f"{message.tenant}:{message.id}:{sha256(body).hexdigest()[:32]}"
         try:
             known = await self._stored(js, message, body, key)
-            if known is not None and await self._last(js, OPEN, open_subject(message)) is None:
+            if known is not None and await self._last(js, self.names.open, subject) is None:
                 # The duplicate window remembers a message that was withdrawn since.
                 await self._stored(js, message, body, f"{key}:{known}")
         except FAILURES as error:
@@ -158,12 +134,12 @@ class NatsTransport:
         self, js: JetStreamContext, message: TransportMessage, body: bytes, key: str
     ) -> int | None:
         """The sequence of the message that the server takes this one for, if any."""
-        subject = open_subject(message)
+        subject, stream = self.names.message(message), self.names.open
         try:
-            done = await js.publish(subject, body, stream=OPEN, headers={Header.MSG_ID: key})
+            done = await js.publish(subject, body, stream=stream, headers={Header.MSG_ID: key})
         except APIError as error:
             # A full disk has the same code.
-            if error.err_code != STORE_FAILED or await self._last(js, OPEN, subject) is None:
+            if error.err_code != STORE_FAILED or await self._last(js, stream, subject) is None:
                 raise
             return None
         return done.seq if done.duplicate else None
@@ -172,17 +148,17 @@ class NatsTransport:
         js = await self.jetstream()
         try:
             # With any priority: it may have been raised since.
-            await js.purge_stream(OPEN, subject=open_subject(message, priority="*"))
+            await js.purge_stream(self.names.open, subject=self.names.message(message, priority="*"))
         except FAILURES as error:
             raise TransportError(f"NATS did not delete the message: {reason_of(error)}.") from error
 
     async def status(self, message: TransportMessage) -> TransportReport:
         js = await self.jetstream()
         try:
-            done = await self._last(js, DONE, done_subject(message))
+            done = await self._last(js, self.names.done, self.names.completion(message))
             if done is not None:
                 return TransportReport(status=TransportStatus.completed, completion=done.data or b"")
-            found = await self._last(js, OPEN, open_subject(message, priority="*"))
+            found = await self._last(js, self.names.open, self.names.message(message, priority="*"))
         except FAILURES as error:
             raise TransportError(f"NATS did not answer: {reason_of(error)}.") from error
         return TransportReport(status=TransportStatus.gone if found is None else TransportStatus.open)
@@ -225,10 +201,9 @@ class NatsTransport:
         found: dict[str, tuple[str, str, QueueBinding]] = {}
         for each in self.bindings:
             if each.receives:
-                done = f"hf.done.{token(each.tenant)}.>"
-                found.setdefault(done, (DONE, done, each))
-                inbound = f"hf.in.{token(each.tenant)}.{token(each.scope)}.{token(each.queue)}.>"
-                found[inbound] = (INBOUND, inbound, each)
+                done, inbound = self.names.completions_of(each.tenant), self.names.inbound_to(each)
+                found.setdefault(done, (self.names.done, done, each))
+                found[inbound] = (self.names.inbound, inbound, each)
         return list(found.values())
 
     async def _next(self, stream: str, subject: str, binding: QueueBinding) -> NatsInbound | None:

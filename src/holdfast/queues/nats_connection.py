@@ -6,6 +6,7 @@
     password = "${NATS_PASSWORD}"      # or token, or credentials = "/run/secrets/nats.creds"
     tls_ca = "/etc/nats/ca.pem"        # with tls_cert and tls_key: a certificate of our own
     replicas = 3                       # of the streams that are created
+    prefix = "hf"                      # of subjects and streams
 
 No error and no log line contains an address or a credential.
 """
@@ -28,20 +29,18 @@ from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
 from nats.js.errors import NotFoundError
 
 from holdfast.errors import SettingsError, TransportError
+from holdfast.queues.nats_names import DEFAULT_PREFIX, PREFIX, NatsNames
 from holdfast.telemetry import log
 from holdfast.types.duration import DurationError, parse_duration
 
-OPEN: Final = "HF_Q"
-DONE: Final = "HF_DONE"
-INBOUND: Final = "HF_IN"
-DEAD: Final = "HF_DEAD"
 FAILURES: Final = (NatsError, OSError, TimeoutError)
 _DAY: Final = 86_400.0
 
 
 class NatsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`consumer`: the name of the durable consumers; workers of one store share them, another store on the
-    same servers needs another name. `ack_wait`: what is not acknowledged by then is delivered again."""
+    same servers needs another name. `prefix`: of subjects and
+    streams. `ack_wait`: what is not acknowledged by then is delivered again."""
 
     servers: str | list[str]
     kind: str = "nats"
@@ -54,6 +53,7 @@ class NatsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tls_key: str | None = None
     replicas: int = 1
     consumer: str = "holdfast"
+    prefix: str = DEFAULT_PREFIX
     ack_wait: str = "30s"
     timeout: str = "5s"
 
@@ -80,6 +80,11 @@ def read_settings(given: Mapping[str, Any]) -> NatsSettings:
     if not found.consumer.replace("-", "").replace("_", "").isalnum():
         raise SettingsError(
             "the settings of NATS: consumer is not a name.", hint="Use letters, digits, - and _."
+        )
+    if PREFIX.fullmatch(found.prefix) is None:
+        raise SettingsError(
+            f"the settings of NATS: prefix is {found.prefix!r}.",
+            hint="Use 1 to 31 lower-case letters, digits and hyphens.",
         )
     if found.credentials is not None and find_spec("nkeys") is None:
         raise SettingsError(
@@ -132,7 +137,7 @@ def tls_of(settings: NatsSettings) -> ssl.SSLContext | None:
     return context
 
 
-def streams(replicas: int) -> list[StreamConfig]:
+def streams(names: NatsNames, replicas: int) -> list[StreamConfig]:
     """One message a subject: a repeat is refused for as long as the first one is there, also after the
     duplicate window. What foreign producers bring is deleted by its acknowledgement; a completion is kept
     for a week, so that a restored store finds it again."""
@@ -142,19 +147,16 @@ def streams(replicas: int) -> list[StreamConfig]:
         "discard_new_per_subject": True,
         "num_replicas": replicas,
     }
+    kept: dict[str, dict[str, Any]] = {
+        names.open: {"retention": RetentionPolicy.LIMITS, **once},
+        names.done: {"retention": RetentionPolicy.LIMITS, "max_age": 7 * _DAY, **once},
+        names.inbound: {"retention": RetentionPolicy.WORK_QUEUE, **once},
+        names.dead: {
+            "retention": RetentionPolicy.LIMITS, "max_age": 30 * _DAY, "num_replicas": replicas
+        },
+    }  # fmt: skip
     return [
-        StreamConfig(name=OPEN, subjects=["hf.q.>"], retention=RetentionPolicy.LIMITS, **once),
-        StreamConfig(
-            name=DONE, subjects=["hf.done.>"], retention=RetentionPolicy.LIMITS, max_age=7 * _DAY, **once
-        ),
-        StreamConfig(name=INBOUND, subjects=["hf.in.>"], retention=RetentionPolicy.WORK_QUEUE, **once),
-        StreamConfig(
-            name=DEAD,
-            subjects=["hf.dead.>"],
-            retention=RetentionPolicy.LIMITS,
-            max_age=30 * _DAY,
-            num_replicas=replicas,
-        ),
+        StreamConfig(name=name, subjects=[subjects], **kept[name]) for name, subjects in names.streams.items()
     ]
 
 
@@ -232,7 +234,7 @@ class NatsConnection:
     async def _ensure(self, js: JetStreamContext) -> None:
         """A stream that exists is used as it is, if it keeps what we rely on: an operator may have created
         it with limits and places of their own."""
-        for wanted in streams(self.settings.replicas):
+        for wanted in streams(NatsNames(self.settings.prefix), self.settings.replicas):
             name = str(wanted.name)
             try:
                 try:

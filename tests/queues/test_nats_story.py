@@ -27,6 +27,7 @@ from tests.holds.notify.servers import Certificate
 from tests.queues.conftest import DANA, PLACE, Office
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
 from tests.services.nats import DEAD, INBOUND, OPEN, NatsServer, require_binary
+from tests.services.nats_accounts import make_accounts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
 
@@ -402,6 +403,31 @@ async def test_connection_is_refused_without_the_right_password_and_authority(
     finally:
         own.stop()
     assert "hunter" not in caplog.text
+
+
+@pytest.mark.covers("QU-20")
+async def test_credentials_file_lets_in_and_one_of_another_account_does_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    require_binary()
+    accounts = make_accounts(tmp_path / "accounts")
+    own = NatsServer(tmp_path / "nats", options=("-c", str(accounts.config)))
+    own.start()
+    try:
+        for path in (accounts.credentials, accounts.foreign):
+            transport = NatsTransport({"servers": own.address, "credentials": str(path)}, [BINDING])
+            one = message()
+            if path == accounts.foreign:
+                with pytest.raises(TransportError):
+                    await transport.publish(one)
+            else:
+                await transport.publish(one)
+                assert (await transport.status(one)).status is TransportStatus.open
+            await transport.close()
+    finally:
+        own.stop()
+    seed = accounts.credentials.read_text().splitlines()[-2]
+    assert seed not in caplog.text
 
 
 @pytest.mark.parametrize(

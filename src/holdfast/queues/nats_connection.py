@@ -89,7 +89,7 @@ def read_settings(given: Mapping[str, Any]) -> NatsSettings:
     if found.credentials is not None and find_spec("nkeys") is None:
         raise SettingsError(
             "a credentials file of NATS needs the module nkeys, which is not installed.",
-            hint="pip install nkeys",
+            hint='pip install "holdfast-flow[nats]"',
         )
     return found
 

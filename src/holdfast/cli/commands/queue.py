@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,8 +29,6 @@ from holdfast.types.human_time import ago, clock_time
 from holdfast.types.queue_message import MessageRow, MessageState
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from holdfast.queues.service import QueueService
 
 group = typer.Typer(
@@ -48,6 +48,8 @@ Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
 Ttl = Annotated[
     Text, typer.Option(help="How long the claim lasts (default: that of the queue, 5m)", metavar="TIME")
 ]
+Act = Callable[[Any, tuple[str, str, str], str], Awaitable[MessageRow]]
+"""What is done: by the service, to a message (scope, queue, id) of a tenant."""
 
 
 @group.command(epilog="Example:  holdfast queue publish support/tasks '{\"order\": 7}' --priority high")
@@ -131,98 +133,86 @@ def claim(
     return run_async(claim_messages(queue, message, how, limit, waits, store=store, json=json))
 
 
-@group.command(epilog="Example:  holdfast queue extend support/reviews ID --token 1 --ttl 15m")
-def extend(
-    queue: Queue,
-    message: Message,
-    token: Token,
-    ttl: Ttl = None,
-    tenant: Whose = "default",
-    store: Store = None,
-    json: Json = False,
-) -> int:
+def message_command(example: str) -> Callable[[Callable[..., Act]], Callable[..., Act]]:
+    """Adds a command about one message. The function has the options of its own and returns what is done; the
+    queue, the message, the tenant, the store and the output are the same for all."""
+
+    def add(own: Callable[..., Act]) -> Callable[..., Act]:
+        def run(
+            queue: Queue,
+            message: Message,
+            *,
+            tenant: Whose = "default",
+            store: Store = None,
+            json: Json = False,
+            **given: Any,
+        ) -> int:
+            act = own(**given)
+            return run_async(_acted(queue, message, act, tenant=tenant, store=store, json=json))
+
+        options = signature(own, eval_str=True).parameters.values()
+        first, second, *others, _ = signature(run, eval_str=True).parameters.values()
+        between = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in options]
+        run.__signature__ = Signature([first, second, *between, *others])  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in (first, second, *between, *others)}
+        group.command(own.__name__, help=own.__doc__, epilog=f"Example:  holdfast queue {example}")(run)
+        return own
+
+    return add
+
+
+@message_command("extend support/reviews ID --token 1 --ttl 15m")
+def extend(token: Token, ttl: Ttl = None) -> Act:
     """Extend a claim."""
     length = _micros(ttl, "--ttl")
-    return _act(queue, store, json, lambda q, s, n: q.extend(s, n, message, token, ttl=length, tenant=tenant))
+    return lambda queues, place, tenant: queues.extend(*place, token, ttl=length, tenant=tenant)
 
 
-@group.command(
-    epilog="Example:  holdfast queue complete support/reviews ID --token 1 --result '{\"ok\": true}'"
-)
+@message_command("complete support/reviews ID --token 1 --result '{\"ok\": true}'")
 def complete(
-    queue: Queue,
-    message: Message,
     token: Token,
     result: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,
     by: By = "user:local",
-    tenant: Whose = "default",
-    store: Store = None,
-    json: Json = False,
-) -> int:
+) -> Act:
     """Complete a claimed message. For a review request the result is the decision:
     {"decision": "approve", "comment": "..."}."""
     from holdfast.types.terms import operator
 
-    actor, value = operator(by, tenant=tenant, channel="cli"), read_json(result, "--result")
-    return _act(queue, store, json, lambda q, s, n: q.complete(actor, s, n, message, token, value))
+    value = read_json(result, "--result")
+    return lambda queues, place, tenant: queues.complete(
+        operator(by, tenant=tenant, channel="cli"), *place, token, value
+    )
 
 
-@group.command(epilog="Example:  holdfast queue release support/reviews ID --token 1 --error 'no access'")
+@message_command("release support/reviews ID --token 1 --error 'no access'")
 def release(
-    queue: Queue,
-    message: Message,
     token: Token,
     delay: Annotated[
         Text, typer.Option(help="Claimable again after this time (default: a back-off)", metavar="TIME")
     ] = None,
     error: Error = None,
-    tenant: Whose = "default",
-    store: Store = None,
-    json: Json = False,
-) -> int:
+) -> Act:
     """Give a claimed message back. After its last attempt it is a dead letter."""
     wait = _micros(delay, "--delay")
-    return _act(
-        queue, store, json,
-        lambda q, s, n: q.release(s, n, message, token, delay=wait, error=error, tenant=tenant),
-    )  # fmt: skip
+    return lambda queues, place, tenant: queues.release(*place, token, delay=wait, error=error, tenant=tenant)
 
 
-@group.command(epilog="Example:  holdfast queue dead support/reviews ID --error 'unreadable'")
-def dead(
-    queue: Queue,
-    message: Message,
-    error: Error = None,
-    tenant: Whose = "default",
-    store: Store = None,
-    json: Json = False,
-) -> int:
+@message_command("dead support/reviews ID --error 'unreadable'")
+def dead(error: Error = None) -> Act:
     """Give a message up. It is kept until it is requeued or withdrawn."""
-    return _act(queue, store, json, lambda q, s, n: q.dead(s, n, message, error=error, tenant=tenant))
+    return lambda queues, place, tenant: queues.dead(*place, error=error, tenant=tenant)
 
 
-@group.command(epilog="Example:  holdfast queue requeue support/reviews ID")
-def requeue(
-    queue: Queue,
-    message: Message,
-    tenant: Whose = "default",
-    store: Store = None,
-    json: Json = False,
-) -> int:
+@message_command("requeue support/reviews ID")
+def requeue() -> Act:
     """Make a dead message ready again, with all its attempts."""
-    return _act(queue, store, json, lambda q, s, n: q.requeue(s, n, message, tenant=tenant))
+    return lambda queues, place, tenant: queues.requeue(*place, tenant=tenant)
 
 
-@group.command(epilog="Example:  holdfast queue withdraw support/reviews ID")
-def withdraw(
-    queue: Queue,
-    message: Message,
-    tenant: Whose = "default",
-    store: Store = None,
-    json: Json = False,
-) -> int:
+@message_command("withdraw support/reviews ID")
+def withdraw() -> Act:
     """Withdraw an open or dead message."""
-    return _act(queue, store, json, lambda q, s, n: q.withdraw(s, n, message, tenant=tenant))
+    return lambda queues, place, tenant: queues.withdraw(*place, tenant=tenant)
 
 
 @group.command(epilog="Example:  holdfast queue reconcile")
@@ -244,24 +234,9 @@ async def reconcile_queues(*, store: str | None, json: bool) -> Exit:
     return Exit.ok
 
 
-def _act(
-    queue: str,
-    store: str | None,
-    json: bool,
-    act: Callable[[QueueService, str, str], Awaitable[MessageRow]],
-) -> int:
-    return run_async(_acted(queue, act, store=store, json=json))
-
-
-async def _acted(
-    queue: str,
-    act: Callable[[QueueService, str, str], Awaitable[MessageRow]],
-    *,
-    store: str | None,
-    json: bool,
-) -> Exit:
+async def _acted(queue: str, message: str, act: Act, *, tenant: str, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
-        row = await act(await hf.queues(), *_place(queue))
+        row = await act(await hf.queues(), (*_place(queue), message), tenant)
     return _print_message(row, json=json)
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from holdfast import Flow, Worker
+from holdfast.errors import StoreError
 from holdfast.frontends.document import upgrade
 from holdfast.frontends.document.json_schema import flow_schema
 from tests.api.conftest import Server
@@ -131,6 +132,36 @@ async def test_current_version_is_the_newest_or_the_one_that_was_activated(worki
     found = [(each["action"], each["data"]["version"]) for each in entries if "flow" in each["action"]]
     assert found == [("flow_deployed", first), ("flow_activated", second)]
     await working.json("POST", "/v1/flows/refund/activate", 404, json={"version": "canvas-ffffff"})
+
+
+@pytest.mark.covers("CV-43", "CV-44")
+async def test_document_that_is_sent_again_becomes_current_only_if_the_caller_says_so(server: Server) -> None:
+    first, second = await deploy(server), await deploy(server, OTHER)
+    again = await deploy(server, status=200)
+    assert (again["version"], again["current"]) == (first["version"], False)
+    assert again["created_at"] == first["created_at"]
+    given: dict[str, Any] = {"flow": "refund", "input": {"amount": 5}}
+    assert (await server.json("POST", "/v1/runs", 201, json=given))["version"] == second["version"]
+    # A caller that goes back on purpose stays there, whatever is sent again.
+    assert (await deploy(server, status=200, query="?activate=true"))["current"] is True
+    assert (await deploy(server, OTHER, status=200))["current"] is False
+    assert (await server.json("POST", "/v1/runs", 201, json=given))["version"] == first["version"]
+
+
+async def test_deployment_that_was_cut_off_is_finished_when_it_is_sent_again(server: Server) -> None:
+    await deploy(server)
+    store = await server.hf.open()
+    put = store.put_document
+
+    async def cut_off(row: Any, **more: Any) -> Any:
+        if row.kind == "flow_current":
+            raise StoreError("the connection broke.")
+        return await put(row, **more)
+
+    store.put_document = cut_off  # type: ignore[method-assign]
+    await deploy(server, OTHER, status=503)
+    store.put_document = put  # type: ignore[method-assign]
+    assert (await deploy(server, OTHER, status=200))["current"] is True
 
 
 async def test_flow_without_a_current_version_is_not_started_by_its_name(server: Server) -> None:

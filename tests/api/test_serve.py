@@ -144,6 +144,29 @@ def test_serve_alone_is_whole_with_a_store_and_a_worker_of_its_own(tmp_path: Pat
         assert server.end() == 0
 
 
+def test_server_with_functions_runs_a_document_that_calls_them(tmp_path: Path) -> None:
+    functions = tmp_path / "serve_functions.py"
+    functions.write_text("def double(n):\n    return 2 * n\n")
+    document = {
+        "holdfast": "1.0",
+        "name": "twice",
+        "nodes": [
+            {"id": "start", "type": "start"},
+            {"id": "m", "type": "python", "config": {"function": "double", "args": {"n": 21}}},
+            {"id": "z", "type": "end"},
+        ],
+        "edges": [{"source": "start", "target": "m"}, {"source": "m", "target": "z"}],
+    }
+    with served(tmp_path, "--functions", str(functions)) as server:
+        server.ready()
+        with server.client() as client:
+            sent = client.post("/v1/flows", json={"document": document})
+            assert (sent.status_code, sent.json()["problems"]) == (201, [])
+            run = client.post("/v1/runs", json={"flow": "twice", "wait": 30}).json()
+            assert client.get(f"/v1/runs/{run['id']}/result?wait=30").json()["artifacts"] == {"m": 42}
+        assert server.end() == 0
+
+
 @pytest.mark.covers("SERVER-API-01")
 def test_a_server_that_is_asked_to_stop_lets_requests_and_steps_end(tmp_path: Path) -> None:
     with served(tmp_path) as server:

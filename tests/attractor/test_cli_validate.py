@@ -60,7 +60,7 @@ def test_a_good_pipeline_is_valid(cli: Cli) -> None:
 @pytest.mark.covers("ATTRACTOR-CLI-03", "ATTRACTOR-LANG-02")
 def test_every_problem_is_a_line_with_its_place_and_the_exit_code_says_so(cli: Cli) -> None:
     said = cli("validate", "bad.dot")
-    assert said.code == 2
+    assert said.code == 1
     *lines, last = said.out.splitlines()
     assert all(re.match(r"bad\.dot:\d+:\d+: (error|warning|info): .+ \[\w+\]$", line) for line in lines)
     assert [line.split(":")[1] for line in lines] == ["3", "3", "5", "6"]
@@ -73,13 +73,13 @@ def test_strict_refuses_what_is_else_a_warning(cli: Cli, tmp_path: Path) -> None
     (tmp_path / "loose.dot").write_text(GOOD.replace('label="Tests", ', 'label="Tests" '))
     assert cli("validate", "loose.dot").code == 0
     said = cli("validate", "loose.dot", "--strict")
-    assert said.code == 2
+    assert said.code == 1
     assert "loose.dot:7:" in said.out
     (tmp_path / "ghost.dot").write_text(
         GOOD.replace("ask -> boss", "ask -> ghost; ghost -> boss; ask -> boss")
     )
     assert cli("validate", "ghost.dot").code == 0
-    assert cli("validate", "ghost.dot", "--strict").code == 2
+    assert cli("validate", "ghost.dot", "--strict").code == 1
 
 
 @pytest.mark.covers("ATTRACTOR-CLI-03")
@@ -124,7 +124,7 @@ def test_as_sarif_a_code_scanner_finds_rules_levels_and_regions(cli: Cli) -> Non
 def test_a_pipeline_comes_from_stdin(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
     said = cli("validate", "-")
-    assert said.code == 2
+    assert said.code == 1
     assert said.out.startswith("-:3:")
 
 
@@ -178,7 +178,7 @@ def test_what_is_no_pipeline_is_reported_without_a_traceback(
     (tmp_path / "odd.dot").write_bytes(content)
     for form in ("text", "json", "sarif"):
         said = cli("validate", "odd.dot", "--format", form)
-        assert said.code == 2
+        assert said.code == 1
         assert "odd.dot" in said.out
         assert "Traceback" not in said.out + said.err
     drawn = cli("graph", "odd.dot")

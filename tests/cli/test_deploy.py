@@ -127,3 +127,30 @@ def test_deploy_checks_the_functions_that_it_is_given(cli: Cli, refund_yaml: str
 @pytest.mark.parametrize("words", [["deploy"], ["deploy", "flow.py"], ["deploy", "nowhere.yaml"]])
 def test_deploy_is_used_wrongly(cli: Cli, words: list[str]) -> None:
     assert cli(*words).code == 2
+
+
+CODE = """\
+from holdfast import Flow
+
+flow = Flow("coded", effect="pure")
+
+
+@flow.node
+async def work(s: dict) -> dict:
+    return {}
+"""
+
+
+def test_module_comes_before_a_document_of_its_name_and_the_command_says_so(
+    cli: Cli, refund_yaml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "refund_of_both"
+    Path(refund_yaml).write_text(REFUND.replace("name: refund", f"name: {name}"))
+    assert cli("deploy", refund_yaml).code == 0
+    assert cli("run", name, "--input", '{"amount": 1}').code == 3  # it waits for a person
+    (tmp_path / f"{name}.py").write_text(CODE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    said = cli("run", name, "--json")
+    assert (said.code, said.json["status"]) == (0, "completed")
+    assert f"{name}@current" in said.err
+    assert cli("run", f"{name}@current", "--input", '{"amount": 1}').code == 3

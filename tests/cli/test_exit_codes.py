@@ -82,7 +82,7 @@ def test_the_process_of_a_run_ends_with_its_code(line: str, ends: Exit, tmp_path
 # What a file can do to end the command that loads it, and what the command exits with.
 ENDINGS = {
     "os._exit(0)": Exit.broken,
-    "atexit.register(os._exit, 0); sys.exit = print; flow.edge('x', 'y')": Exit.bad_input,
+    "atexit.register(os._exit, 0); sys.exit = print; flow.edge('x', 'y')": Exit.run_failed,
     "pid = os.fork() or os._exit(0); os.waitpid(pid, 0); atexit.register(os._exit, 0)": Exit.ok,
 }
 

@@ -6,21 +6,31 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.app.worker import Worker
-from holdfast.documents.program import program_for, program_of
+from holdfast.documents.deploy import DeployedFlows, SentDocument
+from holdfast.documents.functions import document_function
+from holdfast.documents.program import DocumentDialect, needs_of, program_for
 from holdfast.errors import VersionMismatchError
+from holdfast.frontends.document.site import FoundFlow
+from holdfast.model.graph import GraphSpec
 from holdfast.runs.worker.served_versions import ServedVersions
-from tests.documents.rule_examples import GOOD, flow
-from tests.documents.run import compiled, site_of
+from tests.documents.rule_examples import GOOD, MAP, flow
+from tests.documents.run import compiled, graph, site_of
 
 NEEDS = flow("{id: m, type: python, config: {function: known}}")
 FUNCTIONS = {"known": lambda: 1}
 
 
+def dialects(hf: Holdfast, functions: dict[str, object]) -> None:
+    """As `holdfast worker --functions` does."""
+    hf.dialects = {**hf.dialects, "canvas": DocumentDialect(site_of(functions))}  # type: ignore[arg-type]
+
+
 @pytest.mark.covers("CV-34")
-async def test_worker_without_a_function_claims_no_further_run_of_that_version_and_goes_on_with_others(
+async def test_worker_without_a_function_claims_no_run_of_that_version_and_runs_others(
     anyio_backend: str,
 ) -> None:
     async with Holdfast("memory:") as hf:
+        dialects(hf, {})
         service = await hf.service()
         needs = program_for(compiled(NEEDS, FUNCTIONS), site_of(FUNCTIONS))
         plain = program_for(compiled(GOOD), site_of())
@@ -30,35 +40,73 @@ async def test_worker_without_a_function_claims_no_further_run_of_that_version_a
         service.runtime.programs.clear()
         worker = Worker(on=hf)
         await worker.run_until_idle()
-        # It learns with the first run that it lacks something, and gives that back.
-        assert (await service.get(waiting.id)).status == "resumable"
+        # Never claimed: not even its status has changed.
+        assert (await service.get(waiting.id)).status == "pending"
         assert (await service.get(first.id)).status == "completed"
-
-        other, _ = await service.create(needs, {})
-        row, _ = await service.create(plain, {})
-        service.runtime.programs.clear()
-        await worker.run_until_idle()
-        assert (await service.get(row.id)).status == "completed"
-        assert (await service.get(other.id)).status == "pending"
         await worker.close()
 
 
 @pytest.mark.covers("CV-34")
-async def test_versions_that_a_process_lacks_are_not_asked_for_again(anyio_backend: str) -> None:
+async def test_run_is_claimed_when_its_function_is_registered_later(anyio_backend: str) -> None:
     async with Holdfast("memory:") as hf:
-        hf.dialects = {**hf.dialects, "canvas": lambda spec: program_of(spec, site_of({}))}
+        functions: dict[str, object] = {}
+        dialects(hf, functions)
         service = await hf.service()
         needs = program_for(compiled(NEEDS, FUNCTIONS), site_of(FUNCTIONS))
-        plain = program_for(compiled(GOOD), site_of())
-        for program in (needs, plain):
-            await service.create(program, {})
+        row, _ = await service.create(needs, {})
         service.runtime.programs.clear()
         served = ServedVersions(service.runtime)
-        assert "canvas" in await served.names()
-
+        assert needs.version not in await served.names()
         with pytest.raises(VersionMismatchError, match="known"):
             await service.runtime.find_program(needs.version, "sample")
-        names = await served.names()
-        assert "canvas" not in names
-        assert needs.version not in names
-        assert plain.version in names
+        dialects(hf, dict(FUNCTIONS))
+        service.runtime.dialects = hf.dialects
+        worker = Worker(on=hf)
+        await worker.run_until_idle()
+        assert (await service.get(row.id)).status == "completed"
+        await worker.close()
+
+
+@pytest.mark.covers("CV-34")
+async def test_deploying_warns_only_while_no_live_worker_has_what_the_document_names(
+    anyio_backend: str,
+) -> None:
+    async with Holdfast("memory:") as hf:
+        dialects(hf, dict(FUNCTIONS))
+        deployed = DeployedFlows(await hf.service(), "default")
+        sent = SentDocument(raw=NEEDS.encode(), format="yaml")
+        [missing] = (await deployed.compile(sent)).problems
+        assert (missing.rule, missing.severity, missing.node) == ("function-missing", "warning", "m")
+        assert "--functions" in (missing.fix or "")
+        async with Worker(on=hf):
+            assert (await deployed.compile(sent)).problems == []
+            guard = NEEDS.replace("python, config: {function: known}", "guardrail, config: {check: other}")
+            found = await deployed.compile(SentDocument(raw=guard.encode(), format="yaml"))
+            assert [each.rule for each in found.problems] == ["check-missing"]
+        assert len((await deployed.compile(sent)).problems) == 1
+
+
+def test_needs_are_those_of_maps_and_sub_flows_too() -> None:
+    inner = graph(NEEDS.replace("name: sample", "name: inner"), FUNCTIONS)
+    nodes = (MAP % ", parent: m").replace(
+        "{id: i, type: set, parent: m, config: {values: {y: 1}}}",
+        "{id: i, type: guardrail, parent: m, config: {check: pii}}\n"
+        "{id: s, type: subflow, config: {flow: inner}}",
+    )
+    spec = graph(flow(nodes, "a -> m -> s -> z"), {"pii": lambda: 1}, flows=lambda *_: found(inner))
+    assert needs_of(spec) == {"check:pii", "function:known"}
+    assert needs_of(graph(GOOD)) == frozenset()
+
+
+def found(spec: GraphSpec) -> FoundFlow:
+    return FoundFlow(version="canvas-1", spec=spec)
+
+
+def test_registered_functions_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.documents.functions._registered", {})
+
+    @document_function
+    def score() -> int:
+        return 1
+
+    assert {"function:score", "check:score"} <= DocumentDialect().offers()

@@ -7,9 +7,10 @@ point names the module to import when its feature is first used and nothing is r
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from holdfast.errors import InputError
 
@@ -96,14 +97,27 @@ class OpenQueues(Protocol):
         ...
 
 
+class StoredDialect(Protocol):
+    """How stored documents become programs."""
+
+    def __call__(self, spec: GraphSpec) -> Program: ...
+
+    def needs(self, spec: GraphSpec) -> frozenset[str]:
+        """What a process must have to run it: `function:score`, `check:pii`, `tool:grep`."""
+        ...
+
+    def offers(self) -> frozenset[str]:
+        """What this process has, in the same words."""
+        ...
+
+
+_FUNCTIONS: Final = "holdfast.documents.functions"
 AGENT_NODES: ExtensionPoint[AddAgentNode] = ExtensionPoint("agent nodes", "holdfast.agents.node")
 PIPELINES: ExtensionPoint[Callable[[GraphSpec], Program]] = ExtensionPoint(
     "Attractor pipelines", "holdfast.attractor.program"
 )
 QUEUES: ExtensionPoint[OpenQueues] = ExtensionPoint("queues", "holdfast.queues.service")
-DOCUMENTS: ExtensionPoint[Callable[[GraphSpec], Program]] = ExtensionPoint(
-    "flow documents", "holdfast.documents.program"
-)
+DOCUMENTS: ExtensionPoint[StoredDialect] = ExtensionPoint("flow documents", "holdfast.documents.program")
 POSTMORTEMS: ExtensionPoint[PostmortemReports] = ExtensionPoint("post-mortems", "holdfast.reports.formats")
 
 
@@ -111,5 +125,19 @@ def stored_dialects() -> dict[str, Callable[[GraphSpec], Program]]:
     """By dialect, how a stored document becomes a program. Its package is loaded with the first of them."""
     return {
         "attractor": lambda spec: PIPELINES.load()(spec),
-        "canvas": lambda spec: DOCUMENTS.load()(spec),
+        "canvas": _Documents(),
     }
+
+
+class _Documents:
+    """Flow documents. Their package is loaded with the first of them."""
+
+    def __call__(self, spec: GraphSpec) -> Program:
+        return DOCUMENTS.load()(spec)
+
+    def needs(self, spec: GraphSpec) -> frozenset[str]:
+        return DOCUMENTS.load().needs(spec)
+
+    def offers(self) -> frozenset[str]:
+        # Only that package registers functions and tools: without it there are none.
+        return DOCUMENTS.load().offers() if _FUNCTIONS in sys.modules else frozenset()

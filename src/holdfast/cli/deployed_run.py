@@ -12,7 +12,7 @@ from holdfast.cli.document_run import read_file, site_with, start_document
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line
+from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.documents.compare import DocumentDiff, PartDiff, compare_documents
 from holdfast.documents.deploy import DeployedFlows, DeployedVersion
 from holdfast.documents.program import program_of, program_to_start
@@ -27,16 +27,33 @@ _SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
 
 
 def may_be_deployed(spec: str) -> bool:
-    """Whether this may be the name of a deployed flow: it is neither a file nor a module."""
-    name = spec.partition("@")[0]
-    if "/" in spec or ":" in spec or spec.endswith(".py"):
+    """Whether this may be the name of a deployed flow: it is no file and names no flow of a module."""
+    return "/" not in spec and ":" not in spec and not spec.endswith(".py")
+
+
+def is_module(spec: str) -> bool:
+    """Whether code can be loaded by this name. It comes before a deployed document; NAME@VERSION and
+    NAME@current are documents always."""
+    if "@" in spec or "-" in spec:
         return False
-    if "@" in spec:
-        return True
     try:
-        return "-" in name or find_spec(name.partition(".")[0]) is None
+        return find_spec(spec.partition(".")[0]) is not None
     except (ImportError, ValueError):
-        return False
+        return True
+
+
+async def note_if_deployed(spec: str, options: dict[str, Any], manner: OutputOptions) -> None:
+    """Says how to run the document of this name, if there is one beside the code."""
+    try:
+        opened = open_store_for_command(manner.store, must_exist=True)
+    except StoreUnavailableError:
+        return
+    async with opened as hf:
+        deployed = DeployedFlows(await hf.service(), options.get("tenant", DEFAULT_TENANT))
+        if await deployed.current(spec) is not None:
+            print_note(
+                f"{spec} is a module, which is run, and a deployed document: {spec}@current runs that."
+            )
 
 
 async def _find(deployed: DeployedFlows, name: str, version: str | None) -> DeployedVersion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from holdfast.cli.options.store import known_sources, open_store_for_command, re
 from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.cli.output.results import command, row_json, shown_run, status_text
 from holdfast.documents.functions import functions_of
-from holdfast.documents.program import default_site, program_for, program_of
+from holdfast.documents.program import DocumentDialect, default_site, program_for
 from holdfast.errors import InputError
 from holdfast.frontends.document.compile import DIALECT, CompiledDocument, compile_document
 from holdfast.frontends.document.read import format_of, read_text
@@ -166,4 +166,4 @@ async def resume_document(
 
 def document_dialect(functions: Iterable[str]) -> dict[str, Callable[[GraphSpec], Program]]:
     """How stored documents become programs in a process that has these functions."""
-    return {DIALECT: partial(program_of, site=site_with(functions))}
+    return {DIALECT: DocumentDialect(site_with(functions))}

@@ -64,10 +64,13 @@ class SentDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeployedVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """`unfinished`: it is to become current, which did not happen yet; who sends it again makes up for it."""
+
     flow: str
     version: str
     created_at: int
     created_by: str
+    unfinished: bool = False
 
 
 class DeployResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,7 +200,11 @@ class DeployedFlows:
             functions=self.functions,
             flows=find,
         )
-        return await asyncio.to_thread(_compile, read, site)
+        now = self.store.now()
+        workers = [
+            set(row.offers) for row in await self.store.workers() if row.until > now and not row.draining
+        ]
+        return await asyncio.to_thread(_compile, read, site, workers)
 
     async def _flows(self, document: FlowDocument | None) -> dict[tuple[str, str], FoundFlow]:
         found: dict[tuple[str, str], FoundFlow] = {}
@@ -213,10 +220,11 @@ class DeployedFlows:
 
     # ------------------------------------------------------------------ change
     async def deploy(
-        self, sent: SentDocument, *, by: str, dry_run: bool = False, activate: bool = True
+        self, sent: SentDocument, *, by: str, dry_run: bool = False, activate: bool | None = None
     ) -> DeployResult:
         """Raises FlowInvalidError that lists every problem, FlowNameTakenError. With `dry_run` nothing is
-        stored."""
+        stored. `activate`: whether it becomes current; by default only if the tenant did not have it, so that
+        an old document that is sent again does not take the place of a newer one."""
         compiled = await self.compile(sent)
         spec = compiled.require_valid()
         version = graph_fingerprint(spec)
@@ -228,6 +236,7 @@ class DeployedFlows:
                 version=version,
                 created_at=self.store.now(),
                 created_by=by,
+                unfinished=activate is not False,
             )
             if known is None
             else msgspec.json.decode(known.body, type=DeployedVersion)
@@ -235,8 +244,8 @@ class DeployedFlows:
         new = known is None
         if not dry_run:
             new = new and await self._put(about, spec, sent)
-            if activate and await self.current(spec.name) != version:
-                await self._set_current(spec.name, version, by=by, action="flow_deployed")
+            if activate or (activate is None and about.unfinished):
+                await self._finish(about, by=by)
         return DeployResult(
             version=about,
             spec=spec,
@@ -264,6 +273,14 @@ class DeployedFlows:
             Document(tenant=self.tenant, kind=VERSION, name=name, body=body), expect=0
         )
         return made is not None
+
+    async def _finish(self, about: DeployedVersion, *, by: str) -> None:
+        if await self.current(about.flow) != about.version:
+            await self._set_current(about.flow, about.version, by=by, action="flow_deployed")
+        if about.unfinished:
+            body = msgspec.json.encode(msgspec.structs.replace(about, unfinished=False))
+            name = _name(about.flow, about.version)
+            await self.store.put_document(Document(tenant=self.tenant, kind=VERSION, name=name, body=body))
 
     async def activate(self, flow: str, version: str, *, by: str) -> DeployedVersion:
         """New runs start on it; runs that exist keep theirs. Raises FlowNotFoundError."""
@@ -318,18 +335,19 @@ def _subflows(document: FlowDocument | None) -> Iterable[tuple[str, str]]:
             yield flow, version
 
 
-def _compile(read: ReadDocument, site: DocumentSite) -> CompiledDocument:
+def _compile(read: ReadDocument, site: DocumentSite, workers: list[set[str]]) -> CompiledDocument:
+    """With a warning where no live worker can run it (CV-34)."""
     compiled = compile_document(read, site)
-    functions = registered_functions()
-    for node in compiled.nodes:
-        for need in node.type.requires(node):
+    needs = {need: node for node in compiled.nodes for need in node.type.requires(node)}
+    if site.functions is None and not any(needs.keys() <= offers for offers in workers):
+        here = registered_functions()
+        offered = set[str]().union(*workers)
+        for need in (needs.keys() - offered) or needs:
             kind, _, name = need.partition(":")
-            if kind == "function" and site.functions is None and name not in functions:
-                read.report.warn(
-                    node.at("function"), "function-missing",
-                    f"this process does not have the function {name!r}",
-                    "start a worker that has it: holdfast worker --functions FILE", node=node.id,
-                )  # fmt: skip
+            if name not in here:
+                message = f"no live worker has the {kind} {name!r}: runs wait for one that has it"
+                fix = "start one: holdfast worker --functions FILE"
+                read.report.warn(needs[need].at(kind), f"{kind}-missing", message, fix, node=needs[need].id)
     return msgspec.structs.replace(compiled, problems=read.problems())
 
 

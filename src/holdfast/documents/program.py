@@ -13,11 +13,12 @@ from holdfast.documents.connections import Connections
 from holdfast.documents.functions import allowed_tools, registered_functions
 from holdfast.documents.http_node import http_handler, refuses_url
 from holdfast.documents.queue_nodes import escalation_handler, publish_handler
-from holdfast.errors import VersionMismatchError
+from holdfast.errors import SettingsError, VersionMismatchError
 from holdfast.frontends.document.canonical import source_of
 from holdfast.frontends.document.compile import DIALECT, CompiledDocument, nodes_of_stored
-from holdfast.frontends.document.document import Variable
-from holdfast.frontends.document.node_type import DocumentNode
+from holdfast.frontends.document.document import FlowNode, Variable
+from holdfast.frontends.document.node_type import DocumentNode, FlowFacts, NodeType
+from holdfast.frontends.document.registry import node_types
 from holdfast.frontends.document.site import DocumentSite
 from holdfast.frontends.document.state import DocumentState
 from holdfast.model.fingerprint import graph_fingerprint
@@ -77,7 +78,60 @@ def program_of(spec: GraphSpec, site: DocumentSite | None = None) -> Program:
     return _program(spec, nodes_of_stored(source_of(document), site), source_of(document), site)
 
 
-DOCUMENTS.register(program_of)
+class DocumentDialect:
+    """How stored documents become programs in this process. `site`: what it has; by default what was
+    registered."""
+
+    def __init__(self, site: DocumentSite | None = None) -> None:
+        self._site = site
+
+    def __call__(self, spec: GraphSpec) -> Program:
+        return program_of(spec, self._site)
+
+    def needs(self, spec: GraphSpec) -> frozenset[str]:
+        return needs_of(spec)
+
+    def offers(self) -> frozenset[str]:
+        try:
+            site = self._site or default_site()
+        except SettingsError:
+            return frozenset()  # the file of connections is broken: nothing can be built here
+        functions = [*(site.functions or {})]
+        found = [("function", functions), ("check", [*functions, *(site.checks or {})])]
+        return frozenset(
+            f"{kind}:{name}" for kind, names in (*found, ("tool", [*(site.tools or {})])) for name in names
+        )
+
+
+DOCUMENTS.register(DocumentDialect())
+
+
+def needs_of(spec: GraphSpec) -> frozenset[str]:
+    """The functions, checks and tools that a worker needs for a stored graph, its sub-flows included."""
+    needs: set[str] = set()
+    inside = list(spec.subgraphs)
+    ids = {node.id for node in spec.nodes}
+    while inside:
+        inner = inside.pop()
+        if inner.document:
+            needs |= needs_of(inner)
+        else:
+            ids |= {node.id for node in inner.nodes}
+            inside += inner.subgraphs
+    for data in source_of(spec.document)["nodes"] if spec.document else ():
+        kind = node_types().get(data["type"])
+        if kind is not None and data["id"] in ids and type(kind).requires is not NodeType.requires:
+            given = {key: value for key, value in data.get("config", {}).items() if value is not None}
+            node = DocumentNode(
+                node=FlowNode(id=data["id"], type=kind.name),
+                type=kind,
+                config=msgspec.convert(given, kind.config),
+                given=given,
+                path=(),
+                flow=FlowFacts(name=spec.name),
+            )
+            needs.update(kind.requires(node))
+    return frozenset(needs)
 
 
 def program_for(compiled: CompiledDocument, site: DocumentSite | None = None) -> Program:

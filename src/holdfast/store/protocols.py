@@ -264,7 +264,9 @@ class Flows(Protocol):
 
     async def flow(self, name: str, version: str) -> FlowRow | None: ...
 
-    async def flows(self) -> list[FlowRow]: ...
+    async def flows(self, since: int = 0) -> list[FlowRow]:
+        """By name, oldest first. `since`: only those stored at this instant or later."""
+        ...
 
     async def put_code(self, digest: str, marks: bytes) -> None:
         """Store the digests of the parts of a flow's code. Written once for each digest (D-34)."""

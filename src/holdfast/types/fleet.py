@@ -33,6 +33,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     ended: int = 0  # runs that ended on it since it started
     records_per_second: float = 0.0  # recently
     ended_per_second: float = 0.0
+    offers: tuple[str, ...] = ()  # what documents may name: `function:score`, `check:pii`, `tool:grep`
 
 
 class Death(msgspec.Struct, frozen=True, kw_only=True):

@@ -396,7 +396,8 @@ export interface Operations {
    *
    * A document (its text as the body with `application/yaml`, and `dry_run` and `activate` in the query; or in
    * JSON) can be started at once, by any worker: 422 with every problem in `errors`, each with its place and
-   * fix. A graph is data and contains no code: its runs advance on workers that have code with the same graph.
+   * fix. A known version stays as it is, and becomes current only with `activate: true`. A graph is data and
+   * contains no code: its runs advance on workers that have code with the same graph.
    * 409 `name_taken` if a flow of that name comes from code and has another graph.
    */
   registerFlow(body?: RegisterFlow, options?: Options): Promise<FlowGraph>;
@@ -2245,7 +2246,10 @@ export interface ReassignHold {
   reason?: string | null;
 }
 
-/** Of a document: `dry_run` stores nothing; without `activate`, new runs stay on the current version. */
+/**
+ * Of a document: `dry_run` stores nothing. `activate`: whether new runs start on it; by default only if
+ * it is a new version.
+ */
 export interface RegisterFlow {
   document?: Record<string, unknown> | null;
   source?: string | null;
@@ -2255,8 +2259,7 @@ export interface RegisterFlow {
   flow?: string | null;
   /** Default: false. */
   dry_run?: boolean;
-  /** Default: true. */
-  activate?: boolean;
+  activate?: boolean | null;
 }
 
 /** Without `delay` it backs off, from one second to five minutes. */

@@ -276,7 +276,8 @@ async def register_flow(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph
 
     A document (its text as the body with `application/yaml`, and `dry_run` and `activate` in the query; or in
     JSON) can be started at once, by any worker: 422 with every problem in `errors`, each with its place and
-    fix. A graph is data and contains no code: its runs advance on workers that have code with the same graph.
+    fix. A known version stays as it is, and becomes current only with `activate: true`. A graph is data and
+    contains no code: its runs advance on workers that have code with the same graph.
     409 `name_taken` if a flow of that name comes from code and has another graph."""
     sent = _sent(call, body)
     if sent is not None:
@@ -286,7 +287,9 @@ async def register_flow(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph
     return await _register(call, body)
 
 
-async def _deploy(call: ApiCall, sent: SentDocument, *, dry_run: bool, activate: bool) -> ApiReply[FlowGraph]:
+async def _deploy(
+    call: ApiCall, sent: SentDocument, *, dry_run: bool, activate: bool | None
+) -> ApiReply[FlowGraph]:
     deployed = DeployedFlows(await call.runs(), call.tenant)
     result = await deployed.deploy(sent, by=call.actor.id, dry_run=dry_run, activate=activate)
     about, new = result.version, result.new and result.stored

@@ -62,7 +62,7 @@ class RawSource(msgspec.Struct, kw_only=True):
 
 class RawDeploy(RawSource, kw_only=True):
     dry_run: bool = False
-    activate: bool = True
+    activate: bool | None = None
 
 
 class FlowSource(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -94,12 +94,13 @@ class FlowSource(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RegisterFlow(FlowSource, kw_only=True, forbid_unknown_fields=True):
-    """Of a document: `dry_run` stores nothing; without `activate`, new runs stay on the current version."""
+    """Of a document: `dry_run` stores nothing. `activate`: whether new runs start on it; by default only if
+    it is a new version."""
 
     raw_options: ClassVar[type[RawSource]] = RawDeploy
 
     dry_run: bool = False
-    activate: bool = True
+    activate: bool | None = None
 
 
 class ValidateFlow(FlowSource, kw_only=True, forbid_unknown_fields=True):

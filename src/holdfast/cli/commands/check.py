@@ -65,13 +65,17 @@ def check(
 ) -> int:
     """Report every problem of flows, documents and pipelines.
 
-    A flow's module is imported, but nothing is run. Exits with 2 if there is an error, with 1 if all errors
-    are in documents.
+    A flow's module is imported, but nothing is run. Exit code 1: at least one has an error; 2: one of them
+    could not be read or loaded.
     """
     chosen = form or ("json" if json else "text")
     return run_async(
         check_all(what, strict=strict, form=chosen, types=types or [], functions=functions or [])
     )
+
+
+_UNREADABLE: Final = "file"
+"""The rule of what cannot be read or loaded: the command was used wrongly, and says nothing about a flow."""
 
 
 class CheckedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,7 +209,7 @@ def _relative(file: str) -> str:
 
 def _unreadable(file: str, error: HoldfastError) -> Diagnostic:
     return Diagnostic(
-        rule="file",
+        rule=_UNREADABLE,
         severity=DiagnosticSeverity.error,
         message=error.message.rstrip("."),
         fix=error.hint or "",
@@ -267,10 +271,9 @@ def print_checked(checked: Sequence[CheckedFile], form: str) -> Exit:
     else:
         for one in checked:
             _print_text(one)
-    wrong = [one for one in checked if not one.valid]
-    if wrong and all(one.problems for one in wrong):
-        return Exit.run_failed  # documents that were read: the command itself was used well
-    return Exit.bad_input if wrong else Exit.ok
+    if any(each.rule == _UNREADABLE for one in checked for each in one.diagnostics):
+        return Exit.bad_input
+    return Exit.ok if all(one.valid for one in checked) else Exit.run_failed
 
 
 def _print_text(checked: CheckedFile) -> None:

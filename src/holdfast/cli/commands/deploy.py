@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class DeployOptions(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
-    activate: bool
+    activate: bool | None
     functions: tuple[str, ...]
     tenant: str
     by: str
@@ -35,9 +35,10 @@ class DeployOptions(msgspec.Struct, frozen=True, kw_only=True):
 def deploy(
     file: Annotated[str, typer.Argument(help="file.yaml or file.json", metavar="FILE")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check it and store nothing")] = False,
-    no_activate: Annotated[
-        bool, typer.Option("--no-activate", help="New runs stay on the current version")
-    ] = False,
+    activate: Annotated[
+        bool | None,
+        typer.Option("--activate/--no-activate", help="New runs start on it (default: if it is new)"),
+    ] = None,
     functions: Functions = None,
     tenant: OfTenant = "default",
     by: By = "user:local",
@@ -47,11 +48,11 @@ def deploy(
     """Deploy a flow document, so that any worker can run it.
 
     Every problem is reported. Exit code 1: it has errors, and nothing was stored. The same document again
-    changes nothing but which version is current.
+    changes nothing; with --activate it becomes the current version.
     """
     options = DeployOptions(
         dry_run=dry_run,
-        activate=not no_activate,
+        activate=activate,
         functions=tuple(functions or ()),
         tenant=tenant,
         by=by,
@@ -113,5 +114,5 @@ def _print(file: str, result: DeployResult, *, json: bool) -> None:
         print_line(f"{file}: valid; nothing was stored. It is {about.flow}@{about.version}.")
         return
     known = "deployed" if result.new else "known already"
-    current = "new runs start on it" if result.current else "it is not the current version"
+    current = "new runs start on it" if result.current else "it is not the current version (see --activate)"
     print_line(f"{about.flow}@{about.version}: {known}; {current}.")

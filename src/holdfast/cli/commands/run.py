@@ -89,7 +89,8 @@ def run(
     """Start a run and advance it until it ends or waits.
 
     FLOW may be a pipeline (path/to/file.dot), a document (path/to/file.yaml, path/to/file.json) or the name
-    of a deployed document (refund, refund@VERSION).
+    of a deployed document (refund, refund@VERSION). Of a module and a deployed document with one name the
+    module is run; refund@current is the document.
     """
     wanted = {
         "lane": lane, "priority": priority, "tenant": tenant, "run_id": run_id,
@@ -135,10 +136,12 @@ async def _run_named(
     *,
     detach: bool,
 ) -> Exit:
-    """A deployed document, or else the code of a file or module."""
-    from holdfast.cli.deployed_run import may_be_deployed, run_deployed
+    """The code of a file or module, or else a deployed document."""
+    from holdfast.cli.deployed_run import is_module, may_be_deployed, note_if_deployed, run_deployed
 
-    if may_be_deployed(flow):
+    if may_be_deployed(flow) and is_module(flow):
+        await note_if_deployed(flow, options, manner)
+    elif may_be_deployed(flow):
         done = await run_deployed(flow, given, options, manner, functions=functions, detach=detach)
         if done is not None:
             return done

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from holdfast.cli.app import Json, Store, Text, app, run_async
+from holdfast.cli.app import Functions, Json, Store, Text, app, run_async
 from holdfast.cli.commands.worker import LEASE, WorkerOptions, open_with_probe
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source, shown_address
@@ -114,6 +114,7 @@ def serve(
         ProjectionMode,
         typer.Option(help="Checkpoints projected into SQL tables (docs/reference/tables.md)"),
     ] = ProjectionMode.holds,
+    functions: Functions = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -130,7 +131,7 @@ def serve(
         worker=not no_worker,
         lanes=lane or None,
         concurrency=concurrency,
-        terms=WorkerOptions(name=name, lease=lease, metrics=metrics),
+        terms=WorkerOptions(name=name, lease=lease, metrics=metrics, functions=tuple(functions or ())),
         store=store,
         origins=tuple(origin or ()),
         hosts=tuple(hosts or ()),
@@ -186,6 +187,7 @@ async def _run_server(wanted: ServeOptions) -> Exit:
         wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=wanted.allow_code
     ) as hf:
         flows = [flow for _, flow in carried]
+        wanted.terms.add_functions(hf)
         for flow in flows:
             hf.register(flow.program())
         worker = _worker(hf, flows, wanted, options) if wanted.worker else None

@@ -28,7 +28,10 @@ def validate(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Check pipelines and report every problem with its position."""
+    """Check pipelines and report every problem with its position.
+
+    Exit code 1: at least one has an error; 2: one of them could not be read.
+    """
     return run_async(
         validate_files(files, strict=strict, form=form or ("json" if json else "text"), types=types or [])
     )

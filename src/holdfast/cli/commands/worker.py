@@ -127,6 +127,13 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
         return seconds
 
+    def add_functions(self, hf: Holdfast) -> None:
+        """What documents may call here. Raises InputError."""
+        if self.functions:
+            from holdfast.cli.document_run import document_dialect
+
+            hf.dialects = {**hf.dialects, **document_dialect(self.functions)}
+
     def options(self) -> dict[str, Any]:
         """Arguments of `Worker`."""
         given = {
@@ -206,10 +213,7 @@ async def _run_worker(
     async with open_store_for_command(
         store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=terms.allow_code
     ) as hf:
-        if terms.functions:
-            from holdfast.cli.document_run import document_dialect
-
-            hf.dialects = {**hf.dialects, **document_dialect(terms.functions)}
+        terms.add_functions(hf)
         # Agents ask through any server of the store, so any worker must be able to open their questions.
         worker = Worker(*flows, ask_people, on=hf, lanes=lanes, concurrency=concurrency, **options)
         if until_idle:

@@ -568,9 +568,10 @@ class AsyncFlows(AsyncGroup):
 
         A document (its text as the body with `application/yaml`, and `dry_run` and `activate` in the
         query; or in JSON) can be started at once, by any worker: 422 with every problem in `errors`,
-        each with its place and fix. A graph is data and contains no code: its runs advance on workers
-        that have code with the same graph. 409 `name_taken` if a flow of that name comes from code and
-        has another graph."""
+        each with its place and fix. A known version stays as it is, and becomes current only with
+        `activate: true`. A graph is data and contains no code: its runs advance on workers that have
+        code with the same graph. 409 `name_taken` if a flow of that name comes from code and has
+        another graph."""
         request = request_of(
             "POST",
             "/v1/flows",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast._version import __version__
 from holdfast.errors import StoreError, StoreMovedError, WorkerNameTakenError
+from holdfast.runs.worker.served_versions import offers_of
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, SharedClock, SystemClock, to_datetime
 from holdfast.types.fleet import WorkerRow
@@ -203,6 +204,7 @@ class WorkerRegistration:
             ended=ended,
             records_per_second=self._pace.records,
             ended_per_second=self._pace.ended,
+            offers=tuple(sorted(offers_of(worker.runtime))),
         )
 
     def _skew(self) -> int:

@@ -60,9 +60,10 @@ class MemoryBlobs(MemoryTables):
         with self._lock:
             return self._flows.get((name, version))
 
-    async def flows(self) -> list[FlowRow]:
+    async def flows(self, since: int = 0) -> list[FlowRow]:
         with self._lock:
-            return sorted(self._flows.values(), key=_name_and_age)
+            found = [row for row in self._flows.values() if row.created_at >= since]
+            return sorted(found, key=_name_and_age)
 
     async def examine(self, *, deep: bool) -> StoreFacts:
         with self._lock:

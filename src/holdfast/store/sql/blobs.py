@@ -59,8 +59,9 @@ async def flow(conn: Conn, name: str, version: str) -> FlowRow | None:
     return None if found is None else _flow_row(found)
 
 
-async def flows(conn: Conn) -> list[FlowRow]:
-    return [_flow_row(r) for r in await conn.rows(f"{_FLOW} ORDER BY name, created_at, version")]
+async def flows(conn: Conn, since: int) -> list[FlowRow]:
+    found = await conn.rows(f"{_FLOW} WHERE created_at >= ? ORDER BY name, created_at, version", since)
+    return [_flow_row(r) for r in found]
 
 
 async def put_code(conn: Conn, _now: int, digest: str, marks: bytes) -> None:

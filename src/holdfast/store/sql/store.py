@@ -151,8 +151,8 @@ class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjec
     async def flow(self, name: str, version: str) -> FlowRow | None:
         return await self._read(partial(blobs.flow, name=name, version=version))
 
-    async def flows(self) -> list[FlowRow]:
-        return await self._read(blobs.flows)
+    async def flows(self, since: int = 0) -> list[FlowRow]:
+        return await self._read(partial(blobs.flows, since=since))
 
     async def put_code(self, digest: str, marks: bytes) -> None:
         await self._write(partial(blobs.put_code, digest=digest, marks=marks), single=True)

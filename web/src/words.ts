@@ -30,6 +30,22 @@ const HOLDS: Record<HoldStatus, Entry> = {
   cancelled: { word: "holdWithdrawn", role: "cancelled", icon: "bar" },
 };
 
+/** States of a visit of a node. */
+const VISITS: Record<string, Entry> = {
+  done: { word: "visitDone", role: "completed", icon: "check" },
+  failed: { word: "runFailed", role: "failed", icon: "cross" },
+  unknown: { word: "visitUnknown", role: "interrupted", icon: "broken" },
+  running: { word: "runRunning", role: "running", icon: "play" },
+  asking: { word: "runInput", role: "input", icon: "person" },
+  waiting: { word: "runSleeping", role: "sleeping", icon: "moon" },
+  skipped: { word: "visitSkipped", role: "cancelled", icon: "bar" },
+  cancelled: { word: "runCancelled", role: "cancelled", icon: "bar" },
+};
+
+export function visitWord(state: string): Shown {
+  return shown(VISITS, state);
+}
+
 export const RUN_STATUSES = Object.keys(RUNS) as RunStatus[];
 
 export function runWord(status: string, until = ""): Shown {

@@ -5,7 +5,7 @@ import ts from "typescript";
 
 const SRC = new URL("../src/", import.meta.url).pathname;
 const READ = new Set(["aria-label", "title", "placeholder", "alt", "label", "aria-description", "hint"]);
-const NAMES = new Set(["Holdfast"]);
+const NAMES = new Set(["Holdfast", "Esc"]);
 const files = readdirSync(SRC, { recursive: true }).filter((name) => /\.tsx?$/.test(name));
 const wrong = [];
 

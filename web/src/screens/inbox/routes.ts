@@ -3,7 +3,7 @@ import { rootRoute } from "@/app/root";
 
 export type InboxSearch = { q?: string; tab?: "activity" | "flow" | "data" };
 
-const TABS = ["activity", "flow", "data"] as const;
+export const TABS = ["activity", "flow", "data"] as const;
 const component = lazyRouteComponent(() => import("./Screen"), "Screen");
 
 function validateSearch(given: Record<string, unknown>): InboxSearch {

@@ -31,6 +31,6 @@ export const runsRoutes = [
       };
       return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
     },
-    component: lazyRouteComponent(() => import("./Screen"), "Screen"),
+    component: lazyRouteComponent(() => import("./RunScreen"), "RunScreen"),
   }),
 ] as const;

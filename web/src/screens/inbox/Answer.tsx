@@ -1,0 +1,131 @@
+/** The form and the decision bar of an open hold. */
+import { useMutation } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { useKeys } from "@/app/useKeys";
+import { FormFields } from "@/components/FormFields";
+import { useLiveState } from "@/live/useLive";
+import { type Armed, arm, stillArmed } from "@/models/decision";
+import { answerData, firstValues, formOf, isVisible, missingFields } from "@/models/form";
+import { type Failure, failureOf } from "@/services/client";
+import { type Draft, type Hold, type Option, place } from "@/services/holds";
+import { Conflict } from "./Conflict";
+import { DecisionBar } from "./DecisionBar";
+import { t } from "./text";
+import type { Placed } from "./UndoBar";
+import { useDraft } from "./useDraft";
+
+type AnswerProps = { hold: Hold; draft: Draft | null; onPlaced: (placed: Placed) => void };
+
+const SUBMIT: Option = { id: "submit", label: "", variant: "primary", requiresComment: false };
+
+export function Answer({ hold, draft, onPlaced }: AnswerProps) {
+  const form = useMemo(() => formOf(hold.schema, hold.context), [hold.schema, hold.context]);
+  const options = hold.options.length > 0 ? hold.options : [SUBMIT];
+  const shown = { hold: hold.id, version: hold.version, options: options.map((each) => each.id) };
+  const [values, setValues] = useState(() => firstValues(form, draft?.values ?? {}));
+  const [comment, setComment] = useState(draft?.comment ?? "");
+  const [held, setArmed] = useState<Armed>(null);
+  const [errors, setErrors] = useState<Record<string, string>>({});
+  // Made when the form opens: sent twice, it decides once.
+  const [key, setKey] = useState(newKey);
+  const armed = stillArmed(held, shown);
+  const isOffline = useLiveState() === "offline";
+  const asked = { values, decision: armed?.option ?? null, context: hold.context };
+  const saved = useDraft(hold.id, { decision: null, values, comment });
+  const sending = useMutation({
+    mutationFn: (option: Option) => {
+      const decided = { values, decision: option.id, context: hold.context };
+      return place(hold, { decision: option.id, data: answerData(form, decided), comment }, key);
+    },
+    onSuccess: (done, option) => {
+      saved.forget();
+      onPlaced({ hold: done, label: option.label || t("submit") });
+    },
+    onError: (error) => {
+      const failure = failureOf(error);
+      setArmed(null);
+      // Another attempt is another decision, unless nobody knows what became of this one.
+      if (failure.kind !== "offline") setKey(newKey());
+      if (failure.kind === "invalid") show(Object.fromEntries(failure.errors.map((each) => [each.field, each.message])));
+    },
+  });
+
+  function show(found: Record<string, string>): void {
+    setErrors(found);
+    const first = Object.keys(found).find(Boolean);
+    requestAnimationFrame(() => focusField(first));
+  }
+
+  function choose(option: Option, byKey: boolean): void {
+    const decided = { values, decision: option.id, context: hold.context };
+    const reveals = form.sections.some((each) => isVisible(each, decided) && !isVisible(each, asked));
+    const needsStep = byKey || option.variant === "danger" || (option.requiresComment && !comment.trim()) || reveals;
+    if (armed?.option !== option.id && needsStep) {
+      setArmed({ hold: hold.id, version: hold.version, option: option.id });
+      return;
+    }
+    confirm(option);
+  }
+
+  function confirm(option: Option): void {
+    if (sending.isPending || isOffline) return;
+    const missing = missingFields(form, { values, decision: option.id, context: hold.context });
+    const found = Object.fromEntries(missing.map((each) => [each, t("fillIn")]));
+    if (option.requiresComment && !comment.trim()) found["comment"] = t("commentNeeded");
+    if (Object.keys(found).length > 0) return show(found);
+    setErrors({});
+    sending.mutate(option);
+  }
+
+  useKeys([
+    ...options.slice(0, 9).map((option, index) => ({
+      keys: String(index + 1),
+      group: t("decide"),
+      label: option.label || t("submit"),
+      run: () => setArmed(arm(shown, index + 1)),
+    })),
+    ...(armed ? [
+      { keys: "Enter", group: t("decide"), label: t("keyConfirm"), run: () => confirm(options.find((each) => each.id === armed.option)!) },
+      { keys: "Mod+Enter", group: t("decide"), label: t("keyConfirm"), whileTyping: true, run: () => confirm(options.find((each) => each.id === armed.option)!) },
+      { keys: "Escape", group: t("decide"), label: t("keyDisarm"), whileTyping: true, run: () => setArmed(null) },
+    ] : []),
+  ]);
+  useEffect(() => {
+    // Any other key disarms; typing into a field that the option asks for does not.
+    const pressed = (event: KeyboardEvent) => {
+      if (held && /^[a-z[\]/?]$/i.test(event.key) && !(event.target as HTMLElement).closest("form")) setArmed(null);
+    };
+    window.addEventListener("keydown", pressed, true);
+    return () => window.removeEventListener("keydown", pressed, true);
+  }, [held]);
+
+  const failure: Failure | null = sending.error ? failureOf(sending.error) : null;
+  return (
+    <form className="answer" noValidate onSubmit={(event) => event.preventDefault()}>
+      {failure ? <Conflict failure={failure} /> : null}
+      <FormFields form={form} asked={asked} errors={errors} onChange={(field, value) => setValues((old) => ({ ...old, [field]: value }))} />
+      <DecisionBar
+        options={options}
+        armed={armed?.option ?? null}
+        comment={comment}
+        commentError={errors["comment"] ?? ""}
+        disabled={sending.isPending || isOffline}
+        saved={saved.state}
+        onComment={setComment}
+        onChoose={(option) => choose(option, false)}
+        onConfirm={confirm}
+        onDisarm={() => setArmed(null)}
+      />
+    </form>
+  );
+}
+
+function newKey(): string {
+  return crypto.randomUUID();
+}
+
+function focusField(field: string | undefined): void {
+  if (field === undefined) return;
+  const found = document.querySelector(`[data-field="${CSS.escape(field)}"]`);
+  found?.querySelector<HTMLElement>("input, select, textarea")?.focus();
+}

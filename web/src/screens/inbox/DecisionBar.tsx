@@ -1,0 +1,87 @@
+/** The decisions, in the author's order, pinned to the bottom. */
+import { Moment } from "@/components/Moment";
+import type { Option } from "@/services/holds";
+import { t } from "./text";
+import type { DraftState } from "./useDraft";
+
+type BarProps = {
+  options: Option[];
+  armed: string | null;
+  comment: string;
+  commentError: string;
+  disabled: boolean;
+  saved: DraftState;
+  onComment: (text: string) => void;
+  onChoose: (option: Option) => void;
+  onConfirm: (option: Option) => void;
+  onDisarm: () => void;
+};
+
+export function DecisionBar(props: BarProps) {
+  const { options, armed, comment, commentError, disabled, saved } = props;
+  const chosen = options.find((each) => each.id === armed);
+  return (
+    <div className="decisions">
+      {comment || chosen?.requiresComment || chosen?.variant === "danger" ? (
+        <div className="field" data-field="comment">
+          <label className="field-label" htmlFor="decision-comment">
+            {t("comment")}
+            {chosen?.requiresComment ? <span className="muted small"> {t("required")}</span> : null}
+          </label>
+          <textarea
+            id="decision-comment"
+            rows={2}
+            value={comment}
+            aria-invalid={commentError ? true : undefined}
+            aria-describedby={commentError ? "decision-comment-error" : undefined}
+            onChange={(event) => props.onComment(event.target.value)}
+          />
+          {commentError ? <p id="decision-comment-error" className="field-error small">{commentError}</p> : null}
+        </div>
+      ) : null}
+      <div className="decision-row">
+        {chosen ? (
+          <>
+            <button type="button" className={`button ${chosen.variant === "danger" ? "danger" : "primary"}`} disabled={disabled} onClick={() => props.onConfirm(chosen)}>
+              {t("confirm", { label: labelOf(chosen) })}
+              <kbd aria-hidden="true">{"↵"}</kbd>
+            </button>
+            <button type="button" className="button" onClick={props.onDisarm}>
+              {t("cancel")}
+              <kbd aria-hidden="true">{"Esc"}</kbd>
+            </button>
+          </>
+        ) : (
+          options.map((option, place) => (
+            <button key={option.id} type="button" className={`button ${variantOf(option)}`} disabled={disabled} onClick={() => props.onChoose(option)}>
+              {place < 9 ? <kbd aria-hidden="true">{place + 1}</kbd> : null}
+              {labelOf(option)}
+            </button>
+          ))
+        )}
+        <SavedMark saved={saved} />
+      </div>
+      <output className="away">{chosen ? t("armed", { label: labelOf(chosen) }) : ""}</output>
+    </div>
+  );
+}
+
+function labelOf(option: Option): string {
+  return option.label || t("submit");
+}
+
+function variantOf(option: Option): string {
+  return option.variant === "primary" || option.variant === "danger" ? option.variant : "";
+}
+
+function SavedMark({ saved }: { saved: DraftState }) {
+  if (saved.kind === "none") return null;
+  if (saved.kind === "failed") return <span className="saved late small">{t("draftFailed")}</span>;
+  const at = new Date(saved.at);
+  const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" }).format(at);
+  return (
+    <span className="saved muted small">
+      <Moment at={at.toISOString()} text={t("draftSaved", { time })} />
+    </span>
+  );
+}

@@ -1,0 +1,154 @@
+/** One hold: what is asked, of whom and why, its form and its decision; or what was decided. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
+import { useSession } from "@/app/useSession";
+import { Icon } from "@/components/Icon";
+import { Markdown } from "@/components/Markdown";
+import { Moment } from "@/components/Moment";
+import { Problem } from "@/components/Problem";
+import { Skeleton } from "@/components/Skeleton";
+import { StatusBadge } from "@/components/StatusBadge";
+import { serverNow } from "@/components/useNow";
+import { Facts, Value } from "@/components/Value";
+import { useHoldChanges } from "@/live/useLive";
+import { isRecord } from "@/models/form";
+import { roughly } from "@/models/time";
+import { type Hold, getDraft, getHold } from "@/services/holds";
+import { holdWord, priorityWord } from "@/words";
+import { Activity } from "./Activity";
+import { Answer } from "./Answer";
+import { HoldActions } from "./HoldActions";
+import { Outcome } from "./Outcome";
+import { t } from "./text";
+import type { Placed } from "./UndoBar";
+import { usePresence } from "./usePresence";
+
+type DetailProps = {
+  id: string;
+  tab: "activity" | "flow" | "data";
+  onBack: () => void;
+  onChanged: (hold: Hold) => void;
+  onPlaced: (placed: Placed) => void;
+};
+
+export function Detail({ id, tab, onBack, onChanged, onPlaced }: DetailProps) {
+  const client = useQueryClient();
+  const hold = useQuery({ queryKey: ["hold", id], queryFn: () => getHold(id) });
+  const draft = useQuery({ queryKey: ["draft", id], queryFn: () => getDraft(id), staleTime: Number.POSITIVE_INFINITY, gcTime: 0 });
+  useHoldChanges((change) => {
+    if (change.hold !== id || (hold.data && change.version <= hold.data.version)) return;
+    void client.invalidateQueries({ queryKey: ["hold", id] });
+    void client.invalidateQueries({ queryKey: ["history", id] });
+  });
+  if (hold.isError) return <Problem error={hold.error} onRetry={() => void hold.refetch()} />;
+  if (hold.isPending || draft.isPending) return <Skeleton rows={4} />;
+  const shown = hold.data;
+  return (
+    <article className="hold">
+      <Head hold={shown} onBack={onBack} onChanged={onChanged} />
+      <div className="hold-body">
+        <Body hold={shown} />
+        {shown.status === "pending" && shown.placedUntil === null ? (
+          <Answer key={shown.requestHash} hold={shown} draft={draft.data ?? null} onPlaced={onPlaced} />
+        ) : (
+          <Outcome hold={shown} />
+        )}
+        <Tabs hold={shown} tab={tab} />
+      </div>
+    </article>
+  );
+}
+
+function Head({ hold, onBack, onChanged }: { hold: Hold; onBack: () => void; onChanged: (hold: Hold) => void }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { person } = useSession();
+  const others = usePresence(hold.id).filter((each) => each !== person);
+  const priority = priorityWord(hold.priority);
+  // A screen reader begins with the question. Mounted anew for each hold.
+  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
+  return (
+    <header className="hold-head">
+      <button type="button" className="button quiet back" onClick={onBack}>
+        {t("back")}
+      </button>
+      <div className="hold-line">
+        <StatusBadge shown={{ ...holdWord(hold.status), ...(hold.outcome?.label ? { word: hold.outcome.label } : {}) }} />
+        {priority.rank >= 2 ? <span className={`rank-${priority.rank} small`}><strong>{priority.word}</strong></span> : null}
+        {hold.status === "pending" && hold.expiresAt ? <Due at={hold.expiresAt} /> : null}
+        <HoldActions hold={hold} onChanged={onChanged} />
+      </div>
+      <h2 ref={heading} tabIndex={-1} className="hold-title">
+        {hold.title}
+      </h2>
+      <p className="muted small">
+        {hold.assignee ? t("for", { who: hold.assignee }) : t("nobody")}
+        {" · "}
+        {t("why", { why: hold.why })}
+        {hold.claimedBy ? ` · ${t("claimedBy", { person: hold.claimedBy })}` : ""}
+        {others.length > 0 ? ` · ${t("viewing", { people: others.join(", "), count: others.length })}` : ""}
+      </p>
+    </header>
+  );
+}
+
+function Due({ at }: { at: string }) {
+  const left = new Date(at).getTime() - serverNow();
+  return (
+    <span className={left < 0 ? "late small" : "muted small"}>
+      <Moment at={at} text={left < 0 ? t("overdue", { time: roughly(left) }) : t("due", { time: roughly(left) })} />
+    </span>
+  );
+}
+
+const TECHNICAL = new Set(["entity_id", "effect", "turn"]);
+
+function Body({ hold }: { hold: Hold }) {
+  const context = isRecord(hold.context) ? Object.entries(hold.context).filter(([name]) => !TECHNICAL.has(name)) : [];
+  return (
+    <>
+      {hold.prompt !== hold.title ? <Markdown text={hold.prompt} /> : null}
+      {context.length > 0 ? <Facts value={Object.fromEntries(context)} /> : null}
+      {!isRecord(hold.context) && hold.context ? <Value value={hold.context} /> : null}
+    </>
+  );
+}
+
+function Tabs({ hold, tab }: { hold: Hold; tab: string }) {
+  const tabs = [
+    ["activity", t("activity")],
+    ["flow", t("flow")],
+    ["data", t("data")],
+  ] as const;
+  return (
+    <section className="hold-tabs">
+      <nav className="tabs" aria-label={t("about")}>
+        {tabs.map(([name, label]) => (
+          <Link
+            key={name}
+            to="."
+            search={(old: object) => ({ ...old, tab: name })}
+            aria-current={tab === name ? "page" : undefined}
+            resetScroll={false}
+          >
+            {label}
+          </Link>
+        ))}
+      </nav>
+      {tab === "activity" ? <Activity hold={hold} /> : null}
+      {tab === "flow" ? (
+        <p>
+          <Link to="/runs/$run" params={{ run: hold.run }}>
+            {t("openRun", { flow: hold.flow, node: hold.node })} <Icon name="arrow" />
+          </Link>
+        </p>
+      ) : null}
+      {tab === "data" ? (
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys
+        <pre className="json" tabIndex={0}>
+          {JSON.stringify({ context: hold.context, schema: hold.schema }, null, 2).slice(0, 262_144)}
+        </pre>
+      ) : null}
+    </section>
+  );
+}

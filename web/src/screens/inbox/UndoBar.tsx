@@ -1,0 +1,61 @@
+/** "Refund in 8 s. Undo (z)": the server decides when the window ends, whether or not this tab is open. */
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useEffectEvent, useState } from "react";
+import { useKeys } from "@/app/useKeys";
+import { serverNow } from "@/components/useNow";
+import { failureOf } from "@/services/client";
+import { type Hold, undo } from "@/services/holds";
+import { word } from "@/words";
+import { t } from "./text";
+
+export type Placed = { hold: Hold; label: string };
+type UndoProps = { placed: Placed | null; onUndone: (hold: Hold) => void; onOver: () => void };
+
+export function UndoBar(props: UndoProps) {
+  return props.placed ? <Bar key={props.placed.hold.id} {...props} placed={props.placed} /> : <output className="toast away" />;
+}
+
+function Bar({ placed, onUndone, onOver }: UndoProps & { placed: Placed }) {
+  const client = useQueryClient();
+  const until = placed.hold.placedUntil ? new Date(placed.hold.placedUntil).getTime() : serverNow();
+  const [left, setLeft] = useState(() => secondsUntil(until));
+  const undoing = useMutation({
+    mutationFn: () => undo(placed.hold.id),
+    onSuccess: (restored) => {
+      client.setQueryData(["hold", restored.id], restored);
+      void client.invalidateQueries({ queryKey: ["draft", restored.id] });
+      onUndone(restored);
+    },
+  });
+  const over = useEffectEvent(() => {
+    if (!undoing.isPending) onOver();
+  });
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const now = secondsUntil(until);
+      setLeft(now);
+      if (now <= -2) over();
+    }, 250);
+    return () => clearInterval(timer);
+  }, [until]);
+  useKeys(left > 0 ? [{ keys: "z", group: t("decide"), label: word("undo"), run: () => undoing.mutate() }] : []);
+  return (
+    <output className="toast">
+      <span aria-hidden={left > 0 ? true : undefined}>
+        {left > 0 ? t("inSeconds", { label: placed.label, seconds: left }) : t("done", { label: placed.label })}
+      </span>
+      {left > 0 ? <span className="away">{t("placedAway", { label: placed.label })}</span> : null}
+      {undoing.isError ? <span>{failureOf(undoing.error).title}</span> : null}
+      {left > 0 ? (
+        <button type="button" className="button" disabled={undoing.isPending} onClick={() => undoing.mutate()}>
+          {word("undo")}
+          <kbd aria-hidden="true">{"z"}</kbd>
+        </button>
+      ) : null}
+    </output>
+  );
+}
+
+function secondsUntil(at: number): number {
+  return Math.ceil((at - serverNow()) / 1000);
+}

@@ -1,0 +1,29 @@
+/** What was typed, saved one second after the last key. */
+import { useEffect, useEffectEvent, useRef, useState } from "react";
+import { type Draft, saveDraft } from "@/services/holds";
+
+const QUIET = 1000;
+export type DraftState = { kind: "none" | "saved" | "failed"; at: number };
+
+export function useDraft(hold: string, draft: Draft): { state: DraftState; forget: () => void } {
+  const text = JSON.stringify(draft);
+  const first = useRef(text);
+  const over = useRef(false);
+  const [state, setState] = useState<DraftState>({ kind: "none", at: 0 });
+  const save = useEffectEvent(async () => {
+    if (over.current) return;
+    try {
+      await saveDraft(hold, draft);
+      first.current = text;
+      setState({ kind: "saved", at: Date.now() });
+    } catch {
+      setState({ kind: "failed", at: Date.now() });
+    }
+  });
+  useEffect(() => {
+    if (text === first.current) return undefined;
+    const timer = setTimeout(() => void save(), QUIET);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return { state, forget: () => { over.current = true; } };
+}

@@ -6,14 +6,11 @@ import { Boundary } from "@/components/Boundary";
 import { LiveConnection } from "@/live/connection";
 import { Live } from "@/live/useLive";
 import { ThemeChoice } from "./ThemeChoice";
+import { styleNonce } from "./nonce";
 import { queryClient } from "./query";
 import { router } from "./router";
 import { useTheme } from "./theme";
 
-// The nonce of this response: the policy of the page allows no other inline style.
-const nonce = document.querySelector("script[nonce]") instanceof HTMLScriptElement
-  ? (document.querySelector("script[nonce]") as HTMLScriptElement).nonce
-  : "";
 const kit = createTheme({ fontFamily: "var(--font)", fontFamilyMonospace: "var(--mono)", focusRing: "auto", respectReducedMotion: true });
 
 export function App() {
@@ -25,7 +22,7 @@ export function App() {
   }, [live]);
   const choice = useMemo(() => ({ theme, setTheme }), [theme, setTheme]);
   return (
-    <MantineProvider theme={kit} forceColorScheme={scheme} getStyleNonce={() => nonce ?? ""} withGlobalClasses={false}>
+    <MantineProvider theme={kit} forceColorScheme={scheme} getStyleNonce={() => styleNonce} withGlobalClasses={false}>
       <ThemeChoice.Provider value={choice}>
         <QueryClientProvider client={queryClient}>
           <Live.Provider value={live}>

@@ -38,11 +38,12 @@ export function useBoundKeys(): BoundKey[] {
 /** Once, by the shell. */
 export function useKeyboard(): void {
   useEffect(() => {
-    let known = bound;
+    let known: typeof bound = [];
     let matcher = matcherOf([]);
     const pressed = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.isComposing || event.repeat) return;
       if (document.querySelector("[role=dialog]") && event.key !== "Escape") return;
+      // Parts may have bound their keys before this ran.
       if (known !== bound) {
         known = bound;
         matcher = matcherOf(bound.flat().map((each) => each.keys));

@@ -17,6 +17,8 @@ export function Outcome({ hold }: { hold: Hold }) {
       </section>
     );
   }
+  // The decision itself stands above.
+  const values = outcome.values.filter((each) => each.field !== "decision");
   return (
     <section className={`outcome panel role-${holdWord(hold.status).role}-edge`} aria-label={t("outcome")}>
       <h3>{t("outcome")}</h3>
@@ -28,9 +30,9 @@ export function Outcome({ hold }: { hold: Hold }) {
         </span>
       </p>
       {outcome.comment ? <blockquote>{outcome.comment}</blockquote> : null}
-      {outcome.values.length > 0 ? (
+      {values.length > 0 ? (
         <dl className="facts decided">
-          {outcome.values.map((each) => (
+          {values.map((each) => (
             <div key={each.field}>
               <dt>{each.label}</dt>
               <dd>

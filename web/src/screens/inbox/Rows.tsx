@@ -88,11 +88,11 @@ function Row({ row, isCurrent, dimmed, onOpen }: RowProps) {
       <span className="row-title">{row.title}</span>
       <span className="row-time">{row.status === "pending" ? dueText(due) : outcomeText(row)}</span>
       <span className="row-facts muted small">
+        {row.placedBy ? <strong>{t("placedBy", { person: row.placedBy })}</strong> : null}
         {priority.rank >= 2 ? <strong className={`rank-${priority.rank}`}>{priority.word}</strong> : <span className="away">{priority.word}</span>}
         <span>{row.flow}</span>
         <span>{row.assignee || t("nobody")}</span>
         <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>
-        {row.placedBy ? <span>{t("placedBy", { person: row.placedBy })}</span> : null}
       </span>
     </button>
   );

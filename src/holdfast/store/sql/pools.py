@@ -7,6 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextvars import Context
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -24,7 +25,7 @@ class ServerPools(ABC):
         self._lock = threading.Lock()
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
         self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = WeakKeyDictionary()
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: set[asyncio.Task[None]] = set()
         self._closed = False
 
     @abstractmethod
@@ -38,15 +39,20 @@ class ServerPools(ABC):
     async def _finish(self, call: Coroutine[Any, Any, T]) -> T:
         """The caller may be cancelled; what was sent is completed, as in any other store. In an empty
         context: timers and sockets keep the context they were created in, and with it a whole run."""
-        task = asyncio.get_running_loop().create_task(call, context=Context())
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        task = loop.create_task(_answer(answer, call), context=Context())
         self._running.add(task)
-        task.add_done_callback(self._done)
-        return await asyncio.shield(task)
+        task.add_done_callback(partial(self._done, answer, call))
+        return await answer
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _done(
+        self, answer: asyncio.Future[Any], call: Coroutine[Any, Any, Any], task: asyncio.Task[None]
+    ) -> None:
         self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # the caller got it, or was cancelled
+        if not answer.done():  # the task was cancelled before its first step
+            answer.cancel()
+            call.close()
 
     async def close(self) -> None:
         self._closed = True
@@ -79,6 +85,21 @@ class ServerPools(ABC):
     @abstractmethod
     def _terminate_pool(self, pool: Any) -> None:
         """Without a word to the server."""
+
+
+async def _answer(answer: asyncio.Future[T], call: Coroutine[Any, Any, T]) -> None:
+    """As `shield`, with which the caller would continue a turn of the loop later."""
+    try:
+        result = await call
+    except BaseException as error:
+        if not answer.done():
+            answer.set_exception(error)
+            answer.exception()  # never reported as unread: its caller may be cancelled before it reads it
+        if not isinstance(error, Exception):
+            raise
+    else:
+        if not answer.done():  # its caller was cancelled otherwise
+            answer.set_result(result)
 
 
 async def _close_with_loop(close: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:

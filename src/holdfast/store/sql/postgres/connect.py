@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from types import NoneType
 from typing import Any, Protocol, cast
 
 Row = tuple[Any, ...]
@@ -13,6 +14,7 @@ _TABLE = re.compile(r"@(\w+)(?:\[\w+\])?")  # the name of an index is a hint for
 # PostgreSQL cannot store a NUL in a text. The mark is a private-use character; the character after it says
 # what was replaced.
 _MARK, _NUL, _ITSELF = "\ue0c0", "\ue0c00", "\ue0c01"
+_PLAIN = frozenset({int, bool, float, bytes, NoneType})  # stored as they are
 
 
 class DriverConnection(Protocol):
@@ -68,6 +70,8 @@ class PostgresConnection:
 def to_columns(values: Sequence[Any]) -> Sequence[Any]:
     """The values as columns store them. Almost always they stay as they are."""
     for value in values:
+        if value.__class__ in _PLAIN:
+            continue
         if isinstance(value, str):
             if "\0" in value or _MARK in value:
                 return tuple(map(to_column, values))

@@ -60,6 +60,7 @@ class PostgresPools(ServerPools):
         # For each loop, the connection that was used last: one caller after the other takes it without the
         # pool, whose acquire and release cost two turns of the loop and a timer.
         self._spares: WeakKeyDictionary[asyncio.AbstractEventLoop, SpareConnection] = WeakKeyDictionary()
+        self._watches: WeakKeyDictionary[asyncio.AbstractEventLoop, _SilenceWatch] = WeakKeyDictionary()
         self._looks: set[asyncio.Task[None]] = set()
         servers.on_leaving(self._leave)
 
@@ -95,8 +96,7 @@ class PostgresPools(ServerPools):
         while True:
             tries += 1
             try:
-                async with self._acquired() as conn:
-                    return await act(conn)
+                return await self._with_connection(act)
             except HoldfastError:
                 raise
             except DRIVER_ERRORS as error:
@@ -114,10 +114,9 @@ class PostgresPools(ServerPools):
                     continue
                 raise translated(error, self._settings.shown) from error
 
-    @asynccontextmanager
-    async def _acquired(self) -> AsyncGenerator[PostgresConn]:
-        """A connection to the newest known primary, watched while it is used: if it gets no answer for long,
-        its server may be gone without closing it."""
+    async def _with_connection(self, act: Work[T]) -> T:
+        """On a connection to the newest known primary, watched while it is used: if it gets no answer for
+        long, its server may be gone without closing it."""
         if self._servers.due():
             self._look(silent=False)
         loop = asyncio.get_running_loop()
@@ -129,16 +128,18 @@ class PostgresPools(ServerPools):
                 raw.terminate()
                 await pool.release(raw)
             raw = await self._current(pool)
-        vigil = _SilenceTimer(loop, self._settings.look, self._look)
+        watch = self._watches[loop]
+        watch.begin(raw)
         self._used[raw] = loop
         try:
             await self._greet(raw)
-            yield PostgresConn(raw, self._settings.schema)
+            result = await act(PostgresConn(raw, self._settings.schema))
             if not self._servers.is_current(raw):
                 # Another server took over meanwhile: the answer of this one does not count.
                 raise _driver.ConnectionDoesNotExistError("it led to an old primary")
+            return result
         finally:
-            vigil.end()
+            watch.end(raw)
             self._used.pop(raw, None)
             if not spare.keep(raw):
                 await pool.release(raw)
@@ -207,6 +208,7 @@ class PostgresPools(ServerPools):
                 )
         if loop not in self._kept:
             await pool
+            self._watches[loop] = _SilenceWatch(loop, self._settings.look, self._look)
             self._spares[loop] = spare = SpareConnection(loop, pool)
             await self._keep(loop, partial(_close, pool, spare))
         return pool
@@ -228,8 +230,9 @@ class PostgresPools(ServerPools):
         pool.terminate()
 
 
-class _SilenceTimer:
-    """Checks the server when a statement has had no answer for a while, and again after that."""
+class _SilenceWatch:
+    """Checks the server when a statement has had no answer for a while, and again after that. One timer for
+    all statements of a loop, left running between them: making and cancelling one for each costs more."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, patience: float, look: Callable[[], asyncio.Task[None]]
@@ -237,14 +240,26 @@ class _SilenceTimer:
         self._loop = loop
         self._patience = patience
         self._look = look
-        self._timer = loop.call_later(patience, self._ask)
+        self._since: dict[Any, float] = {}  # by connection
+        self._timer: asyncio.TimerHandle | None = None
 
-    def _ask(self) -> None:
-        self._look()
-        self._timer = self._loop.call_later(self._patience, self._ask)
+    def begin(self, raw: Any) -> None:
+        self._since[raw] = self._loop.time()
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._patience, self._check)
 
-    def end(self) -> None:
-        self._timer.cancel()
+    def end(self, raw: Any) -> None:
+        self._since.pop(raw, None)
+
+    def _check(self) -> None:
+        self._timer = None
+        if not self._since:
+            return
+        left = min(self._since.values()) + self._patience - self._loop.time()
+        if left <= 0:
+            self._look()
+            left = self._patience
+        self._timer = self._loop.call_later(left, self._check)
 
 
 class SpareConnection:

@@ -51,7 +51,7 @@ async def load(
 
     Large values stay references, except those that a map or a sub-flow started from: `blobs` has them."""
     if upto is None and row is not None and row.head - row.horizon < SHORT:
-        records = _from_snapshot(await store.read(run, first=row.horizon))
+        records = _from_snapshot(await store.read(run, first=row.horizon, last=row.head))
     else:
         last = upto if upto is not None else 1 << 31
         first = await store.last_snapshot(run, last)

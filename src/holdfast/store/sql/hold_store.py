@@ -170,7 +170,7 @@ class SqlHolds(SqlAccess):
         return await self._write(partial(put, document=document, expect=expect), single=True)
 
     async def document(self, tenant: str, kind: str, name: str) -> Document | None:
-        return await self._read(partial(get, tenant=tenant, kind=kind, name=name))
+        return await self._peek(partial(get, tenant=tenant, kind=kind, name=name))
 
     async def documents(
         self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000

@@ -23,6 +23,8 @@ from holdfast.types.memory import Memory
 from holdfast.types.record import InboxRow, Record
 from holdfast.types.status import RunStatus
 
+FEW = 64  # records: so many are read as rows that were probably written just now
+
 
 class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
     async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
@@ -55,7 +57,8 @@ class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjec
     async def read(
         self, run: RunId, *, first: int = 0, last: int | None = None, payloads: bool = True
     ) -> list[Record]:
-        return await self._read(partial(journal.read, run=run, first=first, last=last, payloads=payloads))
+        read = self._peek if last is not None and last - first < FEW else self._read
+        return await read(partial(journal.read, run=run, first=first, last=last, payloads=payloads))
 
     async def checkpoint_records(
         self, run: RunId, *, node: str | None = None, before: int | None = None, limit: int = 0

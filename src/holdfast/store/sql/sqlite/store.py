@@ -162,7 +162,7 @@ class SqliteStore(SqlStore):
             return run_now(query(SqliteConn(cur)))
 
         found = self._writer.read_if_idle(run)
-        return self._readers.read(run) if found is None else found
+        return self._readers.read(run) if isinstance(found, WriterBusy) else found
 
     async def _write(
         self,
@@ -388,7 +388,7 @@ POLL_EVERY = 0.05  # seconds
 class SqliteChangeSignal:
     """`version` is SQLite's data_version on the writing connection: it changes when others commit."""
 
-    def __init__(self, version: Callable[[], int | None]) -> None:
+    def __init__(self, version: Callable[[], int | WriterBusy]) -> None:
         self._version = version
         self._last = version()
         self._generation = 0
@@ -438,7 +438,7 @@ class SqliteChangeSignal:
 
     def _poll(self) -> None:
         version = self._version()
-        if version is not None and version != self._last:
+        if not isinstance(version, WriterBusy) and version != self._last:
             self._last = version
             self.notify()
 

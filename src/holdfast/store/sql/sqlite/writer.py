@@ -30,7 +30,7 @@ rollback, so it keeps no state between calls."""
 
 
 class WriterBusy:
-    """What `try_now` returns while there is another write."""
+    """What `try_now` and `read_if_idle` return while there is another write."""
 
 
 BUSY: Final = WriterBusy()
@@ -155,14 +155,14 @@ class SqliteWriter:
                 self._thread.start()
         return await job.future
 
-    def read_if_idle(self, query: Callable[[Cursor], T]) -> T | None:
-        """Reads through the writing connection; None while it is in use."""
+    def read_if_idle(self, query: Callable[[Cursor], T]) -> T | WriterBusy:
+        """Reads through the writing connection; BUSY while it is in use."""
         if self._closed or not self._in_use.acquire(False):
-            return None
+            return BUSY
         try:
             return query(self._cur)
         except apsw.Error:
-            return None  # the next call that needs an answer reports the error
+            return BUSY  # the next call that needs an answer reports the error
         finally:
             self._in_use.release()
 

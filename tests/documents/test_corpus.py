@@ -21,6 +21,7 @@ from holdfast.documents.program import program_for
 from holdfast.frontends.document.compile import compile_document
 from holdfast.frontends.document.dump import dump_document
 from holdfast.frontends.document.read import read_text
+from holdfast.frontends.document.registry import node_types
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import GraphSpec
 from tests.documents.corpus_functions import FUNCTIONS
@@ -30,6 +31,19 @@ CORPUS = Path(__file__).parent / "corpus"
 NAMES = sorted(path.stem for path in CORPUS.glob("*.yaml"))
 
 
+@pytest.mark.covers("PLATFORM-PROOF-01")
+def test_corpus_has_enough_documents_and_every_node_type_that_needs_no_outside() -> None:
+    assert len(NAMES) >= 30
+    read = [read_text((CORPUS / f"{name}.yaml").read_bytes(), "yaml").document for name in NAMES]
+    used = {node.type for document in read if document is not None for node in document.nodes}
+    # Tested with a server, a model, a queue or other documents in files of their own.
+    apart = {
+        "agent", "http", "llm", "queue_consume", "queue_escalation", "queue_publish", "subflow", "tool",
+    }  # fmt: skip
+    assert used >= set(node_types()) - apart
+
+
+@pytest.mark.covers("PLATFORM-PROOF-01")
 @pytest.mark.parametrize("name", NAMES)
 async def test_document_has_its_graph_and_runs_as_it_did(hf: Holdfast, name: str) -> None:
     site = site_of(FUNCTIONS)

@@ -131,7 +131,7 @@ JUNK: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.covers("CV-51")
+@pytest.mark.covers("CV-51", "PLATFORM-PROOF-01")
 def test_damaged_document_is_answered_with_problems_and_never_with_an_error() -> None:
     choose, site = random.Random(7), site_of({})
     whole = [read_yaml(path.read_text()) for path in sorted(CORPUS.glob("*.yaml"))]
@@ -141,7 +141,7 @@ def test_damaged_document_is_answered_with_problems_and_never_with_an_error() ->
         assert (found.spec is None) == any(each.severity == "error" for each in found.problems)
 
 
-@pytest.mark.covers("CV-51")
+@pytest.mark.covers("CV-51", "PLATFORM-PROOF-01")
 def test_text_with_any_part_cut_or_repeated_is_answered_with_problems() -> None:
     choose, site = random.Random(11), site_of({})
     for _ in range(400):

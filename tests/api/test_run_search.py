@@ -66,6 +66,7 @@ async def three_runs(hall: Hall) -> dict[str, str]:
     return {**runs, "refund": (await hall.ask("ada", "GET", f"/v1/holds/{hold}"))["run"]}
 
 
+@pytest.mark.covers("WB-64")
 async def test_runs_are_found_and_counted_by_words(hall: Hall) -> None:
     runs = await three_runs(hall)
 
@@ -88,6 +89,7 @@ async def test_runs_are_found_and_counted_by_words(hall: Hall) -> None:
     assert "unknown status 'broken'" in refused["detail"]
 
 
+@pytest.mark.covers("WB-64")
 async def test_many_runs_are_cancelled_or_retried_each_with_its_result(hall: Hall) -> None:
     runs = await three_runs(hall)
     every = [*runs.values(), "00000000-0000-4000-8000-000000000000"]
@@ -107,6 +109,7 @@ async def test_many_runs_are_cancelled_or_retried_each_with_its_result(hall: Hal
     await hall.ask("vera", "POST", "/v1/runs/bulk", json=body, status=403)
 
 
+@pytest.mark.covers("WB-64")
 async def test_breakpoints_are_continued_by_flow_by_run_or_by_name(hall: Hall) -> None:
     flow = Flow[Any]("steps", effect="pure")
 

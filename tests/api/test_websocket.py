@@ -231,3 +231,23 @@ async def test_a_socket_follows_the_holds_and_goes_on_after_the_last_change_it_s
         later = await talk.until("event", topic="holds")
         assert later["id"] > opened["id"]
         assert later["data"]["hold_id"] == opened["data"]["hold_id"]
+
+
+@pytest.mark.covers("WB-64")
+async def test_a_socket_follows_the_runs_of_its_tenant_and_misses_none(shop: Server) -> None:
+    before = await started(shop, refund(), order="A", amount=10)
+    async with talking(shop, "/v1/stream/ws") as talk:
+        told = await talk.ask("subscribe", topic="runs")
+        # From now on: what happened before is not sent.
+        run = await started(shop, refund(), order="B", amount=10)
+        changed = await talk.until("event", topic="runs")
+        assert changed["data"]["id"] == run != before
+        assert changed["id"] > told["result"]["after"]
+        assert (await talk.ask("subscribe", topic="runs"))["problem"]["status"] == 409
+        await talk.ask("unsubscribe", topic="runs")
+        await talk.ask("answer", run=run, content="approve")
+        # After the last change that it saw: the answer is found.
+        await talk.ask("subscribe", topic="runs", after=changed["id"])
+        while changed["data"]["status"] != "completed":
+            changed = await talk.until("event", topic="runs")
+            assert changed["data"]["id"] == run

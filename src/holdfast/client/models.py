@@ -994,6 +994,15 @@ class Pipeline(Model, kw_only=True):
     diagnostics: list[Diagnostic] = []
 
 
+class Preferences(Model, kw_only=True):
+    """None: what the browser says. `shortcuts`: whether single letters are keys."""
+
+    language: str | None = None
+    time_zone: str | None = None
+    theme: str = "system"
+    shortcuts: bool = True
+
+
 class PreviewEntry(Model, kw_only=True):
     """`kind`: `step` (ran, without outside effects), `effect` (would happen; what follows is unknown),
     `question`, `sleep`, `failure`, `end` or `unknown`. `text`: the same as a sentence."""
@@ -1272,7 +1281,8 @@ class ScheduleTrigger(Model, kw_only=True):
 
 
 class Session(Model, kw_only=True):
-    """The caller. `csrf`: required for each change with this session; none for tokens."""
+    """The caller. `csrf`: required for each change with this session; none for tokens. `now`: the server's
+    clock, which deadlines follow; `release`: the version that the server runs."""
 
     subject: str
     tenant: str
@@ -1280,6 +1290,8 @@ class Session(Model, kw_only=True):
     groups: list[str]
     roles: list[str]
     method: str
+    now: str
+    release: str
     csrf: str | None = None
 
 

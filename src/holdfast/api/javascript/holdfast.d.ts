@@ -1,5 +1,5 @@
 /** The client of a Holdfast server. Every operation of its OpenAPI document is a method: see Operations. */
-import type { Each, HoldWire, InputTaken, Operations, Problem, RunDetail, RunResult } from "./operations.js";
+import type { Each, HoldWire, InputTaken, Operations, Problem, RunDetail, RunResult, RunWire } from "./operations.js";
 export type * from "./operations.js";
 
 /** A run, and a question that one waits with, as the server tells them. */
@@ -178,6 +178,8 @@ export class Socket {
   follow<T = RunEvent>(run: string, options?: { after?: number; names?: "own" | "seed" }): Following<T>;
   /** What happens to the holds that the caller may see, from now on or after an event. */
   followHolds(options?: { after?: number | null }): Following<HoldEvent>;
+  /** The tenant's runs that change, as they are then, from now on or after an event. */
+  followRuns(options?: { after?: number | null }): Following<RunWire>;
   answer(
     run: string,
     content: string | Record<string, unknown>,

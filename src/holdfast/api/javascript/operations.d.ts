@@ -204,6 +204,8 @@ export interface Operations {
   getPipelineContext(run: string, options?: Options): Promise<Record<string, unknown>>;
   /** The pipeline as SVG: each stage with its state, and the taken edges. */
   getPipelineGraph(run: string, options?: Options): Promise<Response>;
+  /** Your own. Its ETag changes with each of your changes. */
+  getPreferences(options?: Options): Promise<Preferences>;
   /** One run. */
   getRun(run: string, options?: Options): Promise<RunDetail>;
   /** The run's graph with the state of each node, as SVG. */
@@ -381,6 +383,8 @@ export interface Operations {
   putPerson(person: string, body?: PutPerson, options?: Options): Promise<PersonWire>;
   /** Store it: it applies to holds that open from now on. */
   putPolicy(name: string, body: Record<string, unknown>, options?: Options): Promise<HoldSetting>;
+  /** All of them at once; what is left out gets its default. */
+  putPreferences(body?: Preferences, options?: Options): Promise<Preferences>;
   /** With exactly these members. */
   putRole(key: string, body: PutCircle, options?: Options): Promise<CircleWire>;
   /** Create (201) or change (200) a schedule. `If-Match`: only the version that you read. */
@@ -2057,6 +2061,16 @@ export interface PlaceDecision {
   seconds?: number | null;
 }
 
+/** None: what the browser says. `shortcuts`: whether single letters are keys. */
+export interface Preferences {
+  language?: string | null;
+  time_zone?: string | null;
+  /** Default: system. */
+  theme?: "dark" | "light" | "system";
+  /** Default: true. */
+  shortcuts?: boolean;
+}
+
 export interface PresenceBeat {
   /** Default: false. */
   editing?: boolean;
@@ -2476,7 +2490,10 @@ export interface ScheduleWire {
   updated_at: string | null;
 }
 
-/** The caller. `csrf`: required for each change with this session; none for tokens. */
+/**
+ * The caller. `csrf`: required for each change with this session; none for tokens. `now`: the server's
+ * clock, which deadlines follow; `release`: the version that the server runs.
+ */
 export interface SessionWire {
   subject: string;
   tenant: string;
@@ -2484,6 +2501,8 @@ export interface SessionWire {
   groups: string[];
   roles: string[];
   method: string;
+  now: string;
+  release: string;
   csrf?: string | null;
 }
 

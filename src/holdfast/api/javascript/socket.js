@@ -6,6 +6,7 @@ import { Watchdog, backoff, sleep } from "./waiting.js";
 
 const PATH = "/v1/stream/ws";
 const HOLDS = "holds";
+const RUNS = "runs";
 const REFUSED = 1008;
 const IDLE = 45_000;
 /** The server takes 20 messages a second of one socket. */
@@ -48,9 +49,18 @@ export class Socket {
 
   /** What happens to the holds that the caller may see, from now on or after an event. */
   followHolds({ after = null } = {}) {
-    if (this.#runs.has(HOLDS)) throw new HoldfastError("This socket follows the holds already.");
-    const found = new Following(this, null, { after, topic: HOLDS });
-    this.#runs.set(HOLDS, found);
+    return this.#followTopic(HOLDS, after);
+  }
+
+  /** The tenant's runs that change, as they are then, from now on or after an event. */
+  followRuns({ after = null } = {}) {
+    return this.#followTopic(RUNS, after);
+  }
+
+  #followTopic(topic, after) {
+    if (this.#runs.has(topic)) throw new HoldfastError(`This socket follows the ${topic} already.`);
+    const found = new Following(this, null, { after, topic });
+    this.#runs.set(topic, found);
     this.subscribe(found);
     this.#begin();
     return found;

@@ -11,8 +11,9 @@ import msgspec
 
 from holdfast.api.live.channel import RETRY_SECONDS
 from holdfast.api.schemas.events import EncodedEvent, HoldEventWire, hold_event_wire
-from holdfast.errors import StoreError
-from holdfast.types.ids import HoldId
+from holdfast.errors import FeedTrimmedError, StoreError
+from holdfast.runs.run_view import RunWire, run_wire, shown_runs
+from holdfast.types.ids import HoldId, RunId
 
 if TYPE_CHECKING:
     from holdfast.api.live.hub import Hub
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.holds.permissions.actor import ActorMemberships
     from holdfast.holds.service import HoldService
     from holdfast.runs.service import RunService
+    from holdfast.store.protocols import Store
     from holdfast.store.rows import RunRow
     from holdfast.types.audit import AuditRow
     from holdfast.types.hold import HoldRow
@@ -98,6 +100,60 @@ async def follow_holds(
                 yield ()
     finally:
         hub.leave_tenant(actor.tenant)
+
+
+RUN_POLL: Final = 0.25
+"""Seconds between two reads of the feed for one follower of all runs."""
+
+
+async def feed_end(store: Store) -> int:
+    """The position of the last row that the feed shows. Searched with the feed itself: rows of transactions
+    that are still open come later, although their positions may be lower."""
+    low, step = 0, 1
+    try:
+        await store.feed(after=0, limit=1)
+    except FeedTrimmedError as error:
+        low = int(str(error.facts["floor"]))
+    while await store.feed(after=low + step, limit=1):
+        step *= 2
+    high = low + step
+    while low < high:
+        middle = (low + high) // 2
+        if await store.feed(after=middle, limit=1):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+async def follow_runs(
+    hub: Hub, service: RunService, tenant: str, after: int, patience: StreamTimeouts
+) -> AsyncGenerator[list[tuple[int, RunWire]]]:
+    """The tenant's runs that changed, as they are now, each with its last position in the feed: once in a
+    batch, however often it changed. Raises FeedTrimmedError for a position that is gone."""
+    until = time.monotonic() + patience.life
+    while not hub.closing and time.monotonic() < until:
+        try:
+            rows = await service.store.feed(after=after, limit=PAGE)
+            batch = await _changed_runs(service, tenant, {run: position for position, run, *_ in rows})
+        except StoreError:
+            await asyncio.sleep(RETRY_SECONDS)
+            continue
+        if rows:
+            after = rows[-1][0]
+        if batch:
+            yield batch
+        if len(rows) < PAGE:
+            await hub.closing_signal.wait(RUN_POLL)
+
+
+async def _changed_runs(
+    service: RunService, tenant: str, positions: dict[RunId, int]
+) -> list[tuple[int, RunWire]]:
+    found = [await service.store.get_run(run) for run in positions]
+    mine = [run for run in found if run is not None and run.tenant == tenant]
+    shown = [run_wire(each) for each in await shown_runs(service.store, mine)]
+    return sorted(((positions[RunId(run.id)], run) for run in shown), key=lambda each: each[0])
 
 
 async def _visible(people: HoldService, actor: Actor, rows: Sequence[AuditRow]) -> list[HoldEventWire]:

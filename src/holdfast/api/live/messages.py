@@ -23,13 +23,14 @@ ROUTES = {"answer": "give_input", "cancel": "cancel_run", "resume": "resume_run"
 
 class SocketMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`id`: chosen by the sender, returned with the answer. `key`: like Idempotency-Key over HTTP. `topic`,
-    in place of a run: `holds` is every change of a hold that the caller may see."""
+    in place of a run: `holds` is every change of a hold that the caller may see, `runs` every run of the
+    tenant that changed."""
 
     type: Literal["auth", "ping", "subscribe", "unsubscribe", "answer", "cancel", "resume"]
     id: Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)] | Word | None = None
     token: Annotated[str, msgspec.Meta(max_length=4000)] | None = None
     run: Word | None = None
-    topic: Literal["holds"] | None = None
+    topic: Literal["holds", "runs"] | None = None
     after: int | None = None
     names: str | None = None
     key: (

@@ -6,6 +6,8 @@
     <- {"type": "event", "run": "...", "id": 12, "event": "hold.opened", "data": {...}}
     -> {"type": "subscribe", "id": 3, "topic": "holds"}        changes of the holds that the caller may see
     <- {"type": "event", "topic": "holds", "id": 907, "event": "hold.resolved", "data": {...}}
+    -> {"type": "subscribe", "id": 4, "topic": "runs"}         the tenant's runs that change, as they are then
+    <- {"type": "event", "topic": "runs", "id": 4711, "event": "run.changed", "data": {...}}
     -> {"type": "answer", "id": 2, "run": "...", "content": "approve"}
     <- {"type": "error", "id": 2, "problem": {...}}            what HTTP would have answered
     <- {"type": "end", "run": "...", "after": 31}              the run has ended: nothing more will come
@@ -29,7 +31,7 @@ from holdfast.api import problems
 from holdfast.api.aliases import alias_in
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Right
-from holdfast.api.live.follower import StreamTimeouts, follow_holds, follow_run
+from holdfast.api.live.follower import StreamTimeouts, feed_end, follow_holds, follow_run, follow_runs
 from holdfast.api.live.hub import Hub, hub_of
 from holdfast.api.live.messages import (
     SocketCommand,
@@ -43,6 +45,7 @@ from holdfast.api.rate_limit import TokenBuckets
 from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, NoParameters, Route, read_query, require_single
 from holdfast.api.schemas.events import EncodedEvent, EventNames, HoldEventWire
 from holdfast.errors import HoldfastError
+from holdfast.runs.run_view import RunWire
 from holdfast.types.ids import new_id
 from holdfast.types.redaction import redactor
 
@@ -205,7 +208,7 @@ class Socket:
                 case "ping":
                     result: Any = {}
                 case "subscribe" if message.topic is not None:
-                    result = await self._subscribe_to_holds(principal, message)
+                    result = await self._subscribe_to_topic(principal, message)
                 case "subscribe":
                     result = await self._subscribe(principal, message)
                 case "unsubscribe":
@@ -254,19 +257,36 @@ class Socket:
         named = {"run": message.run} if message.topic is None else {"topic": message.topic}
         return {**named, "was_followed": task is not None}
 
-    async def _subscribe_to_holds(self, principal: Principal, message: SocketMessage) -> Any:
-        _require(principal, Right.holds_read)
+    async def _subscribe_to_topic(self, principal: Principal, message: SocketMessage) -> Any:
         after, topic = topic_position(message), str(message.topic)
+        _require(principal, Right.holds_read if topic == "holds" else Right.runs_read)
         if topic in self._following and not self._following[topic].done():
             raise HttpError(409, f"This socket already follows {topic}.", code="conflict")
         self._hub.require_room(self._settings.most_streams)
-        people = await self._hf.holds()
-        if after is None:
-            after, _hash = await people.store.audit_head(principal.tenant)
         patience = StreamTimeouts(beat=self._settings.heartbeat, life=self._settings.stream_life)
-        source = follow_holds(self._hub, people, principal.actor, after, patience)
-        self._following[topic] = asyncio.create_task(self._forward_holds(topic, source))
+        store = await self._hf.open()
+        if topic == "holds":
+            after = (await store.audit_head(principal.tenant))[0] if after is None else after
+            holds = follow_holds(self._hub, await self._hf.holds(), principal.actor, after, patience)
+            forward = self._forward_holds(topic, holds)
+        else:
+            after = await feed_end(store) if after is None else after
+            runs = follow_runs(self._hub, await self._hf.service(), principal.tenant, after, patience)
+            forward = self._forward_runs(topic, runs)
+        self._following[topic] = asyncio.create_task(forward)
         return {"topic": topic, "after": after}
+
+    async def _forward_runs(self, topic: str, source: AsyncGenerator[list[tuple[int, RunWire]]]) -> None:
+        try:
+            async with aclosing(source):
+                async for batch in source:
+                    for position, run in batch:
+                        head = {"type": "event", "topic": topic, "id": position, "event": "run.changed"}
+                        await self._send({**head, "data": run})
+        except (WebSocketDisconnect, RuntimeError):
+            return  # it is closed: the reader notices too
+        except HoldfastError as error:
+            await self._refuse(None, error, topic=topic)
 
     async def _forward_holds(self, topic: str, source: AsyncGenerator[Sequence[HoldEventWire]]) -> None:
         try:

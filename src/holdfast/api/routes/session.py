@@ -8,6 +8,7 @@ from typing import Annotated, cast
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
+from holdfast._version import __version__
 from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.grants import CredentialGrant, made_for, require_within
 from holdfast.api.auth.rights import Access, Right
@@ -23,7 +24,8 @@ routes = Routes("session")
 
 
 class SessionWire(msgspec.Struct, kw_only=True):
-    """The caller. `csrf`: required for each change with this session; none for tokens."""
+    """The caller. `csrf`: required for each change with this session; none for tokens. `now`: the server's
+    clock, which deadlines follow; `release`: the version that the server runs."""
 
     subject: str
     tenant: str
@@ -31,6 +33,8 @@ class SessionWire(msgspec.Struct, kw_only=True):
     groups: list[str]
     roles: list[str]
     method: str
+    now: str
+    release: str
     csrf: str | None = None
 
 
@@ -88,6 +92,8 @@ async def get_session(call: ApiCall) -> SessionWire:
         groups=sorted(who.actor.groups),
         roles=sorted(who.actor.roles),
         method=who.method,
+        now=iso((await call.hf.open()).now()),
+        release=__version__,
         csrf=who.csrf,
     )
 

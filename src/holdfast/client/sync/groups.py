@@ -2221,6 +2221,29 @@ class Session(Group):
         request = request_of("GET", "/v1/session")
         return self._json(request, models.Session)
 
+    def get_preferences(self) -> models.Preferences:
+        """Your own. Its ETag changes with each of your changes."""
+        request = request_of("GET", "/v1/me/preferences")
+        return self._json(request, models.Preferences)
+
+    def put_preferences(
+        self,
+        *,
+        language: str | None = None,
+        time_zone: str | None = None,
+        theme: Literal["dark", "light", "system"] | None = None,
+        shortcuts: bool | None = None,
+        if_match: str | None = None,
+    ) -> models.Preferences:
+        """All of them at once; what is left out gets its default."""
+        request = request_of(
+            "PUT",
+            "/v1/me/preferences",
+            maybe={"language": language, "time_zone": time_zone, "theme": theme, "shortcuts": shortcuts},
+            if_match=if_match,
+        )
+        return self._json(request, models.Preferences)
+
 
 class Skills(Group):
     """`client.skills`."""

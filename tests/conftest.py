@@ -42,6 +42,7 @@ SOME_ON_POSTGRES = {
     "random_kills": {"bare", "sub"},
     "lease_lost": {"bare", "script"},
     "two_processes": {"resolve and resolve"},
+    "commands": {"all"},
 }
 
 
@@ -51,6 +52,7 @@ SOME_ON_MARIADB = {
     "random_kills": {"bare"},
     "lease_lost": {"bare"},
     "two_processes": {"resolve and resolve"},
+    "commands": {"all"},
 }
 SOME = {"postgres": (ON_POSTGRES, SOME_ON_POSTGRES), "mariadb": (ON_MARIADB, SOME_ON_MARIADB)}
 

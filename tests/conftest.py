@@ -36,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # On PostgreSQL these run with all tests, the other flows with the soak: a server takes its time.
 ON_POSTGRES = (
     "conformance", "fleet", "asks", "codes_core", "effects", "long_lists", "resume", "worker", "two_workers",
+    "inbound_attacks",
 )  # fmt: skip
 # Of these only what has one of the parameters.
 SOME_ON_POSTGRES = {
@@ -47,7 +48,7 @@ SOME_ON_POSTGRES = {
 
 
 # On MariaDB, the same.
-ON_MARIADB = ("conformance", "mariadb", "asks", "resume")
+ON_MARIADB = ("conformance", "mariadb", "asks", "resume", "inbound_attacks")
 SOME_ON_MARIADB = {
     "random_kills": {"bare"},
     "lease_lost": {"bare"},

@@ -22,14 +22,20 @@ pytestmark = pytest.mark.anyio
 
 SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="
 OTHER = "whsec_" + "MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA="
+SECRETS = {
+    "erp": SECRET,
+    "bare": "whsec_" + "MTExMTExMTExMTExMTExMTExMTExMTExMTE=",
+    "queue": "whsec_" + "MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=",
+    "away": "whsec_" + "MzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzM=",
+}
 WAYS = [
     {"name": "erp", "kind": "webhook", "secrets": [OTHER, SECRET], "actor": "service:erp",
      "rights": [RESOLVE]},
-    {"name": "bare", "kind": "webhook", "secrets": [SECRET], "actor": "service:erp"},
-    {"name": "queue", "kind": "webhook", "secrets": [SECRET], "actor": "service:queue", "rights": [RESOLVE],
-     "trusted": True},
-    {"name": "away", "kind": "webhook", "secrets": [SECRET], "actor": "service:erp", "rights": [RESOLVE],
-     "tenant": "elsewhere"},
+    {"name": "bare", "kind": "webhook", "secrets": [SECRETS["bare"]], "actor": "service:erp"},
+    {"name": "queue", "kind": "webhook", "secrets": [SECRETS["queue"]], "actor": "service:queue",
+     "rights": [RESOLVE], "trusted": True},
+    {"name": "away", "kind": "webhook", "secrets": [SECRETS["away"]], "actor": "service:erp",
+     "rights": [RESOLVE], "tenant": "elsewhere"},
 ]  # fmt: skip
 
 
@@ -41,10 +47,10 @@ async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
 
 
 async def send(
-    hall: Hall, data: Any, *, way: str = "erp", message: str = "msg_1", at: float = 0, secret: str = SECRET
+    hall: Hall, data: Any, *, way: str = "erp", message: str = "msg_1", at: float = 0, secret: str = ""
 ) -> tuple[int, Any]:
     body = json.dumps({"type": "scaiqueue.message.completed", "data": data}).encode()
-    headers = signed(message, int(time.time() + at), body, [secret_of(secret, "test")])
+    headers = signed(message, int(time.time() + at), body, [secret_of(secret or SECRETS[way], "test")])
     answer = await hall.client.post(f"/v1/inbound/webhooks/{way}", content=body, headers=headers)
     return answer.status_code, answer.json()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -35,6 +36,9 @@ def act(s: Job) -> dict[str, Any]:
             sys.exit(0)
         case "dies":
             os._exit(3)
+        case "ends well":
+            # As native code does: neither Python nor what replaces `os._exit` sees it.
+            ctypes.CDLL(None)._exit(0)
         case "crashes":
             os.kill(os.getpid(), signal.SIGSEGV)
         case "hangs":

@@ -38,6 +38,7 @@ async def test_a_node_runs_in_another_process_with_typed_state(hf: Holdfast) -> 
         ("raises", "in the process"),
         ("exits", "sys.exit(0)"),
         ("dies", "ended with exit code 3"),
+        ("ends well", "ended with exit code 0"),
         ("crashes", "SIGSEGV"),
         ("unstorable", "object"),
     ],

@@ -376,8 +376,15 @@ def _with_first_keys(tables: dict[str, list[dict[str, Any]]]) -> dict[str, list[
     ranks = {row["key"]: rank for rank, row in enumerate(tables["runs"])}
     for rows in tables.values():
         for row in rows:
-            row.update({name: ranks.get(row[name], row[name]) for name in ("key", "run_key") if name in row})
+            row.update({name: _ranked(row[name], ranks) for name in ("key", "run_key") if name in row})
     return tables
+
+
+def _ranked(key: Any, ranks: dict[int, int]) -> Any:
+    """The key of a record is that of its run, and its number in the lower half."""
+    if isinstance(key, int) and key >= 1 << 32:
+        return ranks.get(key >> 32, key >> 32), key & 0xFFFF_FFFF
+    return ranks.get(key, key)
 
 
 def _without_random_ids(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

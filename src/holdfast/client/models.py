@@ -836,7 +836,7 @@ class Link(Model, kw_only=True):
 
 class MailTaken(Model, kw_only=True):
     """`outcome`: resolved, voted, unclear (nothing was decided, and the sender got the reason), refused or
-    ignored (nothing was decided, and no one was notified)."""
+    ignored (nothing was decided, and no one was notified), or duplicate (it came before)."""
 
     outcome: str
     why: str = ""

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.api.inbound.mail_message import MailMessage, decision_in, read_mail
 from holdfast.api.inbound.settings import MailSource
+from holdfast.api.inbound.webhooks import ReceivedWebhooks
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError, StoreError
 from holdfast.holds.actions.change import record_refusal
 from holdfast.holds.actions.conflicts import require_open
@@ -33,7 +34,7 @@ from holdfast.types.terms import Actor, Assignee, ChainLink
 
 class MailTaken(msgspec.Struct, kw_only=True):
     """`outcome`: resolved, voted, unclear (nothing was decided, and the sender got the reason), refused or
-    ignored (nothing was decided, and no one was notified)."""
+    ignored (nothing was decided, and no one was notified), or duplicate (it came before)."""
 
     outcome: str
     why: str = ""
@@ -54,6 +55,16 @@ class MailReceiver:
         self.channels = channels
         local, _, domain = way.address.lower().partition("@")
         self._form = re.compile(rf"{re.escape(local)}\+([a-z2-7]{{{LENGTH}}})@{re.escape(domain)}")
+
+    async def take_once(self, message: str, raw: bytes) -> MailTaken:
+        """Once by the id of the message. Raises KeyReusedError, and StoreError, after which the mail server
+        retries."""
+        seen, now = ReceivedWebhooks(self.service.store, self.way), self.service.ctx.now()
+        if await seen.knows(message, raw, now):
+            return MailTaken(outcome="duplicate")
+        taken = await self.take(raw)
+        await seen.note(message, raw, now)
+        return taken
 
     async def take(self, raw: bytes) -> MailTaken:
         """Raises only StoreError, after which the mail server retries."""

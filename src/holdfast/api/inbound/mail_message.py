@@ -26,8 +26,8 @@ _AUTOMATIC: Final = ("x-autoreply", "x-autorespond", "x-auto-reply", "list-id", 
 _OUTLOOK = re.compile(r"_{10,}|-{2,}\s*\w.*-{2,}\s*$|(From|Von|De|Da|Van|Från|Od):\s.*[@<]", re.IGNORECASE)
 _COMMENT = re.compile(r"comment\s*:", re.IGNORECASE)
 _RESULT = re.compile(r"\s*([a-z-]+)\s*=\s*([a-z]+)(.*)", re.IGNORECASE | re.DOTALL)
-_FROM_DOMAIN = re.compile(r"header\.from\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
-_REMARK = re.compile(r"\([^()]*\)")
+_FROM_DOMAIN = re.compile(r"\sheader\.from\s*=\s*(\S+)", re.IGNORECASE)
+_WORD = re.compile(r"[\w.@+-]*")
 
 
 class MailMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +46,11 @@ def read_mail(raw: bytes, authserv_id: str) -> MailMessage | None:
     """None if it is not a mail from one sender."""
     try:
         message = message_from_bytes(raw, policy=default)
-        senders = _addresses(message, ("from",))
-        if not isinstance(message, EmailMessage) or len(senders) != 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(message, EmailMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return None
+        written, senders = getaddresses(_all(message, "from")), _addresses(message, ("from",))
+        # Also no second one that is none: the mail server may have checked that.
+        if len(written) != 1 or len(senders) != 1 or len(_all(message, "from")) != 1:
             return None
         sender = senders[0]
         return MailMessage(
@@ -105,8 +108,7 @@ def is_proven(results: Sequence[str], sender: str, authserv_id: str) -> bool:
     if not ours:
         return False
     found: dict[str, list[tuple[str, str]]] = {}
-    # Comments are removed first: they may contain semicolons and results that were never checked.
-    for part in _REMARK.sub(" ", ours[0]).split(";")[1:]:
+    for part in _without_free_text(ours[0]).split(";")[1:]:
         if match := _RESULT.fullmatch(part):
             found.setdefault(match[1].lower(), []).append((match[2].lower(), match[3]))
     dmarc = found.get("dmarc", [])
@@ -116,6 +118,36 @@ def is_proven(results: Sequence[str], sender: str, authserv_id: str) -> bool:
     passed = len(dmarc) == 1 and dmarc[0][0] == "pass" and named is not None and named[1].lower() == domain
     # One of the two is enough: to require both would refuse mail that was forwarded honestly.
     return passed and any(word == "pass" for name in ("spf", "dkim") for word, _ in found.get(name, []))
+
+
+def _without_free_text(result: str) -> str:
+    """Without comments, which may be nested, and with quoted texts only where they are plain words: both may
+    repeat what the sender wrote, such as results that were never checked."""
+    kept: list[str] = []
+    depth, at = 0, 0
+    while at < len(result):
+        letter = result[at]
+        if letter == "\\" and depth:
+            at += 1
+        elif letter == '"' and not depth:
+            end = _end_of_quote(result, at)
+            inside = result[at + 1 : end]
+            kept.append(inside if _WORD.fullmatch(inside) else "_")
+            at = end
+        elif letter in "()":
+            depth = max(0, depth + (1 if letter == "(" else -1))
+            kept.append(" ")
+        elif not depth:
+            kept.append(letter)
+        at += 1
+    return "".join(kept)
+
+
+def _end_of_quote(result: str, start: int) -> int:
+    at = start + 1
+    while at < len(result) and result[at] != '"':
+        at += 2 if result[at] == "\\" else 1
+    return at
 
 
 def _server(result: str) -> str:

@@ -120,6 +120,10 @@ def parse_settings(
         raise SettingsError(f"{source} has two channels of one kind and name.", hint="Rename one.")
     for place, way in enumerate(found.way):
         _check(way, f"{source}: way[{place}] ({way.name!r})")
+    # A signature does not cover the address: a message for one channel would be accepted by the other.
+    secrets = [secret for way in found.way for secret in set(way.secrets)]
+    if len(set(secrets)) < len(secrets):
+        raise SettingsError(f"{source}: two channels have the same secret.", hint="Give each its own.")
     return found
 
 

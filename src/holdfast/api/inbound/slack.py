@@ -94,7 +94,10 @@ def require_signed(headers: Mapping[str, str], body: bytes, way: SlackSource, no
 def payload_of(body: bytes) -> SlackPayload:
     """Raises HttpError 422."""
     try:
-        text = parse_qs(body.decode(), max_num_fields=20).get("payload", ["{}"])[0]
+        given = parse_qs(body.decode(), max_num_fields=20).get("payload", ["{}"])
+        if len(given) > 1:
+            raise ValueError("two payloads")
+        text = given[0]
         found = msgspec.json.decode(text, type=SlackPayload)
     except (ValueError, msgspec.MsgspecError) as error:
         raise HttpError(422, "The payload is not from Slack.", code="invalid_input") from error

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.api.inbound.settings import WebhookSource
+from holdfast.api.inbound.settings import InboundSource, WebhookSource
 from holdfast.api.problems import HttpError
 from holdfast.api.strict_json import decode_strictly
 from holdfast.errors import KeyReusedError
@@ -135,7 +135,7 @@ class WebhookReceiver:
 class ReceivedWebhooks:
     """The ids of processed messages, with a digest of each, for a week."""
 
-    def __init__(self, store: Documents, way: WebhookSource) -> None:
+    def __init__(self, store: Documents, way: InboundSource) -> None:
         self._store = store
         self._way = way
 
@@ -165,7 +165,8 @@ class ReceivedWebhooks:
 
     def _name(self, message: str) -> str:
         # Hashed: the sender chooses its ids, which may be long or contain any character.
-        return f"{self._way.name}/{sha256(message.encode()).hexdigest()}"
+        kind = "" if isinstance(self._way, WebhookSource) else f"{type(self._way).__name__}/"
+        return f"{kind}{self._way.name}/{sha256(message.encode()).hexdigest()}"
 
 
 def _digest(body: bytes) -> bytes:

@@ -1861,7 +1861,7 @@ export interface LinkWire {
 
 /**
  * `outcome`: resolved, voted, unclear (nothing was decided, and the sender got the reason), refused or
- * ignored (nothing was decided, and no one was notified).
+ * ignored (nothing was decided, and no one was notified), or duplicate (it came before).
  */
 export interface MailTaken {
   outcome: string;

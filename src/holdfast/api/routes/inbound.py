@@ -15,7 +15,14 @@ from holdfast.api.inbound.slack import require_signed as require_slack
 from holdfast.api.inbound.webhooks import WebhookReceiver, WebhookTaken, require_signed
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, Routes
-from holdfast.errors import AnswerInvalidError, ConflictError, ForbiddenError, InputError, NotFoundError
+from holdfast.errors import (
+    AnswerInvalidError,
+    ConflictError,
+    ForbiddenError,
+    InputError,
+    KeyReusedError,
+    NotFoundError,
+)
 from holdfast.holds.egress import Egress
 from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.types.clock import MICROS
@@ -57,17 +64,19 @@ async def take_webhook(call: ApiCall, way: str, body: bytes) -> WebhookTaken:
     return await WebhookReceiver(service, found).take(message, body)
 
 
-@routes.post("/inbound/mail/{way}", needs=Access.public, raises=SIGNED, media=("message/rfc822",))
+@routes.post(
+    "/inbound/mail/{way}", needs=Access.public, raises=(*SIGNED, KeyReusedError), media=("message/rfc822",)
+)
 async def take_mail(call: ApiCall, way: str, body: bytes) -> MailTaken:
     """A reply to a mail: the whole message as the mail server received it, with its Authentication-Results.
 
     Signed as Standard Webhooks by the system that forwards it."""
     found = _settings(call).named(way, MailSource)
     service = await call.holds()
-    require_signed(call.request.headers, body, found.secrets, service.ctx.now() // MICROS)
+    message = require_signed(call.request.headers, body, found.secrets, service.ctx.now() // MICROS)
     deliverer = (await call.runs()).runtime.deliverer
     channels = None if deliverer is None else deliverer.channels
-    return await MailReceiver(service, found, channels).take(body)
+    return await MailReceiver(service, found, channels).take_once(message, body)
 
 
 class ChatPerson(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

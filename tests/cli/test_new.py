@@ -35,7 +35,9 @@ def test_new_project_runs_and_its_tests_pass_as_it_is(cli: Cli, tmp_path: Path, 
     )
     assert not any("@" in path.read_text().replace("@flow", "").replace("@tool", "").replace("@dataclass", "")
                    for path in folder.iterdir())  # fmt: skip
-    tests = _in(folder, "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly")
+    tests = _in(
+        folder, "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:schemathesis"
+    )
     assert tests.returncode == 0, tests.stdout + tests.stderr
     assert said.json["run"] in (folder / "README.md").read_text()
     given = (

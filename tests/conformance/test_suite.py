@@ -108,6 +108,8 @@ def test_store_of_somebody_else_is_judged_by_the_suite(tmp_path: Path, forgets: 
             "no:randomly",
             "-p",
             "no:cacheprovider",
+            "-p",
+            "no:schemathesis",
             ".",
         ],
         cwd=tmp_path,

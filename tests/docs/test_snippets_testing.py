@@ -18,7 +18,10 @@ def test_page_about_testing_passes_when_its_snippets_are_run(tmp_path: Path) -> 
     mark = "import pytest\npytestmark = pytest.mark.anyio\n"
     (tmp_path / "test_page.py").write_text(mark + "\n".join(snippets))
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", "--rootdir", tmp_path, tmp_path],
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-W", "error"),
+            *("-p", "no:schemathesis", "--rootdir", tmp_path, tmp_path),
+        ],
         capture_output=True,
         text=True,
         cwd=tmp_path,

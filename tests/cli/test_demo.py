@@ -44,7 +44,7 @@ class Told:
 
     @property
     def headings(self) -> list[str]:
-        return re.findall(r"^== (\d\..*)$", self.story, re.MULTILINE)
+        return re.findall(r"^(?:== )?(\d\. .*?)[ ─]*$", self.story, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")

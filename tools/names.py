@@ -12,6 +12,7 @@ Without an argument: all of them. Changes nothing; each finding says where it is
 from __future__ import annotations
 
 import ast
+import gc
 import io
 import re
 import sys
@@ -101,7 +102,12 @@ class Source:
 
     @cached_property
     def trees(self) -> dict[str, ast.Module]:
-        return {name: ast.parse(path.read_text()) for name, path in self.modules.items()}
+        # A million nodes that all stay: the collector would walk through them again and again.
+        gc.disable()
+        try:
+            return {name: ast.parse(path.read_text()) for name, path in self.modules.items()}
+        finally:
+            gc.enable()
 
     @cached_property
     def _texts(self) -> str:
@@ -120,7 +126,7 @@ class Source:
         return {name: set(self._imported(name, tree)) - {name} for name, tree in self.trees.items()}
 
     def _imported(self, name: str, tree: ast.Module) -> Iterator[str]:
-        for node in ast.walk(tree):
+        for node in statements(tree):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names if alias.name in self.modules)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -130,6 +136,17 @@ class Source:
                     # The facade's table of public names is no knowledge of the modules that import it.
                     if found in self.modules and found != PACKAGE:
                         yield found
+
+
+def statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Also those inside of others. Expressions, which are most of a tree, have none."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, field, ())
+        if isinstance(node, ast.stmt):
+            yield node
 
 
 def bad_modules(source: Source) -> Iterator[Finding]:

@@ -37,9 +37,10 @@ def test_every_actor_is_made_with_a_chain() -> None:
     without: set[str] = set()
     seen = 0
     for file in SOURCE.rglob("*.py"):
-        if "testing" in file.parts:
+        text = file.read_text()
+        if "testing" in file.parts or "Actor(" not in text:
             continue
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Actor":
                 seen += 1
                 if "chain" not in {each.arg for each in node.keywords}:

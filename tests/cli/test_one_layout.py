@@ -43,6 +43,7 @@ def test_commands_that_draw_use_the_one_layout(cli: Cli, refund: str, drawn: lis
         assert "assess" in said.out
 
 
+@pytest.mark.xdist_group("packages")  # with the tests of the page: all imports are read once
 @pytest.mark.covers("TOOL-DRAW-05")
 def test_the_documentation_is_drawn_by_the_one_layout(drawn: list[str]) -> None:
     from tools.pages.pictures import pictures

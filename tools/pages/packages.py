@@ -95,7 +95,7 @@ def _package(parts: tuple[str, ...]) -> str:
 
 
 def _modules(path: Path) -> Iterator[str]:
-    for node in _runtime_nodes(ast.parse(path.read_text("utf-8"))):
+    for node in _runtime_statements(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             # `from holdfast import api` names a package; `from holdfast.api import x` is in one already.
             yield node.module
@@ -104,9 +104,11 @@ def _modules(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            continue
-        yield node
-        yield from _runtime_nodes(node)
+def _runtime_statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """Expressions, which are most of a tree, have no imports."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, field, ()):
+            if isinstance(inner, ast.If) and "TYPE_CHECKING" in ast.dump(inner.test):
+                continue
+            yield inner
+            yield from _runtime_statements(inner)

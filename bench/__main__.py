@@ -24,6 +24,7 @@ from bench.inbox import row_h
 from bench.lines import HEADING, Line, print_lines
 from bench.mariadb import row_m
 from bench.measure import Plan
+from bench.objects import row_o
 from bench.peers import compare
 from bench.pipelines import row_t
 from bench.postgres import row_p
@@ -46,6 +47,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "I": row_i,
     "P": row_p,
     "M": row_m,
+    "O": row_o,
     "Q": row_q,
     "T": row_t,
     "W": row_w,

@@ -44,6 +44,7 @@ TARGETS: dict[str, Target] = {
     "N-among": Target(most=1.1),
     "N-round": Target(most=1.1),
     "M-strict": Target(most=2.5),
+    "O-beside": Target(most=1.03),
     "Q-database": Target(most=1.6),
     "Q-nats": Target(most=3.0),
     "P-strict": Target(most=2.0),

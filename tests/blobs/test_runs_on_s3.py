@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
-from holdfast import Flow, Holdfast, StaticKeys
+from holdfast import Flow, Holdfast, RunSettings, StaticKeys
 from holdfast.checkpoint.keys import new_scope, with_scope
+from holdfast.checkpoint.spill import Blob
+from holdfast.errors import BlobForbiddenError
 from holdfast.runs.retention import collect_orphans
+from holdfast.store.blob import s3
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.testing.crashpoints import EXIT_CODE, environment
 from holdfast.types.ids import RunId
+from holdfast.types.value import BlobRef
 from tests.crash.stores import address_on
 from tests.services import prefork
 from tests.services.s3 import KEYS, S3Server
@@ -155,3 +159,46 @@ async def test_orphans_are_deleted_when_no_row_names_them(
         assert await collect_orphans(service, grace=-3600) == 1
         assert result.status == "completed"
         assert len([digest async for digest in blobs.list()]) == 1
+
+
+@pytest.mark.covers("BS-8")
+async def test_prefix_of_another_store_is_refused_and_nothing_there_is_deleted(
+    s3_server: S3Server, prefix: str, tmp_path: Path
+) -> None:
+    """What one store does not name would be garbage to it, and is a value of the other."""
+    async with Holdfast(f"sqlite:{tmp_path}/a.db", objects=s3_server.blobs(prefix)) as hf:
+        assert (await large_flow(asks=False).run({}, on=hf)).status == "completed"
+    settings = RunSettings(patience=0.0)
+    async with Holdfast(f"sqlite:{tmp_path}/b.db", objects=s3_server.blobs(prefix), settings=settings) as hf:
+        with pytest.raises(BlobForbiddenError, match="belongs to another store"):
+            await collect_orphans(await hf.service(), grace=-3600)
+        with pytest.raises(BlobForbiddenError, match="belongs to another store"):
+            await large_flow(asks=False).run({}, on=hf)
+    assert await stored(s3_server, prefix, "default") == 1
+    # Its own store still writes there, also in another process.
+    async with Holdfast(f"sqlite:{tmp_path}/a.db", objects=s3_server.blobs(prefix)) as hf:
+        assert await collect_orphans(await hf.service(), grace=-3600) == 0
+        assert (await large_flow(asks=False).run({}, on=hf, tenant="b")).status == "completed"
+
+
+@pytest.mark.covers("BS-8")
+async def test_tenants_are_listed_once_for_many_objects_that_are_collected(
+    s3_server: S3Server, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists, real = list[str](), s3.obstore.list_with_delimiter_async
+
+    async def counted(store: Any, path: str, **options: Any) -> Any:
+        lists.append(path)
+        return await real(store, path, **options)
+
+    monkeypatch.setattr(s3.obstore, "list_with_delimiter_async", counted)
+    blobs = s3_server.blobs(prefix)
+    async with Holdfast(address_on("sqlite", tmp_path), objects=blobs) as hf:
+        service = await hf.service()
+        for tenant, letter in (("a", b"1"), ("b", b"2"), ("c", b"3")):
+            data = letter * LARGE
+            put = service.runtime.blobs.of(tenant).put
+            await put([Blob(BlobRef(sha256(data).digest(), len(data)), data)])
+        assert await service.collect_blobs(grace=-1) == 3
+    assert len(lists) == 1
+    assert [digest async for digest in blobs.list()] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
@@ -18,7 +18,15 @@ from holdfast.model.frames import Frame
 from holdfast.model.position import Position
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.store import encrypted_store_within
-from holdfast.store.blob.objects import NamedObjects, Objects, OrphanObjects, TenantObjects
+from holdfast.runs.store_identity import store_identity
+from holdfast.store.blob.objects import (
+    BatchObjects,
+    NamedObjects,
+    Objects,
+    OrphanObjects,
+    OwnedObjects,
+    TenantObjects,
+)
 from holdfast.store.protocols import Store
 from holdfast.telemetry import crashpoint
 from holdfast.types.ciphertext import is_encrypted
@@ -50,6 +58,14 @@ class StoreErrorObjects:
         with _store_errors("deleted"):
             await self._objects.delete(digest)
 
+    async def delete_all(self, digests: Sequence[bytes]) -> None:
+        with _store_errors("deleted"):
+            if isinstance(self._objects, BatchObjects):
+                await self._objects.delete_all(digests)
+                return
+            for digest in digests:
+                await self._objects.delete(digest)
+
     def of(self, tenant: str) -> StoreErrorObjects:
         """Those of one tenant, where they are kept apart."""
         inner = self._objects
@@ -59,6 +75,11 @@ class StoreErrorObjects:
     def listed(self) -> OrphanObjects | None:
         """The objects themselves, where they can be listed."""
         return self._objects if isinstance(self._objects, OrphanObjects) else None
+
+    @property
+    def owned(self) -> OwnedObjects | None:
+        """The objects themselves, where their place belongs to one store."""
+        return self._objects if isinstance(self._objects, OwnedObjects) else None
 
     @property
     def named(self) -> NamedObjects | None:
@@ -149,9 +170,17 @@ class BlobStore:
     async def _put(self, address: bytes, data: bytes) -> None:
         inside = self.objects is None or len(data) <= IN_ROW
         if self.objects is not None and not inside:
+            await self.name_owner()
             await self.objects.put(address, data)
         # The row after the object: a row says that the bytes are there.
         await self.store.put_blob(address, len(data), data if inside else None)
+
+    async def name_owner(self) -> OwnedObjects | None:
+        """Before an object is written or garbage is looked for: the objects know whose they are."""
+        owned = None if self.objects is None else self.objects.owned
+        if owned is not None and owned.owner is None:
+            owned.set_owner(await store_identity(self.store))
+        return owned
 
     def _closed(self, digest: bytes, data: bytes) -> tuple[bytes, bytes]:
         if self.encrypted is None:

@@ -160,6 +160,7 @@ async def put_state(blobs: BlobStore, run: RunId, hold: HoldId, data: bytes) -> 
     named, encrypted = _named(blobs), blobs.encrypted
     assert named is not None, "asked for only where objects have names"
     assert blobs.tenant is not None, "those of a tenant"
+    await blobs.name_owner()
     if encrypted is not None:
         data = encrypted.cipher.encrypt_bytes(data, blobs.tenant, "state", hold)
     return await named.put_named(f"{FOLDER}/{run}/{hold}", data)

@@ -218,8 +218,7 @@ async def collect_blobs(service: RunAccess, *, grace: float = GRACE) -> int:
     collected = 0
     while digests := await service.store.condemn_blobs(older_than=older_than, limit=BATCH):
         if objects is not None:
-            for digest in digests:
-                await objects.delete(digest)
+            await objects.delete_all(digests)
         await service.store.drop_blobs(digests)
         collected += len(digests)
     return collected
@@ -227,7 +226,8 @@ async def collect_blobs(service: RunAccess, *, grace: float = GRACE) -> int:
 
 async def collect_orphans(service: RunAccess, *, grace: float = GRACE) -> int:
     """Delete objects that no row names, older than the grace period: a process died between the two writes,
-    or rows were restored from a backup. Returns their number. Raises InputError if they cannot be listed."""
+    or rows were restored from a backup. Returns their number. Raises InputError if they cannot be listed,
+    BlobForbiddenError if their place belongs to another store."""
     objects = service.runtime.blobs.objects
     listed = None if objects is None else objects.listed
     if objects is None or listed is None:
@@ -235,6 +235,9 @@ async def collect_orphans(service: RunAccess, *, grace: float = GRACE) -> int:
             "the blob store of this program cannot list its objects.",
             hint="Use a blob folder or S3 (HOLDFAST_BLOBS), or collect the garbage there.",
         )
+    owned = await service.runtime.blobs.name_owner()
+    if owned is not None:
+        await owned.require_owner()
     before, collected = service.store.now() / 1e6 - grace, 0
     async for digest in listed.list_older(before):
         if await service.store.blob(digest) is None:

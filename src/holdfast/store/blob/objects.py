@@ -53,6 +53,29 @@ class TenantObjects(Protocol):
     def of(self, tenant: str) -> Objects: ...
 
 
+@runtime_checkable
+class OwnedObjects(Protocol):
+    """Objects in a place that belongs to one store: garbage of one would be the values of another."""
+
+    @property
+    def owner(self) -> str | None: ...
+
+    def set_owner(self, owner: str) -> None:
+        """The identity of the store that writes here, before the first object is written."""
+        ...
+
+    async def require_owner(self) -> None:
+        """Raises BlobForbiddenError if the place belongs to another store."""
+        ...
+
+
+@runtime_checkable
+class BatchObjects(Protocol):
+    async def delete_all(self, digests: Sequence[bytes]) -> None:
+        """As `delete` of each, with fewer requests."""
+        ...
+
+
 class NamedObject(NamedTuple):
     tenant: str
     key: str

@@ -41,6 +41,7 @@ _log = logging.getLogger("holdfast.store.s3")
 MULTIPART = 64 << 20
 PART = 16 << 20
 MARKER = ".holdfast"
+_MARK = "holdfast blobs 1\n"
 _OPTIONS = frozenset({"endpoint", "region", "sse", "sse_kms_key_id", "path_style"})
 _SSE = frozenset({"AES256", "aws:kms"})
 # A creation that meets another one in progress is refused with 409: it is tried again.
@@ -118,6 +119,15 @@ def _is_loopback(endpoint: str) -> bool:
     return parts.scheme == "http" and host == "localhost"
 
 
+class _Place:
+    """What is known of the prefix, by all that write below it in this process."""
+
+    def __init__(self) -> None:
+        self.owner: str | None = None
+        # The marker is looked at once by a process, not with each value.
+        self.marked = False
+
+
 class S3Blobs:
     """`of` gives those of one tenant. Without a tenant it reads and deletes in all of them, for operators."""
 
@@ -130,13 +140,23 @@ class S3Blobs:
     ) -> None:
         self._store, self._prefix, self._tenant, self._address = store, prefix, tenant, address
         self._root = f"{prefix}/v1" if prefix else "v1"
-        # Shared with those of each tenant: the marker is written once by a process, not with each value.
-        self._marked = asyncio.Event()
+        self._place = _Place()
 
     def of(self, tenant: str) -> S3Blobs:
         bound = S3Blobs(self._store, self._prefix, tenant, self._address)
-        bound._marked = self._marked
+        bound._place = self._place
         return bound
+
+    @property
+    def owner(self) -> str | None:
+        return self._place.owner
+
+    def set_owner(self, owner: str) -> None:
+        self._place.owner = owner
+
+    async def require_owner(self) -> None:
+        """Raises BlobForbiddenError if the prefix belongs to another store."""
+        await self._mark()
 
     async def put(self, digest: bytes, data: bytes) -> None:
         """Durable when it returns. An existing blob of the same size is not changed."""
@@ -171,7 +191,11 @@ class S3Blobs:
 
     async def delete(self, digest: bytes) -> None:
         """Deleting a blob that does not exist is not an error."""
-        keys = await self._places(digest)
+        await self.delete_all([digest])
+
+    async def delete_all(self, digests: Sequence[bytes]) -> None:
+        bound = [self] if self._tenant is not None else [self.of(each) for each in await self._tenants()]
+        keys = [each._key(digest) for each in bound for digest in digests]
         with _store_errors("deleted"):
             if keys:
                 await obstore.delete_async(self._store, keys)
@@ -340,18 +364,26 @@ class S3Blobs:
 
     async def _mark(self) -> None:
         """The marker says that this is the place of the blobs: without it a 404 proves nothing, because a
-        wrong endpoint answers the same."""
-        if self._marked.is_set():
+        wrong endpoint answers the same. It names the store that they belong to."""
+        if self._place.marked:
             return
-        with _store_errors("stored"), contextlib.suppress(exceptions.AlreadyExistsError):
-            await obstore.put_async(
-                self._store,
-                f"{self._root}/{MARKER}",
-                b"holdfast blobs 1\n",
-                mode="create",
-                use_multipart=False,
+        key, owner = f"{self._root}/{MARKER}", self._place.owner or ""
+        with _store_errors("stored"):
+            try:
+                text = f"{_MARK}{owner}\n".encode()
+                await obstore.put_async(self._store, key, text, mode="create", use_multipart=False)
+            except exceptions.AlreadyExistsError:
+                self._require_own_marker(await self._read(key) or b"")
+        self._place.marked = True
+
+    def _require_own_marker(self, marker: bytes) -> None:
+        owner, found = self._place.owner, marker.decode(errors="replace").removeprefix(_MARK).strip()
+        # A marker without a name is of a program that used the objects without a store.
+        if owner and found and found != owner:
+            raise BlobForbiddenError(
+                f"The prefix {self._root} of the blob store belongs to another store ({found}).",
+                hint="Give each store its own prefix: s3://BUCKET/PREFIX. Nothing was written; runs wait.",
             )
-        self._marked.set()
 
     async def _require_marker(self) -> None:
         if await self._size(f"{self._root}/{MARKER}") is None:

@@ -1,0 +1,22 @@
+"""The identity of a store: a random name that it keeps for life, also when it is moved or restored."""
+
+from __future__ import annotations
+
+from holdfast.store.protocols import Store
+from holdfast.types.document import Document
+from holdfast.types.ids import DEFAULT_TENANT, new_id
+
+KIND = "store"
+NAME = "identity"
+
+
+async def store_identity(store: Store) -> str:
+    """Made by the first process that asks."""
+    found = await store.document(DEFAULT_TENANT, KIND, NAME)
+    if found is None:
+        made = Document(tenant=DEFAULT_TENANT, kind=KIND, name=NAME, body=new_id().encode())
+        await store.put_document(made, expect=0)
+        # Of two processes at once, one has made it.
+        found = await store.document(DEFAULT_TENANT, KIND, NAME)
+    assert found is not None, "it is never dropped"
+    return found.body.decode()

@@ -23,8 +23,9 @@ def behind(
 ) -> Iterator[Capacity]:
     """The people behind the actor, who acts in this capacity on this seat."""
     yield from standing.makers
-    for each in (standing.own, *([] if capacity is None else [capacity])):
-        for name in sorted(each.people):
+    # Also of an actor whom the directory does not know any more.
+    for names in (standing.known_names, *([] if capacity is None else [capacity.people])):
+        for name in sorted(names):
             yield from past.grantors.get(f"user:{name}", ())
     if capacity is None or seat is None:
         return

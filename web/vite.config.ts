@@ -44,5 +44,5 @@ export default defineConfig({
       ["/v1", "/sign-in", "/static", "/plain"].map((path) => [path, { target: "http://127.0.0.1:8420", ws: true }]),
     ),
   },
-  test: { environment: "jsdom", include: ["tests/**/*.test.ts", "tests/**/*.test.tsx"], globals: false },
+  test: { environment: "node", include: ["tests/**/*.test.ts", "tests/**/*.test.tsx"], globals: false },
 });

@@ -72,10 +72,13 @@ class DemoServer:
             return json.load(answer)
 
     def page(self) -> str:
-        """The first page, as a browser gets it that opens the printed address."""
-        request = Request(self.startup["sign_in"], headers={"Accept": "text/html"})
-        with self._web.open(request, timeout=PATIENCE) as answer:
-            return answer.read().decode()
+        """The inbox without scripts, as a browser gets it that has opened the printed address."""
+        found = ""
+        for address in (self.startup["sign_in"], f"{self.startup['address']}/plain/"):
+            request = Request(address, headers={"Accept": "text/html"})
+            with self._web.open(request, timeout=PATIENCE) as answer:
+                found = answer.read().decode()
+        return found
 
     def stop(self) -> None:
         if self.child.poll() is None:

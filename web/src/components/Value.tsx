@@ -11,31 +11,38 @@ const LONG = 4096;
 const LINES = 20;
 const DEEPEST = 6;
 
-export function Value({ value, depth = 0 }: { value: unknown; depth?: number }) {
+type ValueProps = { value: unknown; depth?: number; rawNames?: boolean };
+
+/** `rawNames`: names as they are stored, not as labels. */
+export function Value({ value, depth = 0, rawNames = false }: ValueProps) {
   if (isRows(value)) return <Rows rows={value} />;
   if (depth < DEEPEST && Array.isArray(value) && value.length > 0) {
     return (
       <ul className="value-list">
         {value.slice(0, 200).map((each, place) => (
           <li key={place}>
-            <Value value={each} depth={depth + 1} />
+            <Value value={each} depth={depth + 1} rawNames={rawNames} />
           </li>
         ))}
       </ul>
     );
   }
-  if (depth < DEEPEST && isRecord(value) && Object.keys(value).length > 0) return <Facts value={value} depth={depth + 1} />;
+  if (depth < DEEPEST && isRecord(value) && Object.keys(value).length > 0) {
+    return <Facts value={value} depth={depth + 1} rawNames={rawNames} />;
+  }
   return <Text text={valueText(value)} />;
 }
 
-export function Facts({ value, depth = 0 }: { value: Record<string, unknown>; depth?: number }) {
+type FactsProps = { value: Record<string, unknown>; depth?: number; rawNames?: boolean };
+
+export function Facts({ value, depth = 0, rawNames = false }: FactsProps) {
   return (
     <dl className="facts">
       {Object.entries(value).map(([name, each]) => (
         <div key={name}>
-          <dt>{labelOf(name)}</dt>
+          <dt className={rawNames ? "code" : undefined}>{rawNames ? name : labelOf(name)}</dt>
           <dd>
-            <Value value={each} depth={depth} />
+            <Value value={each} depth={depth} rawNames={rawNames} />
           </dd>
         </div>
       ))}

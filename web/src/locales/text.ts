@@ -2,7 +2,7 @@
 import { IntlMessageFormat } from "intl-messageformat";
 
 export type Values = Record<string, string | number | boolean | Date | null | undefined>;
-export const isPseudo = new URLSearchParams(window.location.search).get("locale") === "pseudo";
+export const isPseudo = new URLSearchParams(globalThis.location?.search ?? "").get("locale") === "pseudo";
 export const language = "en";
 
 export function textOf<C extends Readonly<Record<string, string>>>(catalogue: C) {

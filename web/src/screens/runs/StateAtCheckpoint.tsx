@@ -87,7 +87,7 @@ function StateView({ run, current, before }: { run: string; current: Checkpoint;
       ) : null}
       <section className="panel state" aria-label={t("state")}>
         <h2>{t("state")}</h2>
-        <Value value={state.data.state} />
+        <Value value={state.data.state} rawNames />
       </section>
     </>
   );

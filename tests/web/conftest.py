@@ -1,0 +1,190 @@
+"""A server with the built app in a process of its own, and a browser. What the console or the network reports
+as an error fails the test."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.services import absent
+from tests.services.browser import program
+from tools import web
+
+FLOWS = Path(__file__).with_name("flows.py")
+SCREENS = web.ROOT / "build" / "screens"
+AXE = web.WEB / "node_modules" / "axe-core" / "axe.min.js"
+LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="session")
+def built() -> Path:
+    """The app of this checkout, built if it is missing or has changed."""
+    (web.ROOT / "build").mkdir(exist_ok=True)
+    with (web.ROOT / "build" / "web.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not web.is_current():
+            try:
+                web.build(quiet=True)
+            except web.BuildError as error:
+                absent("web", str(error))
+    return web.UI
+
+
+class WebServer:
+    """`holdfast serve` with the flows of these tests."""
+
+    def __init__(self, folder: Path) -> None:
+        environment = {name: value for name, value in os.environ.items() if name != web.SKIP}
+        store = f"sqlite:{folder / 'web.db'}"
+        command = [
+            sys.executable,
+            "-m",
+            "holdfast",
+            "serve",
+            str(FLOWS),
+            "--port",
+            "0",
+            "--json",
+            "--store",
+            store,
+        ]
+        with (folder / "serve.log").open("w") as errors:
+            self.child = subprocess.Popen(
+                command,
+                env=environment,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        assert self.child.stdout is not None
+        line = self.child.stdout.readline()
+        assert line, (folder / "serve.log").read_text()
+        said = json.loads(line)
+        self.address: str = said["address"]
+        self.token: str = said["token"]
+        self.sign_in: str = said["sign_in"]
+
+    def api(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        with urlopen(Request(self.address + path, data, headers, method=method), timeout=30) as answer:
+            return json.load(answer)
+
+    def claim(self, number: str) -> dict[str, Any]:
+        """A run that waits for its decision."""
+        run = self.api("POST", "/v1/runs", {"flow": "claims", "input": {"number": number}, "wait": 20})
+        (hold,) = self.api("GET", f"/v1/holds?run={run['id']}")["items"]
+        return hold
+
+    def stop(self) -> None:
+        self.child.terminate()
+        self.child.wait(30)
+        if self.child.stdout is not None:
+            self.child.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    found = WebServer(tmp_path_factory.mktemp("web"))
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # The container of CI has no sandbox of its own; the pages are ours.
+        found = playwright.chromium.launch(executable_path=program(), args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def session(browser: Browser, server: WebServer) -> Any:
+    """The cookies of a person who has signed in."""
+    context = browser.new_context()
+    context.new_page().goto(server.sign_in)
+    kept = context.cookies()
+    context.close()
+    return kept
+
+
+Opener = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(browser: Browser, server: WebServer, session: Any) -> Iterator[Opener]:
+    """Opens an address of the app as the person who has signed in."""
+    contexts: list[BrowserContext] = []
+    wrong: list[str] = []
+
+    def opened(
+        path: str = "/", *, width: int = 1280, height: int = 800, scheme: Any = "light", expected: str = "\n"
+    ) -> Page:
+        """`expected`: a text of errors that the test causes itself."""
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        contexts.append(context)
+        context.add_cookies(session)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+
+        def told(said: Any) -> None:
+            if _is_wrong(said) and expected not in said.text:
+                wrong.append(f"{said.text} {said.location}")
+
+        page.on("console", told)
+        page.goto(server.address + path)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def _is_wrong(said: Any) -> bool:
+    # A hold without a draft answers 404, and browsers report each of them.
+    return said.type == "error" and not said.location["url"].endswith("/draft")
+
+
+def picture(page: Page, name: str) -> None:
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENS / f"{name}.png")
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds on the page as it is."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("levels => axe.run(document, {runOnly: levels})", LEVELS)
+    return [
+        f"{each['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]
+
+
+WIDER = """() => {
+  const room = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= room) return [];
+  return [...document.querySelectorAll("body *")].filter((each) => each.getBoundingClientRect().right > room + 1)
+    .map((each) => each.tagName + "." + each.className).slice(0, 5);
+}"""
+
+
+def too_wide(page: Page) -> list[str]:
+    """Elements that make the page scroll sideways."""
+    return page.evaluate(WIDER)

@@ -1,0 +1,172 @@
+"""People at work in the app, in a real browser against a real server."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import Opener, WebServer, too_wide, picture, violations
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+
+
+def fill(page: Page, amount: str = "900.00") -> None:
+    page.get_by_label("Amount").fill(amount)
+    page.get_by_role("combobox", name="Account").select_option("4400")
+
+
+def leave_fields(page: Page) -> None:
+    page.locator("h2.hold-title").focus()
+
+
+@pytest.mark.covers("WB-69-newcomer", "WB-19-values")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_newcomer_decides_a_hold_by_keys_and_sees_the_run_go_on(
+    server: WebServer, open_page: Opener, scheme: Any
+) -> None:
+    hold = server.claim(f"N-{scheme}")
+    page = open_page("/", scheme=scheme)
+    expect(page).to_have_url(re.compile(r"/inbox/mine$"))
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.get_by_role("button", name=re.compile(f"N-{scheme}")).click()
+    expect(page).to_have_url(re.compile(rf"/inbox/mine/{hold['id']}"))
+    expect(page.get_by_text("62 % sure")).to_be_visible()
+    picture(page, f"hold-open-{scheme}")
+    assert violations(page) == []
+    fill(page)
+    expect(page.get_by_text("was 1840.00")).to_be_visible()
+    expect(page.get_by_text("Draft saved")).to_be_visible()
+    leave_fields(page)
+    page.keyboard.press("1")
+    expect(page.get_by_role("button", name="Confirm: Refund")).to_be_visible()
+    picture(page, f"hold-armed-{scheme}")
+    assert violations(page) == []
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    picture(page, f"hold-placed-{scheme}")
+    page.goto(f"{server.address}/runs/{hold['run']}")
+    expect(page.get_by_text("Completed", exact=True)).to_be_visible()
+    picture(page, f"run-{scheme}")
+    assert violations(page) == []
+    page.goto(f"{server.address}/holds/{hold['id']}")
+    outcome = page.get_by_role("region", name="Decision")
+    expect(outcome).to_contain_text("900.00")
+    expect(outcome).to_contain_text("proposed was 1840.00")
+    picture(page, f"hold-decided-{scheme}")
+    assert violations(page) == []
+
+
+@pytest.mark.covers("WB-16-keys")
+def test_another_key_and_another_hold_disarm(server: WebServer, open_page: Opener) -> None:
+    first, second = server.claim("A-1"), server.claim("A-2")
+    page = open_page(f"/inbox/mine/{first['id']}")
+    confirm = page.get_by_role("button", name=re.compile("^Confirm"))
+    expect(page.get_by_role("combobox", name="Account")).to_be_visible()
+    for key in ("Escape", "?"):
+        leave_fields(page)
+        page.keyboard.press("1")
+        expect(confirm).to_be_visible()
+        page.keyboard.press(key)
+        expect(confirm).to_be_hidden()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_be_hidden()
+    leave_fields(page)
+    page.keyboard.press("1")
+    page.goto(f"{server.address}/inbox/mine/{second['id']}")
+    page.get_by_role("combobox", name="Account").wait_for()
+    page.keyboard.press("Enter")
+    expect(confirm).to_be_hidden()
+    for hold in (first, second):
+        assert server.api("GET", f"/v1/holds/{hold['id']}")["status"] == "pending"
+
+
+@pytest.mark.covers("WB-17-undo")
+def test_undo_brings_back_the_hold_and_its_fields(server: WebServer, open_page: Opener) -> None:
+    hold = server.claim("U-1")
+    page = open_page(f"/inbox/mine/{hold['id']}")
+    fill(page, "850.00")
+    expect(page.get_by_text("Draft saved")).to_be_visible()
+    page.get_by_role("button", name="Refund", exact=True).click()
+    page.get_by_role("button", name="Undo").click()
+    expect(page).to_have_url(re.compile(hold["id"]))
+    expect(page.get_by_label("Amount")).to_have_value("850.00")
+    assert server.api("GET", f"/v1/holds/{hold['id']}")["placed_by"] is None
+
+
+@pytest.mark.covers("WB-18-fields")
+def test_a_missing_field_is_named_and_focused(server: WebServer, open_page: Opener) -> None:
+    hold = server.claim("F-1")
+    page = open_page(f"/inbox/mine/{hold['id']}")
+    page.get_by_role("button", name="Refund", exact=True).click()
+    expect(page.get_by_text("One field needs your attention.")).to_be_visible()
+    expect(page.get_by_role("combobox", name="Account")).to_be_focused()
+    page.get_by_role("button", name="Reject", exact=True).click()
+    expect(page.get_by_label("What is wrong with it")).to_be_visible()
+    picture(page, "hold-invalid")
+    assert violations(page) == []
+
+
+@pytest.mark.covers("WB-8-new", "WB-7-other")
+def test_what_others_do_shows_without_a_reload(server: WebServer, open_page: Opener) -> None:
+    hold = server.claim("L-1")
+    page = open_page(f"/inbox/mine/{hold['id']}")
+    expect(page.get_by_role("combobox", name="Account")).to_be_visible()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    server.claim("L-2")
+    fresh = page.get_by_role("button", name="1 new")
+    expect(fresh).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("L-2"))).to_be_hidden()
+    body = {"decision": "refund", "response_data": {"amount": "700.00", "account": "4900"}}
+    server.api("POST", f"/v1/holds/{hold['id']}/resolve", body)
+    expect(page.get_by_role("region", name="Decision")).to_contain_text("700.00")
+    fresh.click()
+    expect(page.get_by_role("button", name=re.compile("L-2"))).to_be_visible()
+
+
+@pytest.mark.covers("WB-46-dialog")
+def test_a_session_that_ends_shows_a_dialog_that_leads_back(server: WebServer, open_page: Opener) -> None:
+    hold = server.claim("S-1")
+    page = open_page(f"/inbox/mine/{hold['id']}", expected="status of 401")
+    expect(page.get_by_role("combobox", name="Account")).to_be_visible()
+    page.context.clear_cookies()
+    with page.expect_response(lambda answer: answer.status == 401):
+        page.get_by_role("button", name="Claim", exact=True).click()
+    link = page.get_by_role("dialog").get_by_role("link", name="Sign in")
+    expect(link).to_have_attribute("href", f"/sign-in?next=%2Finbox%2Fmine%2F{hold['id']}")
+    picture(page, "session-ended")
+
+
+@pytest.mark.covers("WB-50-phone")
+def test_nothing_is_wider_than_a_phone(server: WebServer, open_page: Opener) -> None:
+    hold = server.claim("P-1")
+    page = open_page("/inbox/mine", width=320, height=640)
+    page.get_by_role("button", name=re.compile("P-1")).click()
+    expect(page.get_by_role("combobox", name="Account")).to_be_visible()
+    for path, name in ((f"/inbox/mine/{hold['id']}", "hold"), ("/inbox/mine", "inbox"), ("/runs", "runs"),
+                       (f"/runs/{hold['run']}?tab=state", "state")):  # fmt: skip
+        page.goto(server.address + path)
+        expect(page.locator("main")).to_be_visible()
+        page.locator(".row, .decisions, .list-table, .state").first.wait_for()
+        picture(page, f"phone-{name}")
+        assert too_wide(page) == [], path
+        assert violations(page) == []
+
+
+@pytest.mark.covers("WB-1-reload")
+def test_reload_and_back_restore_what_was_shown(server: WebServer, open_page: Opener) -> None:
+    hold = server.claim("B-1")
+    page = open_page("/runs?q=flow%3Aclaims")
+    page.get_by_role("link", name=hold["run"][:8]).click()
+    page.get_by_role("link", name="State").click()
+    page.get_by_role("button", name="Checkpoint before").click()
+    expect(page).to_have_url(re.compile(r"tab=state&at=\d+$"))
+    shown = page.get_by_text(re.compile(r"^Record \d+ of \d+$")).inner_text()
+    page.reload()
+    expect(page.get_by_text(shown, exact=True)).to_be_visible()
+    picture(page, "run-state")
+    page.go_back()
+    page.go_back()
+    expect(page.get_by_label("Search")).to_have_value("flow:claims")

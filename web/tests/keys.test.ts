@@ -1,0 +1,33 @@
+import { expect, it } from "vitest";
+import { isTyping, keyOf, matcherOf } from "@/models/keys";
+
+const plain = { ctrlKey: false, metaKey: false, altKey: false, shiftKey: false };
+
+it("knows a key and a sequence of two", () => {
+  const keys = matcherOf(["g i", "j", "?"]);
+  expect(keys.press("j", 0)).toBe("j");
+  expect(keys.press("g", 10)).toBeNull();
+  expect(keys.press("i", 20)).toBe("g i");
+  expect(keys.press("i", 30)).toBeNull();
+});
+
+it("forgets the first key of a sequence after a second", () => {
+  const keys = matcherOf(["g i"]);
+  keys.press("g", 0);
+  expect(keys.press("i", 1001)).toBeNull();
+});
+
+it("names keys as the table does", () => {
+  expect(keyOf({ ...plain, key: "?", shiftKey: true })).toBe("?");
+  expect(keyOf({ ...plain, key: "Enter", metaKey: true })).toBe("Mod+Enter");
+  expect(keyOf({ ...plain, key: "ArrowDown", shiftKey: true })).toBe("Shift+ArrowDown");
+});
+
+it("leaves letters to fields", () => {
+  expect(isTyping({ tagName: "INPUT", type: "text" })).toBe(true);
+  expect(isTyping({ tagName: "INPUT", type: "checkbox" })).toBe(false);
+  expect(isTyping({ tagName: "TEXTAREA" })).toBe(true);
+  expect(isTyping({ tagName: "DIV", isContentEditable: true })).toBe(true);
+  expect(isTyping({ tagName: "BUTTON" })).toBe(false);
+  expect(isTyping(null)).toBe(false);
+});

@@ -180,7 +180,8 @@ def violations(page: Page) -> list[str]:
 WIDER = """() => {
   const room = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= room) return [];
-  return [...document.querySelectorAll("body *")].filter((each) => each.getBoundingClientRect().right > room + 1)
+  return [...document.querySelectorAll("body *")]
+    .filter((each) => each.getBoundingClientRect().right > room + 1)
     .map((each) => each.tagName + "." + each.className).slice(0, 5);
 }"""
 

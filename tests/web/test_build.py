@@ -114,7 +114,8 @@ def test_the_models_of_the_app_do_what_their_own_tests_say(built: Path) -> None:
 # ---------------------------------------------------------------------- contrast
 
 PAIRS = {
-    ("--text", "--ground"): 4.5, ("--text", "--card"): 4.5, ("--muted", "--ground"): 4.5, ("--muted", "--card"): 4.5,
+    ("--text", "--ground"): 4.5, ("--text", "--card"): 4.5, ("--muted", "--ground"): 4.5,
+    ("--muted", "--card"): 4.5,
     ("--muted", "--muted-ground"): 4.5, ("--control-border", "--card"): 3, ("--focus", "--ground"): 3,
     ("--running", "--running-ground"): 4.5, ("--input", "--input-ground"): 4.5,
     ("--sleeping", "--sleeping-ground"): 4.5, ("--interrupted", "--interrupted-ground"): 4.5,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import Opener, WebServer, too_wide, picture, violations
+from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
 

@@ -27,7 +27,6 @@ from tests.holds.notify.servers import Certificate
 from tests.queues.conftest import DANA, PLACE, Office
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
 from tests.services.nats import DEAD, INBOUND, OPEN, NatsServer, require_binary
-from tests.services.nats_accounts import make_accounts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
 
@@ -410,6 +409,9 @@ async def test_credentials_file_lets_in_and_one_of_another_account_does_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     require_binary()
+    pytest.importorskip("nkeys")
+    from tests.services.nats_accounts import make_accounts
+
     accounts = make_accounts(tmp_path / "accounts")
     own = NatsServer(tmp_path / "nats", options=("-c", str(accounts.config)))
     own.start()

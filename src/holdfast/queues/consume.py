@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.errors import ConflictError, ExpressionError, HoldfastError, NotFoundError
+from holdfast.errors import ConflictError, ExpressionError, HoldfastError, NotFoundError, StoreError
 from holdfast.holds.actions import resolve
 from holdfast.holds.actions.resolve import ResolveConditions
 from holdfast.holds.actions.submission import Submission
@@ -21,6 +21,7 @@ from holdfast.model.expr import compile_expr, mapping_resolver
 from holdfast.queues.completions import queue_actor
 from holdfast.queues.run_claims import KEPT_FOR, RUN_END, claimer_of
 from holdfast.queues.settings import QueueSettings
+from holdfast.telemetry import log
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
@@ -95,10 +96,17 @@ class QueueConsumer:
         if one is None:
             return
         claimed = await self._claim(place, one, row.id)
-        if claimed is not None:
-            waiting.remove(one)
-            self._forget(place, one.id)
+        if claimed is None:
+            return
+        waiting.remove(one)
+        self._forget(place, one.id)
+        try:
             await self._hand_over(one, claimed)
+        except HoldfastError as error:
+            if isinstance(error, StoreError):
+                raise
+            # The others must not wait for it; it tries again by its turn in the outbox.
+            log.warning("hold %s cannot take message %s: %s", one.id, row.id, error)
 
     def _remember(self, place: Place, one: WaitingHold) -> None:
         known = self._waiting.setdefault(place, {})

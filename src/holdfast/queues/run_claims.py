@@ -14,7 +14,7 @@ from holdfast.queues.relay import QueueRelay
 from holdfast.store.protocols import Store
 from holdfast.types.clock import MICROS
 from holdfast.types.ids import RunId
-from holdfast.types.queue_message import MessageAct, MessageChange, MessageFilter, MessageRow, MessageState
+from holdfast.types.queue_message import MessageAct, MessageChange, MessageFilter, MessageRow
 from holdfast.types.status import ENDED, RunStatus
 
 RUN_END: Final = "run_end"
@@ -37,7 +37,7 @@ class RunClaims:
     async def settle(self) -> int:
         """Complete the messages of runs that are completed, release those of runs that ended otherwise.
         Returns how many."""
-        where = MessageFilter(states=(MessageState.claimed,), claimed_beyond=self.store.now() + _YEAR)
+        where = MessageFilter(claimed_beyond=self.store.now() + _YEAR)
         settled, after = 0, None
         while page := await self.store.list_messages(where, after=after, limit=_PAGE):
             for row in page:

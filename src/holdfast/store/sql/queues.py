@@ -39,6 +39,7 @@ _FIELDS = MessageRow.__struct_fields__
 _COLUMNS = ", ".join(f"m.{field}" for field in _FIELDS)
 _FROM = "FROM @queue_messages AS m"
 _SELECT = f"SELECT {_COLUMNS} {_FROM}"
+_SELECT_CLAIMED = _SELECT.replace("@queue_messages", "@queue_messages[queue_messages_claimed]")
 _ONE = f"{_SELECT} WHERE m.tenant = ? AND m.id = ?"
 _LOCK_ONE = f"{_ONE} FOR UPDATE"
 # The number is the database's; the urgency and the time of deletion are in indexes.
@@ -153,7 +154,8 @@ async def select(conn: Conn, where: MessageFilter, after: int | None, limit: int
     if after is not None:
         given["m.number < ?"] = after
     text = " AND ".join(given) or "true"
-    found = await conn.rows(f"{_SELECT} WHERE {text} ORDER BY m.number DESC LIMIT ?", *given.values(), limit)
+    source = _SELECT if where.claimed_beyond is None else _SELECT_CLAIMED
+    found = await conn.rows(f"{source} WHERE {text} ORDER BY m.number DESC LIMIT ?", *given.values(), limit)
     return [message_row(values) for values in found]
 
 

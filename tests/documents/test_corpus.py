@@ -18,11 +18,13 @@ from holdfast import Holdfast
 from holdfast.app.flow import advance
 from holdfast.app.result import Result
 from holdfast.documents.program import program_for
+from holdfast.frontends.document.canonical import source_of
 from holdfast.frontends.document.compile import compile_document
 from holdfast.frontends.document.dump import dump_document
-from holdfast.frontends.document.read import read_text
+from holdfast.frontends.document.read import read_data, read_text
 from holdfast.frontends.document.registry import node_types
-from holdfast.model.fingerprint import graph_fingerprint
+from holdfast.frontends.document.source import FORMATS
+from holdfast.model.fingerprint import decode_graph, encode_graph, graph_fingerprint
 from holdfast.model.graph import GraphSpec
 from tests.documents.corpus_functions import FUNCTIONS
 from tests.documents.run import site_of
@@ -74,6 +76,26 @@ def test_document_has_the_same_version_as_json_with_its_keys_in_another_order(na
     mixed = json.dumps(_reversed(json.loads(dump_document(read.document, "json"))))
     other = compile_document(read_text(mixed, "json"), site).require_valid()
     assert graph_fingerprint(other) == graph_fingerprint(compile_document(read, site).require_valid())
+
+
+@pytest.mark.covers("PLATFORM-DOC-03", "CV-12")
+@pytest.mark.parametrize("name", NAMES)
+def test_document_is_dumped_back_without_loss_and_its_graph_carries_all_of_its_meaning(name: str) -> None:
+    site = site_of(FUNCTIONS)
+    read = read_text((CORPUS / f"{name}.yaml").read_bytes(), "yaml")
+    assert read.document is not None
+    spec = compile_document(read, site).require_valid()
+    for form in FORMATS:
+        again = read_text(dump_document(read.document, form), form)
+        assert again.document == read.document
+        assert compile_document(again, site).require_valid() == spec
+    # Only the stored graph: its meaning is a document, and that is the same flow.
+    stored = decode_graph(encode_graph(spec))
+    meaning = read_data(source_of(stored.document))
+    assert compile_document(meaning, site).require_valid() == spec
+    assert meaning.document is not None
+    assert {node.id for node in meaning.document.nodes} == {node.id for node in read.document.nodes}
+    assert [edge.name for edge in meaning.document.edges] == [edge.name for edge in read.document.edges]
 
 
 def _reversed(value: Any) -> Any:

@@ -134,7 +134,7 @@ async def test_http_node_fails_when_the_response_is_too_long(hf: Holdfast) -> No
 
 
 # ------------------------------------------------------------------ secrets
-@pytest.mark.covers("CV-23")
+@pytest.mark.covers("CV-23", "PLATFORM-NODE-02")
 async def test_secret_reaches_the_server_and_never_the_journal(
     hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +175,7 @@ async def test_secret_is_sent_only_to_the_hosts_that_its_owner_lists(
     assert server.seen == []
 
 
-@pytest.mark.covers("CV-23")
+@pytest.mark.covers("CV-23", "PLATFORM-NODE-02")
 @pytest.mark.parametrize(
     ("wrong", "fixed", "rule"),
     [

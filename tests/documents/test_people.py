@@ -331,7 +331,7 @@ def test_secret_of_any_kind_is_no_state() -> None:
     assert [each.rule for each in found] == ["secret-literal"]
 
 
-@pytest.mark.covers("CV-21")
+@pytest.mark.covers("CV-21", "PLATFORM-NODE-02")
 async def test_conditions_are_expressions_and_other_texts_are_templates_with_filters(hf: Holdfast) -> None:
     text = flow_text(
         """

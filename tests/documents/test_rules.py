@@ -10,6 +10,7 @@ import pytest
 import holdfast.frontends.document as package
 from holdfast.agents.tools import as_tool
 from holdfast.frontends.document.problem import DocumentProblem
+from holdfast.frontends.document.site import UnusableFlow
 from holdfast.model.diagnostics import Severity
 from tests.documents.rule_examples import EXAMPLES, GOOD, NOT_YAML
 from tests.documents.run import problems as found_problems
@@ -25,6 +26,10 @@ def refuses_url(url: str) -> str:
     return "it is refused here" if "refused" in url else ""
 
 
+def flows(name: str, _version: str) -> UnusableFlow | None:
+    return UnusableFlow(rule="subflow-invalid", why="it has an error") if name == "broken" else None
+
+
 def problems(text: str) -> list[DocumentProblem]:
     """Where one function, one tool, two connections and one secret are known."""
     return found_problems(
@@ -34,6 +39,7 @@ def problems(text: str) -> list[DocumentProblem]:
         secrets=frozenset({"key"}),
         tools={"search": as_tool(known)},
         refuses_url=refuses_url,
+        flows=flows,
     )
 
 

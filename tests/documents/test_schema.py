@@ -109,7 +109,7 @@ def test_document_of_an_older_major_version_is_upgraded_when_it_is_read(
     assert graph_fingerprint(compile_document(found).require_valid()) == graph_fingerprint(now)
 
 
-def _damaged(data: Any, choose: random.Random) -> Any:
+def damaged(data: Any, choose: random.Random) -> Any:
     """The same data with something replaced, removed or repeated."""
     data = json.loads(json.dumps(data))
     for _ in range(choose.randint(1, 4)):
@@ -137,7 +137,7 @@ def test_damaged_document_is_answered_with_problems_and_never_with_an_error() ->
     whole = [read_yaml(path.read_text()) for path in sorted(CORPUS.glob("*.yaml"))]
     whole += [read_yaml(fixed) for _, fixed in EXAMPLES.values()]
     for _ in range(800):
-        found = compile_document(read_data(_damaged(choose.choice(whole), choose)), site)
+        found = compile_document(read_data(damaged(choose.choice(whole), choose)), site)
         assert (found.spec is None) == any(each.severity == "error" for each in found.problems)
 
 

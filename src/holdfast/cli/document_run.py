@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -22,8 +23,10 @@ from holdfast.documents.functions import functions_of
 from holdfast.documents.program import DocumentDialect, default_site, program_for
 from holdfast.errors import InputError
 from holdfast.frontends.document.compile import DIALECT, CompiledDocument, compile_document
+from holdfast.frontends.document.document import NAME
+from holdfast.frontends.document.problem import errors_of
 from holdfast.frontends.document.read import format_of, read_text
-from holdfast.frontends.document.site import NOWHERE, DocumentSite, FoundFlow
+from holdfast.frontends.document.site import NOWHERE, DocumentSite, FoundFlow, UnusableFlow
 from holdfast.model.diagnostics import Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
@@ -55,22 +58,35 @@ def compile_file(file: str, functions: Iterable[str] = ()) -> CompiledDocument:
     )
 
 
-def _site_beside(file: str, site: DocumentSite, around: tuple[str, ...] = ()) -> DocumentSite:
+def _site_beside(file: str, site: DocumentSite, around: tuple[Path, ...] = ()) -> DocumentSite:
     """With the flows of the files beside this one as sub-flows: `kyc` is kyc.yaml, kyc.yml or kyc.json."""
+    inside = (*around, Path(file).resolve())
 
-    def find(name: str, version: str) -> FoundFlow | None:
+    def find(name: str, version: str) -> FoundFlow | UnusableFlow | None:
+        if re.fullmatch(NAME, name) is None:
+            return None  # a path leads to no other folder
         for place in (Path(file).parent / f"{name}{ending}" for ending in DOCUMENTS):
-            if not place.is_file() or str(place) in around:
-                continue
-            inner = _site_beside(str(place), site, (*around, file))
-            spec = compile_document(
-                read_text(read_file(str(place)), format_of(place.name)), inner
-            ).require_valid()
-            found = graph_fingerprint(spec)
-            return FoundFlow(version=found, spec=spec) if version in ("", found) else None
+            if place.is_file():
+                return _flow_of_file(place, version, site, inside)
         return None
 
     return msgspec.structs.replace(site, flows=cache(find))
+
+
+def _flow_of_file(
+    place: Path, version: str, site: DocumentSite, around: tuple[Path, ...]
+) -> FoundFlow | UnusableFlow | None:
+    if place.resolve() in around:
+        return UnusableFlow(rule="subflow-cycle", why=f"{place.name} contains itself, through other files")
+    read = read_text(read_file(str(place)), format_of(place.name))
+    compiled = compile_document(read, _site_beside(str(place), site, around))
+    if compiled.spec is None:
+        first = errors_of(compiled.problems)[0]
+        around_again = first.rule == "subflow-cycle"
+        why = f"{place.name}:{first}"
+        return UnusableFlow(rule="subflow-cycle" if around_again else "subflow-invalid", why=why)
+    found = graph_fingerprint(compiled.spec)
+    return FoundFlow(version=found, spec=compiled.spec) if version in ("", found) else None
 
 
 def graph_of_file(file: str) -> Graph:

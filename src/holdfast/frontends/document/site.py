@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -24,6 +24,13 @@ class FoundFlow(msgspec.Struct, frozen=True, kw_only=True):
     spec: GraphSpec
 
 
+class UnusableFlow(msgspec.Struct, frozen=True, kw_only=True):
+    """Another flow that is there, but cannot be a part of the document. `rule`: of the problem."""
+
+    rule: Literal["subflow-cycle", "subflow-invalid"]
+    why: str
+
+
 class DocumentSite(msgspec.Struct, frozen=True, kw_only=True):
     """Where a document is checked or run. None in place of names: they are not known here, and not checked.
 
@@ -38,7 +45,7 @@ class DocumentSite(msgspec.Struct, frozen=True, kw_only=True):
     secrets: frozenset[str] | None = None
     refuses_url: Callable[[str], str] | None = None
     """Why nodes may not reach an address, as far as can be seen without resolving it; empty: they may."""
-    flows: Callable[[str, str], FoundFlow | None] | None = None
+    flows: Callable[[str, str], FoundFlow | UnusableFlow | None] | None = None
     """By name and version (empty: the current one)."""
     handlers: Mapping[str, Callable[[DocumentNode], NodeHandler]] = {}
     validate: Validate | None = None

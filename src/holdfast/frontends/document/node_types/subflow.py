@@ -17,7 +17,7 @@ from holdfast.frontends.document.node_type import (
     base_node,
     is_expression,
 )
-from holdfast.frontends.document.site import DocumentSite, FoundFlow
+from holdfast.frontends.document.site import DocumentSite, FoundFlow, UnusableFlow
 from holdfast.model.graph import GraphSpec, Node, NodeKind, SubflowSpec
 
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
@@ -40,7 +40,7 @@ class SubflowType(NodeType):
     summary = "Runs another flow inside of the run, pinned to a version."
     config = SubflowConfig
     kind = NodeKind.subflow
-    rules = ("flow-unknown", "subflow-cycle", "subflow-input")
+    rules = ("flow-unknown", "subflow-cycle", "subflow-input", "subflow-invalid")
     example: ClassVar[Json] = {"flow": "kyc", "inputs": {"customer": "{{customer}}"}}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:
@@ -49,9 +49,16 @@ class SubflowType(NodeType):
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         config: SubflowConfig = node.config
+        child = _named_flow(node, site)
         if config.flow == node.flow.name:
             found.error(("flow",), "subflow-cycle", f"the flow {config.flow!r} contains itself", "use a loop")
-        elif flow_of(node, site) is None:
+        elif isinstance(child, UnusableFlow):
+            fixes = {"subflow-cycle": "use a loop", "subflow-invalid": "correct that flow first"}
+            found.error(("flow",), child.rule, child.why, fixes[child.rule])
+        elif child is not None and _contains(child.spec, node.flow.name):
+            message = f"the flow {config.flow!r} contains this one, {node.flow.name!r}"
+            found.error(("flow",), "subflow-cycle", message, "use a loop")
+        elif child is None:
             named = f"{config.flow}@{config.version}" if config.version else config.flow
             message = f"there is no flow {named!r} here"
             found.error(
@@ -89,6 +96,20 @@ class SubflowType(NodeType):
 
 
 def flow_of(node: DocumentNode, site: DocumentSite) -> FoundFlow | None:
+    found = _named_flow(node, site)
+    return found if isinstance(found, FoundFlow) else None
+
+
+def _contains(spec: GraphSpec, name: str) -> bool:
+    """Whether a flow of this name is a part of it. Versions are pinned, so it would end; but each deployment
+    of one would make the other one deeper."""
+    return any(
+        (inner.document or {}).get("source", {}).get("name") == name or _contains(inner, name)
+        for inner in spec.subgraphs
+    )
+
+
+def _named_flow(node: DocumentNode, site: DocumentSite) -> FoundFlow | UnusableFlow | None:
     config: SubflowConfig = node.config
     if site.flows is None or config.flow in ("", node.flow.name):
         return None

@@ -36,11 +36,12 @@ def pytest_configure(config: pytest.Config) -> None:
 # On PostgreSQL these run with all tests, the other flows with the soak: a server takes its time.
 ON_POSTGRES = (
     "conformance", "fleet", "asks", "codes_core", "effects", "long_lists", "resume", "worker", "two_workers",
-    "inbound_attacks",
+    "inbound_attacks", "corpus_stores",
 )  # fmt: skip
 # Of these only what has one of the parameters.
 SOME_ON_POSTGRES = {
     "random_kills": {"bare", "sub"},
+    "points_documents": {"inside_settle", "after_answer"},
     "lease_lost": {"bare", "script"},
     "two_processes": {"resolve and resolve"},
     "commands": {"all"},
@@ -48,9 +49,10 @@ SOME_ON_POSTGRES = {
 
 
 # On MariaDB, the same.
-ON_MARIADB = ("conformance", "mariadb", "asks", "resume", "inbound_attacks")
+ON_MARIADB = ("conformance", "mariadb", "asks", "resume", "inbound_attacks", "corpus_stores")
 SOME_ON_MARIADB = {
     "random_kills": {"bare"},
+    "points_documents": {"inside_settle", "after_answer"},
     "lease_lost": {"bare"},
     "two_processes": {"resolve and resolve"},
     "commands": {"all"},

@@ -293,4 +293,4 @@ async def went_on(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
 LAPSED.chain(silent, unheard, went_on)
 
 # What the person says to each question; in-doubt holds are answered by what the world shows.
-SAYS = {"confirm": "yes", "talk": "ship", "first": "approve", "second": "in words"}
+SAYS = {"confirm": "yes", "talk": "ship", "first": "approve", "second": "in words", "doc_ask": "ship"}

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from holdfast import Holdfast, RunBusyError, RunSettings
+from holdfast import Flow, Holdfast, RunBusyError, RunSettings
 from holdfast.app.flow import result_of
 from holdfast.runs.service import RunService
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import derived_id
 from holdfast.types.status import ENDED, RunStatus
-from tests.crash import flows
+from tests.crash import document_flow, flows
 
 Say = Callable[..., None]
 
@@ -45,12 +45,17 @@ async def live(hf: Holdfast, name: str, run: str, say: Say, pause: Callable[[flo
     await report(service, name, run, say)
 
 
+def flow_of(name: str) -> Flow | document_flow.DocumentFlow:
+    return document_flow.DOCUMENT_FLOW if name == document_flow.NAME else flows.FLOWS[name]
+
+
 async def begin(hf: Holdfast, service: RunService, name: str, run: str, say: Say) -> None:
-    program = flows.FLOWS[name].program()
+    program = flow_of(name).program()
     hf.register(program)
     service.runtime.register(program)
     if await service.store.get_run(run) is None:  # type: ignore[arg-type]
-        await service.create(program, flows.GIVEN[name], run_id=run)
+        given = document_flow.GIVEN if name == document_flow.NAME else flows.GIVEN[name]
+        await service.create(program, given, run_id=run)
         say("created", run)
 
 
@@ -70,7 +75,7 @@ async def advance(
     answering: bool = True,
 ) -> None:
     try:
-        result = await flows.FLOWS[name].resume(run, on=hf)
+        result = await flow_of(name).resume(run, on=hf)
     except RunBusyError:
         await pause(0.05)
         return
@@ -111,7 +116,7 @@ def truth(hold: HoldRow) -> tuple[str, dict[str, Any] | None]:
 async def report(service: RunService, name: str, run: str, say: Say) -> None:
     """What the run came to, and everything that the store tells about it."""
     row = await service.get(run)
-    result = await result_of(service, flows.FLOWS[name].program(), row.id)
+    result = await result_of(service, flow_of(name).program(), row.id)
     events = await service.events(run, limit=100_000)
     holds = await service.holds(row.id, open_only=False)
     say(
@@ -139,14 +144,17 @@ def without_times(state: Any) -> Any:
     }
 
 
+# When a person decided is another moment in each life, and `run` of a document has the id of the run.
+_EACH_LIFE = ("resolved_at", "members", "run")
+
+
 def plain(value: Any) -> Any:
     """As JSON; what is large by its digest."""
     if is_dataclass(value):
         # By name: a long list is loaded when somebody asks for it.
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, dict):
-        # When a person decided is another moment in each life.
-        return {key: plain(inner) for key, inner in value.items() if key not in ("resolved_at", "members")}
+        return {key: plain(inner) for key, inner in value.items() if key not in _EACH_LIFE}
     text = json.dumps(value, default=repr, sort_keys=True)
     return text if len(text) < 500 else hashlib.sha256(text.encode()).hexdigest()
 

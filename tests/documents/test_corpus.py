@@ -48,6 +48,15 @@ def test_corpus_has_enough_documents_and_every_node_type_that_needs_no_outside()
 @pytest.mark.covers("PLATFORM-PROOF-01")
 @pytest.mark.parametrize("name", NAMES)
 async def test_document_has_its_graph_and_runs_as_it_did(hf: Holdfast, name: str) -> None:
+    found = await found_of(hf, name)
+    golden = CORPUS / f"{name}.golden.json"
+    if os.environ.get("HOLDFAST_WRITE_GOLDEN"):
+        golden.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    assert found == json.loads(golden.read_text())
+
+
+async def found_of(hf: Holdfast, name: str) -> Any:
+    """Its graph, and how it runs on this store."""
     site = site_of(FUNCTIONS)
     compiled = compile_document(read_text((CORPUS / f"{name}.yaml").read_bytes(), "yaml"), site)
     spec = compiled.require_valid()
@@ -61,10 +70,7 @@ async def test_document_has_its_graph_and_runs_as_it_did(hf: Holdfast, name: str
         "status": str(ended.status),
         "artifacts": _without_times(msgspec.to_builtins(ended.artifacts)),
     }
-    golden = CORPUS / f"{name}.golden.json"
-    if os.environ.get("HOLDFAST_WRITE_GOLDEN"):
-        golden.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-    assert json.loads(json.dumps(found)) == json.loads(golden.read_text())
+    return json.loads(json.dumps(found))
 
 
 @pytest.mark.covers("CV-31")

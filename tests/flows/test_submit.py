@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Result, Worker
 from holdfast.errors import VersionMismatchError
+from holdfast.testing.clock import FakeClock
 from tests.flows.conftest import node
 
 pytestmark = pytest.mark.anyio
@@ -57,6 +58,27 @@ async def test_waiting_for_a_result_ends_with_its_time(bare_hf: Holdfast) -> Non
     flow = asking()
     run = await flow.submit({}, on=bare_hf)
     assert (await flow.result(run, on=bare_hf, wait=0.05)).status == "pending"
+
+
+async def test_a_run_that_is_waited_for_is_looked_at_soon_and_then_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The park of a run may not be notified: whoever waits for it must not lose a quarter of a second."""
+    clock, looks = FakeClock(), list[float]()
+
+    async def nothing_happens(timeout: float) -> bool:
+        looks.append(timeout)
+        clock.advance(seconds=timeout)
+        return False
+
+    async with Holdfast("memory:", clock=clock) as hf:
+        flow = asking()
+        run = await flow.submit({}, on=hf)
+        monkeypatch.setattr(await hf.open(), "wait_change", nothing_happens)
+        assert (await flow.result(run, on=hf, wait=2)).status == "pending"
+    assert looks[0] <= 0.02
+    assert looks == sorted(looks[:-1]) + looks[-1:]
+    assert max(looks) == 0.25
 
 
 async def test_result_of_another_flow_is_refused(bare_hf: Holdfast) -> None:

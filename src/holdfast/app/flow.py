@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LOOK_AGAIN = 0.25  # seconds
+# Seconds between two looks at a run that another process or task advances: soon at first, then less often.
+LOOK_SOON, LOOK_AGAIN = 0.01, 0.25
 
 
 class Flow(AgentNodes, Generic[State]):
@@ -268,12 +269,14 @@ async def wait_until_idle(service: RunService, run: RunId, wait: float | None) -
     """Until the run has ended or waits for a person, or the time is over."""
     clock = service.runtime.clock
     deadline = None if wait is None else clock.monotonic() + wait
+    pause = LOOK_SOON
     while not await is_idle(service, run):
-        left = LOOK_AGAIN if deadline is None else min(LOOK_AGAIN, deadline - clock.monotonic())
+        left = pause if deadline is None else min(pause, deadline - clock.monotonic())
         if left <= 0:
             return
         # Its driver may be in another process; not every store notifies of every step.
-        await service.store.wait_change(left)
+        if not await service.store.wait_change(left):
+            pause = min(2 * pause, LOOK_AGAIN)
 
 
 async def is_idle(service: RunService, run: RunId) -> bool:

@@ -69,7 +69,7 @@ def suites() -> dict[str, list[type]]:
     return found
 
 
-@pytest.mark.covers("CORE-STORE-02", "CORE-STORE-03", "FLEET-PG-01", "MB-7")
+@pytest.mark.covers("CORE-STORE-02", "CORE-STORE-03", "FLEET-PG-01", "MB-7", "PLATFORM-MARIADB-01")
 def test_every_topic_is_run_over_every_store() -> None:
     assert {"memory", "sqlite", "postgres", "mariadb"} <= set(STORES) == set(KITS)
     modules = {path.stem: import_module(f"tests.conformance.{path.stem}") for path in HERE.glob("test_*.py")}

@@ -21,7 +21,7 @@ def _place(point: str, name: str, nth: int) -> object:
     return pytest.param(point, name, nth, marks=() if first else pytest.mark.soak)
 
 
-@pytest.mark.covers("CRASH-*-mariadb", "MB-7", "D-39", "D-13")
+@pytest.mark.covers("CRASH-*-mariadb", "MB-7", "PLATFORM-MARIADB-01", "D-39", "D-13")
 @pytest.mark.parametrize(("point", "name", "nth"), [_place(*place) for place in PLACES])
 def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point_on_mariadb(
     point: str, name: str, nth: int, tmp_path: Path
@@ -32,7 +32,9 @@ def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point_on_mariadb(
     victim.judge()
 
 
-@pytest.mark.covers("MB-7", "CRASH-inside_fork-mariadb", "CRASH-inside_prune-mariadb", "D-39")
+@pytest.mark.covers(
+    "MB-7", "PLATFORM-MARIADB-01", "CRASH-inside_fork-mariadb", "CRASH-inside_prune-mariadb", "D-39"
+)
 @pytest.mark.parametrize(("deed", "point", "nth"), test_recorded_effects.PLACES)
 def test_deed_is_done_wholly_or_not_at_all_when_the_process_dies_in_it_on_mariadb(
     deed: str, point: str, nth: int, tmp_path: Path

@@ -24,7 +24,7 @@ from holdfast.runs.transfer import promote as promoting
 from holdfast.runs.transfer.promote import promote, undo
 from holdfast.store.rows import RunFilter
 from holdfast.store.sql.postgres import copy
-from holdfast.store.sql.postgres.copy import CopyConnection, PostgresMoveEndpoint
+from holdfast.store.sql.postgres.copy import PostgresCopyConnection, PostgresMoveEndpoint
 from holdfast.store.sql.sqlite import copy as sqlite_copying
 from holdfast.store.sql.sqlite.copy import SqliteMoveEndpoint
 from tests.fleet.conftest import schema_of
@@ -79,9 +79,9 @@ class Death:
         self._inside = True
         self._transact = sqlite_copying.transact
         monkeypatch.setattr(sqlite_copying, "transact", self._sqlite)
-        self._write, self._alone = CopyConnection.write, CopyConnection.alone
-        monkeypatch.setattr(CopyConnection, "write", self._postgres(CopyConnection.write))
-        monkeypatch.setattr(CopyConnection, "alone", self._postgres(CopyConnection.alone))
+        self._write, self._alone = PostgresCopyConnection.write, PostgresCopyConnection.alone
+        monkeypatch.setattr(PostgresCopyConnection, "write", self._postgres(PostgresCopyConnection.write))
+        monkeypatch.setattr(PostgresCopyConnection, "alone", self._postgres(PostgresCopyConnection.alone))
         monkeypatch.setattr(sqlite_copying, "BATCH", 5)
         monkeypatch.setattr(copy, "BATCH", 5)
 
@@ -106,7 +106,7 @@ class Death:
         return done
 
     def _postgres(self, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def writing(line: CopyConnection, work: Callable[[Any], Awaitable[Any]]) -> Any:
+        async def writing(line: PostgresCopyConnection, work: Callable[[Any], Awaitable[Any]]) -> Any:
             async def and_die(conn: Any) -> Any:
                 done = await work(conn)
                 self._die(inside=True)

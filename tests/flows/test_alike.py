@@ -53,7 +53,7 @@ async def test_run_leaves_the_same_journal_and_events_on_every_store(name: str, 
         assert other == memory
 
 
-@pytest.mark.covers("FLEET-PG-13")
+@pytest.mark.covers("FLEET-PG-13", "PLATFORM-MARIADB-01")
 def test_flows_are_run_on_every_store() -> None:
     """By the fixtures that all tests of this folder use."""
     assert set(STORES) == {"memory", "sqlite", "postgres", "mariadb"}

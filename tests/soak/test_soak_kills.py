@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200)]
 Note = Callable[[str, int], None]
 
 
-@pytest.mark.covers("CORE-PROOF-05", "CORE-PROOF-01", "FLEET-PG-15")
+@pytest.mark.covers("CORE-PROOF-05", "CORE-PROOF-01", "FLEET-PG-15", "PLATFORM-MARIADB-01")
 @pytest.mark.parametrize("store", ["sqlite", "postgres", "mariadb"])
 @pytest.mark.parametrize("round_", range(10))
 @pytest.mark.parametrize("flow", FLOWS)

@@ -97,7 +97,7 @@ RACES = {
 }
 
 
-@pytest.mark.covers("RC-1", "RC-2", "RC-4", "HOLD-PROOF-01", "FLEET-PG-14", "MB-7")
+@pytest.mark.covers("RC-1", "RC-2", "RC-4", "HOLD-PROOF-01", "FLEET-PG-14", "MB-7", "PLATFORM-MARIADB-01")
 @pytest.mark.parametrize("store", ["sqlite", "postgres", "mariadb"])
 @pytest.mark.parametrize("race", RACES)
 async def test_one_of_two_processes_wins(race: str, store: str, tmp_path: Path) -> None:

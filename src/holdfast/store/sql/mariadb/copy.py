@@ -5,7 +5,6 @@ One connection moves a database: calls are made one at a time, some with every t
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -14,19 +13,14 @@ import msgspec
 from holdfast.errors import HoldfastError
 from holdfast.store.copy import (
     BATCH,
-    BLOB_BYTES,
     GENERATED_COLUMNS,
     JSON_LIST_COLUMNS,
     NOT_COPIED,
     CopyProgress,
-    CopyRule,
     Counters,
     MoveMark,
     TableShape,
     Values,
-    WorkerLeases,
-    batch_size,
-    copy_progress,
     require_state,
 )
 from holdfast.store.sql.mariadb import blobs, move_barrier
@@ -36,10 +30,10 @@ from holdfast.store.sql.mariadb.errors import DRIVER_ERRORS, RETRYABLE, code_of,
 from holdfast.store.sql.mariadb.migrate import schema_number
 from holdfast.store.sql.mariadb.session import connect, drop, leave
 from holdfast.store.sql.mariadb.store import MariadbStore
+from holdfast.store.sql.move_endpoint import CopyConnection, ServerMoveEndpoint, next_blobs
 
 T = TypeVar("T")
 
-_TRIES = 20
 # Short: while it waits for a lock, later writers wait behind it. So it gives up and tries again.
 _PATIENCE = 2
 _COLUMNS = """
@@ -49,105 +43,73 @@ _KEYS = """
 SELECT table_name, column_name FROM information_schema.statistics
 WHERE table_schema = database() AND index_name = 'PRIMARY' ORDER BY table_name, seq_in_index"""
 _IDENTITY = "SELECT concat_ws(' ', 'mariadb', @@hostname, @@port, @@datadir, database())"
-_HELD = """
-SELECT worker, count(*), max(lease_until) FROM @runs WHERE worker IS NOT NULL AND lease_until > @now(NULL)
-GROUP BY worker ORDER BY worker"""
 _COUNTING = """
 SELECT table_name, auto_increment FROM information_schema.tables
 WHERE table_schema = database() AND auto_increment IS NOT NULL"""
-_REACH = """
-UPDATE @moved_tables SET after = ?, `rows` = ?, done = ? WHERE name = ? AND `rows` = ? AND done = ?"""
 _LAST_POSITION = """
 SELECT coalesce(max(pos), 0) FROM (
     SELECT pos FROM @feed_head UNION ALL SELECT pos FROM @feed_marks
     UNION ALL SELECT pos FROM @feed) AS known"""
-_NEXT_SIZES = "SELECT size FROM @blobs WHERE NOT condemned AND number > ? ORDER BY number LIMIT ?"
 
 
-class MariadbCopyConnection:
-    """Connects on first use, and again if the connection is lost."""
+class MariadbCopyConnection(CopyConnection[MariadbConnection]):
+    driver_errors = DRIVER_ERRORS
 
     def __init__(self, settings: MariadbSettings) -> None:
+        super().__init__()
         self._settings = settings
-        self._raw: Any = None
-        self._lock = asyncio.Lock()
-
-    async def one(self, sql: str) -> Any:
-        """The first value of the first row."""
-        found = await self.read(lambda conn: conn.row(sql))
-        return None if found is None else found[0]
-
-    async def read(self, query: Callable[[MariadbConnection], Awaitable[T]]) -> T:
-        async with self._lock:
-            try:
-                return await query(await self._connected())
-            except HoldfastError:
-                raise
-            except DRIVER_ERRORS as error:
-                if is_lost(error):
-                    self._drop()
-                raise translated(error, self._settings.shown) from error
-
-    async def write(self, work: Callable[[MariadbConnection], Awaitable[T]]) -> T:
-        async def transact(conn: MariadbConnection) -> T:
-            await conn.send("BEGIN")
-            try:
-                done = await work(conn)
-                await conn.send("COMMIT")
-            except BaseException:
-                # Whatever was done: it is not kept, and the connection is not used again.
-                self._drop()
-                raise
-            return done
-
-        return await self.read(transact)
-
-    async def alone(self, work: Callable[[MariadbConnection], Awaitable[T]]) -> T:
-        """With every table locked. Other processes are working, so it may take several attempts."""
-
-        async def locked(conn: MariadbConnection) -> T:
-            await move_barrier.make(conn)
-            await conn.send(f"SET SESSION lock_wait_timeout = {_PATIENCE}")
-            try:
-                await move_barrier.lock(conn)
-                return await work(conn)
-            finally:
-                await conn.send("UNLOCK TABLES")
-
-        async def trying(conn: MariadbConnection) -> T:
-            left = _TRIES
-            while True:
-                left -= 1
-                try:
-                    return await locked(conn)
-                except DRIVER_ERRORS as error:
-                    if not left or code_of(error) not in RETRYABLE:
-                        raise
-                    await asyncio.sleep(0.1)
-
-        return await self.read(trying)
-
-    async def close(self) -> None:
-        raw, self._raw = self._raw, None
-        if raw is not None:
-            await leave(raw)
-
-    def _drop(self) -> None:
-        raw, self._raw = self._raw, None
-        if raw is not None:
-            drop(raw)
 
     async def _connected(self) -> MariadbConnection:
         if self._raw is None:
             self._raw = await connect(self._settings)
         return MariadbConnection(self._raw)
 
+    async def _transact(
+        self, conn: MariadbConnection, work: Callable[[MariadbConnection], Awaitable[T]]
+    ) -> T:
+        await conn.send("BEGIN")
+        try:
+            done = await work(conn)
+            await conn.send("COMMIT")
+        except BaseException:
+            # Whatever was done: it is not kept, and the connection is not used again.
+            self._drop()
+            raise
+        return done
 
-class MariadbMoveEndpoint:
+    async def _locked(self, conn: MariadbConnection, work: Callable[[MariadbConnection], Awaitable[T]]) -> T:
+        await move_barrier.make(conn)
+        await conn.send(f"SET SESSION lock_wait_timeout = {_PATIENCE}")
+        try:
+            await move_barrier.lock(conn)
+            return await work(conn)
+        finally:
+            await conn.send("UNLOCK TABLES")
+
+    def _is_lock_refused(self, error: BaseException) -> bool:
+        return code_of(error) in RETRYABLE
+
+    def _translated(self, error: BaseException) -> HoldfastError:
+        if is_lost(error):
+            self._drop()
+        return translated(error, self._settings.shown)
+
+    async def _leave(self, raw: Any) -> None:
+        await leave(raw)
+
+    def _drop(self) -> None:
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            drop(raw)
+
+
+class MariadbMoveEndpoint(ServerMoveEndpoint[MariadbConnection]):
+    rows_column = "`rows`"
+
     def __init__(self, settings: MariadbSettings) -> None:
+        super().__init__(MariadbCopyConnection(settings), move_barrier)
         self._settings = settings
         self.where = settings.shown
-        self._line = MariadbCopyConnection(settings)
         self._part = 0
 
     # For both ends.
@@ -161,11 +123,8 @@ class MariadbMoveEndpoint:
     async def identity(self) -> str:
         return await self._line.one(_IDENTITY)
 
-    async def mark(self) -> MoveMark | None:
-        return await self._line.read(move_barrier.read_mark)
-
     async def shapes(self) -> dict[str, TableShape]:
-        keys, columns = _grouped(await self._rows(_KEYS)), _grouped(await self._rows(_COLUMNS))
+        keys, columns = _grouped(await self._line.rows(_KEYS)), _grouped(await self._line.rows(_COLUMNS))
         return {
             table: TableShape(
                 table,
@@ -176,12 +135,9 @@ class MariadbMoveEndpoint:
             if table not in NOT_COPIED
         }
 
-    async def count(self, rule: CopyRule) -> int:
-        return await self._line.one(f"SELECT count(*) FROM @{rule.table} WHERE {rule.where}")
-
     async def rows(self, shape: TableShape, after: Values | None) -> list[Values]:
         async def batch(conn: MariadbConnection) -> list[Values]:
-            limit = BATCH if shape.table != "blobs" else await _blob_count(conn, after)
+            limit = BATCH if shape.table != "blobs" else await next_blobs(conn, after)
             text, args = _next_rows(shape, after)
             found = await conn.rows(text, *args, limit)
             if shape.table == "blobs":
@@ -190,19 +146,7 @@ class MariadbMoveEndpoint:
 
         return await self._line.read(batch)
 
-    async def now(self) -> int:
-        return await self._line.one("SELECT @now(NULL)")
-
-    async def close(self) -> None:
-        await self._line.close()
-
     # As the source.
-
-    async def leases(self) -> list[WorkerLeases]:
-        return [WorkerLeases(*found) for found in await self._rows(_HELD)]
-
-    async def stop_claims(self, mark: MoveMark) -> None:
-        await self._line.alone(lambda conn: move_barrier.stop_claims(conn, mark))
 
     async def block_writes(self, *, fence: bool) -> None:
         async def sealed(conn: MariadbConnection) -> None:
@@ -214,13 +158,6 @@ class MariadbMoveEndpoint:
             await move_barrier.set_state(conn, "sealed")
 
         await self._line.alone(sealed)
-
-    async def settle(self) -> None:
-        async def settled(conn: MariadbConnection) -> None:
-            require_state(await move_barrier.read_mark(conn), "sealed", "moved")
-            await move_barrier.set_state(conn, "moved")
-
-        await self._line.alone(settled)
 
     async def cancel_move(self) -> None:
         await self._line.alone(move_barrier.unguard)
@@ -248,35 +185,13 @@ class MariadbMoveEndpoint:
 
         await self._line.alone(begun)
 
-    async def reached(self) -> dict[str, CopyProgress]:
-        return {
-            name: copy_progress(after, count, done)
-            for name, after, count, done in await self._rows(
-                "SELECT name, after, `rows`, done FROM @moved_tables"
-            )
-        }
-
     async def put(
         self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress
     ) -> bool:
         if not self._part:
             self._part = blobs.part_size(int(await self._line.one("SELECT @@max_allowed_packet")))
 
-        async def putting(conn: MariadbConnection) -> bool:
-            require_state(await move_barrier.read_mark(conn), "filling")
-            new = "INSERT INTO @moved_tables (name, `rows`, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"
-            await conn.run(new, shape.table)
-            after = None if now.after is None else msgspec.msgpack.encode(now.after)
-            # In the transaction of the rows, and only from the expected progress: a batch is never copied
-            # twice, after a crash or by two processes.
-            if not await conn.run(_REACH, after, now.rows, now.done, shape.table, was.rows, was.done):
-                return False
-            await conn.run("UPDATE @moved SET busy = true")
-            await self._copy_in(conn, shape, batch)
-            await conn.run("UPDATE @moved SET busy = false")
-            return True
-
-        return await self._line.write(putting)
+        return await super().put(shape, batch, was, now)
 
     async def open_for_work(self, counters: Counters) -> None:
         async def opened(conn: MariadbConnection) -> None:
@@ -300,9 +215,6 @@ class MariadbMoveEndpoint:
         await self._line.read(move_barrier.clear)
 
     # Rows.
-
-    async def _rows(self, sql: str) -> list[Values]:
-        return await self._line.read(lambda conn: conn.rows(sql))
 
     async def _copy_in(self, conn: MariadbConnection, shape: TableShape, batch: Sequence[Values]) -> None:
         names, places = ", ".join(shape.columns), ", ".join("?" * len(shape.columns))
@@ -354,9 +266,3 @@ async def _whole_blob(conn: MariadbConnection, shape: TableShape, values: Values
         whole = await blobs.get(conn, found["digest"])
         found |= {"place": "row", "data": None if whole is None else whole[1]}
     return tuple(found.values())
-
-
-async def _blob_count(conn: MariadbConnection, after: Values | None) -> int:
-    """The number of the next blobs that are read at once."""
-    sizes = await conn.rows(_NEXT_SIZES, (after or (-1,))[0], BATCH)
-    return batch_size((size for (size,) in sizes), BLOB_BYTES)

@@ -5,7 +5,6 @@ One connection moves a schema: calls are made one at a time, some with every tab
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -15,21 +14,16 @@ import msgspec
 from holdfast.errors import HoldfastError
 from holdfast.store.copy import (
     BATCH,
-    BLOB_BYTES,
     GENERATED_COLUMNS,
     NOT_COPIED,
-    CopyProgress,
-    CopyRule,
     Counters,
     MoveMark,
     TableShape,
     Values,
-    WorkerLeases,
-    batch_size,
-    copy_progress,
     require_state,
     select,
 )
+from holdfast.store.sql.move_endpoint import CopyConnection, ServerMoveEndpoint, next_blobs
 from holdfast.store.sql.postgres import move_barrier
 from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.connect import PostgresConnection, to_column
@@ -41,82 +35,54 @@ from holdfast.store.sql.postgres.store import PostgresStore
 
 T = TypeVar("T")
 
-_TRIES = 20
 # Short: while it waits for a lock, later writers wait behind it. So it gives up and tries again.
 _PATIENCE = "SET LOCAL lock_timeout = '2s'"
 
 
-class CopyConnection:
-    """Connects on first use, and again if the connection is lost."""
+class PostgresCopyConnection(CopyConnection[PostgresConnection]):
+    driver_errors = (*DRIVER_ERRORS, ValueError)
 
     def __init__(self, servers: PostgresServers) -> None:
+        super().__init__()
         self._settings = servers.settings
         self._servers = servers
-        self._raw: Any = None
-        self._lock = asyncio.Lock()
-
-    async def one(self, sql: str) -> Any:
-        """The first value of the first row."""
-        found = await self.read(lambda conn: conn.row(sql))
-        return None if found is None else found[0]
-
-    async def read(self, query: Callable[[PostgresConnection], Awaitable[T]]) -> T:
-        async with self._lock:
-            try:
-                return await query(await self._connected())
-            except HoldfastError:
-                raise
-            except (*DRIVER_ERRORS, ValueError) as error:
-                raise translated(error, self._settings.shown) from error
-
-    async def write(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
-        async def transact(conn: PostgresConnection) -> T:
-            raw: Any = conn.raw
-            async with raw.transaction():
-                await conn.run(idle_timeout_statement(self._settings))
-                return await work(conn)
-
-        return await self.read(transact)
-
-    async def alone(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
-        """With every table locked against writers. Other processes are working, so it may take several
-        attempts."""
-
-        async def locked(conn: PostgresConnection) -> T:
-            raw: Any = conn.raw
-            async with raw.transaction():
-                await conn.run(_PATIENCE)
-                # This transaction holds all locks: if its process stops here, the server ends it before the
-                # whole fleet waits.
-                await conn.run(idle_timeout_statement(self._settings))
-                await move_barrier.lock(conn)
-                return await work(conn)
-
-        async def trying(conn: PostgresConnection) -> T:
-            left = _TRIES
-            while True:
-                left -= 1
-                try:
-                    return await locked(conn)
-                except (asyncpg.LockNotAvailableError, *RETRYABLE_ERRORS):
-                    if not left:
-                        raise
-                    await asyncio.sleep(0.1)
-
-        return await self.read(trying)
-
-    async def close(self) -> None:
-        raw, self._raw = self._raw, None
-        if raw is not None:
-            try:
-                await raw.close(timeout=5)
-            except DRIVER_ERRORS:
-                raw.terminate()
 
     async def _connected(self) -> PostgresConnection:
         if self._raw is None or self._raw.is_closed():
             self._raw = await self._servers.connect(pooled=True)
         return PostgresConnection(self._raw, self._settings.schema)
+
+    async def _transact(
+        self, conn: PostgresConnection, work: Callable[[PostgresConnection], Awaitable[T]]
+    ) -> T:
+        raw: Any = conn.raw
+        async with raw.transaction():
+            await conn.run(idle_timeout_statement(self._settings))
+            return await work(conn)
+
+    async def _locked(
+        self, conn: PostgresConnection, work: Callable[[PostgresConnection], Awaitable[T]]
+    ) -> T:
+        raw: Any = conn.raw
+        async with raw.transaction():
+            await conn.run(_PATIENCE)
+            # This transaction holds all locks: if its process stops here, the server ends it before the
+            # whole fleet waits.
+            await conn.run(idle_timeout_statement(self._settings))
+            await move_barrier.lock(conn)
+            return await work(conn)
+
+    def _is_lock_refused(self, error: BaseException) -> bool:
+        return isinstance(error, (asyncpg.LockNotAvailableError, *RETRYABLE_ERRORS))
+
+    def _translated(self, error: BaseException) -> HoldfastError:
+        return translated(error, self._settings.shown)
+
+    async def _leave(self, raw: Any) -> None:
+        try:
+            await raw.close(timeout=5)
+        except DRIVER_ERRORS:
+            raw.terminate()
 
 
 _COLUMNS = """
@@ -131,16 +97,11 @@ WHERE n.nspname = ? AND i.indisprimary AND NOT c.relispartition GROUP BY c.relna
 _IDENTITY = """
 SELECT oid::text || ' ' || pg_postmaster_start_time()::text || ' ' || coalesce(inet_server_port(), 0)::text
 FROM pg_database WHERE datname = current_database()"""
-_HELD = """
-SELECT worker, count(*), max(lease_until) FROM @runs WHERE worker IS NOT NULL AND lease_until > @now(NULL)
-GROUP BY worker ORDER BY worker"""
 _COUNTING = """
 SELECT table_name, column_name FROM information_schema.columns
 WHERE table_schema = ? AND is_identity = 'YES'"""
 _LAST = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}"
 _SET = "SELECT setval('{sequence}', greatest(?::bigint, 1), ?::bigint > 0)"
-_REACH = """
-UPDATE @moved_tables SET after = ?, rows = ?, done = ? WHERE name = ? AND rows = ? AND done = ?"""
 _LAST_POSITION = """
 SELECT coalesce(max(pos), 0)
 FROM (SELECT pos FROM @feed UNION ALL SELECT pos FROM @feed_marks) AS positions"""
@@ -148,15 +109,15 @@ _FLOOR = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20"
 _HERE = "SELECT pg_current_xact_id()::text::bigint << 20"
 
 
-class PostgresMoveEndpoint:
+class PostgresMoveEndpoint(ServerMoveEndpoint[PostgresConnection]):
     """Rows go in by COPY, on one connection."""
 
     def __init__(self, settings: PostgresSettings) -> None:
+        servers = PostgresServers(settings)
+        super().__init__(PostgresCopyConnection(servers), move_barrier)
         self._settings = settings
         schema = "" if settings.schema == "holdfast" else f"?schema={settings.schema}"
         self.where = f"{settings.shown}{schema}"
-        self._servers = PostgresServers(settings)
-        self._line = CopyConnection(self._servers)
         self._types: dict[str, dict[str, str]] = {}
 
     # For both ends.
@@ -169,9 +130,6 @@ class PostgresMoveEndpoint:
 
     async def identity(self) -> str:
         return f"{await self._line.one(_IDENTITY)} {self._settings.schema}"
-
-    async def mark(self) -> MoveMark | None:
-        return await self._line.read(move_barrier.read_mark)
 
     async def shapes(self) -> dict[str, TableShape]:
         await self._know_types()
@@ -186,12 +144,9 @@ class PostgresMoveEndpoint:
             if table not in NOT_COPIED
         }
 
-    async def count(self, rule: CopyRule) -> int:
-        return await self._line.one(f"SELECT count(*) FROM @{rule.table} WHERE {rule.where}")
-
     async def rows(self, shape: TableShape, after: Values | None) -> list[Values]:
         async def batch(conn: PostgresConnection) -> list[Values]:
-            limit = BATCH if shape.table != "blobs" else await _batch_size(conn, after)
+            limit = BATCH if shape.table != "blobs" else await next_blobs(conn, after)
             text = select(shape, f"@{shape.table}", begun=after is not None)
             keys = zip(shape.key, after or (), strict=after is not None)
             beyond = [bool(value) if types[name] == "boolean" else value for name, value in keys]
@@ -201,19 +156,7 @@ class PostgresMoveEndpoint:
         found = await self._line.read(batch)
         return [_portable_values(values, flags) for values in found] if flags else found
 
-    async def now(self) -> int:
-        return await self._line.one("SELECT @now(NULL)")
-
-    async def close(self) -> None:
-        await self._line.close()
-
     # As the source.
-
-    async def leases(self) -> list[WorkerLeases]:
-        return [WorkerLeases(*found) for found in await self._line.read(lambda conn: conn.rows(_HELD))]
-
-    async def stop_claims(self, mark: MoveMark) -> None:
-        await self._line.alone(lambda conn: move_barrier.stop_claims(conn, mark))
 
     async def block_writes(self, *, fence: bool) -> None:
         async def sealed(conn: PostgresConnection) -> None:
@@ -225,13 +168,6 @@ class PostgresMoveEndpoint:
             await move_barrier.guard(conn)
 
         await self._line.alone(sealed)
-
-    async def settle(self) -> None:
-        async def settled(conn: PostgresConnection) -> None:
-            require_state(await move_barrier.read_mark(conn), "sealed", "moved")
-            await move_barrier.set_state(conn, "moved")
-
-        await self._line.alone(settled)
 
     async def cancel_move(self) -> None:
         await self._line.alone(move_barrier.forget)
@@ -259,32 +195,6 @@ class PostgresMoveEndpoint:
             await move_barrier.guard(conn)
 
         await self._line.alone(begun)
-
-    async def reached(self) -> dict[str, CopyProgress]:
-        sql = "SELECT name, after, rows, done FROM @moved_tables"
-        return {
-            name: copy_progress(after, count, done)
-            for name, after, count, done in await self._line.read(lambda conn: conn.rows(sql))
-        }
-
-    async def put(
-        self, shape: TableShape, batch: Sequence[Values], was: CopyProgress, now: CopyProgress
-    ) -> bool:
-        async def putting(conn: PostgresConnection) -> bool:
-            require_state(await move_barrier.read_mark(conn), "filling")
-            new = "INSERT INTO @moved_tables (name, rows, done) VALUES (?, 0, false) ON CONFLICT DO NOTHING"
-            await conn.run(new, shape.table)
-            after = None if now.after is None else msgspec.msgpack.encode(now.after)
-            # In the transaction of the rows, and only from the expected progress: a batch is never copied
-            # twice, after a crash or by two processes.
-            if not await conn.run(_REACH, after, now.rows, now.done, shape.table, was.rows, was.done):
-                return False
-            await conn.run("UPDATE @moved SET busy = true")
-            await self._copy_in(conn, shape, batch)
-            await conn.run("UPDATE @moved SET busy = false")
-            return True
-
-        return await self._line.write(putting)
 
     async def open_for_work(self, counters: Counters) -> None:
         async def opened(conn: PostgresConnection) -> None:
@@ -354,12 +264,6 @@ async def _feed_positions(
     ((here,),) = await conn.rows(_HERE)
     place = columns.index("pos")
     return [(*row[:place], here + (i << 6), *row[place + 1 :]) for i, row in enumerate(batch, 1)]
-
-
-async def _batch_size(conn: PostgresConnection, after: Values | None) -> int:
-    """The number of the next blobs that are read at once."""
-    sql = "SELECT size FROM @blobs WHERE NOT condemned AND number > ? ORDER BY number LIMIT ?"
-    return batch_size((size for (size,) in await conn.rows(sql, (after or (-1,))[0], BATCH)), BLOB_BYTES)
 
 
 async def _sequences(conn: PostgresConnection) -> dict[str, str]:

@@ -256,4 +256,33 @@ FAULTS = (
         "        pass\n",
         ("tests/agents/test_run_budget.py",),
     ),
+    # ---- queues
+    Fault(
+        "a run takes a message and leaves it to others, too",
+        "queues/consume.py",
+        '        terms = ResolveConditions(idempotency_key=f"queue:{row.id}", message=done)\n',
+        '        terms = ResolveConditions(idempotency_key=f"queue:{row.id}")\n',
+        ("tests/queues/test_consume.py",),
+    ),
+    Fault(
+        "the broker does not hear that a review has moved",
+        "queues/operations.py",
+        "        notice = self.relay.move_notice(row, scope, queue)\n",
+        "        notice = []\n",
+        ("tests/queues/test_escalation.py",),
+    ),
+    Fault(
+        "what is committed waits for the next round of the queues",
+        "store/sql/queues.py",
+        "        if concern_queues(records):\n",
+        "        if False:\n",
+        ("tests/conformance/test_store_queues.py",),
+    ),
+    Fault(
+        "whoever reads a queue reads every review in it",
+        "queues/visibility.py",
+        "        shown.append(row if visible else replace(row, payload=_HIDDEN, result=None))\n",
+        "        shown.append(row)\n",
+        ("tests/api/test_queues.py",),
+    ),
 )

@@ -241,3 +241,11 @@ def test_data_that_no_text_could_have_is_refused_without_places() -> None:
     assert found[0].rule == "value"
     assert {each.line for each in found} == {None}
     assert read_data(["x"]).problems()[0].rule == "document"
+
+
+@pytest.mark.parametrize("depth", [100, 600, 900, 100_000])
+def test_text_that_is_nested_too_deep_is_answered_however_deep_it_is(depth: int) -> None:
+    """Also where the reader of JSON still reads it, and its places cannot be told any more."""
+    text = '{"holdfast": "1.0", "ui": ' + "[" * depth + "]" * depth + "}"
+    for form in FORMATS:
+        assert "document-depth" in [each.rule for each in read_text(text, form).problems()]

@@ -156,3 +156,5 @@ class FlowSuite:
         assert await kit.store.flow("späť", "v1") == flow
         assert await kit.store.flow("späť", "v3") is None
         assert sorted(await kit.store.flows(), key=lambda row: row.version) == [flow, newer]
+        assert await kit.store.flows(6) == [newer]
+        assert await kit.store.flows(7) == []

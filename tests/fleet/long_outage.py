@@ -74,8 +74,10 @@ async def until(what: Callable[[], Any], within: float = 30.0) -> Any:
 
 
 async def created(service: RunService, flow: Flow) -> str:
+    """A worker may have begun with it, and met the fault, before this caller has its answer: then it asks
+    again. A run's id is taken once."""
     run = str(uuid4())
-    await service.create(flow.program(), {}, run_id=run)
+    await until(lambda: service.create(flow.program(), {}, run_id=run))
     return run
 
 

@@ -49,10 +49,17 @@ class SideSuite:
             await kit.store.pending(other.run),
         ]
         await kit.written(lease, kit.record(1, side=Side(inbox_done=[mine.id])))
-        for row in (mine.id, foreign.id, 10**9):
-            refused = kit.record(3, side=Side(inbox_done=[row]))
+        await kit.store.send(lease.run, "note", b"")
+        (waiting,) = (await kit.store.pending(lease.run))[1]
+        # Alone, beside one that waits, and the same one twice: stores may look up one row in another way.
+        wrong = [mine.id, foreign.id, 10**9]
+        for rows in (*([row] for row in wrong), *([waiting.id, row] for row in wrong), [waiting.id] * 2):
+            refused = kit.record(3, side=Side(inbox_done=rows))
             assert (await kit.settle(lease, kit.record(2), refused)).refusal is Refusal.inbox_taken
+        both = [kit.record(seq, side=Side(inbox_done=[waiting.id])) for seq in (2, 3)]
+        assert (await kit.settle(lease, *both)).refusal is Refusal.inbox_taken
         assert (await kit.row(lease.run)).head == 1
+        assert (await kit.store.pending(lease.run))[1] == [waiting]
         assert (await kit.store.pending(other.run))[1] == [foreign]
 
     @pytest.mark.covers("D-28")

@@ -396,3 +396,24 @@ async def test_the_three_questions_lower_to_the_same_kind_and_only_a_review_is_p
     assert run.status == "completed"
     assert (run.state["decision"], run.state["second"], run.state["third"]) == ("yes", "ok", "submit")
     assert run.state["r"]["why"] == "because"
+
+
+@pytest.mark.covers("CV-21")
+@pytest.mark.parametrize("grown", ["{{x}}{{x}}", "{{x | json}}"])
+async def test_text_that_doubles_in_a_loop_fails_before_it_fills_the_memory(hf: Holdfast, grown: str) -> None:
+    text = flow_text(
+        f"""
+        {{id: a, type: start}}
+        {{id: l, type: loop, config: {{while: "true", max_turns: 100}}}}
+        {{id: s, type: set, parent: l, config: {{values: {{x: '{grown}'}}}}}}
+        {{id: z, type: end}}
+        """,
+        "a -> l\nl:done -> z",
+        "variables: {x: {default: '\\\\\\\\\\\\\\\\'}}",
+    )
+    ended = await start(hf, text)
+
+    assert ended.status == "failed"
+    assert ended.failed_node == "s"
+    assert ended.error is not None
+    assert "more than 16,000,000 characters" in ended.error.message

@@ -114,11 +114,13 @@ class Template:
         A text that is exactly one placeholder gives the value itself, whatever its type; any other gives
         text, with null as nothing. A path that leads nowhere gives the empty text and is listed in
         `missing`; with `strict` it raises TemplateRenderError, as does a value that has no text form. Text of
-        more than `limit` characters raises TemplateTooLongError before it is put together.
+        more than `limit` characters, put together or made by a filter, raises TemplateTooLongError.
         """
         missing: dict[Path, None] = {}
         found = [self._fill(part, resolve, missing, strict) for part in self.parts]
         if len(self.parts) == 1 and isinstance(self.parts[0], Placeholder):
+            if self.parts[0].filters and isinstance(found[0], str):
+                list(self._texts(found, limit))
             return Rendered(found[0], tuple(missing))
         return Rendered("".join(self._texts(found, limit)), tuple(missing))
 

@@ -10,6 +10,8 @@ MAX_NODES: Final = 2_000
 MAX_EDGES: Final = 10_000
 MAX_DEPTH: Final = 64
 MAX_CONFIG_BYTES: Final = 256_000
+MAX_TEXT: Final = 16_000_000
+"""Characters of a text that a template makes when its node runs."""
 MAX_PROBLEMS: Final = 200
 MAX_EXPANSION: Final = 10
 """How many times larger aliases may make a YAML document."""

@@ -269,3 +269,11 @@ async def test_document_that_names_an_unknown_connection_is_not_deployed(server:
     [found] = refused["errors"]
     assert (found["rule"], found["node"], found["field"]) == ("connection-unknown", "paid", "connection")
     assert found["fix"]
+
+
+@pytest.mark.parametrize("size", [70_000, 200_000, 1_000_000])
+async def test_document_of_any_allowed_size_is_taken(server: Server, size: int) -> None:
+    """A request that arrived in one piece was refused as a head that is too long."""
+    await deploy(server)
+    for _ in range(4):
+        await deploy(server, f"{REFUND}# {'x' * size}\n", 200)

@@ -69,6 +69,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head = 0  # bytes of the head that were parsed
         self._received = 0  # bytes of a head that is not complete
         self._in_head = True
+        self._heads = 0  # that were complete
         self._begun = False
         self._body = 0
         self._body_began = 0.0
@@ -108,9 +109,11 @@ class LimitedProtocol(HttpToolsProtocol):
         # Empty lines before a request are no request: they must not extend the time either.
         if self._in_head and "head" not in self._timers:
             self._start("head", self.limits.head_seconds, self._late_head)
-        was_in_head = self._in_head
+        was_in_head, heads = self._in_head, self._heads
         super().data_received(data)
-        if was_in_head and self._in_head and not self.transport.is_closing():
+        # Not if a whole request was in these bytes: then most of them may be its body.
+        still = was_in_head and self._in_head and self._heads == heads
+        if still and not self.transport.is_closing():
             # The parser reports a header when it is complete; until then only the bytes can be counted.
             self._received += len(data)
             if self._received > self.limits.head:
@@ -147,6 +150,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._read_target()
         self._stop("head")
         self._received = 0
+        self._heads += 1
         self._in_head = False
         self._body, self._body_began = 0, self.loop.time()
         self._start("body", self.limits.body_seconds, self._check_body)

@@ -61,7 +61,8 @@ def test_few_statements_are_needed_when_a_person_is_asked_and_answers() -> None:
 def test_program_loads_little_when_it_only_has_a_flow() -> None:
     """Each of these costs every start milliseconds, and most programs need none of them."""
     heavy = (
-        "backports.zstd", "compression.zstd", "difflib", "fractions", "secrets", "tomllib", "zoneinfo",
+        "backports.zstd", "compression.zstd", "difflib", "fractions", "html", "secrets", "tomllib",
+        "zoneinfo",
         "holdfast.runs.history.diff", "holdfast.runs.branch.fork", "holdfast.runs.transfer.export",
         "holdfast.runs.transfer.import_run", "holdfast.runs.history.checkpoints",
         "holdfast.runs.history.story_loader", "holdfast.runs.history.replay", "holdfast.runs.migrate.check",

@@ -7,7 +7,6 @@ their own field (`model.secrets`).
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterable, Mapping
 from threading import Lock
@@ -72,12 +71,15 @@ class Redactor:
 def _forms(text: str) -> Iterable[str]:
     """As it is, and as JSON and HTML write it. JSON twice: the arguments of a tool are JSON inside a text,
     which is written as JSON again."""
+    # Imported with the first secret: its table of characters takes a millisecond of every start.
+    from html import escape
+
     found = {text: None}
     for plain in (True, False):
         once = json.dumps(text, ensure_ascii=plain)[1:-1]
         found |= dict.fromkeys((once, json.dumps(once, ensure_ascii=plain)[1:-1]))
     for form in list(found):
-        for quoted in (html.escape(form), html.escape(form, quote=False)):
+        for quoted in (escape(form), escape(form, quote=False)):
             # The templates of pages write quotes in the second way.
             found |= dict.fromkeys((quoted, quoted.replace("&quot;", "&#34;").replace("&#x27;", "&#39;")))
     return found

@@ -170,3 +170,27 @@ def test_reload_and_back_restore_what_was_shown(server: WebServer, open_page: Op
     page.go_back()
     page.go_back()
     expect(page.get_by_label("Search")).to_have_value("flow:claims")
+
+
+@pytest.mark.covers("WB-10-part")
+def test_a_part_that_the_server_no_longer_has_offers_a_reload(server: WebServer, open_page: Opener) -> None:
+    page = open_page("/inbox/mine", expected="Failed to ")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.route(re.compile(r"/assets/Screen-"), lambda route: route.fulfill(status=404, body=""))
+    page.get_by_role("link", name="Flows").click()
+    expect(page.get_by_text("A new version is available.")).to_be_visible()
+    expect(page.get_by_role("button", name="Reload")).to_be_visible()
+
+
+@pytest.mark.covers("WB-11-keys")
+def test_keys_open_the_areas_and_are_listed(open_page: Opener) -> None:
+    page = open_page("/inbox/mine")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Keys")
+    expect(dialog).to_contain_text("Operations")
+    picture(page, "keys")
+    assert violations(page) == []

@@ -15,6 +15,9 @@ import "./app/base.css";
 import "./app/shell.css";
 import { createRoot } from "react-dom/client";
 import { App } from "./app/App";
+import { newRelease } from "./app/flag";
 
+// A part that is loaded later is not there any more: the server was upgraded meanwhile.
+window.addEventListener("vite:preloadError", () => newRelease.raise());
 const place = document.getElementById("root");
 if (place !== null) createRoot(place).render(<App />);

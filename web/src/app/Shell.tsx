@@ -10,7 +10,7 @@ import { useLiveState } from "@/live/useLive";
 import { addressOf } from "@/services/client";
 import { countOpen } from "@/services/holds";
 import type { Right } from "@/services/session";
-import { useSignedOut } from "./signedOut";
+import { newRelease, signedOut } from "./flag";
 import { useKeyboard, useKeys } from "./useKeys";
 import { useSession } from "./useSession";
 
@@ -32,7 +32,7 @@ const AREAS: readonly Area[] = [
 export function Shell() {
   useKeyboard();
   const [keysShown, showKeys] = useState(false);
-  const signedOut = useSignedOut();
+  const hasEnded = signedOut.use();
   const path = useRouterState({ select: (state) => state.location.pathname });
   return (
     <>
@@ -41,6 +41,7 @@ export function Shell() {
       </a>
       <Header onKeys={useCallback(() => showKeys(true), [])} />
       <OfflineBar />
+      <ReleaseBar />
       <Boundary resetKey={path}>
         <Suspense fallback={<Skeleton />}>
           <Outlet />
@@ -48,7 +49,7 @@ export function Shell() {
       </Boundary>
       <Suspense fallback={null}>
         {keysShown ? <KeyList onClose={() => showKeys(false)} /> : null}
-        {signedOut ? <SignedOutDialog /> : null}
+        {hasEnded ? <SignedOutDialog /> : null}
       </Suspense>
     </>
   );
@@ -125,6 +126,17 @@ function OfflineBar() {
   return state === "offline" ? (
     <p className="offline-bar" role="alert">
       {t("offlineBar")}
+    </p>
+  ) : null;
+}
+
+function ReleaseBar() {
+  return newRelease.use() ? (
+    <p className="offline-bar" role="alert">
+      {t("newVersion")}{" "}
+      <button type="button" className="button" onClick={() => window.location.reload()}>
+        {t("reload")}
+      </button>
     </p>
   ) : null;
 }

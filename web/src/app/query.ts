@@ -1,10 +1,10 @@
 /** What was read from the server, kept and renewed. */
 import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { failureOf } from "@/services/client";
-import { noteSignedOut } from "./signedOut";
+import { signedOut } from "./flag";
 
 function noteFailure(error: unknown): void {
-  if (failureOf(error).kind === "signed-out") noteSignedOut();
+  if (failureOf(error).kind === "signed-out") signedOut.raise();
 }
 
 export const queryClient = new QueryClient({

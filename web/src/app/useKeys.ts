@@ -51,6 +51,8 @@ export function useKeyboard(): void {
       const name = matcher.press(keyOf(event), event.timeStamp);
       const found = name === null ? undefined : known.toReversed().flat().find((each) => each.keys === name);
       if (!found || (isTyping(event.target as HTMLElement) && !found.whileTyping)) return;
+      // On a button or a link, Enter does what it says there.
+      if (name === "Enter" && (event.target as HTMLElement).closest("a, button, summary")) return;
       event.preventDefault();
       found.run();
     };

@@ -21,6 +21,8 @@ export const shell = {
   signedOutTitle: "Your session has ended",
   signedOutText: "Sign in again to continue. You come back to this page, and what you typed is kept.",
   signIn: "Sign in",
+  newVersion: "A new version is available.",
+  reload: "Reload",
   close: "Close",
   retry: "Retry",
   loading: "Loading",

@@ -1,0 +1,25 @@
+/** Something that becomes true once while the page is open. */
+import { useSyncExternalStore } from "react";
+
+export type Flag = { raise: () => void; use: () => boolean };
+
+export function createFlag(): Flag {
+  let raised = false;
+  const watchers = new Set<() => void>();
+  const watch = (told: () => void) => {
+    watchers.add(told);
+    return () => watchers.delete(told);
+  };
+  return {
+    raise() {
+      raised = true;
+      for (const told of watchers) told();
+    },
+    use: () => useSyncExternalStore(watch, () => raised),
+  };
+}
+
+/** The session has ended. */
+export const signedOut = createFlag();
+/** A part of this release is gone: the server has another one. */
+export const newRelease = createFlag();

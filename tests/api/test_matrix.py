@@ -41,7 +41,8 @@ OURS: Final = {"/openapi.json"}
 PUBLIC: Final = {
     "POST /v1/session", "DELETE /v1/session", "GET /sign-in", "POST /sign-in", "POST /sign-out",
     "GET /sign-in/oidc", "GET /sign-in/oidc/callback", "GET /inbox", "GET /inbox/{hold}",
-    "GET /inbox/{view}/{hold}", "GET /links", "POST /links", "GET /static/{name}", "GET /client/manifest.json", "GET /client/{name}",
+    "GET /inbox/{view}/{hold}", "GET /links", "POST /links", "GET /static/{name}",
+    "GET /client/manifest.json", "GET /client/{name}",
     "GET /client/{digest}/{name}",
     # Made from the code; the same for everybody.
     "GET /v1/schemas/flow/{version}",

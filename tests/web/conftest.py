@@ -83,9 +83,9 @@ class WebServer:
         with urlopen(Request(self.address + path, data, headers, method=method), timeout=30) as answer:
             return json.load(answer)
 
-    def claim(self, number: str) -> dict[str, Any]:
+    def claim(self, number: str, flow: str = "claims") -> dict[str, Any]:
         """A run that waits for its decision."""
-        run = self.api("POST", "/v1/runs", {"flow": "claims", "input": {"number": number}, "wait": 20})
+        run = self.api("POST", "/v1/runs", {"flow": flow, "input": {"number": number}, "wait": 20})
         (hold,) = self.api("GET", f"/v1/holds?run={run['id']}")["items"]
         return hold
 

@@ -56,12 +56,18 @@ export function Answer({ hold, draft, onPlaced }: AnswerProps) {
     requestAnimationFrame(() => focusField(first));
   }
 
+  function change(field: string, value: unknown): void {
+    setValues((old) => ({ ...old, [field]: value }));
+    setErrors((old) => Object.fromEntries(Object.entries(old).filter(([name]) => name !== field)));
+  }
+
   function choose(option: Option, byKey: boolean): void {
     const decided = { values, decision: option.id, context: hold.context };
     const reveals = form.sections.some((each) => isVisible(each, decided) && !isVisible(each, asked));
     const needsStep = byKey || option.variant === "danger" || (option.requiresComment && !comment.trim()) || reveals;
     if (armed?.option !== option.id && needsStep) {
       setArmed({ hold: hold.id, version: hold.version, option: option.id });
+      setErrors({});
       return;
     }
     confirm(option);
@@ -103,7 +109,7 @@ export function Answer({ hold, draft, onPlaced }: AnswerProps) {
   return (
     <form className="answer" noValidate onSubmit={(event) => event.preventDefault()}>
       {failure ? <Conflict failure={failure} /> : null}
-      <FormFields form={form} asked={asked} errors={errors} onChange={(field, value) => setValues((old) => ({ ...old, [field]: value }))} />
+      <FormFields form={form} asked={asked} errors={errors} onChange={change} />
       <DecisionBar
         options={options}
         armed={armed?.option ?? null}

@@ -19,6 +19,7 @@ import { holdWord, priorityWord } from "@/words";
 import { Activity } from "./Activity";
 import { Answer } from "./Answer";
 import { HoldActions } from "./HoldActions";
+import { keptDraft } from "./keptDraft";
 import { Outcome } from "./Outcome";
 import { t } from "./text";
 import type { Placed } from "./UndoBar";
@@ -34,6 +35,7 @@ type DetailProps = {
 
 export function Detail({ id, tab, onBack, onChanged, onPlaced }: DetailProps) {
   const client = useQueryClient();
+  const { person } = useSession();
   const hold = useQuery({ queryKey: ["hold", id], queryFn: () => getHold(id) });
   const draft = useQuery({ queryKey: ["draft", id], queryFn: () => getDraft(id), staleTime: Number.POSITIVE_INFINITY, gcTime: 0 });
   useHoldChanges((change) => {
@@ -50,7 +52,7 @@ export function Detail({ id, tab, onBack, onChanged, onPlaced }: DetailProps) {
       <div className="hold-body">
         <Body hold={shown} />
         {shown.status === "pending" && shown.placedUntil === null ? (
-          <Answer key={shown.requestHash} hold={shown} draft={draft.data ?? null} onPlaced={onPlaced} />
+          <Answer key={shown.requestHash} hold={shown} draft={keptDraft(shown.id, person) ?? draft.data ?? null} onPlaced={onPlaced} />
         ) : (
           <Outcome hold={shown} />
         )}

@@ -1,11 +1,16 @@
 /** What was typed, saved one second after the last key. */
 import { useEffect, useEffectEvent, useRef, useState } from "react";
+import { signedOut } from "@/app/flag";
+import { useSession } from "@/app/useSession";
+import { failureOf } from "@/services/client";
 import { type Draft, saveDraft } from "@/services/holds";
+import { dropDraft, keepDraft } from "./keptDraft";
 
 const QUIET = 1000;
 export type DraftState = { kind: "none" | "saved" | "failed"; at: number };
 
 export function useDraft(hold: string, draft: Draft): { state: DraftState; forget: () => void } {
+  const { person } = useSession();
   const text = JSON.stringify(draft);
   const first = useRef(text);
   const over = useRef(false);
@@ -15,9 +20,12 @@ export function useDraft(hold: string, draft: Draft): { state: DraftState; forge
     try {
       await saveDraft(hold, draft);
       first.current = text;
+      dropDraft(hold);
       setState({ kind: "saved", at: Date.now() });
-    } catch {
+    } catch (error) {
+      keepDraft(hold, person, draft);
       setState({ kind: "failed", at: Date.now() });
+      if (failureOf(error).kind === "signed-out") signedOut.raise();
     }
   });
   useEffect(() => {
@@ -25,5 +33,5 @@ export function useDraft(hold: string, draft: Draft): { state: DraftState; forge
     const timer = setTimeout(() => void save(), QUIET);
     return () => clearTimeout(timer);
   }, [text]);
-  return { state, forget: () => { over.current = true; } };
+  return { state, forget: () => { over.current = true; dropDraft(hold); } };
 }

@@ -175,8 +175,19 @@ async def test_quorum_that_can_no_longer_be_met_fails_the_run_by_name(hf: Holdfa
 @pytest.mark.covers("G-19", "CORE-FLOW-12", "E10")
 async def test_join_goes_on_with_who_is_there_when_its_time_is_over(hf: Holdfast) -> None:
     flow = Flow("timeout", effect="pure", **LOG)
-    trace(flow, "a", "slow", "quick", pause={"slow": 0.3})
-    trace(flow, "j", join=all_of(timeout=0.03))
+    trace(flow, "a", "quick")
+    joined = asyncio.Event()
+
+    @flow.node
+    async def slow() -> dict[str, Any]:
+        await joined.wait()
+        return {"log": ["slow"]}
+
+    @flow.node(join=all_of(timeout=0.03))
+    async def j() -> dict[str, Any]:
+        joined.set()
+        return {"log": ["j"]}
+
     for way in (("a", "slow", "j"), ("a", "quick", "j")):
         flow.chain(*way)
     result = await flow.run({"log": []}, on=hf)

@@ -123,8 +123,10 @@ async def test_the_timeout_does_not_run_while_a_person_thinks(hf: Holdfast) -> N
     hf.register(flow.program())
     driving = asyncio.create_task(flow.run(on=hot))
     service = await hot.service()
-    await asyncio.sleep(0.15)
-    (hold,) = await service.holds()
+    while not (open_holds := await service.holds()):
+        await service.store.wait_change(0.05)
+    (hold,) = open_holds
+    await asyncio.sleep(0.1)  # longer than the handler may take
     await service.answer(hold.id, "yes")
     result = await asyncio.wait_for(driving, 5)
     await hot.close()

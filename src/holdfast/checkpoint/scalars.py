@@ -129,6 +129,11 @@ def _read_time(data: bytes) -> time:
     return time(*parts, tzinfo=_read_zone(zone), fold=fold)
 
 
+def _read_timedelta(data: bytes) -> timedelta:
+    days, seconds, microseconds = decode(data)
+    return timedelta(days, seconds, microseconds)
+
+
 def _read_blob_ref(data: bytes) -> BlobRef:
     digest, size = decode(data)
     if type(digest) is not bytes or type(size) is not int:
@@ -153,7 +158,7 @@ READ: Final[dict[int, Callable[[bytes], Any]]] = {
     DATETIME: _read_datetime,
     DATE: lambda data: date(*decode(data)),
     TIME: _read_time,
-    TIMEDELTA: lambda data: timedelta(*decode(data)),
+    TIMEDELTA: _read_timedelta,
     UUID_: lambda data: UUID(bytes=data),
     COMPLEX: lambda data: complex(*_two_doubles.unpack(data)),
     BLOB: _read_blob_ref,

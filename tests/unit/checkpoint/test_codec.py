@@ -143,13 +143,14 @@ def test_reader_is_reported_what_to_install_when_the_zone_is_unknown():
         unpack(Ext(6, payload))
 
 
+WHOLE_NUMBER = 4  # any payload is one
+
+
 @pytest.mark.parametrize("code", range(1, 14))
 def test_reader_answers_with_a_typed_error_when_a_payload_is_damaged(code):
     for data in (b"", b"\xff", b"\x81\x01\x01", b"\xc1"):
-        try:
+        with contextlib.nullcontext() if code == WHOLE_NUMBER else pytest.raises(HoldfastError):
             unpack(Ext(code, data), REGISTRY)
-        except HoldfastError:
-            continue
 
 
 def test_reader_refuses_a_map_with_a_key_without_a_value():

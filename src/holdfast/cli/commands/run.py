@@ -112,19 +112,33 @@ def run(
         return _resume_directory(onward, of_pipelines, manner, {"--input": input, "--detach": detach or None})
     if flow is None:
         raise typer.BadParameter("name a flow or a pipeline.", param_hint="FLOW")
+    of_resume = {"force": force, "resume_fidelity": resume_fidelity}
+    return _start(flow, input, options, of_pipelines, of_resume, manner, functions or [], detach=detach)
+
+
+def _start(
+    flow: str,
+    given: str | None,
+    options: dict[str, Any],
+    of_pipelines: dict[str, Any],
+    of_resume: dict[str, Any],
+    manner: OutputOptions,
+    functions: list[str],
+    *,
+    detach: bool,
+) -> int:
+    """By what FLOW is: a pipeline, a document, or the name of code or of a deployed document."""
     if flow.lower().endswith((".dot", ".gv")):
-        return _run_pipeline(flow, input, options, of_pipelines, manner, detach=detach)
+        return _run_pipeline(flow, given, options, of_pipelines, manner, detach=detach)
     from holdfast.cli.advance import refuse_pipeline_options
 
-    refuse_pipeline_options(flow, of_pipelines | {"force": force, "resume_fidelity": resume_fidelity})
+    refuse_pipeline_options(flow, of_pipelines | of_resume)
+    read = read_json(given, "--input")
     if flow.lower().endswith(DOCUMENTS):
         from holdfast.cli.document_run import run_document
 
-        given = read_json(input, "--input")
-        return run_async(run_document(flow, given, options, manner, functions=functions or [], detach=detach))
-    return run_async(
-        _run_named(flow, read_json(input, "--input"), options, manner, functions or [], detach=detach)
-    )
+        return run_async(run_document(flow, read, options, manner, functions=functions, detach=detach))
+    return run_async(_run_named(flow, read, options, manner, functions, detach=detach))
 
 
 async def _run_named(

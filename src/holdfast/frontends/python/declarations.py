@@ -139,10 +139,7 @@ class Collector(DeclaredParts):
         self.limits = limits
         # Not part of the graph either: what each of its runs may spend in all.
         self.budget = budget
-        if budget is not None and not callable(getattr(budget, "limits", None)):
-            self.wrong(
-                "budget", f"budget={budget!r} is not a budget", fix="write budget=Budget(tokens=50_000)"
-            )
+        self._check_budget()
         # In addition to those that the state's type declares: paths such as "card" and "cards.*.number".
         self.secrets = tuple(secrets)
         self.types = tuple(types)
@@ -150,6 +147,12 @@ class Collector(DeclaredParts):
         self.revision = 0
         # The body of a map over a function: what the function returns is the item's result.
         self.is_item = False
+
+    def _check_budget(self) -> None:
+        if self.budget is not None and not callable(getattr(self.budget, "limits", None)):
+            self.wrong(
+                "budget", f"budget={self.budget!r} is not a budget", fix="write budget=Budget(tokens=50_000)"
+            )
 
     def _label(self, version: Any) -> str:
         """The label of this version. `refund@2` refers to it, so it must be one word."""

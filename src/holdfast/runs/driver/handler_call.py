@@ -117,9 +117,7 @@ class HandlerCall:
             return retryable_errors.failure(node, handler, execution, found, _since(started))
         finally:
             if ctx is not None:
-                ctx.close("its attempt has ended")
-                if session.contexts.get((execution.scope, execution.node)) is ctx:
-                    del session.contexts[(execution.scope, execution.node)]
+                self._close_context(ctx)
 
     def _no_code(self, node: Node) -> HoldfastError:
         return HoldfastError(
@@ -131,6 +129,12 @@ class HandlerCall:
         ctx = (Context if handler.is_async else ThreadContext)(self.calls, execution, node)
         self.session.contexts[(execution.scope, execution.node)] = ctx
         return ctx
+
+    def _close_context(self, ctx: Context) -> None:
+        ctx.close("its attempt has ended")
+        place = (ctx.execution.scope, ctx.execution.node)
+        if self.session.contexts.get(place) is ctx:
+            del self.session.contexts[place]
 
     def _item(self, scope: Scope) -> Any:
         """The item of the map that this child gets."""

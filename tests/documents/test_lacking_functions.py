@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from holdfast import Holdfast
@@ -12,6 +13,7 @@ from holdfast.documents.program import DocumentDialect, needs_of, program_for
 from holdfast.errors import VersionMismatchError
 from holdfast.frontends.document.site import FoundFlow
 from holdfast.model.graph import GraphSpec
+from holdfast.runs.unserved import find_unserved
 from holdfast.runs.worker.served_versions import ServedVersions
 from tests.documents.rule_examples import GOOD, MAP, flow
 from tests.documents.run import compiled, graph, site_of
@@ -84,6 +86,25 @@ async def test_deploying_warns_only_while_no_live_worker_has_what_the_document_n
             found = await deployed.compile(SentDocument(raw=guard.encode(), format="yaml"))
             assert [each.rule for each in found.problems] == ["check-missing"]
         assert len((await deployed.compile(sent)).problems) == 1
+
+
+@pytest.mark.covers("CV-34")
+async def test_runs_that_wait_for_a_function_are_shown_as_unserved(anyio_backend: str) -> None:
+    async with Holdfast("memory:") as hf:
+        dialects(hf, {})
+        service = await hf.service()
+        needs = program_for(compiled(NEEDS, FUNCTIONS), site_of(FUNCTIONS))
+        await service.create(needs, {})
+        service.runtime.programs.clear()
+        worker = Worker(on=hf)
+        await worker.run_until_idle()
+        async with worker:
+            [row] = await service.store.workers()
+            assert row.lacking == (needs.version,)
+            figures = await service.store.fleet_figures(ages=())
+            assert [each.version for each in find_unserved(figures, [row]).versions] == [needs.version]
+            able = msgspec.structs.replace(row, lacking=())
+            assert find_unserved(figures, [row, able]).versions == []
 
 
 def test_needs_are_those_of_maps_and_sub_flows_too() -> None:

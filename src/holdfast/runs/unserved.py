@@ -32,7 +32,11 @@ def find_unserved(figures: FleetFigures, workers: Iterable[WorkerRow]) -> Unserv
         here = [row for row in serving if row.lanes is None or work.lane in row.lanes]
         if not here:
             lanes.append(work)
-        # The program of a stored document is built by any worker.
-        elif dialect_of(work.version) == CODED and not any(work.version in row.versions for row in here):
+        elif not any(serves(row, work.version) for row in here):
             versions.append(work)
     return UnservedWork(lanes, versions, [each for each in figures.scheduled if each.flow not in flows])
+
+
+def serves(row: WorkerRow, version: str) -> bool:
+    """The program of a stored document is built by any worker that has what the document names."""
+    return version in row.versions if dialect_of(version) == CODED else version not in row.lacking

@@ -34,6 +34,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     records_per_second: float = 0.0  # recently
     ended_per_second: float = 0.0
     offers: tuple[str, ...] = ()  # what documents may name: `function:score`, `check:pii`, `tool:grep`
+    lacking: tuple[str, ...] = ()  # versions of documents that name what it does not have
 
 
 class Death(msgspec.Struct, frozen=True, kw_only=True):

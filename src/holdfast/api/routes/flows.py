@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 from urllib.parse import quote
 
@@ -53,7 +52,9 @@ from holdfast.model.input_schema import input_schema
 from holdfast.model.validate import validate
 from holdfast.runs.flow_versions import newest_first, put_posted, require_free_name
 from holdfast.runs.service import RunService
+from holdfast.runs.unserved import serves
 from holdfast.store.rows import FlowRow
+from holdfast.types.fleet import WorkerRow
 
 routes = Routes("flows")
 
@@ -66,7 +67,7 @@ async def list_flows(call: ApiCall) -> Page[FlowWire]:
     service = await call.runs()
     deployed = DeployedFlows(service, call.tenant)
     found: dict[str, list[FlowRow]] = {}
-    workers = await _workers_by_version(service)
+    workers = await _live_workers(service)
     for row in await newest_first(service, await _rows(service)):
         if await is_visible_to_tenant(call, row.name, row.version):
             found.setdefault(row.name, []).append(row)
@@ -81,22 +82,18 @@ async def list_flows(call: ApiCall) -> Page[FlowWire]:
 async def get_flow(call: ApiCall, flow: str) -> FlowWire:
     """A flow's versions, newest first. Versions of its code come before graphs that were posted."""
     service = await call.runs()
-    workers = await _workers_by_version(service)
+    workers = await _live_workers(service)
     current = await DeployedFlows(service, call.tenant).current(flow)
     return _flow(service, flow, await _versions(call, flow), workers, current)
 
 
-async def _workers_by_version(service: RunService) -> Counter[str]:
-    """How many live workers serve each version."""
+async def _live_workers(service: RunService) -> list[WorkerRow]:
     now = service.store.now()
-    alive = [row for row in await service.store.workers() if row.until > now]
-    found = Counter(version for row in alive for version in row.versions)
-    # Pipelines need no code except their stored graph.
-    return found + Counter(dict.fromkeys(service.runtime.dialects, len(alive)))
+    return [row for row in await service.store.workers() if row.until > now]
 
 
 def _flow(
-    service: RunService, name: str, rows: list[FlowRow], workers: Counter[str], activated: str | None
+    service: RunService, name: str, rows: list[FlowRow], workers: list[WorkerRow], activated: str | None
 ) -> FlowWire:
     """`activated`: the version of a deployed document that is current; code comes before it."""
     coded = dialect_of(rows[0].version) == CODED
@@ -109,7 +106,7 @@ def _flow(
         version_of(
             row,
             loaded=row.version in service.runtime.programs,
-            workers=workers[row.version] or workers[dialect_of(row.version)],
+            workers=sum(serves(worker, row.version) for worker in workers),
             current=row.version == current,
             document=dialect_of(row.version) == DOCUMENTS,
         )

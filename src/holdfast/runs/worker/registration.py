@@ -205,6 +205,7 @@ class WorkerRegistration:
             records_per_second=self._pace.records,
             ended_per_second=self._pace.ended,
             offers=tuple(sorted(offers_of(worker.runtime))),
+            lacking=tuple(sorted(worker.served.lacking)),
         )
 
     def _skew(self) -> int:

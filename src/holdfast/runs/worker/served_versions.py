@@ -31,7 +31,7 @@ class ServedVersions:
     async def names(self) -> tuple[str, ...]:
         runtime = self._runtime
         await self._look()
-        lacking = runtime.lacking | self._lacking
+        lacking = self.lacking
         if not lacking:
             return (*runtime.programs, *runtime.dialects)
         apart = {dialect_of(version) for version in lacking}
@@ -39,6 +39,11 @@ class ServedVersions:
         listed = sorted(each for each in self._needs.keys() - lacking if dialect_of(each) in apart)
         loaded = (each for each in runtime.programs if each not in lacking)
         return (*loaded, *rest, *listed)
+
+    @property
+    def lacking(self) -> set[str]:
+        """The versions whose runs it leaves to others."""
+        return self._runtime.lacking | self._lacking
 
     async def _look(self) -> None:
         """At what was stored since the last look, and at what this process has now."""

@@ -108,6 +108,11 @@ async def test_run_of_an_entity_waits_until_the_one_that_asks_a_person_has_ended
     assert other["status"] == "pending_input"
     assert (await server.json("GET", f"/v1/runs/{second['id']}"))["status"] == "pending"
 
+    # One that waits in line can be cancelled: that needs no turn.
+    third = await invoke(server, "asking", "a")
+    await server.json("POST", f"/v1/runs/{third['id']}/cancel", json={})
+    assert (await server.json("GET", f"/v1/runs/{third['id']}/result?wait=20"))["status"] == "cancelled"
+
     holds = (await server.json("GET", "/v1/holds?instance_key=a"))["items"]
     assert [hold["run"] for hold in holds] == [first["id"]]
     await server.json("POST", f"/v1/holds/{holds[0]['id']}/resolve", json={"decision": "yes"})

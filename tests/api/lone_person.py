@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast import Flow
 from holdfast.holds.notify.slack import ACTION, Click
+from holdfast.holds.policies.stored import put_policy
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus
@@ -40,7 +41,15 @@ RULES: dict[str, tuple[dict[str, Any], ...]] = {
             "approval": {"mode": "quorum", "need": 2, "of": ["delegated_user", "user:dana"]},
         },
     ),
+    "two by a rule in the store": ({"assignee": "group:finance"},),
 }
+GUARD: dict[str, Any] = {
+    "name": "guard",
+    "rules": [
+        {"name": "two", "assign": "group:finance", "approval": {"mode": "quorum", "need": 2}},
+    ],
+}
+"""The rule in the store, written by an operator."""
 """Each is a row of holds before money is paid. Ada starts every run, and is in the group of traders."""
 PEOPLE = ("user:ada", "user:dana", "user:sam", "user:kim", "user:ghost", "user:other", "service:robot")
 NAMES = ("dana", "sam", "kim", "ghost", "other", "ada")
@@ -53,6 +62,7 @@ class LonePerson:
 
     def __init__(self, office: Office, rule: str) -> None:
         self.office = office
+        self._rule = rule
         self.credentials = [office.tokens["ada"], office.tokens["ada@acme"]]
         self.runs: list[str] = []
         self.paid: list[str] = []
@@ -73,6 +83,8 @@ class LonePerson:
 
     # ------------------------------------------------------------------ what the office does by itself
     async def begins(self) -> None:
+        if self._rule == "two by a rule in the store":
+            await put_policy(await self.office.hf.open(), "default", GUARD, by="user:local")
         await self.put_deployment(0, 0)
         await self.delegate(4, 0)
         await self.others_decide()
@@ -203,7 +215,11 @@ class LonePerson:
             {"approval": {"mode": "quorum", "need": 1, "of": ["user:ada"]}},
             {"timeout": "1m", "ladder": [{"to": f"user:ghost{EVIL}", "after": "1h"}]},
         ][kind % 6]
-        await self.call(by, "PUT", "/v1/policies/easy", {"rules": [{"name": "all", **rule}]})
+        name = ("easy", "guard", "zz")[by % 3]
+        await self.call(by, "PUT", f"/v1/policies/{name}", {"rules": [{"name": "all", **rule}]})
+
+    async def drop_policy(self, by: int, kind: int) -> None:
+        await self.call(by, "DELETE", f"/v1/policies/{('guard', 'easy')[kind % 2]}")
 
     async def schedule(self, by: int, _: int) -> None:
         await self.call(by, "PUT", "/v1/schedules/now", {"flow": "payment", "every": "1h"})

@@ -184,17 +184,17 @@ class Office:
 
 @asynccontextmanager
 async def office_of(
-    *, directory: str | None = "store", slack: bool = False, **more: Any
+    *, directory: str | None = "store", slack: bool = False, store: str = "memory:", **more: Any
 ) -> AsyncIterator[Office]:
     clock, mail = FakeClock(), Mailboxes()
     notify = NotifySettings(base_url=SITE)
     async with Holdfast(
-        "memory:", clock=clock, directory=directory, channels=[mail], notify=notify, **more
+        store, clock=clock, directory=directory, channels=[mail], notify=notify, **more
     ) as hf:
         mail.hf = hf
-        store = await hf.open()
+        opened = await hf.open()
         if directory is not None:
-            people = Registrar(store)
+            people = Registrar(opened)
             for name in PEOPLE:
                 await people.put_person("default", Person(id=name, email=f"{name}@acme"))
             await people.put_group("default", "finance", ["dana", "sam"])
@@ -207,7 +207,7 @@ async def office_of(
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url=SITE) as client:
             office = Office(hf, clock, transport, client, mail, authenticator)
-            made = ApiTokens(store)
+            made = ApiTokens(opened)
             for name in PEOPLE:
                 rights = EVERY_RIGHT if name == "ada" else ()
                 grant = CredentialGrant(subject=f"user:{name}", roles=("member",), rights=rights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.api.lone_person import MOVES, RULES, LonePerson
 from tests.api.office import office_of
+from tests.flows.conftest import address_of
 
 Move = tuple[str, int, int]
 
@@ -17,8 +19,8 @@ moves = st.tuples(st.sampled_from(MOVES), st.integers(0, 9), st.integers(0, 9))
 plans = st.lists(moves, min_size=2, max_size=9)
 
 
-async def play(rule: str, plan: list[Move]) -> None:
-    async with office_of(policies="store", slack=True) as office:
+async def play(rule: str, plan: list[Move], store: str = "memory:") -> None:
+    async with office_of(policies="store", slack=True, store=store) as office:
         ada = LonePerson(office, rule)
         await ada.begins()
         for name, first, second in plan:
@@ -98,6 +100,32 @@ KNOWN: dict[str, list[Move]] = {
         ("start", 0, 0),
     ],
     "answers as input": [("mint", 0, 1), ("start", 2, 0), ("start", 2, 2), ("attack", 0, 0)],
+    "no entry of her own": [("drop_person", 6, 5)],
+    "no entry of her own, before her run": [("drop_person", 6, 5), ("start", 3, 1), ("wait", 9, 0)],
+    "no rule any more": [("drop_policy", 0, 0), ("start", 0, 0), ("drop_policy", 1, 0), ("start", 0, 0)],
+    "no rule, and no entry of her own": [
+        ("drop_person", 6, 5),
+        ("start", 3, 1),
+        ("drop_policy", 5, 4),
+        ("start", 8, 5),
+    ],
+    "no rule for people of hers": [
+        ("drop_policy", 0, 0),
+        ("put_person", 0, 3),
+        ("start", 0, 0),
+        ("reassign", 3, 0),
+        ("link", 3, 0),
+        ("put_group", 0, 0),
+        ("mint", 0, 4),
+        ("attack", 2, 0),
+    ],
+    "an easier rule in its place": [
+        ("put_policy", 1, 3),
+        ("start", 0, 0),
+        ("put_policy", 1, 2),
+        ("start", 0, 0),
+    ],
+    "a rule before it": [("put_policy", 0, 3), ("start", 0, 0), ("put_policy", 0, 1), ("start", 0, 0)],
     "delegated": [("put_person", 0, 3), ("delegate", 3, 0), ("mint", 0, 4), ("delegate", 0, 0)],
 }
 
@@ -123,3 +151,15 @@ def test_no_sequence_of_one_person_passes_a_rule_of_two(rule: str, plan: list[Mo
 @given(st.sampled_from(sorted(RULES)), st.lists(moves, min_size=4, max_size=20))
 def test_no_long_sequence_of_one_person_passes_a_rule_of_two(rule: str, plan: list[Move]) -> None:
     asyncio.run(play(rule, plan))
+
+
+@pytest.mark.covers("SAFE-CHAIN-08")
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+@pytest.mark.parametrize("rule", RULES)
+def test_known_ways_around_do_not_pass_on_a_database_server(rule: str, kind: str, tmp_path: Path) -> None:
+    for plan in KNOWN.values():
+        asyncio.run(_played_on(kind, rule, plan, tmp_path))
+
+
+async def _played_on(kind: str, rule: str, plan: list[Move], folder: Path) -> None:
+    await play(rule, plan, await address_of(kind, folder))

@@ -13,7 +13,7 @@ from holdfast.holds.policies.deadlines import deadline, read_on_timeout
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of
 from holdfast.holds.policies.load import PolicyLoader
 from holdfast.holds.policies.policy import Policy, RuleMatch, first_match
-from holdfast.holds.policies.removed import evaders, removed_policies, without
+from holdfast.holds.policies.removed import evaders, removed_policies, with_former_names, without
 from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.select import PolicySelector
 from holdfast.store.protocols import Store
@@ -59,7 +59,7 @@ class PolicyStep:
         if deselected and facts.deployment is not None:
             found = await Deployments(self.store).find(facts.deployment, tenant=facts.tenant)
             by = () if found is None else found.made_by
-        return evaders(
+        people = evaders(
             known,
             chosen,
             in_force=governing,
@@ -67,6 +67,7 @@ class PolicyStep:
             deselected_by=by,
             removed=await removed_policies(self.store, facts.tenant),
         )
+        return await with_former_names(self.store, facts.tenant, people)
 
 
 def policy_facts(hold: NewHold, facts: HoldFacts) -> dict[str, Any]:

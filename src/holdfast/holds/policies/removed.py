@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.holds.directory.changes import DirectoryChanges, person_subject
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.holds.policies.parse import policy_of
 from holdfast.holds.policies.policy import Policy, RuleMatch
@@ -131,6 +132,21 @@ def evaders(
 def _binds(policy: Policy, facts: Mapping[str, Any]) -> bool:
     rule = policy.rule_for(facts)
     return rule is not None and rule.binds
+
+
+async def with_former_names(store: Store, tenant: str, people: Sequence[str]) -> tuple[str, ...]:
+    """With the names and addresses that a caller of a server took from them: who removes their own entry from
+    the directory does not become two people."""
+    changes, found = DirectoryChanges(store), dict.fromkeys(people)
+    todo = list(people)
+    while todo:
+        known = await changes.of(tenant, person_subject(person_key(todo.pop())))
+        more = {
+            f"user:{person_key(name)}" for change in known.values() for name in change.names
+        } - found.keys()
+        found |= dict.fromkeys(sorted(more))
+        todo += more
+    return tuple(found)
 
 
 def without(hold: NewHold, people: Sequence[str]) -> NewHold:

@@ -71,7 +71,9 @@ class WebServer:
             )
         assert self.child.stdout is not None
         line = self.child.stdout.readline()
-        assert line, (folder / "serve.log").read_text()
+        if not line:
+            self.stop()
+            raise AssertionError((folder / "serve.log").read_text())
         said = json.loads(line)
         self.address: str = said["address"]
         self.token: str = said["token"]

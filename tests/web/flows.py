@@ -48,4 +48,4 @@ def _flow(name: str, undo: str) -> Flow:
 
 claims = _flow("claims", "2s")
 # On a busy machine a person in a test takes long to undo.
-patient = _flow("patient", "1min")
+patient = _flow("patient", "1m")

@@ -62,6 +62,7 @@ export const inbox = {
   resumed: "The run resumed",
   addComment: "Add a comment",
   copied: "Copied",
+  taken: "{label}: decided.",
   inSeconds: "{label} in {seconds} s.",
   placedAway: "{label} is placed. Z undoes it for a few seconds.",
   keyNext: "Next question",

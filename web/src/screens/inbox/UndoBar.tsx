@@ -42,7 +42,7 @@ function Bar({ placed, onUndone, onOver }: UndoProps & { placed: Placed }) {
   return (
     <output className="toast">
       <span aria-hidden={left > 0 ? true : undefined}>
-        {left > 0 ? t("inSeconds", { label: placed.label, seconds: left }) : t("done", { label: placed.label })}
+        {left > 0 ? t("inSeconds", { label: placed.label, seconds: left }) : t("taken", { label: placed.label })}
       </span>
       {left > 0 ? <span className="away">{t("placedAway", { label: placed.label })}</span> : null}
       {undoing.isError ? <span>{failureOf(undoing.error).title}</span> : null}

@@ -106,6 +106,20 @@ FAULTS = (
         ("tests/flows/test_commits.py", "tests/flows/test_values_on_the_way.py"),
     ),
     Fault(
+        "a hold is asked although its state is not stored",
+        "runs/driver/record_writer.py",
+        "if services.put_hold_states is not None or not services",
+        "if not services",
+        ("tests/blobs/test_hold_states.py",),
+    ),
+    Fault(
+        "the state of a hold is stored in the clear",
+        "runs/hold_states.py",
+        "    if encrypted is not None:\n        data = encrypted",
+        "    if False:\n        data = encrypted",
+        ("tests/blobs/test_hold_states.py",),
+    ),
+    Fault(
         "a snapshot is one record late",
         "runs/driver/load.py",
         "pos.head, pos.at = record.seq, max(pos.at, record.at)",

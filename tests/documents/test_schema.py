@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def damaged(data: Any, choose: random.Random) -> Any:
                 break
             key = choose.choice(list(here)) if isinstance(here, dict) else choose.randrange(len(here))
             if choose.random() < 0.3 or not isinstance(here[key], (dict, list)):
-                here[key] = choose.choice(JUNK)
+                here[key] = deepcopy(choose.choice(JUNK))  # it may be damaged itself
                 break
             here = here[key]
     return data

@@ -32,7 +32,7 @@ from bench.queues import row_q
 from bench.serving import row_s
 from bench.start import row_i
 from bench.steps import row_a, row_c, row_d
-from bench.waits import row_f
+from bench.waits import row_f, row_v
 
 ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "A": row_a,
@@ -48,6 +48,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "P": row_p,
     "M": row_m,
     "O": row_o,
+    "V": row_v,
     "Q": row_q,
     "T": row_t,
     "W": row_w,

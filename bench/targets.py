@@ -53,6 +53,7 @@ TARGETS: dict[str, Target] = {
     "T-nop": Target(most=15),
     "T-size": Target(most=12),
     "T-step": Target(most=60),
+    "V-preview": Target(most=200),
     "S-rate": Target(least=490),
     "S-errors": Target(most=0),
     "S-p99": Target(most=200),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Cli, given
 
 
+@pytest.mark.covers("WEB-PREVIEW")
 def test_preview_shows_each_option_and_decides_nothing(cli: Cli, refund: str) -> None:
     run = cli("run", refund, "--input", given(200), "--json").json["id"]
     hold = cli("holds", "list", "--json").items[0]["id"]

@@ -93,6 +93,7 @@ async def rows_of(hf: Holdfast) -> list[Any]:
     return [runs, records, await store.holds(limit=100), await store.inbox_heads([run.id for run in runs])]
 
 
+@pytest.mark.covers("WEB-PREVIEW")
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
 async def test_each_option_is_followed_to_its_next_questions_and_effects(tmp_path: Path, store: str) -> None:
     ledger = tmp_path / "ledger"
@@ -120,6 +121,7 @@ async def test_each_option_is_followed_to_its_next_questions_and_effects(tmp_pat
         assert await rows_of(hf) == before
 
 
+@pytest.mark.covers("WEB-PREVIEW")
 async def test_recorded_sub_steps_answer_and_the_next_one_stops(tmp_path: Path) -> None:
     done: list[str] = []
     flow = Flow[Any]("ask inside")
@@ -140,6 +142,7 @@ async def test_recorded_sub_steps_answer_and_the_next_one_stops(tmp_path: Path) 
         assert done == ["fetch"]
 
 
+@pytest.mark.covers("WEB-PREVIEW")
 async def test_parallel_branches_are_each_followed_to_their_end(tmp_path: Path) -> None:
     done: list[str] = []
     flow = Flow[Any]("split")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from json import dumps
 from typing import Any
 
 import pytest
@@ -143,6 +144,15 @@ def test_a_session_that_ends_while_typing_shows_a_dialog_that_leads_back_to_what
     page.context.add_cookies(session)
     page.goto(f"{server.address}/inbox/mine/{hold['id']}")
     expect(page.get_by_label("Amount")).to_have_value("777.00")
+    expect(page.get_by_text("Draft saved")).to_be_visible()
+    # What another person typed in this tab is not shown, and dropped.
+    other = {"person": "kim", "draft": {"decision": None, "values": {"amount": "1.00"}, "comment": ""}}
+    page.evaluate(
+        "([name, text]) => sessionStorage.setItem(name, text)", [f"holdfast.draft.{hold['id']}", dumps(other)]
+    )
+    page.reload()
+    expect(page.get_by_label("Amount")).to_have_value("777.00")
+    assert page.evaluate("sessionStorage.length") == 0
 
 
 @pytest.mark.covers("WB-50-phone")

@@ -14,11 +14,11 @@ import { t } from "./text";
 import type { Placed } from "./UndoBar";
 import { useDraft } from "./useDraft";
 
-type AnswerProps = { hold: Hold; draft: Draft | null; onPlaced: (placed: Placed) => void };
+type AnswerProps = { hold: Hold; draft: Draft | null; unsaved: boolean; onPlaced: (placed: Placed) => void };
 
 const SUBMIT: Option = { id: "submit", label: "", variant: "primary", requiresComment: false };
 
-export function Answer({ hold, draft, onPlaced }: AnswerProps) {
+export function Answer({ hold, draft, unsaved, onPlaced }: AnswerProps) {
   const form = useMemo(() => formOf(hold.schema, hold.context), [hold.schema, hold.context]);
   const options = hold.options.length > 0 ? hold.options : [SUBMIT];
   const shown = { hold: hold.id, version: hold.version, options: options.map((each) => each.id) };
@@ -31,7 +31,7 @@ export function Answer({ hold, draft, onPlaced }: AnswerProps) {
   const armed = stillArmed(held, shown);
   const isOffline = useLiveState() === "offline";
   const asked = { values, decision: armed?.option ?? null, context: hold.context };
-  const saved = useDraft(hold.id, { decision: null, values, comment });
+  const saved = useDraft(hold.id, { decision: null, values, comment }, unsaved);
   const sending = useMutation({
     mutationFn: (option: Option) => {
       const decided = { values, decision: option.id, context: hold.context };

@@ -46,13 +46,14 @@ export function Detail({ id, tab, onBack, onChanged, onPlaced }: DetailProps) {
   if (hold.isError) return <Problem error={hold.error} onRetry={() => void hold.refetch()} />;
   if (hold.isPending || draft.isPending) return <Skeleton rows={4} />;
   const shown = hold.data;
+  const kept = keptDraft(shown.id, person);
   return (
     <article className="hold">
       <Head hold={shown} onBack={onBack} onChanged={onChanged} />
       <div className="hold-body">
         <Body hold={shown} />
         {shown.status === "pending" && shown.placedUntil === null ? (
-          <Answer key={shown.requestHash} hold={shown} draft={keptDraft(shown.id, person) ?? draft.data ?? null} onPlaced={onPlaced} />
+          <Answer key={shown.requestHash} hold={shown} draft={kept ?? draft.data ?? null} unsaved={kept !== null} onPlaced={onPlaced} />
         ) : (
           <Outcome hold={shown} />
         )}

@@ -9,10 +9,11 @@ import { dropDraft, keepDraft } from "./keptDraft";
 const QUIET = 1000;
 export type DraftState = { kind: "none" | "saved" | "failed"; at: number };
 
-export function useDraft(hold: string, draft: Draft): { state: DraftState; forget: () => void } {
+/** `unsaved`: it was kept in this tab only, so it is saved even if nothing more is typed. */
+export function useDraft(hold: string, draft: Draft, unsaved: boolean): { state: DraftState; forget: () => void } {
   const { person } = useSession();
   const text = JSON.stringify(draft);
-  const first = useRef(text);
+  const first = useRef(unsaved ? "" : text);
   const over = useRef(false);
   const [state, setState] = useState<DraftState>({ kind: "none", at: 0 });
   const save = useEffectEvent(async () => {

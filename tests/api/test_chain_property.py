@@ -154,6 +154,7 @@ def test_no_long_sequence_of_one_person_passes_a_rule_of_two(rule: str, plan: li
 
 
 @pytest.mark.covers("SAFE-CHAIN-08")
+@pytest.mark.timeout(900)  # every way, in one office after the other; with the soak
 @pytest.mark.parametrize("kind", ["postgres", "mariadb"])
 @pytest.mark.parametrize("rule", RULES)
 def test_known_ways_around_do_not_pass_on_a_database_server(rule: str, kind: str, tmp_path: Path) -> None:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from holdfast.holds.service import HoldService
-from holdfast.model.program import Program
-from holdfast.runs.blobs import BlobStore
-from holdfast.runs.driver.runtime import Runtime
-from holdfast.runs.record_codec import RecordCodec
-from holdfast.store.protocols import Store
-from holdfast.store.rows import RunRow
-from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
+
+if TYPE_CHECKING:
+    # The service loads every action on holds; a program that only runs flows needs none of them.
+    from holdfast.holds.service import HoldService
+    from holdfast.model.program import Program
+    from holdfast.runs.blobs import BlobStore
+    from holdfast.runs.driver.runtime import Runtime
+    from holdfast.runs.record_codec import RecordCodec
+    from holdfast.store.protocols import Store
+    from holdfast.store.rows import RunRow
+    from holdfast.types.hold import HoldRow
 
 MAX_PROGRESS = 256  # runs
 

@@ -35,6 +35,7 @@ ENVIRONMENT = {
         "policy files for holds, separated by `:`; `store` adds the policies kept in the store"
     ),
     "HOLDFAST_NOTIFY": "the TOML file with the notification channels (mail, Slack, Teams, webhooks)",
+    "HOLDFAST_SKIP_UI": "1: the web app is neither built nor served; plain pages take its place",
     "HOLDFAST_QUEUES": "the TOML file with the settings of queues and the brokers that they are bound to",
     "HOLDFAST_LINK_KEYS": "`ID:SECRET,...`: keys that sign links to holds, instead of the keys in the store",
     "HOLDFAST_SIGN_IN": (

@@ -51,7 +51,7 @@ PUBLIC: Final = {
 }  # fmt: skip
 """What anybody may ask without a credential. Whoever adds to it has thought about it."""
 LINKED: Final = {"GET /l/{token}", "GET /link/{hold}", "POST /link/{hold}"}
-SIGNED_IN: Final = {"GET /v1/session", "GET /"}
+SIGNED_IN: Final = {"GET /v1/session", "GET /", "GET /v1/me/preferences", "PUT /v1/me/preferences"}
 READING: Final = {
     "POST /v1/audit/verify", "PUT /v1/holds/{hold}/presence", "DELETE /v1/holds/{hold}/presence",
     "POST /v1/flows/{flow:path}/diff", "POST /v1/holds/{hold}/consequences",

@@ -118,7 +118,8 @@ def test_target_sets_up_its_environment_before_it_works(target: str, layer: str,
     )  # fmt: skip
     lines = done.stdout.splitlines()
     assert lines[0] == f"{sys.executable} tools/setup.py {layer}"
-    assert work in lines[1]
+    # The demo builds the web app before, if that is not there.
+    assert any(work in line for line in lines[1:])
 
 
 @pytest.mark.covers("CORE-REPO-11")

@@ -12,7 +12,15 @@ import msgspec
 
 from holdfast.errors import InputError, StoreError, TransportError
 from holdfast.holds.notify.expiry import next_try
-from holdfast.queues.completions import Completion, Completions, queue_actor, read_completion
+from holdfast.queues.completions import (
+    BROKER,
+    REFUSALS,
+    Completion,
+    Completions,
+    queue_actor,
+    read_completion,
+    read_event,
+)
 from holdfast.queues.consume import QueueConsumer, received_id
 from holdfast.queues.relay import QueueRelay
 from holdfast.queues.review_request import request_id, review_request
@@ -140,8 +148,11 @@ class QueueBridge:
         changed = not fresh and row.is_open and row.payload != new.payload
         if changed:
             row = await self._update(row, new.payload, hold.priority)
-        if not await self.completions.apply_early(hold):
-            await self.relay.send(row, again=changed)
+        await self.completions.apply_early(hold)
+        # As it is now: the early completion may have ended it, may be one of several votes, or invalid.
+        now = await self.store.queue_message(row.tenant, row.id) or row
+        if now.is_open:
+            await self.relay.send(now, again=changed)
         return fresh
 
     async def _update(self, row: MessageRow, payload: bytes, priority: str) -> MessageRow:
@@ -188,7 +199,7 @@ class QueueBridge:
                 found.applied += await self._apply(hold, row)
             elif row.is_open:
                 await self._compare(row, found)
-        except (InputError, TransportError) as error:
+        except (*REFUSALS, TransportError) as error:
             log.warning("hold %s and its message could not be reconciled: %s", hold.id, error)
 
     async def _compare(self, row: MessageRow, found: ReconcileCounts) -> None:
@@ -198,9 +209,15 @@ class QueueBridge:
             await self.relay.send(row)
             found.published += 1
         elif known.status is TransportStatus.completed and known.completion is not None:
-            completion = read_completion(msgspec.json.decode(known.completion))
-            done = await self.completions.apply(completion, queue_actor(row.tenant, completion.completed_by))
-            found.applied += done.outcome in ("resolved", "voted")
+            found.applied += await self._missed(row, known.completion)
+
+    async def _missed(self, row: MessageRow, event: bytes) -> bool:
+        """A completion that the broker has and did not bring: as good as one that it brings, no better."""
+        completion = read_completion(read_event(event))
+        if completion.correlation_id != row.correlation_id:
+            raise InputError("the completion at the broker names another hold.")
+        actor = queue_actor(row.tenant, completion.completed_by, BROKER)
+        return (await self.completions.apply(completion, actor)).outcome in ("resolved", "voted")
 
     async def _apply(self, hold: HoldRow, row: MessageRow) -> bool:
         """The message is completed and its hold is open: the store was restored, or a row was changed."""

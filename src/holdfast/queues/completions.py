@@ -11,7 +11,14 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.errors import HoldDecidedError, HoldNotFoundError, InputError
+from holdfast.errors import (
+    ConflictError,
+    ForbiddenError,
+    HoldDecidedError,
+    HoldNotFoundError,
+    InputError,
+    NotFoundError,
+)
 from holdfast.holds.actions import resolve
 from holdfast.holds.actions.audit_entries import entry
 from holdfast.holds.actions.resolve import ResolveConditions
@@ -33,6 +40,8 @@ MOST_KEPT: Final = 1000
 SYSTEM: Final = "system:queue"
 BROKER: Final = "broker"
 """How the sender of a completion is known that a broker brought."""
+REFUSALS: Final = (InputError, ForbiddenError, ConflictError, NotFoundError)
+"""Errors of the content: the same again would not help."""
 _PAGE: Final = 200
 _ANSWER: Final = ("decision", "resolution", "response_data", "comment", "request_hash")
 
@@ -67,10 +76,22 @@ class _Early(msgspec.Struct, frozen=True, kw_only=True):
     actor: Actor
 
 
+def read_event(body: bytes) -> dict[str, Any]:
+    """What a broker brought. Raises InputError."""
+    try:
+        found: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"the message is not JSON that can be read: {error}.") from error
+    if not isinstance(found, dict):
+        raise InputError("the message is not a JSON object.")
+    return cast("dict[str, Any]", found)
+
+
 def queue_actor(tenant: str, completed_by: str | None, auth_method: str = "queue") -> Actor:
     """The person whom a broker names, else the queue itself. The operator bound the broker to the queue, so
     it may resolve the holds that ask there, and no others."""
-    named = completed_by if completed_by is not None and completed_by.startswith("user:") else SYSTEM
+    kind, _, name = (completed_by or "").partition(":")
+    named = f"user:{name}" if kind == "user" and name.strip() else SYSTEM
     return Actor(
         id=named,
         tenant=tenant,
@@ -219,7 +240,7 @@ class Completions:
         early = msgspec.json.decode(kept.body, type=_Early)
         try:
             await self.apply(early.completion, early.actor)
-        except InputError as error:
+        except REFUSALS as error:
             log.warning("the early completion of hold %s is invalid: %s", row.id, error)
         await self.store.drop_document(row.tenant, EARLY, row.id)
         return True

@@ -36,6 +36,7 @@ STORE_FAILED: Final = 10077
 """What JetStream answers if a message is not stored; among others because its subject has one."""
 _FETCH: Final = 2.0  # seconds of one pull; a reconnected server does not know the last one
 _RETRY: Final = (0.2, 1.0, 5.0, 15.0, 60.0)  # seconds until the next delivery
+_HEADER: Final = 1024  # bytes kept free for the header of a dead letter
 _PULL = JetStreamContext.PullSubscription
 
 
@@ -71,6 +72,10 @@ class NatsInbound:
     def body(self) -> bytes:
         return self._given.data
 
+    @property
+    def completes(self) -> bool | None:
+        return self._stream == self._transport.names.done
+
     async def settle(self, how: Ack) -> None:
         try:
             if how is Ack.ack:
@@ -97,7 +102,9 @@ class NatsInbound:
         key = f"{self._stream}:{sequence}:{int(self._given.metadata.timestamp.timestamp() * 1e6)}"
         names = self._transport.names
         subject = names.dead_letter(self._given.subject)
-        await js.publish(subject, self._given.data, stream=names.dead, headers={Header.MSG_ID: key})
+        # A server closes the connection over a message that is too large, and the header counts.
+        body = self._given.data[: await self._transport.largest() - _HEADER]
+        await js.publish(subject, body, stream=names.dead, headers={Header.MSG_ID: key})
         try:
             await js.delete_msg(self._stream, sequence)
         except APIError as error:
@@ -117,6 +124,10 @@ class NatsTransport:
 
     async def jetstream(self) -> JetStreamContext:
         return await self._connection.jetstream()
+
+    async def largest(self) -> int:
+        """Bytes of the largest message that the server takes."""
+        return await self._connection.largest()
 
     # ------------------------------------------------------------------ out
     async def publish(self, message: TransportMessage) -> None:

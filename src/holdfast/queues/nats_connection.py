@@ -196,6 +196,11 @@ class NatsConnection:
                 self._ready = True
             return found
 
+    async def largest(self) -> int:
+        """Bytes of the largest message that the server takes. Raises TransportError."""
+        await self.jetstream()
+        return self._client.max_payload if self._client is not None else 0
+
     async def _connect(self, client: Client) -> None:
         given = self.settings
         options: dict[str, Any] = {
@@ -260,6 +265,7 @@ class NatsConnection:
             log.warning("NATS is away; it is tried again")
 
     async def _on_reconnected(self) -> None:
+        self._ready = False  # it may have lost its streams
         log.info("NATS is back")
 
     async def close(self) -> None:

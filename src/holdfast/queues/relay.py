@@ -5,18 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import (
-    ConflictError,
-    ForbiddenError,
-    HoldfastError,
-    InputError,
-    NotFoundError,
-    TransportError,
-)
+from holdfast.errors import HoldfastError, InputError, TransportError
+from holdfast.queues.completions import REFUSALS, read_event
 from holdfast.queues.settings import DATABASE, QueueSettings
 from holdfast.queues.transport import (
     Ack,
@@ -31,12 +25,10 @@ from holdfast.queues.transport import (
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock
 from holdfast.types.outbox import QUEUE_OUT, OutboxMessage
-from holdfast.types.queue_message import MessageRow
+from holdfast.types.queue_message import COMPLETED_EVENT, MessageRow
 
 RECONNECT: Final = 5.0
 """Seconds until a lost broker is tried again."""
-TAKERS = (InputError, ForbiddenError, ConflictError, NotFoundError)
-"""Errors of the content: delivering it again would not help."""
 
 Take = Callable[[QueueBinding, dict[str, Any]], Awaitable[None]]
 
@@ -145,16 +137,19 @@ class QueueRelay:
     async def taken(self, message: InboundMessage) -> Ack:
         """Commit it, then say what becomes of it at the broker."""
         try:
-            body: Any = msgspec.json.decode(message.body)
-            if not isinstance(body, dict):
-                raise InputError("the message is not a JSON object.")
-            await self._take(message.binding, cast("dict[str, Any]", body))
-        except (msgspec.DecodeError, *TAKERS) as error:
+            body = read_event(message.body)
+            _require_way(message, body)
+            await self._take(message.binding, body)
+        except REFUSALS as error:
             log.warning("a message of %s cannot be taken: %s", message.binding.queue, error)
             return Ack.reject
         except HoldfastError as error:
             # The store is away, or busy: the broker delivers it again (QB-10).
             log.warning("a message of %s is delivered again: %s", message.binding.queue, error)
+            return Ack.retry
+        except Exception:
+            # One message must not stop those behind it.
+            log.exception("a message of %s failed, and is delivered again", message.binding.queue)
             return Ack.retry
         return Ack.ack
 
@@ -162,3 +157,11 @@ class QueueRelay:
         for transport in self._transports.values():
             await transport.close()
         self._transports.clear()
+
+
+def _require_way(message: InboundMessage, body: dict[str, Any]) -> None:
+    """Who may only send messages must not decide, and the other way round."""
+    if message.completes is None or message.completes is (body.get("type") == COMPLETED_EVENT):
+        return
+    way, other = ("completions", "messages") if message.completes else ("messages", "completions")
+    raise InputError(f"this came by the way of {way}, which brings no {other}.")

@@ -77,6 +77,12 @@ class InboundMessage(Protocol):
     @property
     def body(self) -> bytes: ...
 
+    @property
+    def completes(self) -> bool | None:
+        """Whether it came by the way of completions (True) or of messages (False); None: this broker has one
+        way for both."""
+        ...
+
     async def settle(self, how: Ack) -> None:
         """Once. A message that is never settled is delivered again."""
         ...

@@ -27,6 +27,7 @@ class MemoryInbound:
         self._broker = broker
         self.binding = binding
         self.body = body
+        self.completes: bool | None = None
 
     async def settle(self, how: Ack) -> None:
         self._broker.settled.append(how)

@@ -78,7 +78,11 @@ async def test_message_is_released_given_up_requeued_and_withdrawn(shop: Server)
     assert (again["state"], again["attempts"]) == ("ready", 0)
     refused = await shop.json("POST", f"{one}/requeue", 409)
     assert refused["code"] == "message_ended"
+    token = (await shop.json("POST", f"{one}/claim", json={}))["claim_token"]
     await shop.json("DELETE", one, 204)
+    lost = await shop.json("POST", f"{one}/complete", 409, json={"token": token, "result": 1})
+    assert (lost["code"], "it is withdrawn" in lost["detail"]) == ("claim_lost", True)
+    assert "Claim it again" not in lost["hint"]
     ended = await shop.json("POST", f"{one}/claim", 409, json={})
     assert ended["code"] == "message_ended"
     assert (await shop.json("GET", "/v1/queues"))["items"] == []

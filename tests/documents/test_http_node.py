@@ -180,6 +180,7 @@ async def test_secret_is_sent_only_to_the_hosts_that_its_owner_lists(
     ("wrong", "fixed", "rule"),
     [
         ("headers: {Authorization: Bearer abc}", "headers: {Authorization: {secret: crm}}", "secret-literal"),
+        ("headers: {Cookie: session=abc}", "headers: {Cookie: {secret: crm}}", "secret-literal"),
         ("headers: {x-api-key: abc}", "headers: {x-api-key: {secret: crm}}", "secret-literal"),
         ("query: {access_token: abc}", "query: {access_token: {secret: crm}}", "secret-literal"),
         ('headers: {X: "{{secret.crm}}"}', "headers: {X: {secret: crm}}", "secret-literal"),

@@ -83,6 +83,20 @@ async def test_input_of_a_sub_flow_that_does_not_fit_fails_the_run(working: Serv
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("inputs", "advice"), [("{costumer: '{{name}}'}", "'costumer'"), ("{}", "'customer'")]
+)
+async def test_input_that_a_sub_flow_requires_and_does_not_get_is_a_problem(
+    server: Server, inputs: str, advice: str
+) -> None:
+    await deploy(server, INNER)
+    refused = await deploy(server, OUTER.replace('{customer: "{{name}}"}', inputs), 422)
+    [problem] = refused["errors"]
+    assert (problem["rule"], problem["node"], problem["field"]) == ("subflow-input", "check", "inputs")
+    assert advice in problem["fix"]
+
+
+@pytest.mark.anyio
 async def test_sub_flow_that_is_missing_or_of_another_tenant_is_not_deployed(server: Server) -> None:
     refused = await deploy(server, OUTER, 422)
     [problem] = refused["errors"]

@@ -142,7 +142,9 @@ async def test_killed_connection_is_replaced(own: str, server: MariadbServer) ->
 
 async def test_weak_setting_is_reported_by_doctor(own: str, server: MariadbServer) -> None:
     await (await open_store(own)).close()
-    assert (await asyncio.to_thread(doctor, own))["durability"]["state"] == "ok"
+    found = await asyncio.to_thread(doctor, own)
+    assert found["durability"]["state"] == "ok"
+    assert "mariadb-check" in str(found["structure"])
     mariadb.execute("SET GLOBAL innodb_flush_log_at_trx_commit = 2", server.address)
     try:
         finding = (await asyncio.to_thread(doctor, own))["durability"]

@@ -11,9 +11,10 @@ def refused(why: MessageRefusal, row: MessageRow) -> HoldfastError:
     if why is MessageRefusal.unknown:
         return MessageNotFoundError(f"the message {row.id} was deleted.", message_id=row.id)
     if why is MessageRefusal.claim_lost:
+        is_open = row.state in (MessageState.ready, MessageState.claimed)
         return ClaimLostError(
-            f"the claim on the message {row.id} has ended.",
-            hint="Claim it again; another worker may be working on it.",
+            f"the claim on the message {row.id} has ended{'' if is_open else f': it is {row.state}'}.",
+            hint="Claim it again; another worker may be working on it." if is_open else _why_ended(row),
             message_id=row.id,
             state=str(row.state),
         )
@@ -25,6 +26,16 @@ def refused(why: MessageRefusal, row: MessageRow) -> HoldfastError:
             state=str(row.state),
         )
     return ended(row)
+
+
+def _why_ended(row: MessageRow) -> str:
+    if row.hold is not None and row.state is not MessageState.dead:
+        return f"Nothing is left to do: its hold {row.hold} has ended."
+    return (
+        "Nothing is left to do, unless it is requeued."
+        if row.state is MessageState.dead
+        else "Drop the work."
+    )
 
 
 def ended(row: MessageRow) -> MessageEndedError:

@@ -80,7 +80,8 @@ REDUCERS: dict[str, Reducer] = {
     "longest": _longest,
 }
 GROWS = frozenset({"append", "concat"})
-NAMES = frozenset(REDUCERS) | {"avg", "set", "delete"}
+FIELD_REDUCERS = frozenset(REDUCERS) - {"set", "delete"} | {"avg"}
+"""Those that a field can be declared with."""
 
 
 def reduce(name: str, old: Any, new: Any) -> Any:

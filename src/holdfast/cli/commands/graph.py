@@ -34,7 +34,7 @@ def graph(
     what: Annotated[
         str,
         typer.Argument(
-            help="path/to/file.py[:name], package.module[:name], a pipeline in file.dot, "
+            help="path/to/file.py[:name], package.module[:name], file.yaml, file.dot, "
             "a flow of the store, or a run",
             metavar="FLOW|RUN",
         ),

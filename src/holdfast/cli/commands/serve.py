@@ -366,6 +366,6 @@ def _flows_text(flows: list[Flow], works: bool) -> str:
     if not works:
         return "No worker runs here: runs are advanced by `holdfast worker`."
     if not flows:
-        return "Its worker serves no flow; name some: holdfast serve flows.py."
+        return "Its worker serves deployed documents; for flows in Python: holdfast serve flows.py."
     names = ", ".join(f"{flow.name} {flow.label}".strip() for flow in flows)
-    return f"Its worker serves {names}."
+    return f"Its worker serves {names} and deployed documents."

@@ -162,7 +162,7 @@ async def store_findings(service: RunService, store: str | None, *, deep: bool) 
     if file is not None:
         yield _identity(facts, file)
     yield _drift(facts)
-    yield _structure(facts, deep=deep, is_file=file_of_store(store) is not None)
+    yield _structure(facts, address_of(store), deep=deep, is_file=file_of_store(store) is not None)
     for finding in server_findings(await service.store.durability()):
         yield finding
     yield await _keys(service)
@@ -204,12 +204,15 @@ def _drift(facts: StoreFacts) -> Finding:
     return Finding("drift", OK, "the schema is as Holdfast created it")
 
 
-def _structure(facts: StoreFacts, *, deep: bool, is_file: bool) -> Finding:
+def _structure(facts: StoreFacts, address: str, *, deep: bool, is_file: bool) -> Finding:
     if not is_file:
+        is_mariadb = address.startswith("mariadb:")
         if facts.problems:
-            todo = "see docs/how-to/postgresql.md, or restore a backup"
+            page = "mariadb.md" if is_mariadb else "postgresql.md"
+            todo = f"see docs/how-to/{page}, or restore a backup"
             return Finding("structure", FAIL, "the database has structural problems", todo, facts.problems)
-        return Finding("structure", OK, "managed by the server (pg_amcheck verifies its files)")
+        tool = "mariadb-check" if is_mariadb else "pg_amcheck"
+        return Finding("structure", OK, f"managed by the server ({tool} verifies its files)")
     if facts.problems:
         return Finding(
             "structure",

@@ -28,6 +28,7 @@ from holdfast.frontends.document.validation import report_graph_problems
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.graph import Edge, GraphSpec, Node
 from holdfast.model.validate import StateFacts, validate
+from holdfast.types.reducers import FIELD_REDUCERS
 
 DIALECT: Final = "canvas"
 
@@ -130,12 +131,16 @@ class _Compiler:
         )
 
     def _check_variables(self) -> None:
-        for name in self.document.variables:
+        for name, declared in self.document.variables.items():
             if name in RESERVED or not (name.isidentifier() and name.isascii()):
                 why = "is reserved" if name in RESERVED else "cannot be the name of a variable"
                 self.report.error(
                     ("variables", name), "variable-name", f"{name!r} {why}", "choose another", on_key=True
                 )
+            if declared.reducer and declared.reducer not in FIELD_REDUCERS:
+                message = f"{name!r} has the unknown reducer {declared.reducer!r}"
+                fix = f"use one of {', '.join(sorted(FIELD_REDUCERS))}"
+                self.report.error(("variables", name, "reducer"), "reducer", message, fix)
 
     def _check_schemas(self) -> None:
         fields = self.document.fields

@@ -17,7 +17,7 @@ SECRET: Final = "secret"
 _PLACES: Final = ("headers", "query")
 _KEYS: Final = frozenset({SECRET, "prefix"})
 _CREDENTIAL: Final = re.compile(
-    r"^(proxy-)?authorization$|(^|[-_])api[-_]?key$|(^|[-_])(access|auth)[-_]token$|(^|[-_])client[-_]secret$",
+    r"^(proxy-)?authorization$|^cookie$|(^|[-_])api[-_]?key$|(^|[-_])(access|auth)[-_]token$|(^|[-_])client[-_]secret$",
     re.IGNORECASE,
 )
 

@@ -15,7 +15,7 @@ _REPORTED: Final = frozenset(
         # By the document's own rules, with a better place.
         "unknown-name", "unknown-field", "expression", "template", "unreachable", "no-start", "no-nodes",
         "edge-source", "edge-target", "start-with-edge", "effect-undeclared", "timer", "duplicate-edge",
-        "subflow-unknown",
+        "subflow-unknown", "reducer",
     }
 )  # fmt: skip
 _FIELDS: Final = {

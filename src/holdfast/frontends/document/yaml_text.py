@@ -27,6 +27,14 @@ _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+_FIXES: Final = {
+    "mapping values are not allowed": 'quote a text that contains ": ", and check the indentation',
+    "tab character": "indent with spaces",
+    "did not find expected": "check the indentation, and that each quote and bracket above is closed",
+    "unexpected end of stream": "close the quote or bracket",
+    "cannot start any token": "quote a text that begins with this character",
+}
+"""By words of the parser's message."""
 _MAX_DIGITS: Final = 400
 _FIRST: Final = frozenset("0123456789-+.~ntfNTF")
 
@@ -93,7 +101,8 @@ class _Reader:
         return self._root[0] if self._root else None
 
     def _stop(self, rule: str, message: str, line: int, column: int) -> NoReturn:
-        self.problems.append(TextProblem(rule, message, line, column, "correct the text there"))
+        fix = next((fix for words, fix in _FIXES.items() if words in message), "correct the text there")
+        self.problems.append(TextProblem(rule, message, line, column, fix))
         raise self.problems[-1] from None
 
     def _take(self, event: Any) -> bool:
@@ -129,7 +138,8 @@ class _Reader:
             self._refuse_all(event, "document-depth", message, "use a sub-flow, or flatter data")
         path = self._path(event, False)
         if path is None:
-            self._refuse_all(event, "key-text", "a key is a list or a mapping", "write a text as the key")
+            fix = 'write a text as the key; quote a placeholder: "{{name}}"'
+            self._refuse_all(event, "key-text", "a key is a list or a mapping", fix)
         self._written += 1
         self._open.append(_Open(value, path, event.anchor))
 

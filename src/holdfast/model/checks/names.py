@@ -174,7 +174,9 @@ def near_name(name: str, known: Iterable[str]) -> str:
     """A question about the most similar of the known names; empty if none is similar."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, sorted(known)[:500], n=1, cutoff=0.7)
+    some = sorted(known)[:500]
+    near = [each for each in some if each.lower() == name.lower()]
+    near = near or get_close_matches(name, some, n=1, cutoff=0.7)
     return f"did you mean {near[0]!r}?" if near else ""
 
 

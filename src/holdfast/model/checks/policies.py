@@ -9,7 +9,7 @@ from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.expr import PARTITIONS
 from holdfast.model.graph import JoinKind, Node
 from holdfast.model.reducer_marks import CUSTOM
-from holdfast.types.reducers import NAMES
+from holdfast.types.reducers import FIELD_REDUCERS
 from holdfast.types.status import REPEATABLE
 
 _MEMORY: Final = ("live", "snapshot", "journaled")
@@ -37,13 +37,12 @@ def check_flow(view: ValidationView) -> None:
 
 
 def _reducers(view: ValidationView) -> None:
-    allowed = NAMES - {"set", "delete"}
     for field, name in view.spec.reducers.items():
-        if name not in allowed and not name.startswith(CUSTOM):
+        if name not in FIELD_REDUCERS and not name.startswith(CUSTOM):
             view.error(
                 "reducer",
                 f"{field!r} has the unknown reducer {name!r}",
-                fix=f"use one of {', '.join(sorted(allowed))}",
+                fix=f"use one of {', '.join(sorted(FIELD_REDUCERS))}",
             )
 
 

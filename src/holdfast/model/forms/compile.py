@@ -278,7 +278,7 @@ class _Compiler:
 
     def _known(self, section: Section, names: frozenset[str], where: str) -> None:
         for name in section.keys() - names - {"asked_as"}:
-            self._wrong(f"{where}.{name}", f"is not part of a section of type {section['type']}")
+            self._wrong(f"{where}.{name}", f"{name!r} is not part of a section of type {section['type']}")
 
     def _wrong(self, where: str, problem: str) -> None:
         self.problems.append(f"{where}: {problem}")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 import msgspec
 
@@ -62,8 +62,13 @@ class SubflowType(NodeType):
             named = f"{config.flow}@{config.version}" if config.version else config.flow
             message = f"there is no flow {named!r} here"
             found.error(
-                ("flow",), "flow-unknown", message, "deploy it first, or put its file beside this one"
+                ("flow",),
+                "flow-unknown",
+                message,
+                "deploy it first; for check and run, its file may be beside this one",
             )
+        elif config.inputs is not None:
+            _check_required(config.flow, config.inputs, child.spec, found)
         for name, value in (config.inputs or {}).items():
             if expression_of(value) is None:
                 message = f"the input {name!r} is neither one placeholder nor a plain value"
@@ -98,6 +103,21 @@ class SubflowType(NodeType):
 def flow_of(node: DocumentNode, site: DocumentSite) -> FoundFlow | None:
     found = _named_flow(node, site)
     return found if isinstance(found, FoundFlow) else None
+
+
+def _check_required(flow: str, inputs: Json, spec: GraphSpec, found: NodeReport) -> None:
+    """Inputs that the other document requires. Whether a value fits is seen when the run gets there."""
+    schema: Any = (spec.document or {}).get("source", {}).get("input")
+    if not isinstance(schema, dict):
+        return
+    given = cast("Json", schema)
+    taken: Json = given.get("properties") or {}
+    for name in given.get("required") or ():
+        if name not in inputs:
+            unknown = [each for each in inputs if each not in taken]
+            fix = next((f"{each!r} is none of its inputs: rename it" for each in unknown), f"add {name!r}")
+            message = f"the flow {flow!r} requires the input {name!r}"
+            found.error(("inputs",), "subflow-input", message, fix)
 
 
 def _contains(spec: GraphSpec, name: str) -> bool:

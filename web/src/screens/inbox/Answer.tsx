@@ -1,5 +1,5 @@
 /** The form and the decision bar of an open hold. */
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { FormFields } from "@/components/FormFields";
@@ -28,6 +28,7 @@ export function Answer({ hold, draft, unsaved, onPlaced }: AnswerProps) {
   const [errors, setErrors] = useState<Record<string, string>>({});
   // Made when the form opens: sent twice, it decides once.
   const [key, setKey] = useState(newKey);
+  const queries = useQueryClient();
   const armed = stillArmed(held, shown);
   const isOffline = useLiveState() === "offline";
   const asked = { values, decision: armed?.option ?? null, context: hold.context };
@@ -39,6 +40,8 @@ export function Answer({ hold, draft, unsaved, onPlaced }: AnswerProps) {
     },
     onSuccess: (done, option) => {
       saved.forget();
+      // An undone decision comes back with what was typed, also where this form was not left in between.
+      queries.setQueryData(["draft", hold.id], { decision: null, values, comment });
       onPlaced({ hold: done, label: option.label || t("submit") });
     },
     onError: (error) => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.value import BlobRef
 from tests.crash.stores import address_on
 from tests.services import prefork
-from tests.services.s3 import KEYS, S3Server
+from tests.services.s3 import KEYS, S3Server, free_ports
 
 pytestmark = pytest.mark.anyio
 
@@ -142,6 +143,21 @@ def test_process_that_dies_after_a_put_leaves_no_row_without_its_object(
     done = prefork.run("holdfast", words, cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     assert f'"size": {LARGE}' in done.stdout
+
+
+@pytest.mark.covers("BS-6")
+def test_doctor_finds_an_object_store_that_does_not_answer_before_a_run_needs_it(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    env = {
+        "PATH": os.environ["PATH"], "HOME": str(tmp_path), "HOLDFAST_STORE": f"sqlite:{tmp_path}/s.db",
+        "AWS_ACCESS_KEY_ID": KEYS["access_key_id"], "AWS_SECRET_ACCESS_KEY": KEYS["secret_access_key"],
+    }  # fmt: skip
+    (tmp_path / "flows.py").write_text(FLOW)
+    assert prefork.run("holdfast", ["run", "flows.py", "--detach"], cwd=tmp_path, env=env).returncode == 0
+    env["HOLDFAST_BLOBS"] = f"s3://none/here?endpoint=http://127.0.0.1:{port}"
+    found = prefork.run("holdfast", ["doctor", "--json"], cwd=tmp_path, env=env)
+    [blobs] = [each for each in json.loads(found.stdout)["findings"] if each["check"] == "blobs"]
+    assert (found.returncode, blobs["state"]) == (1, "fail")
 
 
 @pytest.mark.covers("BS-8")

@@ -256,11 +256,14 @@ async def _used_keys(store: EncryptedStore) -> list[tuple[str, str]]:
 
 async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Finding:
     try:
+        owned = await service.runtime.blobs.name_owner()
+        if owned is not None:
+            await owned.require_owner()
         lost = [digest.hex() for digest in facts.missing] + await _lost_outside(service, facts)
     except StoreError as error:
         todo = "mount or start it; runs that need it wait, and continue by themselves"
         about = few([digest.hex() for digest in (*facts.missing, *facts.outside)])
-        return Finding("blobs", FAIL, f"the blob store cannot be reached: {error.message}", todo, about)
+        return Finding("blobs", FAIL, f"the blob store cannot be used: {error.message}", todo, about)
     if lost:
         return Finding(
             "blobs",

@@ -28,6 +28,7 @@ from holdfast.types.record import Kind, Record, Refusal, RunBatch, SettleAnswer
 from holdfast.types.status import Effect
 
 RETRY_DELAYS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+REMINDER = 60.0  # seconds between two lines about one outage of the blob store
 
 T = TypeVar("T")
 
@@ -44,6 +45,8 @@ class StoreRetry:
         self.make_room: Callable[[], Awaitable[object]] | None = None
         # Why checkpoints cannot be written now; readiness reports it.
         self.trouble: StoreOutage | None = None
+        # When it was last logged that a blob could not be stored: runs that wait try again every second.
+        self._blobs_noted = -REMINDER
 
     async def retry_store_call(self, write: Callable[[], Awaitable[T]], *, settling: bool = True) -> T:
         """Settling and putting blobs are idempotent, so a failed call is repeated (D-8). If the store has
@@ -74,13 +77,19 @@ class StoreRetry:
         raise AssertionError("unreachable")
 
     def note_outage(self, error: StoreError, *, settling: bool) -> None:
-        """Logs one line for each outage of the store, however many runs it stops."""
+        """Logs one line for each outage of the store, of a blob store one a minute, however many runs it
+        stops."""
         if settling and self.trouble is not None:
             self.trouble = StoreOutage(error, self.trouble.since)
             return
-        log.warning("checkpoint not written, retrying: %s", error)
+        now = monotonic()
         if settling:
-            self.trouble = StoreOutage(error, monotonic())
+            self.trouble = StoreOutage(error, now)
+        elif now < self._blobs_noted + REMINDER:
+            return
+        else:
+            self._blobs_noted = now
+        log.warning("checkpoint not written, retrying: %s", error)
 
     def note_recovery(self) -> None:
         if self.trouble is not None:

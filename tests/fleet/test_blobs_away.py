@@ -230,7 +230,7 @@ async def test_doctor_tells_an_absent_folder_from_an_absent_value(tmp_path: Path
     )
     (found,) = [each for each in json.loads(done.stdout)["findings"] if each["check"] == "blobs"]
     assert found["state"] == "fail"
-    assert "cannot be reached" in found["said"]
+    assert "cannot be used" in found["said"]
 
 
 async def _true(what: bool) -> bool:

@@ -1,0 +1,183 @@
+"""The pages of flows in a real browser: the list, a flow with its parts, and the form that starts a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.web import conftest
+from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+PARCEL = "Päckchen eins"
+HEAVY = "ValueError: 31 kg is too heavy"
+
+
+@pytest.fixture(scope="module")
+def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conftest, "FLOWS", Path(__file__).with_name("start_flows.py"))
+        found = WebServer(tmp_path_factory.mktemp("web-flows"))
+    for weight in (31, 31, 2):
+        found.api(
+            "POST", "/v1/runs", {"flow": PARCEL, "input": {"number": "P", "weight": weight}, "wait": 20}
+        )
+    yield found
+    found.stop()
+
+
+def address(flow: str, rest: str = "") -> str:
+    return f"/flows/{quote(flow, safe='')}{rest}"
+
+
+def checked(page: Page, name: str) -> None:
+    picture(page, name)
+    assert violations(page) == []
+
+
+@pytest.mark.covers("WB-38-form")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_person_starts_a_run_from_the_form_and_sees_it(
+    server: WebServer, open_page: Opener, scheme: Any
+) -> None:
+    page = open_page("/flows", scheme=scheme, expected="422")
+    page.get_by_role("link", name=f"Start run of {PARCEL}").click()
+    expect(page.get_by_role("heading", name=f"Start {PARCEL}")).to_be_visible()
+    page.get_by_role("button", name="Start run").click()
+    expect(page.get_by_text("2 fields need your attention.")).to_be_visible()
+    expect(page.get_by_label("Number")).to_be_focused()
+    checked(page, f"flow-start-invalid-{scheme}")
+    page.get_by_label("Number").fill("A-7")
+    page.get_by_label("Weight").fill("heavy")
+    page.get_by_label("Speed").select_option("express")
+    page.get_by_label("Tags").fill("red\nround")
+    page.get_by_role("button", name="Start run").click()
+    # The server names the field.
+    expect(page.get_by_text("'weight' does not fit")).to_be_visible()
+    expect(page.get_by_label("Weight")).to_be_focused()
+    page.get_by_label("Weight").fill("2.5")
+    page.get_by_label("Key").fill(f"key-{scheme}")
+    page.get_by_label("Priority").fill("7")
+    page.get_by_label("send").check()
+    checked(page, f"flow-start-{scheme}")
+    page.get_by_role("button", name="Start run").click()
+    expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}"))
+    expect(page.get_by_role("heading", name=PARCEL)).to_be_visible()
+    run = server.api("GET", f"/v1/runs/{page.url.rpartition('/')[2]}/result?wait=20")
+    shown = server.api("GET", f"/v1/runs/{page.url.rpartition('/')[2]}")
+    assert (shown["priority"], shown["status"]) == (7, "pending_input"), run
+    same = {"flow": PARCEL, "idempotency_key": f"key-{scheme}",
+            "input": {"number": "A-7", "weight": 2.5, "speed": "express", "tags": ["red", "round"],
+                      "extra": {}}}  # fmt: skip
+    assert server.api("POST", "/v1/runs", same)["id"] == shown["id"]
+
+
+@pytest.mark.covers("WB-38-json")
+def test_fields_and_json_show_the_same_value(server: WebServer, open_page: Opener) -> None:
+    page = open_page(address(PARCEL, "/start"))
+    page.get_by_label("Number").fill("J-1")
+    page.get_by_role("button", name="Show as JSON").click()
+    view = page.get_by_label("Input as JSON")
+    expect(view).to_have_value(re.compile('"number": "J-1"'))
+    view.fill("{")
+    page.get_by_role("button", name="Show as fields").click()
+    expect(page.get_by_text("This is not a JSON object.")).to_be_visible()
+    checked(page, "flow-start-json-invalid")
+    view.fill('{"number": "J-2", "weight": 4, "tags": ["a"]}')
+    page.get_by_role("button", name="Show as fields").click()
+    expect(page.get_by_label("Number")).to_have_value("J-2")
+    expect(page.get_by_label("Weight")).to_have_value("4")
+    expect(page.get_by_label("Tags")).to_have_value("a")
+
+
+@pytest.mark.covers("WB-38-again")
+def test_a_run_is_started_again_with_its_input(server: WebServer, open_page: Opener) -> None:
+    given = {"number": "again", "weight": 3, "speed": "express"}
+    first = server.api("POST", "/v1/runs", {"flow": PARCEL, "input": given, "wait": 20})
+    page = open_page(address(PARCEL, "?tab=runs"))
+    page.get_by_role("link", name=f"Start again with the input of {first['id'][:8]}").click()
+    expect(page.get_by_label("Number")).to_have_value("again")
+    expect(page.get_by_label("Speed")).to_have_value("express")
+    page.get_by_role("button", name="Start run").click()
+    expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}$"))
+    assert first["id"] not in page.url
+
+
+@pytest.mark.covers("WB-37-page")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_flow_shows_its_graph_versions_runs_and_failures(
+    server: WebServer, open_page: Opener, scheme: Any
+) -> None:
+    page = open_page("/flows", scheme=scheme)
+    failed = page.get_by_role("listitem").filter(has_text=PARCEL).get_by_role("link", name="Failed 2")
+    expect(failed).to_have_attribute("href", re.compile(r"/runs\?q="))
+    checked(page, f"flows-{scheme}")
+    page.get_by_role("link", name=PARCEL, exact=True).click()
+    drawing = page.locator(".drawing img")
+    expect(drawing).to_have_js_property("complete", True)
+    assert drawing.evaluate("each => each.naturalWidth") > 0
+    expect(page.get_by_role("region", name="Nodes")).to_contain_text("weigh")
+    checked(page, f"flow-graph-{scheme}")
+    tabs = page.get_by_role("navigation", name="Parts of the flow")
+    tabs.get_by_role("link", name="Versions").click()
+    expect(page.get_by_text("Current", exact=True)).to_be_visible()
+    expect(page.get_by_text("No live run is on another version.")).to_be_visible()
+    checked(page, f"flow-versions-{scheme}")
+    tabs.get_by_role("link", name="Runs").click()
+    expect(page.get_by_text("Completed", exact=True).first).to_be_visible()
+    checked(page, f"flow-runs-{scheme}")
+    tabs.get_by_role("link", name="Failures").click()
+    group = page.get_by_role("region", name="Failed runs by error").get_by_role("listitem")
+    expect(group).to_contain_text(HEAVY)
+    expect(group).to_contain_text("2 runs")
+    expect(group).to_contain_text("at weigh")
+    expect(page.get_by_role("row", name=re.compile("^weigh"))).to_be_visible()
+    checked(page, f"flow-failures-{scheme}")
+
+
+@pytest.mark.covers("WB-37-names")
+def test_a_name_with_a_slash_has_its_pages(server: WebServer, open_page: Opener) -> None:
+    page = open_page("/flows")
+    page.get_by_role("link", name="post/größe", exact=True).click()
+    expect(page.get_by_role("heading", name="post/größe")).to_be_visible()
+    expect(page.get_by_role("region", name="Nodes")).to_contain_text("weigh")
+    page.reload()
+    expect(page.get_by_role("region", name="Nodes")).to_contain_text("weigh")
+    page.get_by_role("navigation", name="Parts of the flow").get_by_role("link", name="Runs").click()
+    expect(page.get_by_text("This flow has not run yet.")).to_be_visible()
+    page.get_by_role("link", name="Start run").click()
+    expect(page.get_by_label("Weight")).to_be_visible()
+
+
+def test_a_flow_that_is_not_there_and_a_search_without_a_match_say_so(open_page: Opener) -> None:
+    page = open_page(address("nothing"), expected="404")
+    expect(page.get_by_role("alert")).to_contain_text("nothing")
+    assert violations(page) == []
+    page.goto(page.url.partition("/flows/")[0] + "/flows?q=zzz")
+    expect(page.get_by_text("No flow matches.")).to_be_visible()
+    page.get_by_role("button", name="Clear the search").click()
+    expect(page.get_by_role("link", name="untyped", exact=True)).to_be_visible()
+
+
+@pytest.mark.covers("WB-38-phone")
+def test_the_pages_of_flows_fit_a_phone(server: WebServer, open_page: Opener) -> None:
+    page = open_page("/flows", width=320, height=640)
+    for path, waited in (
+        ("/flows", "untyped"),
+        (address(PARCEL), "send"),
+        (address(PARCEL, "?tab=versions"), "No live run"),
+        (address(PARCEL, "?tab=failures"), HEAVY),
+        (address(PARCEL, "/start"), "Breakpoints"),
+        (address("untyped", "/start"), "any object is accepted"),
+    ):
+        page.goto(server.address + path)
+        expect(page.get_by_text(waited).first).to_be_visible()
+        picture(page, f"phone-flow-{len(path)}")
+        assert too_wide(page) == [], path
+        assert violations(page) == [], path

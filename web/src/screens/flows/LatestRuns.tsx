@@ -1,0 +1,89 @@
+/** The latest runs of a flow. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useRight } from "@/app/useSession";
+import { Moment } from "@/components/Moment";
+import { Notice, Problem } from "@/components/Problem";
+import { Skeleton } from "@/components/Skeleton";
+import { StatusBadge } from "@/components/StatusBadge";
+import { useNow } from "@/components/useNow";
+import { writeRunQuery } from "@/models/runQuery";
+import { duration, shortTime } from "@/models/time";
+import { type Flow, type FlowRun, listFlowRuns } from "@/services/flows";
+import { runWord } from "@/words";
+import { t } from "./text";
+import { shortVersion } from "./versions";
+
+const EVERY = 3_000;
+const LATEST = 20;
+
+export function LatestRuns({ flow }: { flow: Flow }) {
+  const runs = useQuery({ queryKey: ["flows", "runs", flow.name], queryFn: () => listFlowRuns(flow.name, [], LATEST), refetchInterval: EVERY });
+  if (runs.isPending) return <Skeleton />;
+  if (runs.isError) return <Problem error={runs.error} onRetry={() => void runs.refetch()} />;
+  if (runs.data.length === 0) return <Notice title={t("noRuns")} hint={t("noRunsHint")} />;
+  return (
+    <>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys */}
+      <div className="table-scroll panel" tabIndex={0}>
+        <table className="flow-table">
+          <thead>
+            <tr>
+              <th scope="col">{t("run")}</th>
+              <th scope="col">{t("status")}</th>
+              <th scope="col">{t("started")}</th>
+              <th scope="col">{t("took")}</th>
+              <th scope="col">{t("by")}</th>
+              <th scope="col">{t("version")}</th>
+              <th scope="col">
+                <span className="away">{t("actions")}</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {runs.data.map((each) => (
+              <Row key={each.id} flow={flow.name} run={each} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p>
+        <Link to="/runs" search={{ q: writeRunQuery({ status: [], flow: flow.name }) }}>
+          {t("allRuns")}
+        </Link>
+      </p>
+    </>
+  );
+}
+
+function Row({ flow, run }: { flow: string; run: FlowRun }) {
+  const now = useNow();
+  const mayStart = useRight("runs:write");
+  const end = run.endedAt ? new Date(run.endedAt).getTime() : now;
+  return (
+    <tr>
+      <th scope="row">
+        <Link to="/runs/$run" params={{ run: run.id }} className="code">
+          {run.id.slice(0, 8)}
+        </Link>
+      </th>
+      <td>
+        <StatusBadge shown={runWord(run.status, run.wakesAt ? shortTime(new Date(run.wakesAt), new Date(now)) : "")} />
+        {run.error ? <span className="flow-error small">{run.error}</span> : null}
+      </td>
+      <td>
+        <Moment at={run.createdAt} />
+      </td>
+      <td>{duration(Math.max(0, end - new Date(run.createdAt).getTime()))}</td>
+      <td>{run.startedBy}</td>
+      <td className="code muted">{shortVersion(run.version)}</td>
+      <td>
+        {mayStart ? (
+          <Link to="/flows/$name/start" params={{ name: flow }} search={{ from: run.id }} aria-label={t("startAgainNamed", { run: run.id.slice(0, 8) })}>
+            {t("startAgain")}
+          </Link>
+        ) : null}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,62 @@
+/** The input that is being written: fields and JSON are two views of one value. */
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import { type Fault, type InputField, besideFields, faultsIn, inputFrom, inputFromText, valuesFrom } from "./inputForm";
+
+type Given = Record<string, unknown>;
+export type InputFault = Fault | "notObject";
+export const JSON_FIELD = "input";
+
+export type Input = {
+  isJson: boolean;
+  values: Given;
+  text: string;
+  setField: (name: string, value: unknown) => void;
+  setText: (text: string) => void;
+  /** The fault that keeps the JSON from being shown as fields. */
+  toggle: () => InputFault | null;
+  /** Writes the fields down as JSON, for a version whose fields are not known. */
+  writeDown: () => void;
+  read: () => { value: Given | null; faults: Record<string, InputFault> };
+};
+
+export function useInput(fields: readonly InputField[], given: Given | null): Input {
+  const search = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const [values, setValues] = useState(() => valuesFrom(fields, given));
+  const [beside, setBeside] = useState(() => (given === null ? {} : besideFields(fields, given)));
+  const [text, setText] = useState(() => textOf(given ?? inputFrom(fields, values, {})));
+  const isJson = fields.length === 0 || search.view === "json";
+  const look = (view: "json" | undefined) =>
+    void navigate({ to: ".", search: (old: object) => ({ ...old, view }), replace: true, resetScroll: false });
+
+  function writeDown(): void {
+    if (!isJson) setText(textOf(inputFrom(fields, values, beside)));
+  }
+
+  function toggle(): InputFault | null {
+    if (!isJson) {
+      writeDown();
+      look("json");
+      return null;
+    }
+    const { value, fault } = inputFromText(text);
+    if (value === null) return fault;
+    setValues(valuesFrom(fields, value));
+    setBeside(besideFields(fields, value));
+    look(undefined);
+    return null;
+  }
+
+  function read(): ReturnType<Input["read"]> {
+    if (!isJson) return { value: inputFrom(fields, values, beside), faults: faultsIn(fields, values) };
+    const { value, fault } = inputFromText(text);
+    return { value, faults: fault === null ? {} : { [JSON_FIELD]: fault } };
+  }
+
+  return { isJson, values, text, setField: (name, value) => setValues((old) => ({ ...old, [name]: value })), setText, toggle, writeDown, read };
+}
+
+function textOf(value: Given): string {
+  return JSON.stringify(value, null, 2);
+}

@@ -1,0 +1,183 @@
+/** Flows: the list, versions, graphs, what a new version would break, and starting a run. */
+import type { FlowVersion, FlowWire, RunStatus, RunWire } from "@client";
+import { addressOf, client, failureOf } from "./client";
+import { personOf } from "./holds";
+
+export type Version = {
+  id: string;
+  label: string;
+  createdAt: string;
+  nodes: number;
+  isLoaded: boolean;
+  workers: number;
+  isCurrent: boolean;
+  isDocument: boolean;
+};
+export type Flow = { name: string; description: string; schema: Record<string, unknown>; versions: Version[] };
+export type Node = { name: string; kind: string; effect: string; isBreakpoint: boolean };
+export type Misfit = { node: string; why: string; fix: string; isSoft: boolean };
+export type RunFit = { run: string; status: RunStatus; version: string; fits: boolean; misfits: Misfit[] };
+export type Check = { version: string; fits: number; breaks: number; runs: RunFit[] };
+export type Deployment = { name: string; version: string; mode: string };
+export type FlowRun = {
+  id: string;
+  version: string;
+  status: RunStatus;
+  startedBy: string;
+  createdAt: string;
+  endedAt: string | null;
+  wakesAt: string | null;
+  error: string;
+};
+export type NodeVisit = { node: string; run: string; state: string; attempts: number; took: number | null; error: string };
+export type NewRun = {
+  flow: string;
+  version: string;
+  input: Record<string, unknown>;
+  key: string;
+  lane: string;
+  priority: number | null;
+  breaks: string[];
+};
+export type Counts = Partial<Record<RunStatus, number>>;
+
+export async function listFlows(): Promise<Flow[]> {
+  return (await client.listFlows()).items.map(flowOf);
+}
+
+export async function getFlow(name: string): Promise<Flow> {
+  return flowOf(await client.getFlow(name));
+}
+
+export async function countsOf(flow: string, version: string | null = null): Promise<Counts> {
+  return (await client.countRuns({ flow, version })).by_status as Counts;
+}
+
+export async function listNodes(flow: string, version: string): Promise<Node[]> {
+  const { graph } = await client.getFlowVersion(flow, version);
+  return listOf(graph["nodes"]).map((each) => ({
+    name: String(each["id"] ?? ""),
+    kind: String(each["kind"] ?? ""),
+    effect: String(each["effect"] ?? ""),
+    isBreakpoint: each["breakpoint"] === true,
+  }));
+}
+
+/** The server's picture of a version. Shown as an image: nothing in it runs. */
+export function drawingAddress(flow: string, version: string): string {
+  return addressOf(`/v1/flows/${encodeURIComponent(flow)}/versions/${encodeURIComponent(version)}/drawing`);
+}
+
+/** `null`: the code of the flow is not loaded by the server, so it cannot tell. */
+export async function checkFlow(flow: string): Promise<Check | null> {
+  try {
+    const found = await client.checkFlow(flow);
+    return { version: found.version, fits: found.fits, breaks: found.breaks, runs: found.runs.map(fitOf) };
+  } catch (error) {
+    if (failureOf(error).kind === "invalid") return null;
+    throw error;
+  }
+}
+
+export async function listDeployments(flow: string): Promise<Deployment[]> {
+  const found = (await client.listDeployments()).items.filter((each) => each.flow === flow);
+  return found.map(({ name, version, mode }) => ({ name, version, mode }));
+}
+
+export async function listFlowRuns(flow: string, status: RunStatus[], limit: number): Promise<FlowRun[]> {
+  return (await client.listRuns({ flow, status, limit })).items.map(runOf);
+}
+
+export async function listNodeVisits(run: string): Promise<NodeVisit[]> {
+  return (await client.getTimeline(run)).items.map((each) => ({
+    node: each.scope ? `${each.scope}${each.scope.endsWith("/") ? "" : "/"}${each.node}` : each.node,
+    run,
+    state: each.state,
+    attempts: each.attempts,
+    took: each.ended_at === null ? null : new Date(each.ended_at).getTime() - new Date(each.started_at).getTime(),
+    error: each.error,
+  }));
+}
+
+/** What a run was started with; an empty object if it has no checkpoint yet. */
+export async function inputOf(run: string): Promise<Record<string, unknown>> {
+  const first = (await client.listCheckpoints(run, { limit: 1 })).items[0];
+  if (first === undefined) return {};
+  const given = (await client.getCheckpoint(run, first.id)).original_input;
+  return typeof given === "object" && given !== null && !Array.isArray(given) ? (given as Record<string, unknown>) : {};
+}
+
+/** The id of the run: of the one that the key has started before, if there is one. */
+export async function startRun(given: NewRun): Promise<string> {
+  const body = {
+    flow: given.flow,
+    version: given.version || null,
+    input: given.input,
+    lane: given.lane || null,
+    priority: given.priority,
+    breaks: given.breaks,
+  };
+  return (await client.createRun(body, { key: given.key })).id;
+}
+
+/** Errors by field. The server names a field of the input in quotes at the start of its sentence. */
+export function errorsByField(error: unknown, fields: readonly string[]): { byField: Record<string, string>; rest: string[] } {
+  const byField: Record<string, string> = {};
+  const rest: string[] = [];
+  for (const { field, message } of failureOf(error).errors) {
+    const quoted = /^'([^']+)'/.exec(message)?.[1] ?? "";
+    const name = [field, field.replace(/^input\./, ""), quoted].find((each) => fields.includes(each));
+    if (name === undefined) rest.push(message);
+    else byField[name] = message;
+  }
+  return { byField, rest };
+}
+
+function flowOf(wire: FlowWire): Flow {
+  return {
+    name: wire.name,
+    description: wire.description ?? "",
+    schema: wire.input_schema ?? {},
+    versions: wire.versions.map(versionOf),
+  };
+}
+
+function versionOf(wire: FlowVersion): Version {
+  return {
+    id: wire.version,
+    label: wire.label,
+    createdAt: wire.created_at,
+    nodes: wire.nodes,
+    isLoaded: wire.loaded,
+    workers: wire.workers,
+    isCurrent: wire.current ?? false,
+    isDocument: wire.document ?? false,
+  };
+}
+
+function runOf(wire: RunWire): FlowRun {
+  return {
+    id: wire.id,
+    version: wire.version,
+    status: wire.status,
+    startedBy: personOf(wire.started_by ?? ""),
+    createdAt: wire.created_at ?? "",
+    endedAt: wire.ended_at ?? null,
+    wakesAt: wire.wakes_at ?? null,
+    error: wire.error ?? "",
+  };
+}
+
+function fitOf(wire: Awaited<ReturnType<typeof client.checkFlow>>["runs"][number]): RunFit {
+  return {
+    run: wire.run_id,
+    status: wire.status,
+    version: wire.version,
+    fits: wire.fits,
+    misfits: wire.misfits.map((each) => ({ node: each.node, why: each.why, fix: each.mend, isSoft: each.soft })),
+  };
+}
+
+function listOf(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter((each): each is Record<string, unknown> => typeof each === "object" && each !== null) : [];
+}

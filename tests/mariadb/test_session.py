@@ -14,7 +14,8 @@ from holdfast.store.sql.mariadb import MariadbStore, settings_for
 from holdfast.store.sql.mariadb.dialect import MariadbConn
 from holdfast.store.sql.mariadb.pool import LoopPool, MariadbPools
 from holdfast.types.document import Document
-from tests.services import mariadb
+from tests.services import absent, mariadb
+from tests.services.mariadb_server import MariadbServer, programs
 
 pytestmark = pytest.mark.anyio
 
@@ -45,6 +46,39 @@ async def test_session_is_set_whatever_the_server_has(address: str) -> None:
     assert found[:3] == ("READ-COMMITTED", "+00:00", 5)
     assert {"STRICT_ALL_TABLES", "PIPES_AS_CONCAT"} <= set(found[3].split(","))
     assert (found[4], found[5], float(found[6])) == ("utf8mb4_nopad_bin", 10, 60.0)
+
+
+@pytest.mark.covers("MB-2")
+async def test_server_that_cuts_results_off_or_ends_connections_changes_nothing() -> None:
+    if programs() is None:
+        absent("mariadb", "mariadbd is not installed")
+    own = MariadbServer()
+    own.start()
+    try:
+        settings = "sql_select_limit = 1", "completion_type = 2", "max_join_size = 1", "tx_read_only = 1"
+        await until_ready(own)
+        mariadb.execute("CREATE DATABASE runs", own.address)
+        for each in (*settings, "foreign_key_checks = 0", "unique_checks = 0", "sql_safe_updates = 1"):
+            mariadb.execute(f"SET GLOBAL {each}", own.address)
+        store = await open_store(own.address.replace("/mysql", "/runs"))
+        for name in "abc":
+            await store.put_document(Document(tenant="t", kind="k", name=name, body=b"1"))
+        assert [each.name for each in await store.documents("t", "k")] == ["a", "b", "c"]
+        await store.close()
+    finally:
+        own.remove()
+
+
+async def until_ready(own: MariadbServer) -> None:
+    """The port answers before the server does."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                mariadb.execute("SELECT 1", own.address)
+            except Exception:
+                await asyncio.sleep(0.05)
+            else:
+                return
 
 
 @pytest.mark.covers("MB-2")

@@ -294,13 +294,19 @@ class DeployedFlows:
         return found
 
     async def _set_current(self, flow: str, version: str, *, by: str, action: str) -> None:
-        before = await self.current(flow)
-        data = canonical({"flow": flow, "version": version, "before": before})
-        # The entry first: a change must never be missing from the audit.
-        entry = NewAudit(at=self.store.now(), actor=by, action=action, data=data)
-        await self.store.append_audit(self.tenant, [entry])
         body = msgspec.json.encode({"version": version})
-        await self.store.put_document(Document(tenant=self.tenant, kind=CURRENT, name=flow, body=body))
+        row = Document(tenant=self.tenant, kind=CURRENT, name=flow, body=body)
+        changed = False
+        while not changed:
+            kept = await self.store.document(self.tenant, CURRENT, flow)
+            before = None if kept is None else msgspec.json.decode(kept.body)["version"]
+            data = canonical({"flow": flow, "version": version, "before": before})
+            # The entry first: a change must never be missing from the audit. Another caller may be faster:
+            # then a second entry follows theirs, so that the last one names what is current.
+            entry = NewAudit(at=self.store.now(), actor=by, action=action, data=data)
+            await self.store.append_audit(self.tenant, [entry])
+            expect = 0 if kept is None else kept.revision
+            changed = await self.store.put_document(row, expect=expect) is not None
 
 
 def is_version(wanted: str, version: str) -> bool:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError, FlowNotFoundError, StoreError
+from holdfast.errors import (
+    BlobDamagedError,
+    CheckpointCorruptError,
+    CheckpointNotFoundError,
+    FlowNotFoundError,
+    StoreError,
+)
 from holdfast.model.program import Program
 from holdfast.runs.blobs import BlobStore
 from holdfast.runs.hold_preparation import facts_of
@@ -22,6 +28,8 @@ from holdfast.store.blob.objects import NamedObject, NamedObjects
 from holdfast.store.protocols import Store
 from holdfast.store.rows import NewRun, RunRow
 from holdfast.telemetry import crashpoint, log
+from holdfast.types.ciphertext import is_encrypted, is_encrypted_text
+from holdfast.types.hold import HoldRow
 from holdfast.types.ids import CheckpointId, HoldId, RunId
 from holdfast.types.record import Kind, Record, Side
 from holdfast.types.status import RunStatus
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint
     from holdfast.runs.access import RunAccess
     from holdfast.runs.driver.services import PutHoldStates
+    from holdfast.runs.encryption.store import EncryptedStore
 
 FOLDER = "holds"
 _STARTS = (Kind.created, Kind.snapshot)
@@ -166,8 +175,9 @@ async def put_state(blobs: BlobStore, run: RunId, hold: HoldId, data: bytes) -> 
     return await named.put_named(f"{FOLDER}/{run}/{hold}", data)
 
 
-async def read_state(blobs: BlobStore, hold: HoldId, key: str) -> bytes:
-    """Decrypted. Raises BlobMissingError."""
+async def read_state(blobs: BlobStore, row: HoldRow, key: str) -> dict[str, Any]:
+    """Decrypted. Raises BlobMissingError, and BlobDamagedError for what is not the state of this hold:
+    a person who may write to the bucket may have replaced it."""
     named = _named(blobs)
     if named is None:
         raise StoreError(
@@ -175,7 +185,34 @@ async def read_state(blobs: BlobStore, hold: HoldId, key: str) -> bytes:
             hint="Set HOLDFAST_BLOBS to the address of the blob store.",
         )
     data = await named.get_key(key)
-    return data if blobs.encrypted is None else blobs.encrypted.cipher.decrypt_bytes(data, "state", hold)
+    if blobs.encrypted is not None:
+        data = await _decrypted(blobs.encrypted, row.id, key, data)
+    try:
+        state: Any = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(key, "it is not JSON") from error
+    if not isinstance(state, dict) or (state.get("id"), state.get("runId")) != (row.id, row.run):  # pyright: ignore[reportUnknownMemberType]
+        raise _damaged(key, "it is not the state of this hold")
+    return cast("dict[str, Any]", state)
+
+
+async def _decrypted(encrypted: EncryptedStore, hold: HoldId, key: str, data: bytes) -> bytes:
+    """Plain bytes only beside a row that is plain, too: both are from before there were keys."""
+    if not is_encrypted(data):
+        stored = await encrypted.inner.hold(hold)
+        if stored is None or is_encrypted_text(stored.prompt) or is_encrypted(stored.context):
+            raise _damaged(key, "it is not encrypted, and its hold is")
+    try:
+        return encrypted.cipher.decrypt_bytes(data, "state", hold)
+    except CheckpointCorruptError as error:
+        raise _damaged(key, "it was changed or moved") from error
+
+
+def _damaged(key: str, why: str) -> BlobDamagedError:
+    return BlobDamagedError(
+        f"The object {key} is damaged: {why}.",
+        hint="Read the checkpoint of the run instead, or restore an older version of the object.",
+    )
 
 
 async def state_keys(service: RunAccess, run: RunId) -> list[str]:

@@ -6,7 +6,6 @@ only lists runs must not wait for all of them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -236,13 +235,13 @@ class RunService:
 
     async def hold_state(self, hold: str) -> dict[str, Any] | None:
         """The object with the run's state when the hold was asked, decrypted: a checkpoint in its published
-        form; None if there is none. Raises BlobMissingError."""
+        form; None if there is none. Raises BlobMissingError, BlobDamagedError for other content."""
         from holdfast.runs.hold_states import read_state
 
         row = await self.store.hold(HoldId(hold))
         if row is None or row.state_key is None:
             return None
-        return json.loads(await read_state(self.runtime.blobs.of(row.tenant), row.id, row.state_key))
+        return await read_state(self.runtime.blobs.of(row.tenant), row, row.state_key)
 
     async def standing(self, ref: str, checkpoint: str | int | None = None) -> tuple[RunRow, int | None]:
         """(run, None) if `ref` (and `checkpoint`) mean the run's latest state; else (run, seq)."""

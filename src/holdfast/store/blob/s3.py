@@ -320,7 +320,9 @@ class S3Blobs:
         """In parts: the time limit is one of a request, and a large object takes longer than that."""
         try:
             with _store_errors("read"):
-                first = await obstore.get_async(self._store, key, options={"range": (0, PART)})
+                first = await self._first_part(key)
+                if first is None:
+                    return b""
                 size = first.meta["size"]
                 data = bytes(await first.bytes_async())
                 if size <= PART:
@@ -331,6 +333,15 @@ class S3Blobs:
                 return b"".join([data, *map(bytes, more)])
         except FileNotFoundError:
             return None
+
+    async def _first_part(self, key: str) -> obstore.GetResult | None:
+        """None: the object is empty, so that it has no such range."""
+        try:
+            return await obstore.get_async(self._store, key, options={"range": (0, PART)})
+        except exceptions.GenericError:
+            if (await obstore.head_async(self._store, key))["size"] == 0:
+                return None
+            raise
 
     async def _size(self, key: str) -> int | None:
         try:

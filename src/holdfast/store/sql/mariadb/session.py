@@ -30,7 +30,8 @@ _MODES = (
 def session_statement(settings: MariadbSettings) -> str:
     """READ COMMITTED: each statement sees what is committed, so a retried transaction sees why. With
     `idle_transaction_timeout` the server ends a transaction whose process was stopped or cut off, before
-    everything that needs the same rows waits for it."""
+    everything that needs the same rows waits for it. What else a server may have by default would cut off
+    results, end the connection with each commit, or leave constraints unchecked."""
     return (
         "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, "
         f"SESSION sql_mode = '{','.join(_MODES)}', SESSION time_zone = '+00:00', "
@@ -38,7 +39,10 @@ def session_statement(settings: MariadbSettings) -> str:
         f"SESSION innodb_lock_wait_timeout = {settings.lock_wait}, "
         f"SESSION lock_wait_timeout = {max(settings.lock_wait, 5)}, "
         f"SESSION idle_transaction_timeout = {max(1, round(settings.silence))}, "
-        f"SESSION max_statement_time = {settings.statement_timeout:f}"
+        f"SESSION max_statement_time = {settings.statement_timeout:f}, "
+        "SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1, "
+        "SESSION completion_type = 'NO_CHAIN', SESSION tx_read_only = 0, SESSION sql_safe_updates = 0, "
+        "SESSION foreign_key_checks = 1, SESSION unique_checks = 1, SESSION check_constraint_checks = 1"
     )
 
 

@@ -154,3 +154,14 @@ def test_module_comes_before_a_document_of_its_name_and_the_command_says_so(
     assert (said.code, said.json["status"]) == (0, "completed")
     assert f"{name}@current" in said.err
     assert cli("run", f"{name}@current", "--input", '{"amount": 1}').code == 3
+
+
+@pytest.mark.covers("CV-46")
+def test_graph_draws_the_current_version_or_the_one_that_is_named(cli: Cli, refund_yaml: str) -> None:
+    assert cli("deploy", refund_yaml).code == 0
+    newer = Path(refund_yaml).with_name("newer.yaml")
+    newer.write_text(REFUND.replace("done", "finished"))
+    sent = cli("deploy", str(newer), "--no-activate", "--json").json
+    assert "finished" not in cli("graph", "refund").out
+    assert "finished" in cli("graph", f"refund@{sent['version']}").out
+    assert cli("graph", "refund@canvas-ffffff").code == 2

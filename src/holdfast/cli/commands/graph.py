@@ -15,6 +15,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, shown_address, store_exists
 from holdfast.cli.output.console import busy, is_plain, print_drawing, print_json, print_note, width
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
+from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.redaction import redactor
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def graph(
         str,
         typer.Argument(
             help="path/to/file.py[:name], package.module[:name], file.yaml, file.dot, "
-            "a flow of the store, or a run",
+            "a flow of the store (a document also as NAME@VERSION), or a run",
             metavar="FLOW|RUN",
         ),
     ],
@@ -102,9 +103,10 @@ async def _picture(what: str, *, expand: bool, store: str | None) -> Picture:
     if store_exists(store):
         async with open_store_for_command(store, must_exist=True) as hf:
             service = await hf.service()
-            found = await _run(service, what, expand=expand) or await _stored(service, what, expand=expand)
-            if found is not None:
-                return found
+            for look in (_run, _deployed, _stored):
+                found = await look(service, what, expand=expand)
+                if found is not None:
+                    return found
     try:
         return from_graph(load_checked_flow(what).program().graph, expand=expand)
     except FlowNotFoundError:
@@ -135,8 +137,24 @@ async def _run(service: RunService, what: str, *, expand: bool) -> Picture | Non
     return picture_of_visits(line.graph, line.visits, expand=expand, interrupted=line.interrupted)
 
 
+async def _deployed(service: RunService, what: str, *, expand: bool) -> Picture | None:
+    """A document: its current version, which new runs start on, or NAME@VERSION."""
+    from holdfast.documents.deploy import DeployedFlows
+    from holdfast.drawing import from_graph
+    from holdfast.model.graph import Graph
+
+    name, _, version = what.partition("@")
+    deployed = DeployedFlows(service, DEFAULT_TENANT)
+    if not version and await deployed.current(name) is None:
+        return None
+    found = await deployed.find(name, version or None)
+    if found is None:
+        return None
+    return from_graph(Graph(await deployed.spec(name, found.version)), expand=expand)
+
+
 async def _stored(service: RunService, name: str, *, expand: bool) -> Picture | None:
-    """The current version of a flow."""
+    """The newest version of a flow."""
     from holdfast.drawing import from_graph
     from holdfast.model.fingerprint import decode_graph
     from holdfast.model.graph import Graph

@@ -1,5 +1,5 @@
 /** Holds: what the inbox shows of them, and what a person does with them. */
-import type { HoldView as WireView, HoldWire } from "@client";
+import type { HoldPreview, HoldView as WireView, HoldWire } from "@client";
 import { client } from "./client";
 
 export type View = WireView;
@@ -62,6 +62,26 @@ export function isOpenView(view: View): boolean {
 
 export async function getHold(id: string): Promise<Hold> {
   return holdOf(await client.getHold(id));
+}
+
+/** What an option would lead to. `kind`: step, effect, question, sleep, failure, end or unknown. */
+export type Consequence = { kind: string; text: string };
+export type OptionConsequences = { option: string; label: string; entries: Consequence[] };
+
+/** With the values that the form proposes. */
+export async function getConsequences(id: string): Promise<OptionConsequences[]> {
+  return consequencesOf(await client.holdConsequences(id));
+}
+
+/** With values that were typed. */
+export async function previewAnswer(id: string, decision: string, data: Record<string, unknown> | null): Promise<OptionConsequences[]> {
+  return consequencesOf(await client.previewHold(id, { decision, response_data: data }));
+}
+
+function consequencesOf(wire: HoldPreview): OptionConsequences[] {
+  return wire.options.map(({ option, label, entries }) => ({
+    option, label, entries: entries.map((each) => ({ kind: each.kind, text: each.text })),
+  }));
 }
 
 export type Entry = { id: string; at: string; text: string };

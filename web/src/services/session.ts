@@ -3,7 +3,7 @@ import type { Right, SessionWire } from "@client";
 import { addressOf, client } from "./client";
 
 export type { Right };
-export type Session = { person: string; tenant: string; rights: ReadonlySet<Right>; canSignOut: boolean; csrf: string };
+export type Session = { person: string; tenant: string; rights: ReadonlySet<Right>; canSignOut: boolean; csrf: string; now: string };
 
 export async function getSession(): Promise<Session> {
   return sessionOf(await client.getSession());
@@ -16,6 +16,7 @@ export function sessionOf(wire: SessionWire): Session {
     rights: new Set(wire.rights),
     canSignOut: wire.method === "session",
     csrf: wire.csrf ?? "",
+    now: wire.now,
   };
 }
 

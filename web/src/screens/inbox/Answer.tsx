@@ -1,29 +1,37 @@
 /** The form and the decision bar of an open hold. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { FormFields } from "@/components/FormFields";
 import { useLiveState } from "@/live/useLive";
 import { type Armed, arm, stillArmed } from "@/models/decision";
-import { answerData, firstValues, formOf, isVisible, missingFields } from "@/models/form";
+import { type Form, type Values, answerData, isVisible, missingFields } from "@/models/form";
+import { errorsByField } from "@/models/typed";
 import { type Failure, failureOf } from "@/services/client";
-import { type Draft, type Hold, type Option, place } from "@/services/holds";
+import { type Hold, type Option, place } from "@/services/holds";
 import { Conflict } from "./Conflict";
 import { DecisionBar } from "./DecisionBar";
 import { t } from "./text";
 import type { Placed } from "./UndoBar";
 import { useDraft } from "./useDraft";
 
-type AnswerProps = { hold: Hold; draft: Draft | null; unsaved: boolean; onPlaced: (placed: Placed) => void };
+type AnswerProps = {
+  hold: Hold;
+  form: Form;
+  values: Values;
+  comment: string;
+  unsaved: boolean;
+  onTyped: (field: string, value: unknown) => void;
+  onComment: (text: string) => void;
+  onPlaced: (placed: Placed) => void;
+  onStale: () => void;
+};
 
 const SUBMIT: Option = { id: "submit", label: "", variant: "primary", requiresComment: false };
 
-export function Answer({ hold, draft, unsaved, onPlaced }: AnswerProps) {
-  const form = useMemo(() => formOf(hold.schema, hold.context), [hold.schema, hold.context]);
+export function Answer({ hold, form, values, comment, unsaved, onTyped, onComment, onPlaced, onStale }: AnswerProps) {
   const options = hold.options.length > 0 ? hold.options : [SUBMIT];
   const shown = { hold: hold.id, version: hold.version, options: options.map((each) => each.id) };
-  const [values, setValues] = useState(() => firstValues(form, draft?.values ?? {}));
-  const [comment, setComment] = useState(draft?.comment ?? "");
   const [held, setArmed] = useState<Armed>(null);
   const [errors, setErrors] = useState<Record<string, string>>({});
   // Made when the form opens: sent twice, it decides once.
@@ -49,7 +57,8 @@ export function Answer({ hold, draft, unsaved, onPlaced }: AnswerProps) {
       setArmed(null);
       // Another attempt is another decision, unless nobody knows what became of this one.
       if (failure.kind !== "offline") setKey(newKey());
-      if (failure.kind === "invalid") show(Object.fromEntries(failure.errors.map((each) => [each.field, each.message])));
+      if (failure.kind === "conflict" || failure.kind === "changed") onStale();
+      if (failure.kind === "invalid") show(faultsOf(form, failure));
     },
   });
 
@@ -60,7 +69,7 @@ export function Answer({ hold, draft, unsaved, onPlaced }: AnswerProps) {
   }
 
   function change(field: string, value: unknown): void {
-    setValues((old) => ({ ...old, [field]: value }));
+    onTyped(field, value);
     setErrors((old) => Object.fromEntries(Object.entries(old).filter(([name]) => name !== field)));
   }
 
@@ -120,13 +129,20 @@ export function Answer({ hold, draft, unsaved, onPlaced }: AnswerProps) {
         commentError={errors["comment"] ?? ""}
         disabled={sending.isPending || isOffline}
         saved={saved.state}
-        onComment={setComment}
+        onComment={onComment}
         onChoose={(option) => choose(option, false)}
         onConfirm={confirm}
         onDisarm={() => setArmed(null)}
       />
     </form>
   );
+}
+
+/** Errors of the server at their fields; the one about a missing comment has no list. */
+function faultsOf(form: Form, failure: Failure): Record<string, string> {
+  const field = failure.facts["field"];
+  if (failure.errors.length === 0 && typeof field === "string") return { [field]: failure.title };
+  return errorsByField(form, failure.errors);
 }
 
 function newKey(): string {

@@ -1,7 +1,7 @@
 /** One hold: what is asked, of whom and why, its form and its decision; or what was decided. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useEffect, useRef } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { useSession } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
 import { Markdown } from "@/components/Markdown";
@@ -12,16 +12,20 @@ import { StatusBadge } from "@/components/StatusBadge";
 import { serverNow } from "@/components/useNow";
 import { Facts, Value } from "@/components/Value";
 import { useHoldChanges } from "@/live/useLive";
-import { isRecord } from "@/models/form";
+import { firstValues, formOf, isRecord } from "@/models/form";
 import { roughly } from "@/models/time";
-import { type Hold, getDraft, getHold } from "@/services/holds";
+import { type Typed, typedFields } from "@/models/typed";
+import { type Draft, type Hold, getDraft, getHold } from "@/services/holds";
 import { holdWord, priorityWord } from "@/words";
 import { Activity } from "./Activity";
 import { Answer } from "./Answer";
+import { Changed } from "./Changed";
+import { Consequences } from "./Consequences";
 import { HoldActions } from "./HoldActions";
 import { keptDraft } from "./keptDraft";
 import { Outcome } from "./Outcome";
 import { t } from "./text";
+import { TooLate } from "./TooLate";
 import type { Placed } from "./UndoBar";
 import { usePresence } from "./usePresence";
 
@@ -45,22 +49,65 @@ export function Detail({ id, tab, onBack, onChanged, onPlaced }: DetailProps) {
   });
   if (hold.isError) return <Problem error={hold.error} onRetry={() => void hold.refetch()} />;
   if (hold.isPending || draft.isPending) return <Skeleton rows={4} />;
-  const shown = hold.data;
-  const kept = keptDraft(shown.id, person);
+  const kept = keptDraft(id, person);
+  return <Loaded hold={hold.data} draft={kept ?? draft.data ?? null} unsaved={kept !== null} tab={tab} onBack={onBack} onChanged={onChanged} onPlaced={onPlaced} />;
+}
+
+type LoadedProps = Omit<DetailProps, "id"> & { hold: Hold; draft: Draft | null; unsaved: boolean };
+
+/** Keeps what was typed, also when the form goes because somebody else was first. */
+function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: LoadedProps) {
+  const client = useQueryClient();
+  const { person } = useSession();
+  const form = useMemo(() => formOf(hold.schema, hold.context), [hold.schema, hold.context]);
+  const [typed, setTyped] = useState<Typed>({ edits: draft?.values ?? {}, comment: draft?.comment ?? "" });
+  const [read, setRead] = useState(hold);
+  // The version that this page decided; an undone decision has a later one.
+  const [sent, setSent] = useState<number | null>(null);
+  const values = useMemo(() => firstValues(form, typed.edits), [form, typed.edits]);
+  const fields = typedFields(form, values);
+  const open = isOpen(hold);
+  if (open && sent !== null && hold.version > sent) setSent(null);
+  const lost = !open && sent === null && (isOpen(read) || (decider(hold) !== person && (fields.length > 0 || typed.comment !== "")));
   return (
     <article className="hold">
-      <Head hold={shown} onBack={onBack} onChanged={onChanged} />
+      <Head hold={hold} onBack={onBack} onChanged={onChanged} />
       <div className="hold-body">
-        <Body hold={shown} />
-        {shown.status === "pending" && shown.placedUntil === null ? (
-          <Answer key={shown.requestHash} hold={shown} draft={kept ?? draft.data ?? null} unsaved={kept !== null} onPlaced={onPlaced} />
+        {open ? <Changed before={read} after={hold} onSeen={() => setRead(hold)} /> : null}
+        {lost ? <TooLate hold={hold} fields={fields} comment={typed.comment} /> : null}
+        <Body hold={hold} />
+        {open ? (
+          <Answer
+            key={hold.requestHash}
+            hold={hold}
+            form={form}
+            values={values}
+            comment={typed.comment}
+            unsaved={unsaved}
+            onTyped={(field, value) => setTyped((old) => ({ ...old, edits: { ...old.edits, [field]: value } }))}
+            onComment={(comment) => setTyped((old) => ({ ...old, comment }))}
+            onPlaced={(placed) => {
+              setSent(placed.hold.version);
+              client.setQueryData(["hold", placed.hold.id], placed.hold);
+              onPlaced(placed);
+            }}
+            onStale={() => void client.invalidateQueries({ queryKey: ["hold", hold.id] })}
+          />
         ) : (
-          <Outcome hold={shown} />
+          <Outcome hold={hold} />
         )}
-        <Tabs hold={shown} tab={tab} />
+        <Tabs hold={hold} tab={tab} flow={open ? <Consequences hold={hold} form={form} values={values} /> : null} />
       </div>
     </article>
   );
+}
+
+function isOpen(hold: Hold): boolean {
+  return hold.status === "pending" && hold.placedUntil === null;
+}
+
+function decider(hold: Hold): string {
+  return hold.outcome?.by || hold.placedBy;
 }
 
 function Head({ hold, onBack, onChanged }: { hold: Hold; onBack: () => void; onChanged: (hold: Hold) => void }) {
@@ -117,7 +164,7 @@ function Body({ hold }: { hold: Hold }) {
   );
 }
 
-function Tabs({ hold, tab }: { hold: Hold; tab: string }) {
+function Tabs({ hold, tab, flow }: { hold: Hold; tab: string; flow: React.ReactNode }) {
   const tabs = [
     ["activity", t("activity")],
     ["flow", t("flow")],
@@ -140,11 +187,14 @@ function Tabs({ hold, tab }: { hold: Hold; tab: string }) {
       </nav>
       {tab === "activity" ? <Activity hold={hold} /> : null}
       {tab === "flow" ? (
-        <p>
-          <Link to="/runs/$run" params={{ run: hold.run }}>
-            {t("openRun", { flow: hold.flow, node: hold.node })} <Icon name="arrow" />
-          </Link>
-        </p>
+        <>
+          {flow}
+          <p>
+            <Link to="/runs/$run" params={{ run: hold.run }}>
+              {t("openRun", { flow: hold.flow, node: hold.node })} <Icon name="arrow" />
+            </Link>
+          </p>
+        </>
       ) : null}
       {tab === "data" ? (
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys

@@ -1,0 +1,51 @@
+/** What a person typed into a form, beside what was proposed. */
+import { type Form, type Section, type Values, isEdited, isEmpty } from "./form";
+import { changesBetween } from "./state";
+import { valueText } from "./values";
+
+export type Typed = { edits: Values; comment: string };
+export type TypedField = { field: string; label: string; value: unknown };
+
+/** The fields whose value is not the proposed one. */
+export function typedFields(form: Form, values: Values): TypedField[] {
+  const inputs = form.sections.filter((each) => each.type !== "context");
+  return inputs.filter((each) => isTyped(each, values[each.field])).map((each) => ({ field: each.field, label: each.label, value: values[each.field] }));
+}
+
+function isTyped(section: Section, value: unknown): boolean {
+  return section.hasProposal ? isEdited(section, value) : !isEmpty(value);
+}
+
+/** As lines of text, to be copied. */
+export function typedText(fields: readonly TypedField[], comment: string): string {
+  const lines = fields.map((each) => `${each.label}: ${valueText(each.value)}`);
+  return [...lines, ...(comment.trim() ? [comment.trim()] : [])].join("\n");
+}
+
+export type FieldFault = { field: string; message: string };
+
+/** Errors of the server by the field that shows them: `lines[0].pieces` is shown at `lines`. */
+export function errorsByField(form: Form, faults: readonly FieldFault[]): Record<string, string> {
+  const names = new Set(form.sections.map((each) => each.field));
+  const found: Record<string, string> = {};
+  for (const { field, message } of faults) {
+    const outer = names.has(field) ? field : (/^[^.[]*/.exec(field)?.[0] ?? "");
+    const text = outer === field ? message : `${field}: ${message}`;
+    found[outer] = found[outer] ? `${found[outer]} ${text}` : text;
+  }
+  return found;
+}
+
+export type Content = { title: string; prompt: string; assignee: string; priority: string; expiresAt: string | null; context: unknown; options: readonly { id: string; label: string }[] };
+export type ContentChange = { what: "title" | "prompt" | "assignee" | "priority" | "expiresAt" | "options" | "context"; path: string; before: unknown; after: unknown };
+
+/** What differs between the question that was read and the one that is open now. */
+export function contentChanges(before: Content, after: Content): ContentChange[] {
+  const plain = (["title", "prompt", "assignee", "priority", "expiresAt"] as const)
+    .filter((what) => before[what] !== after[what] && !(what === "prompt" && before.prompt === before.title && after.prompt === after.title))
+    .map((what) => ({ what, path: "", before: before[what], after: after[what] }));
+  const labels = (content: Content) => content.options.map((each) => each.label || each.id).join(", ");
+  const options = labels(before) === labels(after) ? [] : [{ what: "options" as const, path: "", before: labels(before), after: labels(after) }];
+  const context = changesBetween(before.context, after.context).map((each) => ({ what: "context" as const, path: each.path, before: each.before, after: each.after }));
+  return [...plain, ...options, ...context];
+}

@@ -34,5 +34,17 @@ export function useDraft(hold: string, draft: Draft, unsaved: boolean): { state:
     const timer = setTimeout(() => void save(), QUIET);
     return () => clearTimeout(timer);
   }, [text]);
+  const leaving = useEffectEvent(() => {
+    if (!over.current && text !== first.current) keepDraft(hold, person, draft);
+  });
+  useEffect(() => {
+    // Typed less than a second ago: it waits in this tab, and is saved when the hold is opened again.
+    const left = () => leaving();
+    window.addEventListener("pagehide", left);
+    return () => {
+      window.removeEventListener("pagehide", left);
+      left();
+    };
+  }, []);
   return { state, forget: () => { over.current = true; dropDraft(hold); } };
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.documents.rule_examples import GOOD, flow, review
+from tests.documents.rule_examples import GOOD, flow, hold, review
 from tests.documents.run import problems
 
 REDUCER = flow(head="variables:\n  k: {reducer: often}")
@@ -20,6 +20,8 @@ REDUCER = flow(head="variables:\n  k: {reducer: often}")
         (GOOD.replace("name: sample", "name: sample\n description: x"), "yaml", "indentation"),
         (GOOD.replace("name: sample", "name: sample\ndescription: @x"), "yaml", "quote a text"),
         (flow("{id: m, type: SET, config: {values: {x: 1}}}"), "type-unknown", "did you mean 'set'?"),
+        (hold("assignee: gruop:support"), "assignee", "did you mean 'group'?"),
+        (hold("assignee: Group:support"), "assignee", "did you mean 'group'?"),
     ],
 )
 def test_advice_says_what_to_change(text: str, rule: str, advice: str) -> None:

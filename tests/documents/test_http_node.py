@@ -208,6 +208,8 @@ def test_request_with_a_secret_in_it_is_refused_when_it_is_checked(wrong: str, f
         ("{connection: crn, path: /x}", "{connection: crm, path: /x}", "connection-unknown"),
         ("{url: 'http://a.example'}", "{url: 'https://a.example'}", "egress-refused"),
         ("{url: 'https://a.example:22/{{id}}'}", "{url: 'https://a.example/{{id}}'}", "egress-refused"),
+        ("{url: 'https://169.254.169.254/'}", "{url: 'https://8.8.8.8/'}", "egress-refused"),
+        ("{url: 'https://[::1]/{{id}}'}", "{url: 'https://[2606:4700::1111]/{{id}}'}", "egress-refused"),
         ("{url: 'https://u:p@a.example'}", "{url: 'https://a.example'}", "secret-literal"),
         ("{url: 'https://a.example?api_key=1'}", "{url: 'https://a.example?key=1'}", "secret-literal"),
         (

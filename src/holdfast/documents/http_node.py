@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from ipaddress import ip_address
 from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
@@ -33,7 +34,7 @@ from holdfast.frontends.document.node_type import DocumentNode
 from holdfast.frontends.document.node_types.http import READS, HttpConfig, HttpType
 from holdfast.frontends.document.render import Render, compile_value, resolver_for
 from holdfast.frontends.document.secret_rules import SECRET, is_secret
-from holdfast.holds.egress import Egress, target_of
+from holdfast.holds.egress import Egress, is_metadata, is_outside, target_of
 from holdfast.model.expr import Resolve
 from holdfast.model.program import NodeHandler
 from holdfast.model.template import Placeholder, Template, as_text, compile_template
@@ -57,11 +58,16 @@ def refuses_url(connections: Connections) -> Callable[[str], str]:
     """For checks of documents: why an address is not allowed; empty if it is."""
 
     def why(url: str) -> str:
+        egress = Egress(allow=connections.settings.allow)
         try:
-            target_of(url, Egress(allow=connections.settings.allow))
+            target = target_of(url, egress)
+            address = ip_address(target.host)
         except EgressError as error:
             return error.message
-        return ""
+        except ValueError:
+            return ""  # a name: it is resolved when the request is sent
+        allowed = egress.allows(target.host, target.port) or is_outside(address)
+        return "" if allowed and not is_metadata(address) else f"{address} is not a public address"
 
     return why
 

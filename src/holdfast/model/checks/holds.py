@@ -22,6 +22,7 @@ from holdfast.types.terms import PRIORITIES, HoldTerms
 from holdfast.types.text import clean_text
 from holdfast.types.yes_no import approves
 
+_ASSIGNEES: Final = ("user", "group", "role", "service")
 _TIMEOUTS: Final = "cancel, default_option, fail, escalate:<assignee>, branch:<node>"
 
 
@@ -71,6 +72,12 @@ def _assignee(view: ValidationView, node: Node, text: Any, what: str) -> None:
     fault = assignee_fault(text)
     if fault is not None:
         view.error("assignee", f"its {what} {text!r}: {fault}", node=node.id, fix="write it on one line")
+    kind, colon, _ = text.strip().partition(":")
+    # Other kinds are compared as text, so only what looks like a slip is mentioned.
+    near = near_name(kind, _ASSIGNEES) if colon and kind not in _ASSIGNEES else ""
+    if near:
+        message = f"its {what} {text!r} begins with {kind!r}: no person would have this hold"
+        view.warn("assignee", message, node=node.id, fix=near)
 
 
 def _form(view: ValidationView, node: Node, hold: HoldSpec) -> None:

@@ -1,11 +1,80 @@
-import { Notice } from "@/components/Problem";
+/** Operations: one panel at a time, by its address. */
+import { useQuery } from "@tanstack/react-query";
+import { Link, useParams } from "@tanstack/react-router";
+import { useState } from "react";
+import { useRight, useSession } from "@/app/useSession";
+import { Boundary } from "@/components/Boundary";
+import { Forbidden, NotFound } from "@/components/Problem";
+import { getFigures } from "@/services/operations";
+import { Announce } from "./Announce";
+import { Audit } from "./Audit";
+import { Backlog } from "./Backlog";
+import { DeadLetters } from "./DeadLetters";
+import { Members } from "./Members";
+import { Notifications } from "./Notifications";
+import { Queues } from "./Queues";
+import { Schedules } from "./Schedules";
+import { Tokens } from "./Tokens";
+import { Workers } from "./Workers";
+import "./operations.css";
+import { PANELS, type PanelName, countOf, panelOf } from "./panels";
+import { EVERY } from "./Panel";
 import { t } from "./text";
 
+const CONTENT: Record<PanelName, React.ComponentType> = {
+  workers: Workers,
+  backlog: Backlog,
+  schedules: Schedules,
+  dead: DeadLetters,
+  notifications: Notifications,
+  queues: Queues,
+  audit: Audit,
+  tokens: Tokens,
+  members: Members,
+};
+
 export function Screen() {
+  const { panel: name } = useParams({ strict: false });
+  const panel = panelOf(name);
+  return panel === null ? <NotFound /> : <Panels panel={panel} />;
+}
+
+function Panels({ panel }: { panel: PanelName }) {
+  const { rights } = useSession();
+  const [said, say] = useState("");
+  const right = PANELS[panel];
+  const Content = CONTENT[panel];
   return (
-    <main id="main" tabIndex={-1} className="page">
+    <main id="main" tabIndex={-1} className="page operations">
       <h1>{t("title")}</h1>
-      <Notice title={t("empty")} />
+      <Tabs panel={panel} />
+      <output className="said">{said}</output>
+      <Announce.Provider value={say}>
+        <Boundary resetKey={panel}>{rights.has(right) ? <Content key={panel} /> : <Forbidden right={right} />}</Boundary>
+      </Announce.Provider>
     </main>
+  );
+}
+
+function Tabs({ panel }: { panel: PanelName }) {
+  const mayCount = useRight("admin:manage");
+  const figures = useQuery({
+    queryKey: ["operations", "figures"],
+    queryFn: getFigures,
+    enabled: mayCount,
+    refetchInterval: EVERY,
+  });
+  return (
+    <nav className="tabs" aria-label={t("panels")}>
+      {(Object.keys(PANELS) as PanelName[]).map((name) => {
+        const count = countOf(name, figures.data);
+        return (
+          <Link key={name} to="/operations/$panel" params={{ panel: name }} aria-current={name === panel ? "page" : undefined}>
+            {t(name)}
+            {count > 0 ? <span className={`tab-count ${name === "backlog" ? "" : "role-failed"}`}>{count}</span> : null}
+          </Link>
+        );
+      })}
+    </nav>
   );
 }

@@ -1,9 +1,18 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import { rootRoute } from "@/app/root";
 
+/** `row`: the row that is open. `actor`, `action`: filters of the audit. */
+export type OperationsSearch = { row?: string; actor?: string; action?: string };
+
+const NAMES = ["row", "actor", "action"] as const;
 const component = lazyRouteComponent(() => import("./Screen"), "Screen");
 
+function validateSearch(given: Record<string, unknown>): OperationsSearch {
+  const kept = NAMES.filter((name) => given[name] !== undefined && given[name] !== "");
+  return Object.fromEntries(kept.map((name) => [name, String(given[name])]));
+}
+
 export const operationsRoutes = [
-  createRoute({ getParentRoute: () => rootRoute, path: "/operations", component }),
-  createRoute({ getParentRoute: () => rootRoute, path: "/operations/$panel", component }),
+  createRoute({ getParentRoute: () => rootRoute, path: "/operations", validateSearch, component }),
+  createRoute({ getParentRoute: () => rootRoute, path: "/operations/$panel", validateSearch, component }),
 ] as const;

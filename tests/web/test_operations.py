@@ -1,0 +1,138 @@
+"""An operator and a person at their settings, in a real browser against a real server."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+PANELS = {
+    "workers": "Alive", "backlog": "Runs by lane", "schedules": "nightly", "dead": "There is no dead letter.",
+    "notifications": "No notification has failed.", "queues": "letters", "audit": "Verify",
+    "tokens": "service:mail", "members": "Ada",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def busy(server: WebServer) -> WebServer:
+    """Something in each panel."""
+    server.api(
+        "PUT", "/v1/schedules/nightly", {"flow": "claims", "cron": "0 3 * * *", "zone": "Europe/Berlin"}
+    )
+    server.api("POST", "/v1/queues/post/letters/messages", {"payload": {"to": "Ada"}})
+    server.api(
+        "POST", "/v1/tokens", {"subject": "service:mail", "roles": ["viewer"], "note": "Reads the inbox"}
+    )
+    for name in ("ada", "local"):
+        server.api(
+            "PUT", f"/v1/directory/people/{name}", {"name": name.title(), "email": f"{name}@example.com"}
+        )
+    server.api("PUT", "/v1/directory/groups/claims", {"name": "Claims", "members": ["ada"]})
+    server.claim("O-1")
+    return server
+
+
+def confirm(page: Page, button: str) -> None:
+    page.get_by_role("dialog").get_by_role("button", name=button).click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+@pytest.mark.covers("WB-44-schedules")
+def test_an_operator_pauses_runs_and_resumes_a_schedule_and_sees_its_next_times(
+    busy: WebServer, open_page: Opener
+) -> None:
+    page = open_page("/operations/schedules")
+    page.get_by_role("button", name="nightly", exact=True).click()
+    expect(page).to_have_url(re.compile(r"row=nightly"))
+    expect(page.locator("tr.more li")).to_have_count(5)
+    page.get_by_role("button", name="Pause: nightly").click()
+    page.get_by_label("Reason").fill("The archive is full")
+    picture(page, "operations-confirm")
+    assert violations(page) == []
+    confirm(page, "Pause")
+    expect(page.get_by_text("nightly is paused.")).to_be_visible()
+    assert busy.api("GET", "/v1/schedules/nightly")["reason"] == "The archive is full"
+    expect(page.locator("tr.more")).to_contain_text("The archive is full")
+    picture(page, "operations-schedule")
+    page.get_by_role("button", name="Resume: nightly").click()
+    confirm(page, "Resume")
+    page.get_by_role("button", name="Run now: nightly").click()
+    confirm(page, "Run now")
+    expect(page.get_by_text("nightly starts a run.")).to_be_visible()
+    assert busy.api("GET", "/v1/schedules/nightly")["paused"] is False
+
+
+@pytest.mark.covers("WB-44-tokens")
+def test_the_secret_of_a_token_is_shown_once_and_a_revoked_token_is_refused(
+    busy: WebServer, open_page: Opener
+) -> None:
+    page = open_page("/operations/tokens")
+    page.get_by_role("button", name="New token").click()
+    page.get_by_label("Subject").fill("service:report")
+    page.get_by_role("button", name="Create").click()
+    secret = page.locator(".secret").inner_text()
+    picture(page, "operations-secret")
+    assert violations(page) == []
+    page.get_by_role("button", name="I have kept it").click()
+    page.get_by_role("button", name="Revoke: service:report").click()
+    assert secret not in page.content()
+    confirm(page, "Revoke")
+    expect(page.get_by_role("row", name=re.compile("service:report"))).to_contain_text("Revoked")
+    found = busy.api("GET", "/v1/tokens")["items"]
+    assert [each["status"] for each in found if each["subject"] == "service:report"] == ["revoked"]
+
+
+@pytest.mark.covers("WB-44-audit")
+def test_the_audit_is_filtered_by_the_address_and_verified(busy: WebServer, open_page: Opener) -> None:
+    page = open_page("/operations/audit?action=nothing.like.this")
+    expect(page.get_by_text("No record matches.")).to_be_visible()
+    page.get_by_label("Action").fill("")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_role("table", name="Audit")).to_be_visible()
+    page.get_by_role("button", name="Verify").click()
+    expect(page.get_by_text(re.compile(r"\d+ records?, unchanged"))).to_be_visible()
+
+
+@pytest.mark.covers("WB-44-panels")
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
+def test_every_panel_is_readable_in_light_in_dark_and_on_a_phone(
+    busy: WebServer, open_page: Opener, scheme: Any, width: int
+) -> None:
+    page = open_page("/operations", scheme=scheme, width=width)
+    wrong: dict[str, list[str]] = {}
+    for panel, text in PANELS.items():
+        page.get_by_role("navigation", name="Panels").locator(f"a[href$='/{panel}']").click()
+        expect(page.get_by_role("main").get_by_text(text).first).to_be_visible()
+        expect(page.locator(".skeleton")).to_have_count(0)
+        picture(page, f"operations-{panel}-{scheme}")
+        wrong[panel] = violations(page) + too_wide(page)
+    assert {panel: found for panel, found in wrong.items() if found} == {}
+
+
+@pytest.mark.covers("WB-47-settings")
+def test_a_theme_and_an_absence_apply_at_once_and_are_kept_on_the_server(
+    busy: WebServer, open_page: Opener
+) -> None:
+    page = open_page("/settings", width=320)
+    page.get_by_role("radio", name="Dark").check()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    assert busy.api("GET", "/v1/me/preferences")["theme"] == "dark"
+    picture(page, "settings-dark")
+    assert violations(page) + too_wide(page) == []
+    page.get_by_role("radio", name="Light").check()
+    page.get_by_label("Substitute").select_option(label="Ada")
+    page.get_by_label("Until").fill("2099-01-02T08:00")
+    picture(page, "settings-light")
+    assert violations(page) == []
+    page.get_by_role("button", name="Start the absence").click()
+    expect(page.get_by_text("Your substitute is ada")).to_be_visible()
+    assert busy.api("GET", "/v1/directory/me")["away"]["until"].startswith("2099-01-0")
+    page.get_by_role("button", name="End the absence").click()
+    expect(page.get_by_role("button", name="Start the absence")).to_be_visible()
+    assert busy.api("GET", "/v1/directory/me")["away"] is None

@@ -1,0 +1,78 @@
+/** A button that acts only after a dialog has said what it does. */
+import { Modal } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useContext, useId, useState } from "react";
+import { Problem } from "@/components/Problem";
+import { Announce } from "./Announce";
+import { t } from "./text";
+
+type ActionProps = {
+  label: string;
+  /** Names the row for those who hear the button alone. */
+  of: string;
+  title: string;
+  text: string;
+  isDanger?: boolean;
+  /** Asks for a reason, and passes it on. */
+  asksReason?: boolean;
+  act: (reason: string) => Promise<unknown>;
+  done: string;
+};
+
+export function Action(props: ActionProps) {
+  const [opened, setOpened] = useState(false);
+  return (
+    <>
+      <button
+        type="button"
+        className={`button compact ${props.isDanger ? "danger" : ""}`}
+        aria-label={t("actionOf", { label: props.label, of: props.of })}
+        onClick={() => setOpened(true)}
+      >
+        {props.label}
+      </button>
+      {opened ? <Confirm {...props} onClose={() => setOpened(false)} /> : null}
+    </>
+  );
+}
+
+function Confirm({ label, title, text, isDanger, asksReason, act, done, onClose }: ActionProps & { onClose: () => void }) {
+  const client = useQueryClient();
+  const say = useContext(Announce);
+  const [reason, setReason] = useState("");
+  const id = useId();
+  const acting = useMutation({
+    mutationFn: () => act(reason.trim()),
+    onSuccess: async () => {
+      say(done);
+      onClose();
+      await client.invalidateQueries({ queryKey: ["operations"] });
+    },
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    acting.mutate();
+  };
+  return (
+    <Modal opened onClose={onClose} title={title} closeButtonProps={{ "aria-label": t("close") }} transitionProps={{ duration: 0 }}>
+      <form className="confirm" onSubmit={submit}>
+        <p>{text}</p>
+        {asksReason ? (
+          <div className="field">
+            <label htmlFor={id}>{t("reason")}</label>
+            <input id={id} value={reason} required={isDanger} maxLength={500} data-autofocus onChange={(event) => setReason(event.target.value)} />
+          </div>
+        ) : null}
+        {acting.isError ? <Problem error={acting.error} /> : null}
+        <div className="confirm-buttons">
+          <button type="button" className="button" onClick={onClose}>
+            {t("back")}
+          </button>
+          <button type="submit" className={`button ${isDanger ? "danger" : "primary"}`} disabled={acting.isPending}>
+            {label}
+          </button>
+        </div>
+      </form>
+    </Modal>
+  );
+}

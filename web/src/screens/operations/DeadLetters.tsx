@@ -1,0 +1,85 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useRight } from "@/app/useSession";
+import { Moment } from "@/components/Moment";
+import { type DeadRun, type Death, discardDeadRun, listDeadRuns, listDeaths, retryDeadRun } from "@/services/operations";
+import { word } from "@/words";
+import { Action } from "./Action";
+import { Answered, type Column, EVERY, None, Table } from "./Panel";
+import { t } from "./text";
+
+const COLUMNS: Column<DeadRun>[] = [
+  { label: t("run"), cell: (row) => <span className="code">{row.id.slice(0, 8)}</span> },
+  { label: t("flow"), cell: (row) => row.flow },
+  { label: t("version"), cell: (row) => <span className="code">{row.version}</span> },
+  { label: t("givenUp"), cell: (row) => (row.endedAt ? <Moment at={row.endedAt} /> : <None />) },
+  { label: t("error"), cell: (row) => (row.error ? <span className="wrapped">{row.error}</span> : <None />) },
+];
+
+const DEATHS: Column<Death>[] = [
+  { label: t("worker"), cell: (row) => <span className="code">{row.worker}</span> },
+  { label: t("died"), cell: (row) => (row.at ? <Moment at={row.at} /> : <None />) },
+  { label: t("afterRecord"), cell: (row) => row.record, isNumber: true },
+  { label: t("nodes"), cell: (row) => (row.nodes.length > 0 ? row.nodes.join(", ") : row.unknown || <None />) },
+];
+
+export function DeadLetters() {
+  const mayWrite = useRight("runs:write");
+  const runs = useQuery({ queryKey: ["operations", "dead"], queryFn: listDeadRuns, refetchInterval: EVERY });
+  return (
+    <Answered query={runs}>
+      {(rows) => (
+        <Table
+          label={t("dead")}
+          rows={rows}
+          columns={COLUMNS}
+          keyOf={(row) => row.id}
+          empty={t("noDead")}
+          hint={t("noDeadHint")}
+          Actions={mayWrite ? Actions : undefined}
+          More={Evidence}
+        />
+      )}
+    </Answered>
+  );
+}
+
+function Actions({ row: run }: { row: DeadRun }) {
+  const name = run.id.slice(0, 8);
+  return (
+    <>
+      <Action
+        label={word("retryRun")}
+        of={name}
+        title={t("retryTitle", { name })}
+        text={t("retryText")}
+        act={() => retryDeadRun(run.id)}
+        done={t("retryDone", { name })}
+      />
+      <Action
+        label={word("discard")}
+        of={name}
+        title={t("discardTitle", { name })}
+        text={t("discardText")}
+        isDanger
+        asksReason
+        act={(reason) => discardDeadRun(run.id, reason)}
+        done={t("discardDone", { name })}
+      />
+    </>
+  );
+}
+
+function Evidence({ row: run }: { row: DeadRun }) {
+  const deaths = useQuery({ queryKey: ["operations", "dead", run.id], queryFn: () => listDeaths(run.id) });
+  return (
+    <div className="evidence">
+      <Answered query={deaths}>
+        {(rows) => <Table label={t("deaths")} rows={rows} columns={DEATHS} keyOf={(row) => `${row.at} ${row.worker} ${row.record}`} empty={t("noDeaths")} />}
+      </Answered>
+      <Link to="/runs/$run" params={{ run: run.id }}>
+        {t("openRun")}
+      </Link>
+    </div>
+  );
+}

@@ -1,0 +1,55 @@
+/** People with their absences, and groups. */
+import { useQuery } from "@tanstack/react-query";
+import { Moment } from "@/components/Moment";
+import { StatusBadge } from "@/components/StatusBadge";
+import { type Away, type Group, type Person, listGroups, listPeople } from "@/services/operations";
+import { Answered, type Column, None, Table } from "./Panel";
+import { t } from "./text";
+
+const PEOPLE: Column<Person>[] = [
+  { label: t("name"), cell: (row) => row.name || row.id },
+  { label: t("account"), cell: (row) => <span className="code">{row.id}</span> },
+  { label: t("email"), cell: (row) => row.email || <None /> },
+  {
+    label: t("state"),
+    cell: (row) => (
+      <StatusBadge
+        shown={row.active ? { word: t("active"), role: "completed", icon: "check" } : { word: t("inactive"), role: "cancelled", icon: "bar" }}
+      />
+    ),
+  },
+  { label: t("absence"), cell: (row) => (row.away ? <Absence away={row.away} /> : <None />) },
+];
+
+const GROUPS: Column<Group>[] = [
+  { label: t("group"), cell: (row) => row.name || row.key },
+  { label: t("count"), cell: (row) => row.members.length, isNumber: true },
+  { label: t("members"), cell: (row) => <span className="wrapped">{row.members.join(", ") || <None />}</span> },
+];
+
+function Absence({ away }: { away: Away }) {
+  return (
+    <>
+      {t("substitute", { name: away.substitute })}
+      {away.since ? <> {t("from")} <Moment at={away.since} /></> : null}
+      {away.until ? <> {t("until")} <Moment at={away.until} /></> : null}
+    </>
+  );
+}
+
+export function Members() {
+  const people = useQuery({ queryKey: ["operations", "people"], queryFn: listPeople });
+  const groups = useQuery({ queryKey: ["operations", "groups"], queryFn: listGroups });
+  return (
+    <>
+      <h2>{t("people")}</h2>
+      <Answered query={people}>
+        {(rows) => <Table label={t("people")} rows={rows} columns={PEOPLE} keyOf={(row) => row.id} empty={t("noPeople")} hint={t("noPeopleHint")} />}
+      </Answered>
+      <h2>{t("groups")}</h2>
+      <Answered query={groups}>
+        {(rows) => <Table label={t("groups")} rows={rows} columns={GROUPS} keyOf={(row) => row.key} empty={t("noGroups")} />}
+      </Answered>
+    </>
+  );
+}

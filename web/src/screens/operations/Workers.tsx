@@ -1,0 +1,67 @@
+import { useQuery } from "@tanstack/react-query";
+import { Moment } from "@/components/Moment";
+import { StatusBadge } from "@/components/StatusBadge";
+import { type Worker, listWorkers } from "@/services/operations";
+import { Answered, Bar, type Column, EVERY, None, Table } from "./Panel";
+import { shareOf, workerWord } from "./panels";
+import { t } from "./text";
+
+const COLUMNS: Column<Worker>[] = [
+  { label: t("worker"), cell: (row) => <span className="code">{row.name}</span> },
+  { label: t("state"), cell: (row) => <StatusBadge shown={workerWord(row)} /> },
+  {
+    label: t("busy"),
+    cell: (row) => <Bar value={t("busyOf", { busy: row.busy, all: row.concurrency })} share={shareOf(row.busy, row.concurrency)} />,
+  },
+  { label: t("lanes"), cell: (row) => (row.lanes.length > 0 ? row.lanes.join(", ") : t("everyLane")) },
+  { label: t("ended"), cell: (row) => t("perSecond", { rate: row.endedPerSecond }), isNumber: true },
+  { label: t("seen"), cell: (row) => (row.seenAt ? <Moment at={row.seenAt} /> : <None />) },
+  { label: t("release"), cell: (row) => row.release },
+];
+
+export function Workers() {
+  const workers = useQuery({ queryKey: ["operations", "workers"], queryFn: listWorkers, refetchInterval: EVERY });
+  return (
+    <Answered query={workers}>
+      {(rows) => (
+        <Table
+          label={t("workers")}
+          rows={rows}
+          columns={COLUMNS}
+          keyOf={(row) => row.name}
+          empty={t("noWorkers")}
+          hint={t("noWorkersHint")}
+          More={More}
+        />
+      )}
+    </Answered>
+  );
+}
+
+function More({ row: worker }: { row: Worker }) {
+  return (
+    <dl className="more-facts">
+      <div>
+        <dt>{t("host")}</dt>
+        <dd className="code">{worker.host}</dd>
+      </div>
+      <div>
+        <dt>{t("skew")}</dt>
+        <dd>{t("seconds", { count: worker.skewSeconds })}</dd>
+      </div>
+      <div>
+        <dt>{t("serves")}</dt>
+        <dd>
+          {worker.versions.length === 0 ? <None /> : null}
+          <ul className="plain-list">
+            {worker.versions.map(([flow, version]) => (
+              <li key={flow}>
+                {flow} <span className="muted code">{version}</span>
+              </li>
+            ))}
+          </ul>
+        </dd>
+      </div>
+    </dl>
+  );
+}

@@ -1,0 +1,55 @@
+/** The panels of Operations, the right that each needs, and words made of their numbers. */
+import type { Figures, Schedule, Token, Worker } from "@/services/operations";
+import type { Right } from "@/services/session";
+import type { Shown } from "@/words";
+import { t } from "./text";
+
+export const PANELS = {
+  workers: "admin:manage",
+  backlog: "admin:manage",
+  schedules: "schedules:read",
+  dead: "runs:read",
+  notifications: "holds:manage",
+  queues: "queues:read",
+  audit: "audit:read",
+  tokens: "admin:manage",
+  members: "holds:read",
+} as const satisfies Record<string, Right>;
+export type PanelName = keyof typeof PANELS;
+
+export function panelOf(name: string | undefined): PanelName | null {
+  if (name === undefined) return "workers";
+  return Object.hasOwn(PANELS, name) ? (name as PanelName) : null;
+}
+
+/** The number beside a tab, where there is one worth a look. */
+export function countOf(panel: PanelName, figures: Figures | undefined): number {
+  if (figures === undefined) return 0;
+  if (panel === "backlog") return figures.lanes.reduce((sum, each) => sum + each.ready + each.inLine, 0);
+  if (panel === "dead") return figures.dead;
+  return panel === "notifications" ? figures.noticesDead : 0;
+}
+
+export function workerWord(worker: Worker): Shown {
+  if (!worker.alive) return { word: t("workerLost"), role: "failed", icon: "cross" };
+  if (worker.draining) return { word: t("workerDraining"), role: "sleeping", icon: "pause" };
+  return { word: t("workerAlive"), role: "completed", icon: "check" };
+}
+
+export function scheduleWord(schedule: Schedule): Shown {
+  if (schedule.paused) return { word: t("schedulePaused"), role: "interrupted", icon: "pause" };
+  if (schedule.over) return { word: t("scheduleOver"), role: "cancelled", icon: "bar" };
+  if (schedule.trouble) return { word: t("scheduleTrouble"), role: "failed", icon: "cross" };
+  return { word: t("scheduleOn"), role: "completed", icon: "check" };
+}
+
+export function tokenWord(token: Token): Shown {
+  if (token.status === "good") return { word: t("tokenActive"), role: "completed", icon: "check" };
+  if (token.status === "expired") return { word: t("tokenExpired"), role: "interrupted", icon: "broken" };
+  return { word: token.status === "revoked" ? t("tokenRevoked") : token.status, role: "cancelled", icon: "bar" };
+}
+
+/** Of the largest, in percent: the length of its bar. Something is never nothing. */
+export function shareOf(value: number, largest: number): number {
+  return value <= 0 || largest <= 0 ? 0 : Math.max(2, Math.round((100 * value) / largest));
+}

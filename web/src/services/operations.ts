@@ -1,0 +1,292 @@
+/** What operators watch and act on: workers, backlog, schedules, dead letters, notifications, queues, audit, tokens, members. */
+import type { AuditWire, ScheduleWire, Spread, TokenWire, WorkerWire } from "@client";
+import { client } from "./client";
+import { personOf } from "./holds";
+
+export type Worker = {
+  name: string;
+  host: string;
+  release: string;
+  alive: boolean;
+  draining: boolean;
+  seenAt: string | null;
+  lanes: string[];
+  versions: [flow: string, version: string][];
+  busy: number;
+  concurrency: number;
+  endedPerSecond: number;
+  skewSeconds: number;
+};
+export type Lane = { lane: string; ready: number; running: number; inLine: number; oldestSeconds: number };
+export type Unserved = { lane: string; flow: string; version: string; ready: number; oldestSeconds: number };
+export type Figures = { lanes: Lane[]; unserved: Unserved[]; dead: number; noticesWaiting: number; noticesDead: number };
+export type Limit = { name: string; concurrency: number | null; rate: string; running: number; waiting: number };
+export type Times = { count: number; p50: number | null; p95: number | null };
+export type HoldFigures = { byAge: [age: string, count: number][]; decision: Times; view: Times; claim: Times; breachRate: number | null };
+export type Schedule = {
+  name: string;
+  flow: string;
+  when: string;
+  zone: string;
+  paused: boolean;
+  over: boolean;
+  reason: string;
+  nextAt: string | null;
+  lastAt: string | null;
+  lastRun: string | null;
+  trouble: string;
+};
+export type DeadRun = { id: string; flow: string; version: string; endedAt: string | null; error: string };
+export type Death = { worker: string; at: string | null; record: number; nodes: string[]; unknown: string };
+export type DeadNotice = { id: number; at: string | null; topic: string; hold: string | null; attempts: number; error: string };
+export type Queue = { scope: string; queue: string; ready: number; delayed: number; claimed: number; dead: number; oldestSeconds: number };
+export type AuditRecord = { seq: number; at: string; actor: string; action: string; module: string; run: string; data: unknown; hash: string };
+export type AuditFilter = { actor?: string; action?: string };
+export type Verification = { whole: boolean; records: number; seq: number | null; why: string };
+export type Token = {
+  id: string;
+  subject: string;
+  roles: string[];
+  status: string;
+  note: string;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+};
+export type Away = { substitute: string; since: string | null; until: string | null };
+export type Person = { id: string; name: string; email: string; active: boolean; away: Away | null };
+export type Group = { key: string; name: string; members: string[] };
+
+export async function listWorkers(): Promise<Worker[]> {
+  return (await client.listWorkers()).items.map(workerOf);
+}
+
+export async function getFigures(): Promise<Figures> {
+  const wire = await client.getFigures();
+  return {
+    lanes: wire.lanes.map((each) => ({
+      lane: each.lane,
+      ready: each.ready,
+      running: each.running,
+      inLine: each.in_line,
+      oldestSeconds: each.oldest_seconds,
+    })),
+    unserved: wire.unserved_runs.map((each) => ({
+      lane: each.lane,
+      flow: each.flow,
+      version: each.version,
+      ready: each.ready,
+      oldestSeconds: each.oldest_seconds,
+    })),
+    dead: wire.dead,
+    noticesWaiting: wire.outbox_waiting,
+    noticesDead: wire.outbox_dead,
+  };
+}
+
+export async function listLimits(): Promise<Limit[]> {
+  return (await client.listLimits()).items.map((each) => ({
+    name: each.name,
+    concurrency: each.concurrency,
+    rate: each.rate ?? "",
+    running: each.running,
+    waiting: each.waiting,
+  }));
+}
+
+export async function getHoldFigures(): Promise<HoldFigures> {
+  const wire = await client.holdMetrics();
+  return {
+    byAge: Object.entries(wire.pending_by_age),
+    decision: timesOf(wire.time_to_decision),
+    view: timesOf(wire.time_to_view),
+    claim: timesOf(wire.time_to_claim),
+    breachRate: wire.breach_rate,
+  };
+}
+
+export async function listSchedules(cursor: string | null): Promise<{ items: Schedule[]; next: string | null }> {
+  const page = await client.listSchedules({ limit: 100, cursor });
+  return { items: page.items.map(scheduleOf), next: page.next ?? null };
+}
+
+export async function nextTimes(schedule: string): Promise<string[]> {
+  return (await client.nextOfSchedule(schedule, { count: 5 })).items;
+}
+
+export async function pauseSchedule(name: string, reason: string): Promise<void> {
+  await client.pauseSchedule(name, { reason });
+}
+
+export async function resumeSchedule(name: string): Promise<void> {
+  await client.resumeSchedule(name);
+}
+
+/** The id of the run that it started. */
+export async function triggerSchedule(name: string): Promise<string> {
+  return (await client.triggerSchedule(name, {})).run_id;
+}
+
+export async function listDeadRuns(): Promise<DeadRun[]> {
+  return (await client.listDeadRuns({ limit: 200 })).items.map((each) => ({
+    id: each.id,
+    flow: each.flow,
+    version: each.version,
+    endedAt: each.updated_at ?? null,
+    error: each.error ?? "",
+  }));
+}
+
+export async function listDeaths(run: string): Promise<Death[]> {
+  return (await client.getDeadRun(run)).deaths.map((each) => ({
+    worker: each.worker,
+    at: each.at,
+    record: each.head,
+    nodes: each.nodes,
+    unknown: each.unknown,
+  }));
+}
+
+export async function retryDeadRun(run: string): Promise<void> {
+  await client.retryDeadRun(run);
+}
+
+export async function discardDeadRun(run: string, reason: string): Promise<void> {
+  await client.discardDeadRun(run, { reason });
+}
+
+export async function listDeadNotices(): Promise<DeadNotice[]> {
+  return (await client.listDeadNotices()).items.map((each) => ({
+    id: each.id,
+    at: each.at,
+    topic: each.topic,
+    hold: each.hold_id,
+    attempts: each.attempts,
+    error: each.error ?? "",
+  }));
+}
+
+export async function replayNotice(id: number): Promise<void> {
+  await client.replayNotice(String(id));
+}
+
+export async function listQueues(): Promise<Queue[]> {
+  return (await client.listQueues()).items.map((each) => ({
+    scope: each.scope,
+    queue: each.queue,
+    ready: each.ready,
+    delayed: each.delayed,
+    claimed: each.claimed,
+    dead: each.dead,
+    oldestSeconds: each.oldest_seconds,
+  }));
+}
+
+export async function listAudit(filter: AuditFilter, cursor: string | null): Promise<{ items: AuditRecord[]; next: string | null }> {
+  const page = await client.listAudit({
+    actor: filter.actor ? [filter.actor] : [],
+    action: filter.action ? [filter.action] : [],
+    limit: 50,
+    cursor,
+  });
+  return { items: page.items.map(recordOf), next: page.next ?? null };
+}
+
+export async function verifyAudit(): Promise<Verification> {
+  const wire = await client.verifyAudit({});
+  return { whole: wire.whole, records: wire.records, seq: wire.seq, why: wire.why };
+}
+
+export async function listTokens(): Promise<Token[]> {
+  return (await client.listTokens()).items.map(tokenOf);
+}
+
+/** The secret. The server does not keep it: it is given once. */
+export async function createToken(subject: string, role: string, note: string): Promise<string> {
+  return (await client.createToken({ subject, roles: [role], note })).token ?? "";
+}
+
+export async function revokeToken(id: string): Promise<void> {
+  await client.revokeToken(id);
+}
+
+export async function listPeople(): Promise<Person[]> {
+  return (await client.listPeople()).items.map((each) => ({
+    id: personOf(each.id),
+    name: each.name,
+    email: each.email,
+    active: each.active,
+    away: each.away && {
+      substitute: personOf(each.away.substitute),
+      since: each.away.since ?? null,
+      until: each.away.until ?? null,
+    },
+  }));
+}
+
+export async function listGroups(): Promise<Group[]> {
+  return (await client.listGroups()).items.map((each) => ({ key: each.key, name: each.name, members: each.members.map(personOf) }));
+}
+
+function workerOf(wire: WorkerWire): Worker {
+  return {
+    name: wire.name,
+    host: `${wire.host}:${wire.pid}`,
+    release: wire.release,
+    alive: wire.alive,
+    draining: wire.draining,
+    seenAt: wire.seen_at,
+    lanes: wire.lanes ?? [],
+    versions: Object.entries(wire.versions),
+    busy: wire.busy,
+    concurrency: wire.concurrency,
+    endedPerSecond: wire.ended_per_second,
+    skewSeconds: wire.skew_seconds,
+  };
+}
+
+function timesOf(wire: Spread): Times {
+  return { count: wire.count, p50: wire.p50 ?? null, p95: wire.p95 ?? null };
+}
+
+function scheduleOf(wire: ScheduleWire): Schedule {
+  return {
+    name: wire.name,
+    flow: wire.flow,
+    when: wire.cron ?? wire.every ?? wire.at ?? "",
+    zone: wire.zone,
+    paused: wire.paused,
+    over: wire.over,
+    reason: wire.reason,
+    nextAt: wire.next_at,
+    lastAt: wire.last_at,
+    lastRun: wire.last_run,
+    trouble: wire.trouble,
+  };
+}
+
+function recordOf(wire: AuditWire): AuditRecord {
+  return {
+    seq: wire.seq,
+    at: wire.at,
+    actor: wire.actor,
+    action: wire.action,
+    module: wire.module,
+    run: wire.execution_id ?? "",
+    data: wire.data,
+    hash: wire.hash,
+  };
+}
+
+function tokenOf(wire: TokenWire): Token {
+  return {
+    id: wire.id,
+    subject: wire.subject,
+    roles: wire.roles,
+    status: wire.status,
+    note: wire.note,
+    createdAt: wire.created_at,
+    expiresAt: wire.expires_at ?? null,
+    lastUsedAt: wire.last_used_at ?? null,
+  };
+}

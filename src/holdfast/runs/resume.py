@@ -44,8 +44,12 @@ async def request_resume(
     if breaks or no_breaks:
         graph = (await reader_of(service, row)).graph
         payload = msgspec.json.encode({"breaks": break_places(graph, breaks or ()), "off": no_breaks})
-    await service.store.send(row.id, "resume", payload)
-    return await service.get(run)
+    sent = await service.store.send(row.id, "resume", payload)
+    row = await service.get(run)
+    if not sent:
+        # Another run of its entity became live meanwhile.
+        await require_entity_free(service.store, row)
+    return row
 
 
 async def resume_point(

@@ -208,7 +208,8 @@ class Inbox(Protocol):
         event: EventRow | None = None,
     ) -> bool:
         """False if a row with this dedupe key exists already, or the run has ended (a `resume` message to a
-        failed run is accepted and sets it resumable; so is a `cancel` to a dead one). `event` is stored with
+        failed run is accepted and sets it resumable, unless another run of its entity is live; so is a
+        `cancel` to a dead one). `event` is stored with
         the next event number."""
         ...
 

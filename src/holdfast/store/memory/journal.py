@@ -187,6 +187,8 @@ class MemoryInbox(MemoryTables):
             found = self._ids.get(run)
             if found is None or dedupe in found.dedupe or not _listens(found, kind):
                 return False
+            if kind == "resume" and found.status is RunStatus.failed and self._queue.is_occupied(found):
+                return False
             if dedupe is not None:
                 found.dedupe.add(dedupe)
             now = self._now()

@@ -235,9 +235,11 @@ class ReadyQueue:
 
     def is_entity_free(self, run: MemoryRun) -> bool:
         """Of a run that has not begun: whether no other run of its entity is live."""
-        if run.status is not RunStatus.pending or not is_entity(run.limit):
-            return True
-        return not any(
+        return run.status is not RunStatus.pending or not self.is_occupied(run)
+
+    def is_occupied(self, run: MemoryRun) -> bool:
+        """Whether another run of its entity is live."""
+        return is_entity(run.limit) and any(
             live.status in BEGUN and live.entity == run.entity and not live.read_only
             for live in self._runs.values()
         )

@@ -42,7 +42,7 @@ ENTITY_FREE = f"""(runs.status <> 'pending' OR strpos(runs.gate, '/entity/') = 0
     SELECT 1 FROM @runs AS live WHERE live.instance_key = runs.instance_key AND live.status IN ({_LIVE})
     AND live.tenant = runs.tenant AND live.deployment = runs.deployment AND NOT live.read_only))"""
 IS_ENTITY_FREE = f"SELECT 1 FROM @runs AS runs WHERE runs.key = ? AND {ENTITY_FREE}"
-_OCCUPIED = f"""
+OCCUPIED = f"""
 SELECT 1 FROM @runs WHERE instance_key = ? AND status IN ({_LIVE}) AND tenant = ? AND deployment = ?
 AND NOT read_only LIMIT 1"""
 
@@ -94,7 +94,7 @@ async def is_entity_free(conn: Conn, new: NewRun) -> bool:
     """Whether no run of the entity of this new one is live."""
     if not is_entity(new.limit):
         return True
-    return await conn.row(_OCCUPIED, new.instance_key, new.tenant, new.deployment) is None
+    return await conn.row(OCCUPIED, new.instance_key, new.tenant, new.deployment) is None
 
 
 async def drop(conn: Conn, _now: int, name: str, fixed: bool) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.store.sql.concurrency_limits import OCCUPIED
 from holdfast.store.sql.connection import Conn
+from holdfast.types.concurrency_limits import is_entity, root_of
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
 from holdfast.types.record import InboxRow
 from holdfast.types.status import ENDED, RunStatus
 
 _TO = "SELECT key, status, superseded_by, dead FROM @runs WHERE id = ? AND NOT read_only FOR UPDATE"
+_OF_ENTITY = """
+SELECT gate, instance_key, tenant, deployment FROM @runs WHERE id = ? AND status = 'failed' AND gate <> ''"""
 _PUT = "INSERT INTO @inbox (run_key, kind, at, dedupe, payload) VALUES (?, ?, ?, ?, ?)"
 # The row, the run's inbox_seq and its ready time change together: otherwise a park could miss the message
 # (D-29).
@@ -71,6 +75,8 @@ async def send(
     dedupe: str | None,
     event: EventRow | None,
 ) -> bool:
+    if kind == "resume" and not await _lets_resume(conn, now, run):
+        return False
     found = await conn.row(_TO, run)
     if found is None:
         return False
@@ -88,6 +94,17 @@ async def send(
     if event is not None:
         await add_events(conn, key, [event])
     return True
+
+
+async def _lets_resume(conn: Conn, now: int, run: RunId) -> bool:
+    """Whether no other run of the entity of a failed run is live. Its limit is locked first, as a claim does
+    it: of two runs that become live at once, the second sees the first."""
+    found = await conn.row(_OF_ENTITY, run)
+    if found is None or not is_entity(found[0]):
+        return True
+    limit, *entity = found
+    await conn.load_admission(now, [root_of(limit)], lock=True)
+    return await conn.row(OCCUPIED, *entity) is None
 
 
 async def put(conn: Conn, now: int, key: int, kind: str, payload: bytes, dedupe: str | None = None) -> None:

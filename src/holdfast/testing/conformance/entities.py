@@ -11,7 +11,7 @@ from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.limits import claim, declared, ended, ids, named
 from holdfast.types.concurrency_limits import entity_limit
 from holdfast.types.record import RunBatch, Side
-from holdfast.types.status import RunStatus
+from holdfast.types.status import BEGUN, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.store.rows import RunRow
@@ -30,6 +30,11 @@ async def parked(kit: StoreKit, lease: Lease, *, ready: bool = False) -> None:
     """Waits for a person; `ready`: who has answered."""
     at = kit.clock.now() if ready else None
     assert await kit.store.park(lease, status=RunStatus.pending_input, inbox_seen=0, ready_at=at)
+
+
+async def failed(kit: StoreKit, lease: Lease) -> None:
+    last = kit.record(1, term=lease.term, side=Side(status=RunStatus.failed))
+    await kit.store.settle([RunBatch(lease, [last])])
 
 
 @pytest.mark.anyio
@@ -67,8 +72,7 @@ class EntitySuite:
         assert (await kit.row(first.id)).status is RunStatus.resumable
         assert await named(kit.store, second.id) == []
         (again,) = await named(kit.store, first.id)
-        failed = kit.record(1, term=again.lease.term, side=Side(status=RunStatus.failed))
-        await kit.store.settle([RunBatch(again.lease, [failed])])
+        await failed(kit, again.lease)
         assert await ids(kit.store) == [second.id]
 
     async def test_entities_of_other_deployments_tenants_and_keys_are_others(self, kit: StoreKit) -> None:
@@ -89,19 +93,32 @@ class EntitySuite:
         free = await run_of(kit, "free")
         assert await ids(kit.store, 1) == [free.id]
 
-    async def test_failed_run_that_is_resumed_never_runs_beside_another(self, kit: StoreKit) -> None:
-        """The service refuses it; if both happen at the same instant, they still take turns."""
+    async def test_failed_run_is_not_resumed_while_another_is_live(self, kit: StoreKit) -> None:
         first = await run_of(kit, "a")
         (one,) = await claim(kit.store)
-        failed = kit.record(1, term=one.lease.term, side=Side(status=RunStatus.failed))
-        await kit.store.settle([RunBatch(one.lease, [failed])])
+        await failed(kit, one.lease)
         second = await run_of(kit, "a")
         (two,) = await claim(kit.store)
-        assert await kit.store.send(first.id, "resume", b"")
-        assert await ids(kit.store) == await named(kit.store, first.id) == []
+        assert not await kit.store.send(first.id, "resume", b"")
         await parked(kit, two.lease)
+        assert not await kit.store.send(first.id, "resume", b"")
+        assert (await kit.row(first.id)).status is RunStatus.failed
+        (two,) = await named(kit.store, second.id)
+        await ended(kit, two.lease)
+        assert await kit.store.send(first.id, "resume", b"")
         assert await ids(kit.store) == [first.id]
-        assert await named(kit.store, second.id) == []
+
+    async def test_one_of_many_that_are_resumed_and_started_at_once_is_live(self, kit: StoreKit) -> None:
+        rows = [await run_of(kit, "a") for _ in range(4)]
+        for _ in rows:
+            (one,) = await claim(kit.store)
+            await failed(kit, one.lease)
+        new = await run_of(kit, "a")
+        await asyncio.gather(
+            *(kit.store.send(row.id, "resume", b"") for row in rows), named(kit.store, new.id)
+        )
+        live = [(await kit.row(row.id)).status in BEGUN for row in (*rows, new)]
+        assert live.count(True) == 1
 
     async def test_one_of_many_claims_at_once_gets_the_entity(self, kit: StoreKit) -> None:
         rows = [await run_of(kit, "a") for _ in range(6)]

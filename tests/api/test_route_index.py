@@ -60,7 +60,7 @@ def chosen(post: RouteIndex, scope: dict[str, Any]) -> tuple[Match, BaseRoute | 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_signpost_leads_where_asking_every_route_leads(kind: str, method: str) -> None:
     found = signposts(app().routes)
-    assert {where for where, _ in found} == {"", "/api"}
+    assert {where for where, _ in found} == {"", "/api", "/plain"}
     for where, post in found:
         for path in paths(post):
             scope: dict[str, Any] = {

@@ -61,6 +61,7 @@ async def fuzz(server: Server, folder: Path, *options: str) -> str:
     return reply
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.covers("SERVER-PROOF-01", "SERVER-API-12", "SERVER-BAD-01", "SERVER-BAD-02")
 async def test_requests_of_all_kinds_are_answered_as_described(tmp_path: Path, anyio_backend: str) -> None:
     async with shop_on(f"sqlite:{tmp_path / 's.db'}") as server:

@@ -28,15 +28,6 @@ class Preferences(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     theme: Literal["system", "light", "dark"] = "system"
     shortcuts: bool = True
 
-    def __post_init__(self) -> None:
-        if self.time_zone is not None:
-            try:
-                ZoneInfo(self.time_zone)
-            except (ZoneInfoNotFoundError, ValueError, OSError):
-                raise InputError(
-                    f"{self.time_zone!r} is not a time zone.", hint="Write a name such as Europe/Berlin."
-                ) from None
-
 
 @routes.get("/me/preferences", needs=Access.signed_in)
 async def get_preferences(call: ApiCall) -> ApiReply[Preferences]:
@@ -48,6 +39,7 @@ async def get_preferences(call: ApiCall) -> ApiReply[Preferences]:
 @routes.put("/me/preferences", needs=Access.signed_in, guarded=True, raises=(InputError, ConflictError))
 async def put_preferences(call: ApiCall, body: Preferences) -> ApiReply[Preferences]:
     """All of them at once; what is left out gets its default."""
+    _require_zone(body.time_zone)
     _, revision = await _read(call)
     call.require_match(str(revision))
     kept = Document(
@@ -58,6 +50,15 @@ async def put_preferences(call: ApiCall, body: Preferences) -> ApiReply[Preferen
     if stored is None:
         raise ConflictError("your preferences were changed elsewhere meanwhile.", hint="Read them again.")
     return ApiReply(body=body, etag=str(stored.revision))
+
+
+def _require_zone(name: str | None) -> None:
+    try:
+        ZoneInfo(name or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InputError(
+            f"{name!r} is not a time zone.", hint="Write a name such as Europe/Berlin."
+        ) from None
 
 
 async def _read(call: ApiCall) -> tuple[Preferences, int]:

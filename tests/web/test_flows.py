@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.web import conftest
 from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
@@ -155,6 +155,54 @@ def test_a_name_with_a_slash_has_its_pages(server: WebServer, open_page: Opener)
     expect(page.get_by_label("Weight")).to_be_visible()
 
 
+@pytest.mark.covers("WB-38-version")
+def test_a_run_starts_on_the_version_that_is_chosen(server: WebServer, open_page: Opener) -> None:
+    document: dict[str, Any] = {
+        "holdfast": "1.0", "name": "refund", "description": "Pays back what was too much.",
+        "input": {"type": "object", "required": ["amount"], "properties": {
+            "amount": {"type": "number", "description": "In euros."}}},
+        "nodes": [{"id": "start", "type": "start"}, {"id": "done", "type": "end"}],
+        "edges": [{"source": "start", "target": "done"}],
+    }  # fmt: skip
+    old = server.api("POST", "/v1/flows", {"document": document})["version"]
+    document["description"] = "Pays back what was paid too much."
+    new = server.api("POST", "/v1/flows", {"document": document})["version"]
+    assert old != new
+    page = open_page("/flows/refund?tab=versions")
+    expect(page.get_by_role("row", name=re.compile("Current"))).to_contain_text("Document")
+    expect(page.get_by_text("is not loaded by this server")).to_be_visible()
+    checked(page, "flow-versions-of-a-document")
+    page.get_by_role("link", name="Start run").click()
+    expect(page.get_by_text("In euros.")).to_be_visible()
+    page.get_by_label("Amount").fill("12.5")
+    page.get_by_label("Version").select_option(old)
+    # The fields of an older version are not known; what was typed is kept.
+    expect(page.get_by_label("Input as JSON")).to_have_value(re.compile('"amount": 12.5'))
+    page.get_by_role("button", name="Start run").click()
+    expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}$"))
+    assert server.api("GET", f"/v1/runs/{page.url.rpartition('/')[2]}")["version"] == old
+
+
+def test_a_person_without_the_right_is_told_which_is_missing(server: WebServer, browser: Browser) -> None:
+    body = {"subject": "user:reader", "rights": ["flows:read"]}
+    token = server.api("POST", "/v1/tokens", body)["token"]
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(server.address + "/sign-in")
+    page.get_by_label("Token").fill(token)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"^(?!.*sign-in)"))
+    page.goto(server.address + address(PARCEL, "/start"))
+    expect(page.get_by_text("runs:write")).to_be_visible()
+    page.goto(server.address + address(PARCEL))
+    expect(page.get_by_role("region", name="Nodes")).to_contain_text("weigh")
+    expect(page.get_by_role("link", name="Start run")).to_be_hidden()
+    page.get_by_role("link", name="Failures").click()
+    expect(page.get_by_text("runs:read")).to_be_visible()
+    assert violations(page) == []
+    context.close()
+
+
 def test_a_flow_that_is_not_there_and_a_search_without_a_match_say_so(open_page: Opener) -> None:
     page = open_page(address("nothing"), expected="404")
     expect(page.get_by_role("alert")).to_contain_text("nothing")
@@ -168,16 +216,16 @@ def test_a_flow_that_is_not_there_and_a_search_without_a_match_say_so(open_page:
 @pytest.mark.covers("WB-38-phone")
 def test_the_pages_of_flows_fit_a_phone(server: WebServer, open_page: Opener) -> None:
     page = open_page("/flows", width=320, height=640)
-    for path, waited in (
-        ("/flows", "untyped"),
-        (address(PARCEL), "send"),
-        (address(PARCEL, "?tab=versions"), "No live run"),
-        (address(PARCEL, "?tab=failures"), HEAVY),
-        (address(PARCEL, "/start"), "Breakpoints"),
-        (address("untyped", "/start"), "any object is accepted"),
+    for name, path, waited in (
+        ("list", "/flows", "untyped"),
+        ("graph", address(PARCEL), "send"),
+        ("versions", address(PARCEL, "?tab=versions"), "No live run"),
+        ("failures", address(PARCEL, "?tab=failures"), HEAVY),
+        ("start", address(PARCEL, "/start"), "Breakpoints"),
+        ("start-json", address("untyped", "/start"), "any object is accepted"),
     ):
         page.goto(server.address + path)
         expect(page.get_by_text(waited).first).to_be_visible()
-        picture(page, f"phone-flow-{len(path)}")
+        picture(page, f"phone-flow-{name}")
         assert too_wide(page) == [], path
         assert violations(page) == [], path

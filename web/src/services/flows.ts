@@ -54,13 +54,19 @@ export async function countsOf(flow: string, version: string | null = null): Pro
 }
 
 export async function listNodes(flow: string, version: string): Promise<Node[]> {
-  const { graph } = await client.getFlowVersion(flow, version);
-  return listOf(graph["nodes"]).map((each) => ({
-    name: String(each["id"] ?? ""),
-    kind: String(each["kind"] ?? ""),
-    effect: String(each["effect"] ?? ""),
-    isBreakpoint: each["breakpoint"] === true,
-  }));
+  return nodesIn((await client.getFlowVersion(flow, version)).graph, "");
+}
+
+/** Nodes inside a map or a sub-flow have the names of the nodes around them in front: `send/pay`. */
+function nodesIn(graph: Record<string, unknown>, around: string): Node[] {
+  const inner = new Map(listOf(graph["subgraphs"]).map((each) => [each["name"], each]));
+  return listOf(graph["nodes"]).flatMap((each) => {
+    const name = around + String(each["id"] ?? "");
+    const node = { name, kind: String(each["kind"] ?? ""), effect: String(each["effect"] ?? ""), isBreakpoint: each["breakpoint"] === true };
+    const body = listOf([each["map"], each["subflow"], each["parallel"]])[0]?.["body"];
+    const found = inner.get(body);
+    return found === undefined ? [node] : [node, ...nodesIn(found, `${name}/`)];
+  });
 }
 
 /** The server's picture of a version. Shown as an image: nothing in it runs. */
@@ -68,15 +74,10 @@ export function drawingAddress(flow: string, version: string): string {
   return addressOf(`/v1/flows/${encodeURIComponent(flow)}/versions/${encodeURIComponent(version)}/drawing`);
 }
 
-/** `null`: the code of the flow is not loaded by the server, so it cannot tell. */
-export async function checkFlow(flow: string): Promise<Check | null> {
-  try {
-    const found = await client.checkFlow(flow);
-    return { version: found.version, fits: found.fits, breaks: found.breaks, runs: found.runs.map(fitOf) };
-  } catch (error) {
-    if (failureOf(error).kind === "invalid") return null;
-    throw error;
-  }
+/** Only for a flow with a version that the server has loaded. */
+export async function checkFlow(flow: string): Promise<Check> {
+  const found = await client.checkFlow(flow);
+  return { version: found.version, fits: found.fits, breaks: found.breaks, runs: found.runs.map(fitOf) };
 }
 
 export async function listDeployments(flow: string): Promise<Deployment[]> {

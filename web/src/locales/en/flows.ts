@@ -12,6 +12,7 @@ export const flows = {
   startNamed: "Start run of {flow}",
   noLiveRuns: "No live runs",
   liveRuns: "Live runs",
+  byStatus: "Live and failed runs by status",
   parts: "Parts of the flow",
   graph: "Graph",
   versions: "Versions",

@@ -22,7 +22,7 @@ export function LiveRuns({ flow }: { flow: string }) {
   const shown = RUN_STATUSES.filter((each) => !QUIET.has(each) && (counts[each] ?? 0) > 0);
   if (shown.length === 0) return <span className="live-runs muted small">{t("noLiveRuns")}</span>;
   return (
-    <ul className="live-runs" aria-label={t("liveRuns")}>
+    <ul className="live-runs" aria-label={t("byStatus")}>
       {shown.map((status) => (
         <li key={status}>
           <Link to="/runs" search={{ q: writeRunQuery({ status: [status], flow }) }} className="live-count">

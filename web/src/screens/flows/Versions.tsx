@@ -35,7 +35,7 @@ export function Versions({ flow }: { flow: Flow }) {
           </tbody>
         </table>
       </div>
-      <Checked flow={flow.name} />
+      <Checked flow={flow.name} isLoaded={flow.versions.some((each) => each.isLoaded)} />
       <Deployments flow={flow} />
     </>
   );
@@ -81,15 +81,15 @@ function LiveOfVersion({ flow, version }: { flow: string; version: string }) {
 }
 
 /** Whether runs on other versions could go on with the newest one. */
-function Checked({ flow }: { flow: string }) {
-  const check = useQuery({ queryKey: ["flows", "check", flow], queryFn: () => checkFlow(flow) });
+function Checked({ flow, isLoaded }: { flow: string; isLoaded: boolean }) {
+  const check = useQuery({ queryKey: ["flows", "check", flow], queryFn: () => checkFlow(flow), enabled: isLoaded });
   const broken = check.data?.runs.filter((each) => !each.fits) ?? [];
   return (
     <section className="panel flow-part" aria-label={t("check")}>
       <h2>{t("check")}</h2>
-      {check.isPending ? <Skeleton rows={1} /> : null}
+      {check.isLoading ? <Skeleton rows={1} /> : null}
       {check.isError ? <Problem error={check.error} onRetry={() => void check.refetch()} /> : null}
-      {check.data === null ? <p className="muted">{t("checkUnknown")}</p> : null}
+      {!isLoaded ? <p className="muted">{t("checkUnknown")}</p> : null}
       {check.data ? (
         <p className={broken.length > 0 ? "check-broken" : "check-fine"}>
           <Icon name={broken.length > 0 ? "cross" : "check"} />

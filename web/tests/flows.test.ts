@@ -123,6 +123,7 @@ describe("versions", () => {
     expect(versionIn(flow, "1.2")!.id).toBe("g1-b");
     expect(versionIn(flow, undefined)!.id).toBe("g1-b");
     expect(flow.versions.map(versionName)).toEqual(["g1-abcdefgh", "1.2"]);
+    expect(versionName({ id: "canvas-0123456789", label: "" })).toBe("canvas-01234567");
   });
   it("a search looks for every word in name and description", () => {
     expect(matches(flow, "GRÖSSE")).toBe(false);

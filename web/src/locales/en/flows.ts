@@ -23,6 +23,7 @@ export const flows = {
   breakpoint: "breakpoint",
   effectWrite: "changes something outside",
   effectRead: "reads something outside",
+  effectHuman: "asks a person",
   effectPure: "no outside effect",
   version: "Version",
   source: "Source",

@@ -63,5 +63,6 @@ function kindText(kind: string): string {
 function effectText(effect: string): string {
   if (effect === "write") return t("effectWrite");
   if (effect === "read") return t("effectRead");
+  if (effect === "human") return t("effectHuman");
   return effect === "pure" ? t("effectPure") : effect;
 }

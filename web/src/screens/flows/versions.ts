@@ -15,8 +15,9 @@ export function versionName(version: Pick<Version, "id" | "label">): string {
   return version.label || shortVersion(version.id);
 }
 
+/** `g1-a0881c93`: its dialect and eight digits. */
 export function shortVersion(id: string): string {
-  return id.slice(0, 11);
+  return id.slice(0, id.indexOf("-") + 9);
 }
 
 /** Every word is in the name or in the description. */

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import BlobDamagedError, StoreError
+from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.types.ids import RunId
 from tests.blobs.test_hold_states import answer, bucket, content, refund_flow, table
 from tests.crash.stores import address_on
@@ -64,6 +65,26 @@ async def test_plain_state_in_an_encrypted_store_is_damaged(
         await obstore.put_async(bucket(s3_server), key, json.dumps(state).encode())
         with pytest.raises(BlobDamagedError):
             await service.hold_state(hold)
+        # A new key does not make it genuine.
+        await reencrypt(service)
+        with pytest.raises(BlobDamagedError):
+            await service.hold_state(hold)
+
+
+async def test_state_from_before_there_were_keys_is_encrypted_with_its_hold(
+    s3_server: S3Server, prefix: str, tmp_path: Path
+) -> None:
+    address, blobs = address_on("sqlite", tmp_path), s3_server.blobs(prefix)
+    async with Holdfast(address, objects=blobs) as hf:
+        await refund_flow().run({}, on=hf)
+        ((hold, _, _, key),) = table(address)
+        state = await (await hf.service()).hold_state(hold)
+    async with Holdfast(address, objects=blobs, keys=ring()) as hf:
+        service = await hf.service()
+        assert await service.hold_state(hold) == state
+        await reencrypt(service)
+        assert b"scratch" not in await content(s3_server, key)
+        assert await service.hold_state(hold) == state
 
 
 @pytest.mark.parametrize("keys", [None, "keys"])

@@ -244,7 +244,10 @@ class NatsTransport:
             await js.add_consumer(stream, wanted)  # pyright: ignore[reportUnknownMemberType]
             found = await js.pull_subscribe_bind(consumer=name, stream=stream)
         except FAILURES as error:
-            raise TransportError(f"NATS makes no consumer: {reason_of(error)}.") from error
+            raise TransportError(
+                f"NATS makes no consumer: {reason_of(error)}.",
+                hint="If another store uses the same server, give each a prefix of its own.",
+            ) from error
         self._pulls[stream, subject] = found
         return found
 

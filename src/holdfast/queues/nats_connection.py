@@ -38,9 +38,9 @@ _DAY: Final = 86_400.0
 
 
 class NatsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`consumer`: the name of the durable consumers; workers of one store share them, another store on the
-    same servers needs another name. `prefix`: of subjects and
-    streams. `ack_wait`: what is not acknowledged by then is delivered again."""
+    """`consumer`: the name of the durable consumers, which the workers of one store share. `prefix`: of
+    subjects and streams; another store on the same servers needs another one. `ack_wait`: what is not
+    acknowledged by then is delivered again."""
 
     servers: str | list[str]
     kind: str = "nats"

@@ -197,15 +197,18 @@ async def read_state(blobs: BlobStore, row: HoldRow, key: str) -> dict[str, Any]
 
 
 async def _decrypted(encrypted: EncryptedStore, hold: HoldId, key: str, data: bytes) -> bytes:
-    """Plain bytes only beside a row that is plain, too: both are from before there were keys."""
-    if not is_encrypted(data):
-        stored = await encrypted.inner.hold(hold)
-        if stored is None or is_encrypted_text(stored.prompt) or is_encrypted(stored.context):
-            raise _damaged(key, "it is not encrypted, and its hold is")
+    if not is_encrypted(data) and not await may_be_plain(encrypted, hold):
+        raise _damaged(key, "it is not encrypted, and its hold is")
     try:
         return encrypted.cipher.decrypt_bytes(data, "state", hold)
     except CheckpointCorruptError as error:
         raise _damaged(key, "it was changed or moved") from error
+
+
+async def may_be_plain(encrypted: EncryptedStore, hold: HoldId) -> bool:
+    """Only beside a row that is plain, too: both are from before there were keys."""
+    stored = await encrypted.inner.hold(hold)
+    return stored is not None and not (is_encrypted_text(stored.prompt) or is_encrypted(stored.context))
 
 
 def _damaged(key: str, why: str) -> BlobDamagedError:

@@ -78,13 +78,14 @@ async def reencrypt(service: RunAccess, progress: Progress | None = None) -> Ree
     done = ReencryptResult()
     # What was written for SQL before there were keys.
     await encrypted.inner.blank_projections()
+    # Before the rows: a plain state is genuine only beside a row that is plain, too.
+    await _states(service, encrypted, done)
     for table in TABLES:
         await _table(encrypted, table, done)
         if progress is not None:
             progress(table, done.looked_at)
     await _plain_blobs(service, encrypted, done)
     await _blobs(service, encrypted, done)
-    await _states(service, encrypted, done)
     return done
 
 
@@ -211,7 +212,7 @@ async def _blob(
 
 async def _states(service: RunAccess, encrypted: EncryptedStore, done: ReencryptResult) -> None:
     """The states of holds in the blob store, also those from before there were keys."""
-    from holdfast.runs.hold_states import FOLDER, hold_of
+    from holdfast.runs.hold_states import FOLDER, hold_of, may_be_plain
 
     objects = service.runtime.blobs.objects
     named = None if objects is None else objects.named
@@ -221,6 +222,9 @@ async def _states(service: RunAccess, encrypted: EncryptedStore, done: Reencrypt
         of_tenant = objects.of(found.tenant).named
         assert of_tenant is not None, "the same objects, of one tenant"
         data = await of_tenant.get_key(found.key)
+        if not is_encrypted(data) and not await may_be_plain(encrypted, hold_of(found)):
+            done.miss("damaged")
+            continue
         try:
             new = _value(encrypted.cipher, data, found.tenant, ("state", hold_of(found)))
         except KeyMissingError as error:

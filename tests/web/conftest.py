@@ -45,7 +45,7 @@ def built() -> Path:
 class WebServer:
     """`holdfast serve` with the flows of these tests."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, flows: Path = FLOWS) -> None:
         environment = {name: value for name, value in os.environ.items() if name != web.SKIP}
         store = f"sqlite:{folder / 'web.db'}"
         command = [
@@ -53,7 +53,7 @@ class WebServer:
             "-m",
             "holdfast",
             "serve",
-            str(FLOWS),
+            str(flows),
             "--port",
             "0",
             "--json",

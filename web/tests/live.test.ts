@@ -10,6 +10,7 @@ function scripted() {
     const self = { told, failed, heard: new Set<(change: Change) => void>(), closed: false };
     opened.push(self);
     return {
+      runs: () => () => {},
       holds: (heard) => {
         self.heard.add(heard);
         return () => self.heard.delete(heard);

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { arm, merged, nextOf, stillArmed } from "@/models/decision";
-import { readRunQuery, writeRunQuery } from "@/models/runQuery";
 import { changesBetween } from "@/models/state";
 import { isRows, valueText } from "@/models/values";
 import { pseudo } from "@/locales/text";
@@ -30,20 +29,6 @@ describe("a decision by keys", () => {
     const rows = [{ id: "a", version: 2 }, { id: "b", version: 5 }];
     expect(merged(rows, { id: "b", version: 4 })).toEqual(rows);
     expect(merged(rows, { id: "a", version: 3 })[0]).toEqual({ id: "a", version: 3 });
-  });
-});
-
-describe("the search of runs", () => {
-  const statuses = ["failed", "running"];
-  it("reads statuses and a flow, and names wrong words", () => {
-    expect(readRunQuery('status:failed flow:"my flow" nonsense status:odd', statuses)).toEqual({
-      status: ["failed"], flow: "my flow", wrong: ["nonsense", "status:odd"],
-    });
-  });
-  it("writes what it reads", () => {
-    const query = { status: ["failed", "running"], flow: "a b/é" };
-    expect(readRunQuery(writeRunQuery(query), statuses)).toEqual({ ...query, wrong: [] });
-    expect(writeRunQuery({ status: [], flow: "" })).toBe("");
   });
 });
 

@@ -49,6 +49,11 @@ export class LiveConnection {
     return this.#share("holds", heard, (line, all) => line.holds(all));
   }
 
+  /** Told the id of each run that changes. */
+  onRuns(heard: (run: string) => void): () => void {
+    return this.#share("runs", heard, (line, all) => line.runs(all));
+  }
+
   /** All who follow one run hear its events after the number of the first of them. */
   onRun(run: string, after: number, heard: (change: RunChange) => void): () => void {
     let last = after;

@@ -22,6 +22,13 @@ export function useHoldChanges(heard: (change: Change) => void): void {
   useEffect(() => connection.onHolds((change) => told(change)), [connection]);
 }
 
+/** The id of each run that changes. */
+export function useChangedRuns(heard: (run: string) => void): void {
+  const connection = useContext(Live);
+  const told = useEffectEvent(heard);
+  useEffect(() => connection.onRuns((run) => told(run)), [connection]);
+}
+
 /** Events of a run after a number; `null`: not followed. */
 export function useRunChanges(run: string | null, after: number, heard: (change: RunChange) => void): void {
   const connection = useContext(Live);

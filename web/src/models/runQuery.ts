@@ -1,20 +1,26 @@
-/** The words of a search of runs: `status:failed flow:claims`. */
+/** The words of a search of runs. The server reads them; the page only sets and removes statuses. */
 
-export type RunQuery = { status: string[]; flow: string; wrong: string[] };
+const WORD = /[^\s"]*"[^"]*"|\S+/g;
+const STATUS = "status:";
 
-export function readRunQuery(text: string, statuses: readonly string[]): RunQuery {
-  const found: RunQuery = { status: [], flow: "", wrong: [] };
-  for (const word of text.match(/[^\s"]*"[^"]*"|\S+/g) ?? []) {
-    const [name, ...rest] = word.split(":");
-    const value = rest.join(":").replaceAll('"', "");
-    if (name === "status" && statuses.includes(value)) found.status.push(value);
-    else if (name === "flow" && value) found.flow = value;
-    else found.wrong.push(word);
-  }
-  return found;
+function wordsOf(text: string): string[] {
+  return text.match(WORD) ?? [];
 }
 
-export function writeRunQuery(query: Pick<RunQuery, "status" | "flow">): string {
-  const flow = /\s/.test(query.flow) ? `"${query.flow}"` : query.flow;
-  return [...query.status.map((each) => `status:${each}`), ...(query.flow ? [`flow:${flow}`] : [])].join(" ");
+export function statusesIn(text: string): string[] {
+  return wordsOf(text)
+    .filter((word) => word.startsWith(STATUS))
+    .flatMap((word) => word.slice(STATUS.length).split(","))
+    .filter(Boolean);
+}
+
+export function withoutStatus(text: string): string {
+  return wordsOf(text).filter((word) => !word.startsWith(STATUS)).join(" ");
+}
+
+/** Added if it is not among them, else removed. */
+export function toggledStatus(text: string, status: string): string {
+  const old = statusesIn(text);
+  const next = old.includes(status) ? old.filter((each) => each !== status) : [...old, status];
+  return [next.length > 0 ? STATUS + next.join(",") : "", withoutStatus(text)].filter(Boolean).join(" ");
 }

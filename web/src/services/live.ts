@@ -1,5 +1,5 @@
 /** The WebSocket of the tab, and what replaces it where none comes about. */
-import type { HoldEvent, RunEvent } from "@client";
+import type { HoldEvent, RunEvent, RunWire } from "@client";
 import { client } from "./client";
 
 export type Topic = { kind: "holds" } | { kind: "run"; run: string; after: number };
@@ -9,6 +9,7 @@ export type LineState = "live" | "reconnecting" | "closed";
 
 /** Events of a topic, each once and in order; they go on after a lost connection where they were. */
 export type Line = {
+  runs: (heard: (run: string) => void) => () => void;
   holds: (heard: (change: Change) => void) => () => void;
   run: (run: string, after: number, heard: (change: RunChange) => void) => () => void;
   close: () => void;
@@ -26,6 +27,7 @@ export function openSocket(told: (state: LineState) => void, failed: () => void)
     },
   });
   return {
+    runs: (heard) => drain(socket.followRuns(), (data: RunWire) => heard(data.id)),
     holds: (heard) => drain(socket.followHolds(), (data: HoldEvent) => heard(changeOf(data))),
     run: (run, after, heard) => drain(socket.follow<RunEvent>(run, { after }), (data) => heard(runChangeOf(data))),
     close: () => socket.close(),
@@ -49,6 +51,8 @@ export function openStreams(told: (state: LineState) => void, failed: () => void
     };
   };
   return {
+    // There is no stream of all runs: the list is read from time to time.
+    runs: () => () => {},
     holds(heard) {
       const stream = client.streamHolds({}, options);
       return keep(stream, drain(stream, (data: HoldEvent) => data.hold_id && heard(changeOf(data))));

@@ -1,5 +1,5 @@
 /** Runs: the list, one run with its events, its visits and its state at a checkpoint. */
-import type { CheckpointDetail, EventWire, RunStatus, RunWire, VisitWire } from "@client";
+import type { CheckpointDetail, EventWire, RunStatus, RunWire, StepWire, VisitWire } from "@client";
 import { client } from "./client";
 import { personOf } from "./holds";
 
@@ -17,14 +17,18 @@ export type Run = {
   eventSeq: number;
   dead: boolean;
   readOnly: boolean;
+  forkedFrom: string;
+  supersededBy: string;
+  parentRun: string;
 };
 export type RunPage = { runs: Run[]; next: string | null };
-export type RunFilter = { status: RunStatus[]; flow: string };
 export type RunEvent = { number: number; at: string; type: string; node: string; scope: string; data: Record<string, unknown> };
 export type Checkpoint = { id: string; seq: number; node: string; status: string; at: string };
-export type StateAt = { id: string; seq: number; node: string; at: string; input: unknown; state: unknown; visits: Record<string, number> };
+export type StateAt = { id: string; seq: number; node: string; at: string; input: unknown; state: unknown; visits: Record<string, number>; lineage: { run: string; seq: number } | null };
+export type Wait = { kind: string; since: string; until: string | null; about: string };
 export type Visit = {
   node: string;
+  scope: string;
   visit: number;
   state: string;
   startedAt: string;
@@ -32,17 +36,36 @@ export type Visit = {
   attempts: number;
   error: string;
   tokens: number;
+  cost: number;
+  waits: Wait[];
+  seq: number;
 };
+export type Failed = Record<string, string>;
+export type Step = Visit & {
+  effect: string;
+  workMs: number;
+  said: string;
+  input: unknown;
+  output: unknown;
+  failed: Failed | null;
+  trials: { attempt: number; reason: string; at: string; failed: Failed | null; wakesAt: string | null }[];
+  calls: { name: string; effect: string; at: string; seq: number; value: unknown; failed: Failed | null; tokens: number; cost: number }[];
+};
+export type Timeline = { visits: Visit[]; leftOut: number; damage: string };
+export type RunAction = "cancel" | "resume" | "retry" | "fork" | "rewind";
+export type ActionPreview = { record: number; head: number; etag: string; text: string[]; unguarded: string[] };
+export type Change = { record?: number; scratch?: Record<string, unknown>; repeatEffects?: boolean; reason: string };
+export type Paused = { hold: string; run: string; flow: string; node: string };
+export type Continued = { hold: string; done: boolean; why: string };
 
-export async function listRuns(filter: RunFilter, cursor: string | null): Promise<RunPage> {
-  const page = await client.listRuns({ status: filter.status, flow: filter.flow || null, limit: 100, cursor });
+export async function listRuns(q: string, cursor: string | null): Promise<RunPage> {
+  const page = await client.listRuns({ q: q || null, limit: 100, cursor });
   return { runs: page.items.map(runOf), next: page.next ?? null };
 }
 
-/** Counted from the newest runs, as many as one page has. `more`: there are older ones. */
-export async function countRuns(status: RunStatus, flow: string): Promise<{ count: number; more: boolean }> {
-  const page = await client.listRuns({ status: [status], flow: flow || null, limit: 100 });
-  return { count: page.items.length, more: page.next !== null && page.next !== undefined };
+/** Of each status, whatever the page of the list. */
+export async function countRuns(q: string): Promise<Record<string, number>> {
+  return (await client.countRuns({ q: q || null })).by_status;
 }
 
 export async function getRun(id: string): Promise<Run> {
@@ -71,16 +94,60 @@ export async function getStateAt(run: string, checkpoint: string): Promise<State
   return stateOf(await client.getCheckpoint(run, checkpoint));
 }
 
-export async function listVisits(run: string): Promise<Visit[]> {
-  return (await client.getTimeline(run)).items.map(visitOf);
+export async function getTimeline(run: string): Promise<Timeline> {
+  const found = await client.getTimeline(run);
+  return { visits: found.items.map(visitOf), leftOut: found.left_out, damage: found.damage ?? "" };
 }
 
-export async function cancelRun(id: string, reason: string): Promise<Run> {
-  return runOf(await client.cancelRun(id, { reason }));
+export async function getStep(run: string, seq: number): Promise<Step> {
+  return stepOf(await client.getStep(run, String(seq)));
 }
 
-export async function resumeRun(id: string): Promise<Run> {
-  return runOf(await client.resumeRun(id, {}));
+/** The graph with the state of each node, as an SVG document. */
+export async function getDrawing(run: string): Promise<string> {
+  return (await client.getRunDrawing(run)).text();
+}
+
+/** What the action would do to the run as it is now. The etag lets it be done only to this run. */
+export async function previewAction(run: string, action: RunAction, record: number | undefined): Promise<ActionPreview> {
+  const { etag } = await client.request("getRun", run);
+  const found = await client.previewRunChange(run, { action, seq: record ?? null });
+  const unguarded = found.repeated_effects.filter((each) => !each.guarded).map((each) => each.node);
+  return { record: found.record, head: found.head, etag: etag ?? "", text: found.text, unguarded };
+}
+
+/** Gives the run to show afterwards: a fork and a rewind make a new one. */
+export async function changeRun(run: Run, action: RunAction, etag: string, change: Change): Promise<string> {
+  const options = { ifMatch: etag };
+  if (action === "cancel") return (await client.cancelRun(run.id, { reason: change.reason }, options)).id;
+  if (action === "retry" && run.dead) return (await client.retryDeadRun(run.id, options)).id;
+  if (action === "resume" || action === "retry") {
+    const body = { repeat_effects: change.repeatEffects ?? false };
+    return (await client.resumeRun(run.id, body, {}, options)).id;
+  }
+  const patch = change.scratch && Object.keys(change.scratch).length > 0 ? { scratch: change.scratch } : null;
+  const body = { seq: change.record ?? null, patch, repeat_effects: change.repeatEffects ?? false };
+  return (await (action === "fork" ? client.forkRun(run.id, body, options) : client.rewindRun(run.id, body, options))).id;
+}
+
+const MOST_PAUSED = 12;
+
+/** Runs that stand at a breakpoint, the newest, with the node before which each stands. */
+export async function listPaused(): Promise<Paused[]> {
+  const { items } = await client.listRuns({ q: "at:breakpoint", limit: MOST_PAUSED });
+  const found = await Promise.all(items.map(pausedOf));
+  return found.filter((each) => each !== null);
+}
+
+async function pausedOf(run: RunWire): Promise<Paused | null> {
+  const [newest] = (await client.listCheckpoints(run.id, { limit: 1 })).items;
+  if (newest?.pending_input_context?.type !== "debug_breakpoint") return null;
+  return { hold: newest.id, run: run.id, flow: run.flow, node: newest.node_id.replace(/__breakpoint$/, "") };
+}
+
+export async function continuePaused(holds: string[]): Promise<Continued[]> {
+  const found = await client.continueBreakpoints({ holds });
+  return found.items.map((each) => ({ hold: each.hold, done: each.done, why: each.why ?? "" }));
 }
 
 function runOf(wire: RunWire): Run {
@@ -98,6 +165,9 @@ function runOf(wire: RunWire): Run {
     eventSeq: wire.event_seq ?? 0,
     dead: wire.dead ?? false,
     readOnly: wire.read_only ?? false,
+    forkedFrom: wire.forked_from ?? "",
+    supersededBy: wire.superseded_by ?? "",
+    parentRun: wire.parent_run ?? "",
   };
 }
 
@@ -114,12 +184,19 @@ function stateOf(wire: CheckpointDetail): StateAt {
     input: wire.original_input,
     state: wire.state,
     visits: wire.visits,
+    lineage: lineageOf(wire.lineage ?? {}),
   };
+}
+
+function lineageOf(found: Record<string, unknown>): StateAt["lineage"] {
+  const { run, seq } = found;
+  return typeof run === "string" && run ? { run, seq: Number(seq ?? 0) } : null;
 }
 
 function visitOf(wire: VisitWire): Visit {
   return {
     node: wire.scope ? `${wire.scope}/${wire.node}` : wire.node,
+    scope: wire.scope,
     visit: wire.visit,
     state: wire.state,
     startedAt: wire.started_at,
@@ -127,5 +204,22 @@ function visitOf(wire: VisitWire): Visit {
     attempts: wire.attempts,
     error: wire.error,
     tokens: wire.tokens,
+    cost: wire.cost,
+    waits: wire.waits.map((each) => ({ kind: each.kind, since: each.since, until: each.until ?? null, about: each.about ?? "" })),
+    seq: wire.seq ?? -1,
+  };
+}
+
+function stepOf(wire: StepWire): Step {
+  return {
+    ...visitOf(wire),
+    effect: wire.effect,
+    workMs: wire.work_ms,
+    said: wire.said,
+    input: wire.input,
+    output: wire.output,
+    failed: wire.error_detail,
+    trials: wire.trials.map((each) => ({ attempt: each.attempt, reason: each.reason, at: each.at, failed: each.error, wakesAt: each.wake_at })),
+    calls: wire.calls.map((each) => ({ name: each.name, effect: each.effect, at: each.at, seq: each.seq, value: each.value, failed: each.error, tokens: each.tokens, cost: each.cost })),
   };
 }

@@ -10,7 +10,8 @@ import { t } from "./text";
 
 const HEIGHT = 36;
 
-export function Events({ run }: { run: string }) {
+/** `until`: the time of the record that is shown; what came later is faint. */
+export function Events({ run, until }: { run: string; until: string | undefined }) {
   const scroll = useRef<HTMLDivElement>(null);
   const query = useInfiniteQuery({
     queryKey: ["run", run, "events"],
@@ -36,7 +37,7 @@ export function Events({ run }: { run: string }) {
         {items.map((item) => {
           const event = rows[item.index]!;
           return (
-            <li key={event.number} style={{ transform: `translateY(${item.start}px)` }}>
+            <li key={event.number} className={until !== undefined && event.at > until ? "later" : ""} style={{ transform: `translateY(${item.start}px)` }}>
               <span className="muted number">{event.number}</span>
               <Moment at={event.at} />
               <strong>{event.type}</strong>

@@ -1,6 +1,7 @@
 /** The list of runs, with the counts of each status. */
-import { useInfiniteQuery, useQueries } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
 import { useRight } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
@@ -8,14 +9,19 @@ import { SearchBox } from "@/components/SearchBox";
 import { Skeleton } from "@/components/Skeleton";
 import { StatusBadge } from "@/components/StatusBadge";
 import { useNow } from "@/components/useNow";
-import { type RunQuery, readRunQuery, writeRunQuery } from "@/models/runQuery";
+import { useChangedRuns, useGaps } from "@/live/useLive";
+import { statusesIn, toggledStatus, withoutStatus } from "@/models/runQuery";
 import { duration, roughly, shortTime } from "@/models/time";
-import { type Run, type RunFilter, type RunPage, countRuns, listRuns } from "@/services/runs";
+import { type Run, type RunPage, countRuns, listRuns } from "@/services/runs";
 import { RUN_STATUSES, runWord } from "@/words";
+import { BreakpointsBar } from "./BreakpointsBar";
 import "./runs.css";
 import { t } from "./text";
 
-const EVERY = 3_000;
+/** Changes come by themselves; this is for a connection that does not carry them. */
+const EVERY = 15_000;
+/** Many runs change at once: the list is read at most this often. */
+const REST = 400;
 
 export function Screen() {
   const mayRead = useRight("runs:read");
@@ -30,22 +36,23 @@ export function Screen() {
 function RunList() {
   const { q = "" } = useSearch({ strict: false });
   const navigate = useNavigate();
-  const asked = readRunQuery(q, RUN_STATUSES);
-  const filter: RunFilter = { status: RUN_STATUSES.filter((each) => asked.status.includes(each)), flow: asked.flow };
+  const gaps = useGaps();
+  useLiveList();
   const runs = useInfiniteQuery({
-    queryKey: ["runs", "list", filter],
-    queryFn: ({ pageParam }) => listRuns(filter, pageParam),
+    queryKey: ["runs", "list", q, gaps],
+    queryFn: ({ pageParam }) => listRuns(q, pageParam),
     initialPageParam: null as string | null,
     getNextPageParam: (last: RunPage) => last.next,
     refetchInterval: EVERY,
+    placeholderData: (old) => old,
   });
   const rows = runs.data?.pages.flatMap((page) => page.runs) ?? [];
   const find = (text: string) => void navigate({ to: "/runs", search: text ? { q: text } : {} });
   return (
     <>
       <SearchBox key={q} id="runs-search" q={q} label={t("search")} example={t("searchExample")} onSearch={find} />
-      {asked.wrong.length > 0 ? <p className="late">{t("wrong", { word: asked.wrong[0] })}</p> : null}
-      <StatusCounts query={asked} />
+      <BreakpointsBar />
+      <StatusCounts q={q} />
       {runs.isPending ? <Skeleton /> : null}
       {runs.isError ? <Problem error={runs.error} onRetry={() => void runs.refetch()} /> : null}
       {runs.isSuccess && rows.length === 0 ? (
@@ -67,28 +74,36 @@ function RunList() {
   );
 }
 
-/** Each a link that adds or removes its status. */
-function StatusCounts({ query }: { query: RunQuery }) {
-  const counts = useQueries({
-    queries: RUN_STATUSES.map((status) => ({
-      queryKey: ["runs", "count", status, query.flow],
-      queryFn: () => countRuns(status, query.flow),
-      refetchInterval: EVERY * 2,
-    })),
+/** Reads the list again after a run has changed. */
+function useLiveList(): void {
+  const client = useQueryClient();
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useChangedRuns(() => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      void client.invalidateQueries({ queryKey: ["runs"] });
+    }, REST);
   });
+  useEffect(() => () => clearTimeout(timer.current), []);
+}
+
+/** Each a link that adds or removes its status. */
+function StatusCounts({ q }: { q: string }) {
+  const rest = withoutStatus(q);
+  const chosen = statusesIn(q);
+  const counts = useQuery({ queryKey: ["runs", "count", rest], queryFn: () => countRuns(rest), refetchInterval: EVERY, placeholderData: (old) => old });
   return (
     <ul className="status-counts" aria-label={t("byStatus")}>
-      {RUN_STATUSES.map((status, place) => {
-        const found = counts[place]?.data;
-        const isOn = query.status.includes(status);
-        if (!isOn && !found?.count) return null;
-        const rest = isOn ? query.status.filter((each) => each !== status) : [...query.status, status];
-        const q = writeRunQuery({ status: rest, flow: query.flow });
+      {RUN_STATUSES.map((status) => {
+        const isOn = chosen.includes(status);
+        const count = counts.data?.[status] ?? 0;
+        if (!isOn && count === 0) return null;
+        const next = toggledStatus(q, status);
         return (
           <li key={status}>
-            <Link to="/runs" search={q ? { q } : {}} className={`status-count ${isOn ? "on" : ""}`} aria-current={isOn ? "true" : undefined}>
+            <Link to="/runs" search={next ? { q: next } : {}} className={`status-count ${isOn ? "on" : ""}`} aria-current={isOn ? "true" : undefined}>
               <StatusBadge shown={runWord(status)} />
-              <span>{found ? t("count", { count: found.count, more: found.more ? "yes" : "no" }) : ""}</span>
+              <span>{count}</span>
             </Link>
           </li>
         );

@@ -1,0 +1,68 @@
+"""Flows whose runs are looked at in the browser tests: one fails, others stop at breakpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import Context, Flow
+
+check_line = Flow[Any]("check_line", effect="pure")
+
+
+@check_line.node
+def check(s: dict[str, Any]) -> dict[str, Any]:
+    return {"checked": True}
+
+
+orders = Flow[Any]("orders", effect="pure")
+
+
+@orders.node
+def read_order(s: dict[str, Any]) -> dict[str, Any]:
+    lines = [{"what": "Glass", "pieces": 2}, {"what": "Frame", "pieces": 1}]
+    return {"account": "none", "lines": lines, "customer": {"name": "Nordwerk", "city": "Kiel"}}
+
+
+orders.map("check_lines", over="lines", body=check_line, into="checks")
+
+
+@orders.node
+def price(s: dict[str, Any]) -> dict[str, Any]:
+    return {"total": 120, "customer": {**s["customer"], "discount": 5}}
+
+
+@orders.script
+async def pay(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    await ctx.step("find_account", lambda: {"found": s["account"]}, effect="read")
+    if s["account"] == "none":
+        raise ValueError("no such account")
+    return {"paid": True}
+
+
+orders.chain("read_order", "check_lines", "price", "pay")
+
+stops = Flow[Any]("stops", effect="pure")
+
+
+@stops.node(breakpoint=True)
+def first(s: dict[str, Any]) -> None: ...
+
+
+@stops.node
+def second(s: dict[str, Any]) -> None: ...
+
+
+stops.chain("first", "second")
+
+halts = Flow[Any]("halts", effect="pure")
+
+
+@halts.node(breakpoint=True)
+def one(s: dict[str, Any]) -> None: ...
+
+
+@halts.node(breakpoint=True)
+def two(s: dict[str, Any]) -> None: ...
+
+
+halts.chain("one", "two")

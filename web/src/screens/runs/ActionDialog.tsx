@@ -1,0 +1,88 @@
+/** Says what an action on a run would do, in the server's words, before it is done. */
+import { Modal } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { Problem } from "@/components/Problem";
+import { Skeleton } from "@/components/Skeleton";
+import { type Patch, patchOf } from "@/models/tree";
+import { failureOf } from "@/services/client";
+import { type ActionPreview, type Run, type RunAction, changeRun, previewAction } from "@/services/runs";
+import { word } from "@/words";
+import { StateEditor } from "./StateEditor";
+import { t } from "./text";
+
+export const ACTION_WORDS = { cancel: "cancelRun", resume: "resume", retry: "retryRun", fork: "fork", rewind: "rewind" } as const;
+const NO_PATCH: Patch = patchOf({}, {});
+
+type DialogProps = { run: Run; action: RunAction; record: number | undefined; onClose: () => void };
+
+export function ActionDialog({ run, action, record, onClose }: DialogProps) {
+  const [head] = useState(run.head);
+  // Asked anew whenever the run has moved.
+  const preview = useQuery({
+    queryKey: ["preview", run.id, action, record, run.head, run.status],
+    queryFn: () => previewAction(run.id, action, record),
+    gcTime: 0,
+  });
+  return (
+    <Modal opened onClose={onClose} size="lg" title={t("actionTitle", { action: word(ACTION_WORDS[action]), flow: run.flow, run: run.id.slice(0, 8) })}
+      closeButtonProps={{ "aria-label": t("close") }} transitionProps={{ duration: 0 }}>
+      {run.head === head ? null : <p className="late" role="alert">{t("movedNow")}</p>}
+      {preview.isPending ? <Skeleton rows={2} /> : null}
+      {preview.isError ? <Problem error={preview.error} onRetry={() => void preview.refetch()} /> : null}
+      {preview.data ? (
+        <Act key={preview.data.etag} run={run} action={action} preview={preview.data} onAgain={() => void preview.refetch()} onClose={onClose} />
+      ) : null}
+    </Modal>
+  );
+}
+
+type ActProps = { run: Run; action: RunAction; preview: ActionPreview; onAgain: () => void; onClose: () => void };
+
+function Act({ run, action, preview, onAgain, onClose }: ActProps) {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const [patch, setPatch] = useState<Patch | null>(NO_PATCH);
+  const [agreed, setAgreed] = useState(false);
+  const branches = action === "fork" || action === "rewind";
+  const acting = useMutation({
+    mutationFn: () =>
+      changeRun(run, action, preview.etag, { record: branches ? preview.record : undefined, scratch: patch?.scratch, repeatEffects: agreed, reason: t("cancelReason") }),
+    onSuccess: (id) => {
+      void client.invalidateQueries({ queryKey: ["run", run.id] });
+      onClose();
+      if (id !== run.id) void navigate({ to: "/runs/$run", params: { run: id } });
+    },
+  });
+  const needsAssent = preview.unguarded.length > 0 && action !== "cancel";
+  const hasMoved = acting.isError && failureOf(acting.error).kind === "changed";
+  const isReady = patch !== null && patch.removed.length === 0 && (!needsAssent || agreed) && !hasMoved;
+  return (
+    <>
+      <ul className="sentences">
+        {preview.text.map((each) => <li key={each}>{each}</li>)}
+      </ul>
+      {branches ? <StateEditor run={run.id} record={preview.record} patch={patch} onPatch={setPatch} /> : null}
+      {needsAssent ? (
+        <label className="assent">
+          <input type="checkbox" checked={agreed} onChange={(event) => setAgreed(event.target.checked)} />
+          <span>{t("mayRepeat", { nodes: preview.unguarded.join(", ") })}</span>
+        </label>
+      ) : null}
+      {hasMoved ? (
+        <div className="run-error" role="alert">
+          <p>{t("moved")}</p>
+          <button type="button" className="button" onClick={onAgain}>{t("readAgain")}</button>
+        </div>
+      ) : null}
+      {acting.isError && !hasMoved ? <Problem error={acting.error} /> : null}
+      <div className="dialog-buttons">
+        <button type="button" className="button" onClick={onClose}>{t("keepRun")}</button>
+        <button type="button" className={`button ${action === "cancel" ? "danger" : "primary"}`} disabled={!isReady || acting.isPending} onClick={() => acting.mutate()}>
+          {word(ACTION_WORDS[action])}
+        </button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,31 @@
+/** The runs that this one came from, and the one that replaces it. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { type Run, getStateAt } from "@/services/runs";
+import { t } from "./text";
+
+export function Lineage({ run }: { run: Run }) {
+  const start = useQuery({ queryKey: ["state", run.id, "record 0"], queryFn: () => getStateAt(run.id, "0"), enabled: run.forkedFrom !== "", staleTime: Number.POSITIVE_INFINITY, retry: false });
+  const source = start.data?.lineage;
+  return (
+    <>
+      {source ? (
+        <p className="small">
+          <Link to="/runs/$run" params={{ run: source.run }} search={{ at: source.seq }}>
+            {t("forkedFrom", { run: source.run.slice(0, 8), number: source.seq })}
+          </Link>
+        </p>
+      ) : null}
+      {run.supersededBy ? (
+        <p className="small">
+          <Link to="/runs/$run" params={{ run: run.supersededBy }}>{t("replacedBy", { run: run.supersededBy.slice(0, 8) })}</Link>
+        </p>
+      ) : null}
+      {run.parentRun ? (
+        <p className="small">
+          <Link to="/runs/$run" params={{ run: run.parentRun }}>{t("childOf", { run: run.parentRun.slice(0, 8) })}</Link>
+        </p>
+      ) : null}
+    </>
+  );
+}

@@ -22,6 +22,12 @@ const CUT_WIDTH = 4;
 
 const msOf = (at: string): number => new Date(at).getTime();
 
+/** Steps are shorter than a millisecond, and a Date has no less. */
+function microsOf(at: string): number {
+  const fraction = /\.(\d+)/.exec(at)?.[1] ?? "";
+  return Math.floor(msOf(at) / 1000) * 1_000_000 + Number(fraction.slice(0, 6).padEnd(6, "0"));
+}
+
 /** A bar for each attempt, and one for each wait between or inside of them. */
 export function barsOf(visit: TimelineVisit, now: number): Bar[] {
   const end = visit.endedAt ? msOf(visit.endedAt) : now;
@@ -108,7 +114,7 @@ export function rowsOf<V extends { node: string; scope: string }>(visits: readon
 export function stateAt(visit: TimelineVisit, point: Point | null): string {
   if (point === null) return visit.state;
   if (visit.seq >= 0 && visit.seq <= point.seq) return visit.state;
-  return msOf(visit.startedAt) <= msOf(point.at) ? openState(visit) : "later";
+  return microsOf(visit.startedAt) <= microsOf(point.at) ? openState(visit) : "later";
 }
 
 function openState(visit: TimelineVisit): string {

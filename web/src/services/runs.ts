@@ -83,7 +83,7 @@ export async function listCheckpoints(id: string): Promise<Checkpoint[]> {
   do {
     const page: Awaited<ReturnType<typeof client.listCheckpoints>> = await client.listCheckpoints(id, { limit: 200, cursor });
     for (const each of page.items) {
-      found.push({ id: each.id, seq: each.seq, node: each.node_id, status: each.status, at: each.created_at });
+      found.push({ id: each.id, seq: each.seq, node: nodeOf(each.node_id), status: each.status, at: each.created_at });
     }
     cursor = page.next ?? null;
   } while (cursor !== null && found.length < 2000);
@@ -139,10 +139,15 @@ export async function listPaused(): Promise<Paused[]> {
   return found.filter((each) => each !== null);
 }
 
+/** A breakpoint has a name of its own in the graph; people know the node before which it stands. */
+function nodeOf(id: string): string {
+  return id.replace(/__breakpoint$/, "");
+}
+
 async function pausedOf(run: RunWire): Promise<Paused | null> {
   const [newest] = (await client.listCheckpoints(run.id, { limit: 1 })).items;
   if (newest?.pending_input_context?.type !== "debug_breakpoint") return null;
-  return { hold: newest.id, run: run.id, flow: run.flow, node: newest.node_id.replace(/__breakpoint$/, "") };
+  return { hold: newest.id, run: run.id, flow: run.flow, node: nodeOf(newest.node_id) };
 }
 
 export async function continuePaused(holds: string[]): Promise<Continued[]> {
@@ -195,7 +200,7 @@ function lineageOf(found: Record<string, unknown>): StateAt["lineage"] {
 
 function visitOf(wire: VisitWire): Visit {
   return {
-    node: wire.scope ? `${wire.scope}/${wire.node}` : wire.node,
+    node: wire.scope ? `${wire.scope.replace(/\/$/, "")}/${wire.node}` : wire.node,
     scope: wire.scope,
     visit: wire.visit,
     state: wire.state,

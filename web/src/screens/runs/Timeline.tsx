@@ -27,7 +27,7 @@ export function Timeline({ found, point, step }: TimelineProps) {
           row.kind === "map" ? (
             <MapRow key={`map ${row.scope}`} row={row} axis={axis} now={now} point={point} step={step} onToggle={() => toggle(row.scope)} />
           ) : (
-            <VisitRow key={`${row.visit.node} ${row.visit.visit}`} visit={row.visit} axis={axis} now={now} point={point} isShown={row.visit.seq === step} />
+            <VisitRow key={`${row.visit.node} ${row.visit.visit}`} visit={row.visit} axis={axis} now={now} point={point} isShown={row.visit.seq >= 0 && row.visit.seq === step} />
           ),
         )}
       </ol>
@@ -75,7 +75,7 @@ function MapRow({ row, axis, now, point, step, onToggle }: MapRowProps) {
   const whole = { ...bars[0]!, kind: "attempt" as const, from: Math.min(...bars.map((each) => each.from)), to: Math.max(...bars.map((each) => each.to)) };
   const { own } = row;
   return (
-    <li className={`lane ${worst === "later" ? "later" : ""} ${own && own.seq === step ? "shown" : ""}`}>
+    <li className={`lane ${worst === "later" ? "later" : ""} ${own && own.seq >= 0 && own.seq === step ? "shown" : ""}`}>
       <StateSign shown={shown} />
       <span className="lane-name">
         {own && own.seq >= 0 ? (

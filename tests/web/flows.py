@@ -49,3 +49,13 @@ def _flow(name: str, undo: str) -> Flow:
 claims = _flow("claims", "2s")
 # On a busy machine a person in a test takes long to undo.
 patient = _flow("patient", "1m")
+
+
+def _short() -> Flow:
+    """Without a form: many of them can be decided at once."""
+    flow = Flow("short")
+    flow.hold("agree", prompt="Agree to {{number}}?", options=["agree", "refuse"], assignee="user:local")
+    return flow
+
+
+short = _short()

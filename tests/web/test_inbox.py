@@ -120,3 +120,91 @@ def test_countdowns_follow_the_clock_of_the_server(server: WebServer, open_page:
     expect(page.locator(".toast")).to_contain_text(re.compile(r"Refund in \d\d? s"))
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("combobox", name="Account")).to_have_value("4400")
+
+
+def press(page: Page, *keys: str) -> None:
+    page.locator("h2.hold-title").focus()
+    for key in keys:
+        page.keyboard.press(key)
+
+
+@pytest.mark.covers("WB-12-hold")
+def test_keys_claim_snooze_watch_and_comment(server: WebServer, open_page: Opener) -> None:
+    hold = server.claim("M-1", "patient")
+    page = open_page(f"/inbox/mine/{hold['id']}")
+    expect(page.get_by_role("combobox", name="Account")).to_be_visible()
+    press(page, "m")
+    expect(page.get_by_role("button", name="Release")).to_be_visible()
+    press(page, "w")
+    page.get_by_role("button", name="More").click()
+    expect(page.get_by_role("menuitem", name="Stop watching")).to_be_visible()
+    picture(page, "inbox-actions")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    press(page, "s")
+    snooze = page.get_by_role("form", name="Snooze")
+    snooze.get_by_label("For").select_option("1")
+    snooze.get_by_role("button", name="Snooze").click()
+    expect(snooze).to_be_hidden()
+    press(page, "c")
+    expect(page.get_by_label("Add a comment")).to_be_focused()
+    page.keyboard.type("Seen by me")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.locator(".comments")).to_contain_text("Seen by me")
+    press(page, "a")
+    ask = page.get_by_role("form", name="Ask a question")
+    ask.get_by_label("Your question").fill("Which glass?")
+    picture(page, "inbox-ask")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(ask).to_be_hidden()
+    for view in ("watching", "snoozed"):
+        found = server.api("GET", f"/v1/holds?view={view}&run={hold['run']}")["items"]
+        assert [each["id"] for each in found] == [hold["id"]], view
+    assert server.api("GET", f"/v1/holds/{hold['id']}")["claimed_by"] == "user:local"
+
+
+@pytest.mark.covers("WB-21-bulk")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_many_are_decided_after_a_preview_and_failures_stay_selected(
+    server: WebServer, open_page: Opener, scheme: Any
+) -> None:
+    first, second, third = (server.claim(f"{scheme}-{each}", "short") for each in "123")
+    page = open_page(f"/inbox/mine/{first['id']}?q=flow%3Ashort", scheme=scheme)
+    expect(page.get_by_role("button", name="agree", exact=True)).to_be_visible()
+    press(page, "x")
+    for each in "23":
+        page.get_by_label(f"Select: Agree to {scheme}-{each}?").check()
+    bulk = page.get_by_role("region", name="Several at once")
+    expect(bulk).to_contain_text("3 selected")
+    bulk.get_by_role("button", name="agree", exact=True).click()
+    expect(bulk).to_contain_text("3 questions would get: agree.")
+    picture(page, f"inbox-bulk-{scheme}")
+    assert violations(page) == []
+    assert server.api("GET", f"/v1/holds/{first['id']}")["status"] == "pending"
+    server.api("POST", f"/v1/holds/{second['id']}/resolve", {"decision": "refuse"})
+    bulk.get_by_role("button", name="Confirm: agree (3)").click()
+    expect(bulk).to_contain_text("2 questions have got: agree. 1 was left out and stays selected:")
+    expect(bulk).to_contain_text("1 selected")
+    expect(bulk.get_by_role("listitem")).to_contain_text("already decided")
+    picture(page, f"inbox-bulk-done-{scheme}")
+    assert violations(page) == []
+    for hold in (first, third):
+        assert server.api("GET", f"/v1/holds/{hold['id']}")["resolution"]["decision"] == "agree"
+
+
+@pytest.mark.covers("WB-15-view")
+def test_a_search_is_saved_as_a_view_and_deleted(server: WebServer, open_page: Opener) -> None:
+    server.claim("V-1", "short")
+    page = open_page("/inbox/mine?q=flow%3Ashort")
+    page.get_by_role("button", name="+ Save view").click()
+    page.get_by_label("Name").fill("Short ones")
+    picture(page, "inbox-view")
+    assert violations(page) == []
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("link", name="Short ones")).to_have_attribute("aria-current", "page")
+    expect(page.get_by_label("Search")).to_have_value("flow:short")
+    expect(page.get_by_role("button", name=re.compile("V-1"))).to_be_visible()
+    page.get_by_role("button", name="Delete the view Short ones").click()
+    expect(page.get_by_role("link", name="Short ones")).to_be_hidden()
+    assert server.api("GET", "/v1/views")["items"] == []

@@ -85,7 +85,7 @@ function consequencesOf(wire: HoldPreview): OptionConsequences[] {
 }
 
 export type Entry = { id: string; at: string; text: string };
-export type Comment = { id: string; kind: string; by: string; at: string; text: string };
+export type Comment = { id: string; kind: string; by: string; at: string; text: string; to: string; isOpen: boolean };
 
 export async function getHistory(id: string): Promise<Entry[]> {
   return (await client.holdHistory(id)).items.map(({ id: entry, at, text }) => ({ id: entry, at, text }));
@@ -95,6 +95,7 @@ export async function getComments(id: string): Promise<Comment[]> {
   const found = await client.listComments(id);
   return found.items.map((note) => ({
     id: note.id, kind: note.kind, by: personOf(note.by), at: note.at ?? "", text: note.text ?? "",
+    to: personOf(note.to ?? ""), isOpen: note.open === true,
   }));
 }
 
@@ -147,6 +148,66 @@ export async function comment(id: string, text: string): Promise<void> {
   await client.commentOnHold(id, { text });
 }
 
+/** `assignee`: `user:kim`, `group:finance`, `role:lead`; a name alone is a person. */
+export async function reassign(hold: Hold, assignee: string, reason: string): Promise<Hold> {
+  const to = /^(user|group|role):/.test(assignee) ? assignee : `user:${assignee}`;
+  return holdOf(await client.reassignHold(hold.id, { assignee: to, reason: reason || null }, { ifMatch: hold.version }));
+}
+
+export async function snooze(id: string, until: Date): Promise<void> {
+  await client.snoozeHold(id, { until: until.toISOString() });
+}
+
+export async function unsnooze(id: string): Promise<void> {
+  await client.unsnoozeHold(id);
+}
+
+export async function watch(id: string): Promise<void> {
+  await client.watchHold(id);
+}
+
+export async function unwatch(id: string): Promise<void> {
+  await client.unwatchHold(id);
+}
+
+/** What this person marked: it is not part of the hold, which is the same for everyone. */
+export type Marks = { watched: boolean; snoozed: boolean };
+
+export async function getMarks(hold: Hold): Promise<Marks> {
+  const [watched, snoozed] = await Promise.all([isIn("watching", hold), isIn("snoozed", hold)]);
+  return { watched, snoozed };
+}
+
+async function isIn(view: View, hold: Hold): Promise<boolean> {
+  return (await client.listHolds({ view, run: [hold.run], limit: PAGE })).items.some((each) => each.id === hold.id);
+}
+
+/** To who started the run, unless a person is named. The deadline pauses until there is a reply. */
+export async function ask(id: string, text: string, person: string): Promise<Hold> {
+  return holdOf(await client.askBack(id, { text, ...(person ? { to: /^\w+:/.test(person) ? person : `user:${person}` } : {}) }));
+}
+
+export async function reply(id: string, question: string, text: string): Promise<void> {
+  await client.replyToQuestion(id, { question, text });
+}
+
+/** People who can be named; empty where the directory is kept elsewhere. */
+export async function listPeople(): Promise<string[]> {
+  return (await client.listPeople()).items.filter((each) => each.active).map((each) => personOf(each.id));
+}
+
+export type BulkItem = { hold: string; done: boolean; why: string };
+export type BulkResult = { done: number; items: BulkItem[] };
+/** So many at once. */
+export const MOST_BULK = 500;
+
+/** Holds that changed since they were shown are left out. A preview decides nothing. */
+export async function decideMany(holds: Hold[], decision: string, note: string, preview: boolean): Promise<BulkResult> {
+  const versions = Object.fromEntries(holds.map((each) => [each.id, each.version]));
+  const found = await client.decideMany({ holds: holds.map((each) => each.id), decision, comment: note || null, preview, versions });
+  return { done: found.done, items: found.items.map((each) => ({ hold: each.hold, done: each.done, why: each.why ?? "" })) };
+}
+
 /** Who else looks at it now. Told for 30 seconds, so it is repeated. */
 export async function beat(id: string, editing: boolean): Promise<string[]> {
   return (await client.reportPresence(id, { editing })).items.map((each) => personOf(each.person));
@@ -156,12 +217,21 @@ export async function leave(id: string): Promise<void> {
   await client.endPresence(id);
 }
 
-export type SavedView = { id: string; title: string; view: View; q: string };
+export type SavedView = { id: string; title: string; view: View; q: string; owner: string; shared: boolean };
+
+export async function saveView(title: string, view: View, q: string, shared: boolean): Promise<string> {
+  return (await client.saveView({ title, filters: { view, q: q || null }, shared })).id;
+}
+
+export async function dropView(id: string): Promise<void> {
+  await client.dropView(id);
+}
 
 export async function listViews(): Promise<SavedView[]> {
   const found = await client.listViews();
   return found.items.map((each) => ({
     id: each.id, title: each.title, view: each.filters.view ?? "all", q: each.filters.q ?? "",
+    owner: personOf(each.owner), shared: each.shared,
   }));
 }
 

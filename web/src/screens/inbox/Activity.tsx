@@ -4,7 +4,7 @@ import { useState } from "react";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Text } from "@/components/Value";
-import { type Hold, comment as addComment, getComments, getHistory } from "@/services/holds";
+import { type Comment, type Hold, comment as addComment, getComments, getHistory, reply } from "@/services/holds";
 import { word } from "@/words";
 import { t } from "./text";
 
@@ -17,10 +17,12 @@ export function Activity({ hold }: { hold: Hold }) {
     mutationFn: () => addComment(hold.id, text.trim()),
     onSuccess: () => {
       setText("");
-      void client.invalidateQueries({ queryKey: ["comments", hold.id] });
-      void client.invalidateQueries({ queryKey: ["history", hold.id] });
+      renew();
     },
   });
+  const renew = () => {
+    for (const kind of ["comments", "history", "hold"]) void client.invalidateQueries({ queryKey: [kind, hold.id] });
+  };
   return (
     <div className="activity">
       {history.isError ? <Problem error={history.error} onRetry={() => void history.refetch()} /> : null}
@@ -37,9 +39,10 @@ export function Activity({ hold }: { hold: Hold }) {
           {comments.data.map((each) => (
             <li key={each.id}>
               <p className="muted small">
-                {each.by} <Moment at={each.at} />
+                {each.kind === "question" ? t("askedBy", { person: each.by, to: each.to }) : each.by} <Moment at={each.at} />
               </p>
               <Text text={each.text} />
+              {each.isOpen ? <Reply hold={hold} question={each} onDone={renew} /> : null}
             </li>
           ))}
         </ul>
@@ -61,5 +64,24 @@ export function Activity({ hold }: { hold: Hold }) {
         </button>
       </form>
     </div>
+  );
+}
+
+function Reply({ hold, question, onDone }: { hold: Hold; question: Comment; onDone: () => void }) {
+  const [text, setText] = useState("");
+  const sending = useMutation({ mutationFn: () => reply(hold.id, question.id, text.trim()), onSuccess: onDone });
+  return (
+    <form
+      className="add-comment"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (text.trim()) sending.mutate();
+      }}
+    >
+      <label className="field-label" htmlFor={`reply-${question.id}`}>{t("yourReply")}</label>
+      <textarea id={`reply-${question.id}`} rows={2} value={text} onChange={(event) => setText(event.target.value)} />
+      {sending.isError ? <Problem error={sending.error} /> : null}
+      <button type="submit" className="button" disabled={sending.isPending || !text.trim()}>{t("reply")}</button>
+    </form>
   );
 }

@@ -1,6 +1,6 @@
 /** One hold: what is asked, of whom and why, its form and its decision; or what was decided. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useSession } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
@@ -58,6 +58,7 @@ type LoadedProps = Omit<DetailProps, "id"> & { hold: Hold; draft: Draft | null; 
 /** Keeps what was typed, also when the form goes because somebody else was first. */
 function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: LoadedProps) {
   const client = useQueryClient();
+  const navigate = useNavigate();
   const { person } = useSession();
   const form = useMemo(() => formOf(hold.schema, hold.context), [hold.schema, hold.context]);
   const [typed, setTyped] = useState<Typed>({ edits: draft?.values ?? {}, comment: draft?.comment ?? "" });
@@ -68,10 +69,15 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
   const fields = typedFields(form, values);
   const open = isOpen(hold);
   if (open && sent !== null && hold.version > sent) setSent(null);
-  const lost = !open && sent === null && (isOpen(read) || (decider(hold) !== person && (fields.length > 0 || typed.comment !== "")));
+  const startComment = () => {
+    void navigate({ to: ".", search: (old: object) => ({ ...old, tab: "activity" as const }), resetScroll: false }).then(() => document.getElementById("new-comment")?.focus());
+  };
+  const hasTyped = fields.length > 0 || typed.comment.trim() !== "";
+  const isOther = decider(hold) !== person;
+  const lost = !open && sent === null && (hasTyped ? isOpen(read) || isOther : isOpen(read) && isOther);
   return (
     <article className="hold">
-      <Head hold={hold} onBack={onBack} onChanged={onChanged} />
+      <Head hold={hold} onBack={onBack} onChanged={onChanged} onComment={startComment} />
       <div className="hold-body">
         {open ? <Changed before={read} after={hold} onSeen={() => setRead(hold)} /> : null}
         {lost ? <TooLate hold={hold} fields={fields} comment={typed.comment} /> : null}
@@ -110,7 +116,9 @@ function decider(hold: Hold): string {
   return hold.outcome?.by || hold.placedBy;
 }
 
-function Head({ hold, onBack, onChanged }: { hold: Hold; onBack: () => void; onChanged: (hold: Hold) => void }) {
+type HeadProps = { hold: Hold; onBack: () => void; onChanged: (hold: Hold) => void; onComment: () => void };
+
+function Head({ hold, onBack, onChanged, onComment }: HeadProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   const { person } = useSession();
   const others = usePresence(hold.id).filter((each) => each !== person);
@@ -126,7 +134,7 @@ function Head({ hold, onBack, onChanged }: { hold: Hold; onBack: () => void; onC
         <StatusBadge shown={{ ...holdWord(hold.status), ...(hold.outcome?.label ? { word: hold.outcome.label } : {}) }} />
         {priority.rank >= 2 ? <span className={`rank-${priority.rank} small`}><strong>{priority.word}</strong></span> : null}
         {hold.status === "pending" && hold.expiresAt ? <Due at={hold.expiresAt} /> : null}
-        <HoldActions hold={hold} onChanged={onChanged} />
+        <HoldActions hold={hold} onChanged={onChanged} onComment={onComment} />
       </div>
       <h2 ref={heading} tabIndex={-1} className="hold-title">
         {hold.title}

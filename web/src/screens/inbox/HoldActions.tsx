@@ -1,36 +1,81 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+/** What a person does with a hold beside deciding it. */
+import { Menu } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { useSession } from "@/app/useSession";
+import { type BoundKey, useKeys } from "@/app/useKeys";
+import { useRight, useSession } from "@/app/useSession";
+import { Problem } from "@/components/Problem";
 import { addressOf } from "@/services/client";
-import { type Hold, claim, release } from "@/services/holds";
+import { type Hold, claim, getMarks, release, unsnooze, unwatch, watch } from "@/services/holds";
 import { word } from "@/words";
+import { AskPanel, ReassignPanel, SnoozePanel } from "./ActionPanels";
 import { t } from "./text";
 
-export function HoldActions({ hold, onChanged }: { hold: Hold; onChanged: (hold: Hold) => void }) {
+type Panel = "reassign" | "snooze" | "ask";
+type ActionsProps = { hold: Hold; onChanged: (hold: Hold) => void; onComment: () => void };
+
+export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
   const { person } = useSession();
+  const mayWrite = useRight("holds:write");
   const client = useQueryClient();
   const [copied, setCopied] = useState(false);
+  const [panel, setPanel] = useState<Panel | null>(null);
+  const marks = useQuery({ queryKey: ["marks", hold.id], queryFn: () => getMarks(hold), enabled: mayWrite });
   const isMine = hold.claimedBy === person;
-  const claiming = useMutation({
-    mutationFn: () => (isMine ? release(hold.id) : claim(hold.id)),
-    onSuccess: (changed) => {
-      client.setQueryData(["hold", hold.id], changed);
-      onChanged(changed);
-    },
-  });
+  const isOpen = hold.status === "pending" && hold.placedUntil === null && mayWrite;
+  const changed = (next: Hold | null) => {
+    setPanel(null);
+    if (next) {
+      client.setQueryData(["hold", hold.id], next);
+      onChanged(next);
+    }
+    for (const kind of ["marks", "history", "comments"]) void client.invalidateQueries({ queryKey: [kind, hold.id] });
+    void client.invalidateQueries({ queryKey: ["holds", "count"] });
+  };
+  const acting = useMutation({ mutationFn: (act: () => Promise<Hold | void>) => act(), onSuccess: (next) => changed(next ?? null) });
+  const toggleClaim = () => acting.mutate(() => (isMine ? release(hold.id) : claim(hold.id)));
+  const toggleWatch = () => acting.mutate(() => (marks.data?.watched ? unwatch(hold.id) : watch(hold.id)));
+  const toggleSnooze = () => (marks.data?.snoozed ? acting.mutate(() => unsnooze(hold.id)) : setPanel("snooze"));
+  const actions: (BoundKey & { shown: boolean })[] = [
+    { keys: "m", group: t("detail"), label: isMine ? word("release") : word("claim"), run: toggleClaim, shown: isOpen },
+    { keys: "r", group: t("detail"), label: word("reassign"), run: () => setPanel("reassign"), shown: isOpen },
+    { keys: "s", group: t("detail"), label: marks.data?.snoozed ? t("unsnooze") : word("snooze"), run: toggleSnooze, shown: isOpen },
+    { keys: "a", group: t("detail"), label: word("ask"), run: () => setPanel("ask"), shown: isOpen },
+    { keys: "w", group: t("detail"), label: marks.data?.watched ? t("unwatch") : word("watch"), run: toggleWatch, shown: mayWrite },
+    { keys: "c", group: t("detail"), label: word("comment"), run: onComment, shown: mayWrite },
+  ].filter((each) => each.shown);
+  useKeys(actions.map(({ keys, group, label, run }) => ({ keys, group, label, run })));
   const copy = () => {
     void navigator.clipboard.writeText(window.location.origin + addressOf(`/holds/${hold.id}`)).then(() => setCopied(true));
   };
   return (
-    <span className="hold-actions">
-      {hold.status === "pending" ? (
-        <button type="button" className="button quiet" disabled={claiming.isPending} onClick={() => claiming.mutate()}>
-          {isMine ? word("release") : word("claim")}
+    <>
+      <span className="hold-actions">
+        {isOpen ? (
+          <button type="button" className="button quiet" disabled={acting.isPending} onClick={toggleClaim}>
+            {isMine ? word("release") : word("claim")}
+          </button>
+        ) : null}
+        <button type="button" className="button quiet" onClick={copy}>
+          {copied ? t("copied") : word("copyLink")}
         </button>
-      ) : null}
-      <button type="button" className="button quiet" onClick={copy}>
-        {copied ? t("copied") : word("copyLink")}
-      </button>
-    </span>
+        {actions.length > 0 ? (
+          <Menu position="bottom-end" transitionProps={{ duration: 0 }} width={220} withInitialFocusPlaceholder={false}>
+            <Menu.Target>
+              <button type="button" className="button quiet">{t("more")}</button>
+            </Menu.Target>
+            <Menu.Dropdown>
+              {actions.filter((each) => each.keys !== "m").map((each) => (
+                <Menu.Item key={each.keys} onClick={each.run} rightSection={<kbd aria-hidden="true">{each.keys}</kbd>}>{each.label}</Menu.Item>
+              ))}
+            </Menu.Dropdown>
+          </Menu>
+        ) : null}
+      </span>
+      {acting.isError ? <div className="action-panel"><Problem error={acting.error} /></div> : null}
+      {panel === "reassign" ? <ReassignPanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
+      {panel === "snooze" ? <SnoozePanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
+      {panel === "ask" ? <AskPanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
+    </>
   );
 }

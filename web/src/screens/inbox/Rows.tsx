@@ -18,11 +18,13 @@ type RowsProps = {
   view: View;
   q: string;
   current: string;
+  chosen: ReadonlySet<string>;
+  onChoose: (id: string) => void;
   onOpen: (id: string) => void;
   onRefresh: () => Promise<void>;
 };
 
-export function Rows({ query, rows, view, q, current, onOpen, onRefresh }: RowsProps) {
+export function Rows({ query, rows, view, q, current, chosen, onChoose, onOpen, onRefresh }: RowsProps) {
   const scroll = useRef<HTMLDivElement>(null);
   // oxlint-disable-next-line react/incompatible-library -- the compiler is not used
   const list = useVirtualizer({
@@ -60,6 +62,10 @@ export function Rows({ query, rows, view, q, current, onOpen, onRefresh }: RowsP
                 aria-setsize={rows.length}
                 aria-posinset={item.index + 1}
               >
+                <label className="row-choice">
+                  <input type="checkbox" checked={chosen.has(row.id)} disabled={row.status !== "pending" && !chosen.has(row.id)} onChange={() => onChoose(row.id)} />
+                  <span className="away">{t("choose", { title: row.title })}</span>
+                </label>
                 <Row row={row} isCurrent={row.id === current} dimmed={isOpenView(view) && row.status !== "pending"} onOpen={onOpen} />
               </li>
             );

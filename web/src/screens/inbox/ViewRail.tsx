@@ -2,13 +2,14 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useKeys } from "@/app/useKeys";
 import { useSession } from "@/app/useSession";
-import { listViews } from "@/services/holds";
+import { type View, listViews } from "@/services/holds";
+import { DropView, SaveView } from "./SaveView";
 import { t } from "./text";
 import { countQuery } from "./useHolds";
 import { VIEWS, type ViewEntry } from "./views";
 
-export function ViewRail({ current }: { current: string }) {
-  const { rights } = useSession();
+export function ViewRail({ current, view, q }: { current: string; view: View; q: string }) {
+  const { rights, person } = useSession();
   const navigate = useNavigate();
   const saved = useQuery({ queryKey: ["views"], queryFn: listViews });
   const shown = VIEWS.filter((each) => each.right === undefined || rights.has(each.right));
@@ -37,15 +38,17 @@ export function ViewRail({ current }: { current: string }) {
           <h2 className="group-title">{t("saved")}</h2>
           <ul>
             {saved.data.map((each) => (
-              <li key={each.id}>
+              <li key={each.id} className="saved-view">
                 <Link to="/inbox/$view" params={{ view: each.id }} className="view" aria-current={current === each.id ? "page" : undefined}>
                   {each.title}
                 </Link>
+                {each.owner === person ? <DropView saved={each} isCurrent={current === each.id} /> : null}
               </li>
             ))}
           </ul>
         </>
       ) : null}
+      {rights.has("holds:write") ? <SaveView view={view} q={q} /> : null}
     </nav>
   );
 }

@@ -43,6 +43,11 @@ export function useHolds(view: View, q: string) {
     if (hold) put(hold);
   }
 
+  /** After they were changed here, whether or not the connection is live. */
+  async function renewAll(ids: readonly string[]): Promise<void> {
+    for (const id of ids) await renew(id);
+  }
+
   /** A row in place; an older version never replaces a newer one. */
   function put(hold: Hold): void {
     client.setQueryData<InfiniteData<HoldPage>>(key, (data) =>
@@ -67,7 +72,7 @@ export function useHolds(view: View, q: string) {
     if (gaps > 0) void client.invalidateQueries({ queryKey: ["holds"] });
   }, [gaps, client]);
 
-  return { query, rows, put, refresh, fresh: [...fresh].filter((id) => !rows.some((row) => row.id === id)).length };
+  return { query, rows, put, renewAll, refresh, fresh: [...fresh].filter((id) => !rows.some((row) => row.id === id)).length };
 }
 
 export function countQuery(view: View) {

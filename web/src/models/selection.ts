@@ -1,0 +1,29 @@
+/** Rows that are chosen to be decided together. */
+
+export function toggled(chosen: ReadonlySet<string>, id: string): Set<string> {
+  const next = new Set(chosen);
+  if (!next.delete(id)) next.add(id);
+  return next;
+}
+
+/** The ids of both rows and of those between them. */
+export function between(ids: readonly string[], from: string, to: string): string[] {
+  const places = [ids.indexOf(from), ids.indexOf(to)];
+  if (places.includes(-1)) return [];
+  return ids.slice(Math.min(...places), Math.max(...places) + 1);
+}
+
+type Choice = { id: string; label: string; requiresComment: boolean };
+
+/** The options that every one of them has, in the order of the first. */
+export function commonOptions<O extends Choice>(all: readonly (readonly O[])[]): O[] {
+  const [first = [], ...others] = all;
+  return first.filter((each) => others.every((options) => options.some((other) => other.id === each.id && other.label === each.label)));
+}
+
+/** How often each reason was given. */
+export function reasonCounts(items: readonly { done: boolean; why: string }[]): [why: string, count: number][] {
+  const counts = new Map<string, number>();
+  for (const { done, why } of items) if (!done) counts.set(why, (counts.get(why) ?? 0) + 1);
+  return [...counts];
+}

@@ -1,0 +1,104 @@
+/** Small forms below the head of a hold: to whom, until when, which question. */
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useKeys } from "@/app/useKeys";
+import { Problem } from "@/components/Problem";
+import { serverNow } from "@/components/useNow";
+import { type Hold, ask, listPeople, reassign, snooze } from "@/services/holds";
+import { word } from "@/words";
+import { t } from "./text";
+
+type PanelProps = { hold: Hold; onDone: (hold: Hold | null) => void; onClose: () => void };
+type FrameProps = { title: string; submit: string; disabled: boolean; act: () => Promise<Hold | null>; children: ReactNode } & Omit<PanelProps, "hold">;
+
+function Frame({ title, submit, disabled, act, onDone, onClose, children }: FrameProps) {
+  const frame = useRef<HTMLFormElement>(null);
+  const sending = useMutation({ mutationFn: act, onSuccess: onDone });
+  useEffect(() => frame.current?.querySelector<HTMLElement>("input, textarea, select")?.focus(), []);
+  useKeys([{ keys: "Escape", group: t("detail"), label: t("cancel"), whileTyping: true, run: onClose }]);
+  return (
+    <form
+      ref={frame}
+      className="action-panel panel"
+      aria-label={title}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!disabled && !sending.isPending) sending.mutate();
+      }}
+    >
+      {children}
+      {sending.isError ? <Problem error={sending.error} /> : null}
+      <div className="bulk-row">
+        <button type="submit" className="button primary" disabled={disabled || sending.isPending}>{submit}</button>
+        <button type="button" className="button" onClick={onClose}>{t("cancel")}</button>
+      </div>
+    </form>
+  );
+}
+
+function Person({ id, label, help, value, onChange }: { id: string; label: string; help: string; value: string; onChange: (name: string) => void }) {
+  const people = useQuery({ queryKey: ["people"], queryFn: listPeople, staleTime: 60_000 });
+  return (
+    <div className="field">
+      <label className="field-label" htmlFor={id}>{label}</label>
+      <input id={id} list={`${id}-people`} autoComplete="off" value={value} aria-describedby={`${id}-help`} onChange={(event) => onChange(event.target.value)} />
+      <datalist id={`${id}-people`}>{people.data?.map((name) => <option key={name} value={name}>{name}</option>)}</datalist>
+      <p id={`${id}-help`} className="muted small">{help}</p>
+    </div>
+  );
+}
+
+export function ReassignPanel({ hold, onDone, onClose }: PanelProps) {
+  const [to, setTo] = useState("");
+  const [reason, setReason] = useState("");
+  return (
+    <Frame title={word("reassign")} submit={word("reassign")} disabled={!to.trim()} act={() => reassign(hold, to.trim(), reason.trim())} onDone={onDone} onClose={onClose}>
+      <Person id="reassign-to" label={t("reassignTo")} help={t("assigneeHelp")} value={to} onChange={setTo} />
+      <div className="field">
+        <label className="field-label" htmlFor="reassign-reason">{t("reason")}</label>
+        <input id="reassign-reason" value={reason} onChange={(event) => setReason(event.target.value)} />
+      </div>
+    </Frame>
+  );
+}
+
+const HOUR = 3_600_000;
+const SPANS = [
+  ["1", "anHour"],
+  ["4", "fourHours"],
+  ["24", "aDay"],
+  ["168", "aWeek"],
+] as const;
+
+export function SnoozePanel({ hold, onDone, onClose }: PanelProps) {
+  const [hours, setHours] = useState("4");
+  const act = async () => {
+    await snooze(hold.id, new Date(serverNow() + Number(hours) * HOUR));
+    return null;
+  };
+  return (
+    <Frame title={word("snooze")} submit={word("snooze")} disabled={false} act={act} onDone={onDone} onClose={onClose}>
+      <div className="field">
+        <label className="field-label" htmlFor="snooze-for">{t("snoozeFor")}</label>
+        <select id="snooze-for" value={hours} onChange={(event) => setHours(event.target.value)}>
+          {SPANS.map(([value, label]) => <option key={value} value={value}>{t(label)}</option>)}
+        </select>
+        <p className="muted small">{t("snoozeHelp")}</p>
+      </div>
+    </Frame>
+  );
+}
+
+export function AskPanel({ hold, onDone, onClose }: PanelProps) {
+  const [text, setText] = useState("");
+  const [to, setTo] = useState("");
+  return (
+    <Frame title={word("ask")} submit={word("ask")} disabled={!text.trim()} act={() => ask(hold.id, text.trim(), to.trim())} onDone={onDone} onClose={onClose}>
+      <div className="field">
+        <label className="field-label" htmlFor="ask-text">{t("yourQuestion")}</label>
+        <textarea id="ask-text" rows={2} value={text} onChange={(event) => setText(event.target.value)} />
+      </div>
+      <Person id="ask-to" label={t("askTo")} help={t("askHelp")} value={to} onChange={setTo} />
+    </Frame>
+  );
+}

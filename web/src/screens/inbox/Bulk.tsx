@@ -1,0 +1,101 @@
+/** One decision on many holds: shown before it is made, with a result for each. Failures stay selected. */
+import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
+import { useKeys } from "@/app/useKeys";
+import { Problem } from "@/components/Problem";
+import { commonOptions } from "@/models/selection";
+import { type BulkResult, type Hold, MOST_BULK, type Option, decideMany } from "@/services/holds";
+import { t } from "./text";
+
+type BulkProps = { holds: Hold[]; onClear: () => void; onDone: (left: string[], told: string) => void };
+
+export function Bulk({ holds, onClear, onDone }: BulkProps) {
+  const [option, setOption] = useState<Option | null>(null);
+  const [comment, setComment] = useState("");
+  // The comment is typed after the preview, so a preview is not refused for want of one.
+  const asking = useMutation({ mutationFn: (chosen: Option) => decideMany(holds, chosen.id, chosen.requiresComment ? "-" : "", true) });
+  const deciding = useMutation({
+    mutationFn: (chosen: Option) => decideMany(holds, chosen.id, comment.trim(), false),
+    onSuccess: (result, chosen) => {
+      const left = result.items.filter((each) => !each.done).map((each) => each.hold);
+      onDone(left, t("haveDecided", { count: result.done, label: chosen.label, left: left.length }));
+    },
+  });
+  const back = () => {
+    setOption(null);
+    asking.reset();
+    deciding.reset();
+  };
+  useKeys([{ keys: "Escape", group: t("select"), label: t("clear"), run: option ? back : onClear }]);
+  if (holds.length > MOST_BULK) return <Bar count={holds.length} onClear={onClear}><p className="small late">{t("tooMany", { most: MOST_BULK })}</p></Bar>;
+  if (deciding.data && option) {
+    return <Bar count={holds.length} onClear={onClear}><Result holds={holds} label={option.label} result={deciding.data} preview={false} /></Bar>;
+  }
+  if (option === null) {
+    const options = commonOptions(holds.map((each) => each.options));
+    return (
+      <Bar count={holds.length} onClear={onClear}>
+        {options.length === 0 ? <p className="small muted">{t("nothingCommon")}</p> : null}
+        <div className="bulk-row">
+          {options.map((each) => (
+            <button key={each.id} type="button" className="button" onClick={() => { setOption(each); asking.mutate(each); }}>
+              {each.label}
+            </button>
+          ))}
+        </div>
+      </Bar>
+    );
+  }
+  const mayDecide = asking.data !== undefined && asking.data.done > 0 && (!option.requiresComment || comment.trim() !== "");
+  return (
+    <Bar count={holds.length} onClear={onClear}>
+      {asking.isError ? <Problem error={asking.error} onRetry={() => asking.mutate(option)} /> : null}
+      {deciding.isError ? <Problem error={deciding.error} /> : null}
+      {asking.data ? <Result holds={holds} label={option.label} result={asking.data} preview /> : null}
+      <div className="field">
+        <label className="field-label" htmlFor="bulk-comment">
+          {t("comment")}
+          {option.requiresComment ? <span className="muted small"> {t("required")}</span> : null}
+        </label>
+        <textarea id="bulk-comment" rows={2} value={comment} onChange={(event) => setComment(event.target.value)} />
+      </div>
+      <div className="bulk-row">
+        <button type="button" className={`button ${option.variant === "danger" ? "danger" : "primary"}`} disabled={!mayDecide || deciding.isPending} onClick={() => deciding.mutate(option)}>
+          {t("confirmMany", { label: option.label, count: asking.data?.done ?? 0 })}
+        </button>
+        <button type="button" className="button" onClick={back}>{t("cancel")}</button>
+      </div>
+    </Bar>
+  );
+}
+
+function Bar({ count, onClear, children }: { count: number; onClear: () => void; children: React.ReactNode }) {
+  return (
+    <section className="bulk" aria-label={t("select")}>
+      <div className="bulk-row">
+        <strong>{t("selected", { count })}</strong>
+        <button type="button" className="button quiet" onClick={onClear}>{t("clear")}</button>
+      </div>
+      {children}
+    </section>
+  );
+}
+
+type ResultProps = { holds: Hold[]; label: string; result: BulkResult; preview: boolean };
+
+function Result({ holds, label, result, preview }: ResultProps) {
+  const left = result.items.filter((each) => !each.done);
+  const titles = new Map(holds.map((each) => [each.id, each.title]));
+  return (
+    <div className="bulk-result">
+      <p><output>{t(preview ? "wouldDecide" : "haveDecided", { count: result.done, label, left: left.length })}</output></p>
+      {left.length > 0 ? (
+        <ul className="small">
+          {left.slice(0, 20).map((each) => (
+            <li key={each.hold}><strong>{titles.get(each.hold) ?? each.hold}</strong>{": "}{each.why}</li>
+          ))}
+        </ul>
+      ) : null}
+    </div>
+  );
+}

@@ -183,6 +183,49 @@ def test_a_run_starts_on_the_version_that_is_chosen(server: WebServer, open_page
     assert server.api("GET", f"/v1/runs/{page.url.rpartition('/')[2]}")["version"] == old
 
 
+CODE = """
+from holdfast import Flow
+flow = Flow("bakery", effect="pure")
+
+@flow.node
+async def knead(s): return {{}}
+
+@flow.node
+async def {oven}(s): return {{}}
+
+flow.start(knead)
+flow.chain(knead, {oven})
+"""
+
+
+@pytest.mark.covers("WB-37-check")
+def test_a_run_that_the_newest_version_would_break_is_named(
+    built: Path, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = tmp_path / "bakery.py"
+    monkeypatch.setattr(conftest, "FLOWS", code)
+    code.write_text(CODE.format(oven="bake"))
+    before = WebServer(tmp_path)
+    started = before.api("POST", "/v1/runs", {"flow": "bakery", "breaks": ["bake"], "wait": 20})
+    before.stop()
+    assert started["status"] == "pending_input"
+    code.write_text(CODE.format(oven="roast"))
+    after = WebServer(tmp_path)
+    try:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(after.sign_in)
+        page.goto(after.address + "/flows/bakery?tab=versions")
+        check = page.get_by_role("region", name="What the newest version would break")
+        expect(check).to_contain_text("One live run does not fit")
+        expect(check.get_by_role("link", name=started["id"][:8])).to_be_visible()
+        expect(check).to_contain_text("bake")
+        checked(page, "flow-check-breaks")
+        context.close()
+    finally:
+        after.stop()
+
+
 def test_a_person_without_the_right_is_told_which_is_missing(server: WebServer, browser: Browser) -> None:
     body = {"subject": "user:reader", "rights": ["flows:read"]}
     token = server.api("POST", "/v1/tokens", body)["token"]

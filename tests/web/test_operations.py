@@ -87,6 +87,22 @@ def test_the_secret_of_a_token_is_shown_once_and_a_revoked_token_is_refused(
     assert [each["status"] for each in found if each["subject"] == "service:report"] == ["revoked"]
 
 
+@pytest.mark.covers("WB-44-rights")
+def test_a_viewer_sees_no_actions_and_is_told_which_right_is_missing(
+    busy: WebServer, open_page: Opener
+) -> None:
+    token = busy.api("POST", "/v1/tokens", {"subject": "user:vera", "roles": ["viewer"]})["token"]
+    page = open_page("/settings")
+    page.context.clear_cookies()
+    page.request.post(f"{busy.address}/sign-in", form={"token": token})
+    page.goto(f"{busy.address}/operations/schedules")
+    expect(page.get_by_role("button", name="nightly", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Pause: nightly")).to_have_count(0)
+    page.get_by_role("link", name="Tokens").click()
+    expect(page.get_by_text("You do not have the right admin:manage.")).to_be_visible()
+    expect(page.get_by_role("button", name="New token")).to_have_count(0)
+
+
 @pytest.mark.covers("WB-44-audit")
 def test_the_audit_is_filtered_by_the_address_and_verified(busy: WebServer, open_page: Opener) -> None:
     page = open_page("/operations/audit?action=nothing.like.this")

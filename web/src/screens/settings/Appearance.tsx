@@ -1,4 +1,4 @@
-/** Applied at once and saved for the next browser. */
+/** Applied at once in this browser, and saved on the server. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useContext } from "react";
 import { ThemeChoice } from "@/app/ThemeChoice";

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
+from holdfast.frontends.document import render
 from holdfast.model.graph import JoinKind, NodeKind
 from tests.documents.run import answer, flow_text, graph, rules, start
 
@@ -417,3 +418,18 @@ async def test_text_that_doubles_in_a_loop_fails_before_it_fills_the_memory(hf: 
     assert ended.failed_node == "s"
     assert ended.error is not None
     assert "more than 16,000,000 characters" in ended.error.message
+
+
+async def test_data_that_grows_in_each_turn_of_a_loop_fails_the_node_before_it_stops_the_worker(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render, "MAX_VALUES", 1000)
+    nodes = """
+        {id: a, type: start}
+        {id: l, type: loop, config: {while: 'true', max_turns: 20}}
+        {id: s, type: set, parent: l, config: {values: {x: ['{{x}}', '{{x}}']}}}
+        {id: z, type: end}
+    """
+    ended = await start(hf, flow_text(nodes, "a -> l -> z", "variables: {x: {default: 1}}"))
+    assert ended.status == "failed"
+    assert "more than 1,000 values" in ended.error.message

@@ -15,3 +15,5 @@ MAX_TEXT: Final = 16_000_000
 MAX_PROBLEMS: Final = 200
 MAX_EXPANSION: Final = 10
 """How many times larger aliases may make a YAML document."""
+MAX_VALUES: Final = 1_000_000
+"""Of data that a node puts together from several placeholders."""

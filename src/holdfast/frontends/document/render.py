@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from holdfast.frontends.document.limits import MAX_TEXT
+from holdfast.errors import ValueTooLargeError
+from holdfast.frontends.document.limits import MAX_TEXT, MAX_VALUES
 from holdfast.model.expr import Resolve, partition_resolver
 from holdfast.model.template import compile_template
 
@@ -19,17 +20,50 @@ def resolver_for(state: Mapping[str, Any], ctx: Any) -> Resolve:
 
 def compile_value(value: Any) -> Render:
     """Data whose texts may have placeholders. Without a value for one of them it raises TemplateRenderError:
-    what is left out would go unnoticed into a request or a variable. So does a text over MAX_TEXT: one that
-    doubles in each turn of a loop would use up the memory of the worker."""
+    what is left out would go unnoticed into a request or a variable. So does a text over MAX_TEXT; data in it
+    with more than MAX_VALUES raises ValueTooLargeError: what doubles in each turn of a loop would use up the
+    memory of the worker, and stop everything beside it."""
+    if isinstance(value, dict):
+        parts = {key: _limited(each) for key, each in cast("dict[str, Any]", value).items()}
+        return lambda resolve: {key: part(resolve) for key, part in parts.items()}
+    return _compiled(value)
+
+
+def _limited(value: Any) -> Render:
+    render = _compiled(value)
+    if not isinstance(value, (dict, list, tuple)) or str(cast("Any", value)).count("{{") < 2:
+        return render
+
+    def limited(resolve: Resolve) -> Any:
+        made = render(resolve)
+        left: int = MAX_VALUES
+        rest: list[Any] = [made]
+        while rest:
+            each = rest.pop()
+            if not isinstance(each, (dict, list, tuple)):
+                continue
+            values = cast("Any", each)
+            inner: list[Any] = list(values.values() if isinstance(each, dict) else values)
+            left -= len(inner)
+            if left < 0:
+                message = f"the data has more than {MAX_VALUES:,} values."
+                raise ValueTooLargeError(message, hint="Make it in a function instead.")
+            rest.extend(inner)
+        return made
+
+    return limited
+
+
+def _compiled(value: Any) -> Render:
     if isinstance(value, str):
         if "{{" not in value:
             return lambda _resolve: value
         template = compile_template(value)
         return lambda resolve: template.render(resolve, strict=True, limit=MAX_TEXT).value
     if isinstance(value, dict):
-        parts = {key: compile_value(each) for key, each in cast("dict[str, Any]", value).items()}
+        parts = {key: _compiled(each) for key, each in cast("dict[str, Any]", value).items()}
         return lambda resolve: {key: part(resolve) for key, part in parts.items()}
     if isinstance(value, (list, tuple)):
-        items = [compile_value(each) for each in cast("list[Any]", value)]
+        items = [_compiled(each) for each in cast("list[Any]", value)]
         return lambda resolve: [item(resolve) for item in items]
     return lambda _resolve: value

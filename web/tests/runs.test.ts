@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { statusesIn, toggledStatus, withoutStatus } from "@/models/runQuery";
+import { statusesIn, toggledStatus, withoutStatus, writeRunQuery } from "@/models/runQuery";
 import { type TimelineVisit, axisOf, barsOf, mapOf, nodeOfTitle, nodeStatesAt, placeOf, rowsOf, stateAt, stepShown, targetOfTitle } from "@/models/timeline";
 import { changesBetween } from "@/models/state";
 import { objectIn, patchOf, treeOf } from "@/models/tree";
@@ -18,6 +18,8 @@ describe("the search of runs", () => {
     expect(toggledStatus("flow:claims", "failed")).toBe("status:failed flow:claims");
     expect(toggledStatus("status:failed status:running flow:claims", "failed")).toBe("status:running flow:claims");
     expect(toggledStatus("status:failed", "failed")).toBe("");
+    expect(writeRunQuery({ status: ["failed", "running"], flow: "my flow" })).toBe('status:failed,running flow:"my flow"');
+    expect(writeRunQuery({ status: [], flow: "" })).toBe("");
   });
 });
 

@@ -24,3 +24,9 @@ export function toggledStatus(text: string, status: string): string {
   const next = old.includes(status) ? old.filter((each) => each !== status) : [...old, status];
   return [next.length > 0 ? STATUS + next.join(",") : "", withoutStatus(text)].filter(Boolean).join(" ");
 }
+
+/** The search of a link: `status:failed flow:claims`. */
+export function writeRunQuery(query: { status: readonly string[]; flow: string }): string {
+  const flow = /\s/.test(query.flow) ? `"${query.flow}"` : query.flow;
+  return [query.status.length > 0 ? STATUS + query.status.join(",") : "", flow ? `flow:${flow}` : ""].filter(Boolean).join(" ");
+}

@@ -1,12 +1,12 @@
 /** Header, areas by rights, connection, and the place of the screen. */
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { Suspense, lazy, useCallback, useEffect, useState } from "react";
 import { Boundary } from "@/components/Boundary";
 import { Skeleton } from "@/components/Skeleton";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
-import { useLiveState } from "@/live/useLive";
+import { useHoldChanges, useLiveState } from "@/live/useLive";
 import { addressOf } from "@/services/client";
 import { countOpen } from "@/services/holds";
 import type { Right } from "@/services/session";
@@ -99,6 +99,9 @@ function Header({ onKeys }: { onKeys: () => void }) {
 function OpenCount() {
   const { data } = useQuery({ queryKey: ["holds", "count", "mine"], queryFn: () => countOpen("mine") });
   const count = data ?? 0;
+  const queries = useQueryClient();
+  // On every page: the count follows the holds, and the connection that it opens shows whether the page is live.
+  useHoldChanges(() => void queries.invalidateQueries({ queryKey: ["holds", "count"] }));
   useEffect(() => {
     document.title = count > 0 ? `(${count}) Holdfast` : "Holdfast";
   }, [count]);

@@ -219,7 +219,7 @@ async def test_external_node_asks_a_person_when_its_result_cannot_be_stored(hf: 
         lambda ctx: ctx.ask(HALF),
         lambda ctx: ctx.ask("Who?", assignee=5),
         lambda ctx: ctx.ask("What?", options=[5]),
-        lambda ctx: ctx.ask("What?", options=["yes", "yes"]),
+        lambda ctx: ctx.ask("What?", options=["yes"] * 2),
         lambda ctx: ctx.ask("When?", timeout="soon"),
         lambda ctx: ctx.ask("When?", timeout=-1),
     ],

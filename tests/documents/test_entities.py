@@ -190,11 +190,17 @@ def test_killed_run_of_an_entity_is_resumed_before_the_next_starts(tmp_path: Pat
     for run in runs:
         done("run", "sample", "--detach", "--deployment", "cases", "--instance-key", "a", "--run-id", run)
 
-    worker = here.call("worker", *given)
+    worker = here.call("worker", "--lease", "3s", *given)
     until(lambda: bool(here.trace), "the first run is inside")
     worker.kill()
     here.touch("go")
-    done("worker", "--until-idle", *given)
+
+    def worked() -> bool:
+        """A worker has nothing to do while the lease of the dead one lasts."""
+        done("worker", "--until-idle", *given)
+        return here.statuses() == {"completed"}
+
+    until(worked, "both runs have ended")
 
     # The first was repeated by another process, and only then the second began.
     seen = [line.partition("-")[0] for line in here.trace]

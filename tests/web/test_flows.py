@@ -11,7 +11,6 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.web import conftest
 from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
@@ -21,9 +20,7 @@ HEAVY = "ValueError: 31 kg is too heavy"
 
 @pytest.fixture(scope="module")
 def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conftest, "FLOWS", Path(__file__).with_name("start_flows.py"))
-        found = WebServer(tmp_path_factory.mktemp("web-flows"))
+    found = WebServer(tmp_path_factory.mktemp("web-flows"), Path(__file__).with_name("start_flows.py"))
     for weight in (31, 31, 2):
         found.api(
             "POST", "/v1/runs", {"flow": PARCEL, "input": {"number": "P", "weight": weight}, "wait": 20}
@@ -200,17 +197,16 @@ flow.chain(knead, {oven})
 
 @pytest.mark.covers("WB-37-check")
 def test_a_run_that_the_newest_version_would_break_is_named(
-    built: Path, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: Path, browser: Browser, tmp_path: Path
 ) -> None:
     code = tmp_path / "bakery.py"
-    monkeypatch.setattr(conftest, "FLOWS", code)
     code.write_text(CODE.format(oven="bake"))
-    before = WebServer(tmp_path)
+    before = WebServer(tmp_path, code)
     started = before.api("POST", "/v1/runs", {"flow": "bakery", "breaks": ["bake"], "wait": 20})
     before.stop()
     assert started["status"] == "pending_input"
     code.write_text(CODE.format(oven="roast"))
-    after = WebServer(tmp_path)
+    after = WebServer(tmp_path, code)
     try:
         context = browser.new_context()
         page = context.new_page()

@@ -1,7 +1,6 @@
 /** What a person does with a hold beside deciding it. */
-import { Menu } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { Suspense, lazy, useState } from "react";
 import { type BoundKey, useKeys } from "@/app/useKeys";
 import { useRight, useSession } from "@/app/useSession";
 import { Problem } from "@/components/Problem";
@@ -10,6 +9,8 @@ import { type Hold, claim, getMarks, release, unsnooze, unwatch, watch } from "@
 import { word } from "@/words";
 import { AskPanel, ReassignPanel, SnoozePanel } from "./ActionPanels";
 import { t } from "./text";
+
+const MoreMenu = lazy(() => import("./MoreMenu"));
 
 type Panel = "reassign" | "snooze" | "ask";
 type ActionsProps = { hold: Hold; onChanged: (hold: Hold) => void; onComment: () => void };
@@ -60,16 +61,9 @@ export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
           {copied ? t("copied") : word("copyLink")}
         </button>
         {actions.length > 0 ? (
-          <Menu position="bottom-end" transitionProps={{ duration: 0 }} width={220} withInitialFocusPlaceholder={false}>
-            <Menu.Target>
-              <button type="button" className="button quiet">{t("more")}</button>
-            </Menu.Target>
-            <Menu.Dropdown>
-              {actions.filter((each) => each.keys !== "m").map((each) => (
-                <Menu.Item key={each.keys} onClick={each.run} rightSection={<kbd aria-hidden="true">{each.keys}</kbd>}>{each.label}</Menu.Item>
-              ))}
-            </Menu.Dropdown>
-          </Menu>
+          <Suspense fallback={<button type="button" className="button quiet" disabled>{t("more")}</button>}>
+            <MoreMenu actions={actions.filter((each) => each.keys !== "m")} />
+          </Suspense>
         ) : null}
       </span>
       {acting.isError ? <div className="action-panel"><Problem error={acting.error} /></div> : null}

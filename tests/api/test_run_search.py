@@ -134,6 +134,11 @@ async def test_breakpoints_are_continued_by_flow_by_run_or_by_name(hall: Hall) -
     assert (await flow.resume(runs[1], on=hall.hf)).completed
     gone = await hall.ask("ada", "POST", path, json={"holds": [*named, "nothing"]})
     assert (gone["done"], gone["left_out"]) == (1, {"hold_not_found": 1})
+    # A question with an answer of that name is none of them.
+    question = await hall.asks(options=["continue", "stop"])
+    refused = await hall.ask("ada", "POST", path, json={"holds": [question]})
+    assert (refused["done"], refused["left_out"]) == (0, {"hold_not_found": 1})
+    assert (await hall.ask("dana", "GET", f"/v1/holds/{question}"))["status"] == "pending"
     rest = await hall.ask("ada", "POST", path, json={"flow": "steps"})
     assert rest["done"] == 2
     await hall.ask("ada", "POST", path, json={"flow": "steps", "run": runs[0]}, status=422)

@@ -62,7 +62,7 @@ from holdfast.errors import (
     StoreError,
     VersionMismatchError,
 )
-from holdfast.holds.actions.bulk import MAX_HOLDS
+from holdfast.holds.actions.bulk import MAX_HOLDS, BulkItem, BulkResult
 from holdfast.runs.branch.fork import branch
 from holdfast.runs.encryption.store import encrypted_store_within
 from holdfast.runs.idempotency import require_same
@@ -74,6 +74,8 @@ from holdfast.runs.run_view import RunWire, run_wire, shown_run, shown_runs
 from holdfast.runs.service import RunService
 from holdfast.store.refusals import require_live
 from holdfast.store.rows import RunFilter, RunRow
+from holdfast.types.hold import BREAKPOINT
+from holdfast.types.ids import HoldId
 from holdfast.types.status import ENDED, RunStatus, run_label
 
 routes = Routes("runs")
@@ -177,22 +179,27 @@ async def continue_breakpoints(call: ApiCall, body: ContinueBreakpoints) -> Bulk
     which."""
     if [body.holds is None, body.run is None, body.flow is None].count(False) != 1:
         raise InputError("name the breakpoints by holds, by run or by flow.", hint="Send one of the three.")
-    service, holds = await call.runs(), body.holds
-    found = await service.breakpoints(run=body.run, flow=body.flow, tenant=call.tenant)
-    if holds is not None:
-        known = {hold.id for hold in found}
-        unknown = [hold for hold in holds if hold not in known]
-        found = [hold for hold in found if hold.id in holds]
+    service, people = await call.runs(), await call.holds()
+    if body.holds is None:
+        found = await service.breakpoints(run=body.run, flow=body.flow, tenant=call.tenant)
     else:
-        unknown = []
+        rows = [await service.store.hold(HoldId(hold)) for hold in dict.fromkeys(body.holds)]
+        found = [row for row in rows if row is not None and row.tenant == call.tenant]
+        # Only breakpoints: another hold may have an option of this name, and needs another right.
+        found = [row for row in found if row.type == BREAKPOINT]
     if body.clear and not body.preview:
         for run in dict.fromkeys(hold.run for hold in found):
             await service.request_resume(run, no_breaks=True)
-    wanted = [*(hold.id for hold in found), *unknown]
-    done = await (await call.holds()).bulk(
-        call.actor, wanted[:MAX_HOLDS], {"decision": "continue"}, preview=body.preview
-    )
-    return bulk_wire(done)
+    items = [
+        BulkItem(hold=hold, done=False, code=HoldNotFoundError.code, why="there is no such breakpoint.")
+        for hold in dict.fromkeys(body.holds or ())
+        if hold not in {row.id for row in found}
+    ]
+    for first in range(0, len(found), MAX_HOLDS):
+        part = [hold.id for hold in found[first : first + MAX_HOLDS]]
+        done = await people.bulk(call.actor, part, {"decision": "continue"}, preview=body.preview)
+        items = [*done.items, *items]
+    return bulk_wire(BulkResult(body.preview, tuple(items)))
 
 
 async def page_of_runs(

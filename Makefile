@@ -19,7 +19,7 @@ help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
 	@sed -n 's/^\([a-z]*\):.*  ## /  \1\t/p' Makefile
 
-demo: setup-runtime  ## a flow is killed, resumes, asks you and finishes; then a server with example runs
+demo: setup-runtime  ## a flow is killed, resumes, asks you and finishes; then the web app with runs in every state
 	@$(PY) tools/web.py
 	@$(PY) -m holdfast.demo
 

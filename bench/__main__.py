@@ -33,6 +33,7 @@ from bench.serving import row_s
 from bench.start import row_i
 from bench.steps import row_a, row_c, row_d
 from bench.waits import row_f, row_v
+from bench.web import row_u
 
 ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "A": row_a,
@@ -53,6 +54,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "T": row_t,
     "W": row_w,
     "S": row_s,
+    "U": row_u,
 }
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

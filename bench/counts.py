@@ -63,6 +63,7 @@ def _calls(flow: Flow, steps: int) -> int:
 def commits_per_step(mode: str, short: int = SHORT, long: int = LONG) -> float:
     """Transactions that wrote something; with synchronous=FULL each is one flush of the log."""
     flow = ring_of(1, mode)
+    done(flow, short)
     return (_commits(flow, long) - _commits(flow, short)) / (long - short)
 
 

@@ -96,7 +96,7 @@ async def _trip(hf: Holdfast, flow: Flow, answer: Callable[[], Awaitable[None]])
 
 async def _claimed(queues: QueueService) -> None:
     scope, _, queue = LOCAL.partition("/")
-    (row,) = await queues.claim(scope, queue, by=PERSON.id, wait=ROUND)
+    (row,) = await queues.claim(PERSON, scope, queue, wait=ROUND)
     await queues.complete(PERSON, scope, queue, row.id, row.claim_token, {"decision": "yes"})
 
 

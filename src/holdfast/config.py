@@ -26,7 +26,7 @@ ENVIRONMENT = {
     "HOLDFAST_CRASH": (
         "`POINT:N`: the process exits at once the Nth time it reaches this crash point (for tests)"
     ),
-    "HOLDFAST_DEMO": "the folder of `holdfast demo`",
+    "HOLDFAST_DEMO": "the folder of `make demo`",
     "HOLDFAST_KEYS": "the key file for encryption at rest: its path, or its content",
     "HOLDFAST_DIRECTORY": (
         "the directory of people, groups and roles if the program names none: the path of a file, or `store`"

@@ -74,7 +74,7 @@ class RedactionFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = record.getMessage()
-        hidden = redactor.redact(message)
+        hidden = redactor.redact_line(message)
         if hidden != message:
             # Without the arguments: they contain the secret, and each handler would format them again.
             record.msg, record.args = hidden, None
@@ -106,7 +106,7 @@ class TextLines(logging.Formatter):
         at = "".join(f" {name}={value}" for name, value in _extra_fields(record).items())
         when = f"{datetime.fromtimestamp(record.created).astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3]
         line = f"{when} {record.levelname} {record.getMessage()}{at}"
-        return redactor.redact(
+        return redactor.redact_line(
             f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
         )
 
@@ -127,7 +127,7 @@ class JsonLines(logging.Formatter):
         # Here, because most commands log no JSON and start faster without it.
         import json
 
-        return redactor.redact(json.dumps(entry, ensure_ascii=False, default=str))
+        return redactor.redact_line(json.dumps(entry, ensure_ascii=False, default=str))
 
 
 def _extra_fields(record: logging.LogRecord) -> dict[str, Any]:

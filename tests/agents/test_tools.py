@@ -23,6 +23,7 @@ from holdfast import (
     tool_call,
 )
 from holdfast.agents.messages import Message, ModelReply, TokenUsage, ToolCall
+from holdfast.agents.schemas import reader_of, schema_of
 from holdfast.agents.scripted import Scripted as Model
 from tests.agents.helpers import World, a_flow, asked, results
 from tests.flows.places import Place, told
@@ -411,3 +412,18 @@ async def test_a_prompt_with_a_hole_fails_the_node_instead_of_being_sent(hf: Hol
     assert result.error is not None
     assert "order_id" in result.error.message
     assert asked(model) == 0
+
+
+def test_a_schema_that_refers_to_its_definitions_is_written_in_place() -> None:
+    line = {"type": "object", "properties": {"sku": {"type": "string"}}, "required": ["sku"]}
+    given = {
+        "type": "object",
+        "properties": {"lines": {"type": "array", "items": {"$ref": "#/$defs/line"}}},
+        "$defs": {"line": line},
+    }
+    found = schema_of(given, "the output")
+    assert found == {"type": "object", "properties": {"lines": {"type": "array", "items": line}}}
+    with pytest.raises(ValueError, match="sku"):
+        reader_of(given)('{"lines": [{}]}')
+    with pytest.raises(InputError, match="has no #/\\$defs/other"):
+        schema_of({"$ref": "#/$defs/other", "$defs": {"line": line}}, "the output")

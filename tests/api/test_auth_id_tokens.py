@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,84 +11,22 @@ import jwt
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 
 from holdfast.api.auth.oidc import provider as module
 from holdfast.api.auth.oidc.flow import grant_of
 from holdfast.api.auth.oidc.provider import Provider
 from holdfast.api.auth.settings import OidcSettings, parse_sign_in, read_sign_in
 from holdfast.api.problems import HttpError
-from holdfast.api.server import HttpServer
 from holdfast.errors import SettingsError
+from tests.api.issuer import NONCE, Issuer, issuer_served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-AUTH-02")]
-NONCE = "nonce-of-this-sign-in"
-
-
-class Issuer:
-    """Discovery and keys over HTTP; tokens are signed by the test."""
-
-    def __init__(self) -> None:
-        self.keys = {"one": rsa.generate_private_key(65537, 2048)}
-        self.stranger = rsa.generate_private_key(65537, 2048)
-        self.asked = 0
-        self.lies: dict[str, Any] = {}
-        places = [Route("/.well-known/openid-configuration", self.about), Route("/jwks", self.jwks)]
-        places.append(Route("/userinfo", self.userinfo))
-        self.serving = HttpServer(Starlette(routes=places), host="127.0.0.1", port=0)
-        self.address = self.serving.address
-
-    async def about(self, _request: Request) -> JSONResponse:
-        said = {"issuer": self.address, "jwks_uri": f"{self.address}/jwks"}
-        ends = {f"{name}_endpoint": f"{self.address}/{name}" for name in ("authorization", "token")}
-        return JSONResponse(said | ends | self.lies)
-
-    async def jwks(self, _request: Request) -> JSONResponse:
-        self.asked += 1
-        made = jwt.algorithms.RSAAlgorithm.to_jwk
-        return JSONResponse(
-            {"keys": [{**made(key.public_key(), as_dict=True), "kid": kid} for kid, key in self.keys.items()]}
-        )
-
-    async def userinfo(self, request: Request) -> JSONResponse:
-        """About whoever the token names."""
-        return JSONResponse(
-            {"sub": request.headers["authorization"].removeprefix("Bearer "), "groups": ["a"]}
-        )
-
-    def claims(self, **change: Any) -> dict[str, Any]:
-        now = int(time.time())
-        said = {
-            "iss": self.address,
-            "aud": "holdfast",
-            "sub": "1",
-            "iat": now,
-            "exp": now + 300,
-            "nonce": NONCE,
-        }
-        return {name: value for name, value in (said | change).items() if value is not None}
-
-    def token(self, *, kid: str = "one", key: Any = None, alg: str = "RS256", **change: Any) -> str:
-        signs = self.keys[kid] if key is None else key
-        return jwt.encode(self.claims(**change), signs, algorithm=alg, headers={"kid": kid})
-
-    def public(self) -> bytes:
-        return self.keys["one"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
 @pytest.fixture(scope="module")
 async def issuer(anyio_backend: str) -> AsyncIterator[Issuer]:
-    made = Issuer()
-    ready = asyncio.Event()
-    task = asyncio.create_task(made.serving.serve(ready.set))
-    await ready.wait()
-    yield made
-    made.serving.stop()
-    await task
+    async with issuer_served() as made:
+        yield made
 
 
 def provider(issuer: Issuer, **more: Any) -> Provider:

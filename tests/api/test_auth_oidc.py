@@ -33,7 +33,7 @@ def settings(issuer: str, **more: Any) -> SignInSettings:
         "client_secret": oidc.SECRET,
         "roles": {"admin": ("platform",)},
         "tenant_claim": "org",
-        "tenants": {"acme.example": "acme"},
+        "tenants": {"acme.example": "acme", "globex.example": "globex"},
     }
     return SignInSettings(oidc=OidcSettings(**given | more))
 
@@ -88,6 +88,50 @@ async def test_person_in_no_group_is_a_member(hall: Server) -> None:
         await client.get(await at_the_provider(client, hall, "lea"))
         said = (await client.get(f"{hall.serving.address}/v1/session")).json()
     assert said["rights"] == ["holds:read", "holds:write"]
+
+
+@pytest.mark.covers("WB-67", "WB-67-tenants")
+async def test_person_of_two_tenants_switches_between_them_and_to_no_other(hall: Server) -> None:
+    async with browser() as client:
+        await client.get(await at_the_provider(client, hall, "both"))
+        session = f"{hall.serving.address}/v1/session"
+        said = (await client.get(session)).json()
+        assert (said["tenant"], said["tenants"]) == ("acme", ["acme", "globex"])
+        before = client.cookies["holdfast_session"]
+        headers = {"X-CSRF-Token": said["csrf"]}
+        for wrong in ("default", "_server", "", "GLOBEX"):
+            refused = await client.post(f"{session}/tenant", json={"tenant": wrong}, headers=headers)
+            assert refused.status_code == 403
+        # Another site's page does not know the token of the session.
+        assert (await client.post(f"{session}/tenant", json={"tenant": "globex"})).status_code == 403
+        assert client.cookies["holdfast_session"] == before
+        done = await client.post(f"{session}/tenant", json={"tenant": "globex"}, headers=headers)
+        assert done.status_code == 204
+        now = (await client.get(session)).json()
+        assert (now["subject"], now["tenant"]) == (said["subject"], "globex")
+        assert now["tenants"] == ["acme", "globex"]
+        assert now["csrf"] != said["csrf"]
+        # The old cookie is worth nothing.
+        old = await client.get(session, headers={"Cookie": f"holdfast_session={before}"})
+        assert old.status_code == 401 or old.json()["tenant"] == "globex"
+    async with browser() as other:
+        answer = await other.get(session, headers={"Cookie": f"holdfast_session={before}"})
+        assert answer.status_code == 401
+    assert [row.actor for row in await audited(hall, "signed_in", "globex")] == ["user:both@acme.example"]
+    assert len(await audited(hall, "signed_out", "acme")) == 1
+
+
+@pytest.mark.covers("WB-67-tenants")
+async def test_person_of_one_tenant_and_a_token_have_nothing_to_switch_to(hall: Server) -> None:
+    async with browser() as client:
+        await client.get(await at_the_provider(client, hall, "dana"))
+        session = f"{hall.serving.address}/v1/session"
+        said = (await client.get(session)).json()
+        assert said["tenants"] == ["acme"]
+        headers = {"X-CSRF-Token": said["csrf"]}
+        for tenant in ("acme", "globex"):
+            answer = await client.post(f"{session}/tenant", json={"tenant": tenant}, headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from holdfast.holds.policies import webhook_judge
 from holdfast.integrations.mcp.http import routes as mcp_routes
 from holdfast.telemetry import JsonLines, TextLines
 from holdfast.types.hold import Option
-from holdfast.types.redaction import redactor
+from holdfast.types.redaction import redactor, tenant_scope
 from holdfast.types.terms import operator
 from tests.api.test_matrix import filled
 from tests.api.test_visible_text import COMMANDS
@@ -245,10 +245,11 @@ EXITS: Final = {
     "queues/nats.py": "messages: as nats_connection.py",
     "queues/nats_connection.py": "messages: a question, masked when it was asked, or what a flow publishes",
     "runs/driver/runtime.py": "the name of this machine",
-    "runs/worker/registration.py": "the name of this machine",
+    "runs/worker/heartbeat.py": "the name of this machine",
     "runs/worker/health_server.py": "readiness: reasons only on loopback",
     "telemetry.py": "masks each line",
     "checkpoint/keys.py": "the key file, for its owner only",
+    "cli/main.py": "opens /dev/null when a pipe is closed",
     "cli/app.py": "opens /dev/null when a pipe is closed",
     "cli/advance.py": "opens /dev/null when a pipe is closed",
     "integrations/mcp/stdin_lines.py": "only reads",
@@ -310,6 +311,21 @@ async def test_no_channel_gets_a_secret() -> None:
     await send_notice(heard, notice)
     assert TOKEN not in repr(heard.notices)
     assert heard.notices[0].link == notice.link
+    redactor.forget()
+
+
+class Broken(Heard):
+    async def send(self, notice: Notice) -> Delivery:
+        raise ValueError(f"hunter22 was refused for {TOKEN}, not other-token")
+
+
+async def test_failed_delivery_tells_a_tenant_no_secret_of_the_operator_and_nothing_of_another() -> None:
+    redactor.learn_for(None, "hunter22")
+    redactor.learn_for("acme", TOKEN)
+    redactor.learn_for("other", "other-token")
+    with tenant_scope("acme"):
+        failed = await send_notice(Broken(), a_notice(prompt="p"))
+    assert failed.detail == "*** was refused for ***, not other-token"
     redactor.forget()
 
 

@@ -167,6 +167,24 @@ async def test_document_does_not_take_the_name_of_code(server: Server) -> None:
     await deploy(server, REFUND.replace("name: refund", "name: refund-2"))
 
 
+@pytest.mark.covers("CV-40")
+@pytest.mark.parametrize("path", ["/v1/flows", "/v1/flows/validate"])
+async def test_document_with_another_content_type_is_answered_with_how_to_send_it(
+    server: Server, path: str
+) -> None:
+    document = msgspec.json.encode(yaml.safe_load(REFUND))
+    for content, sent, status in (
+        (REFUND.encode(), {}, 400),
+        (REFUND.encode(), {"content-type": "application/x-www-form-urlencoded"}, 400),
+        (REFUND.encode(), {"content-type": "application/json"}, 400),
+        (document, {"content-type": "application/json"}, 422),
+    ):
+        refused = await server.json("POST", path, status, content=content, headers=sent)
+        assert "Content-Type to application/yaml" in refused["hint"]
+        assert '{"document": {...}}' in refused["hint"]
+    assert (await server.json("GET", "/v1/flows"))["items"] == []
+
+
 async def test_graph_that_pretends_to_be_a_document_is_refused(server: Server) -> None:
     graph = (await deploy(server))["graph"]
     refused = await server.json("POST", "/v1/flows", 422, json={"graph": {**graph, "name": "other"}})
@@ -189,6 +207,29 @@ async def test_file_of_an_allowed_folder_starts_as_the_sample_says(tmp_path: Pat
         assert str(tmp_path) not in str(refused)
     async with Holdfast("memory:") as hf, serving(hf) as server:
         await server.json("POST", "/v1/runs", 403, json=start)
+
+
+async def test_folder_of_a_tenant_serves_documents_to_it_alone(tmp_path: Path) -> None:
+    for tenant in ("acme", "other"):
+        (tmp_path / tenant).mkdir()
+        (tmp_path / tenant / "agent.yaml").write_text(REFUND.replace("name: refund", f"name: of-{tenant}"))
+    (tmp_path / "acme" / "code.py").write_text("raise SystemExit('loaded')")
+    roots = {tenant: (tmp_path / tenant,) for tenant in ("acme", "other")}
+    async with Holdfast("memory:") as hf, serving(hf, ApiSettings(tenant_roots=roots)) as server:
+        who = {
+            each: bearer(await token(server, tenant=each, rights=("runs:write",))) for each in ("acme", "b")
+        }
+        start = {"workflow_uri": "agent.yaml", "input": {"amount": 3}}
+        run = await server.client.post("/v1/runs", json=start, headers=who["acme"])
+        assert (run.status_code, run.json()["flow"]) == (201, "of-acme")
+        for uri in ("agent.yaml", "../acme/agent.yaml"):
+            no = await server.client.post("/v1/runs", json={**start, "workflow_uri": uri}, headers=who["b"])
+            assert no.status_code == 403
+        for uri in ("../other/agent.yaml", "code.py"):
+            no = await server.client.post(
+                "/v1/runs", json={**start, "workflow_uri": uri}, headers=who["acme"]
+            )
+            assert no.status_code in (403, 404), uri
 
 
 SUBFLOW: Final = """\

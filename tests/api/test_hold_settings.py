@@ -171,7 +171,7 @@ async def test_rules_calendars_deployments_and_skills_are_kept(hall: Hall) -> No
     assert (await hall.send("ada", "GET", "/v1/deployments/nosuch")).status_code == 404
 
 
-@pytest.mark.covers("SERVER-API-08")
+@pytest.mark.covers("SERVER-API-08", "WB-67", "WB-67-notices")
 async def test_notice_that_was_given_up_is_replayed(hall: Hall) -> None:
     hold = await hall.asks()
     deliverer = (await hall.hf.service()).runtime.deliverer
@@ -180,9 +180,18 @@ async def test_notice_that_was_given_up_is_replayed(hall: Hall) -> None:
     (dead,) = (await hall.ask("ada", "GET", "/v1/notices/dead"))["items"]
     assert (dead["hold_id"], dead["topic"]) == (hold, "hold.created")
     assert (await hall.ask("eve", "GET", "/v1/notices/dead"))["items"] == []
+    (failed,) = (await hall.ask("ada", "GET", "/v1/notices?state=failed"))["items"]
+    assert failed == {**dead, "state": "failed", "due_at": None}
+    assert (await hall.ask("eve", "GET", "/v1/notices?state=failed"))["items"] == []
+    assert (await hall.ask("ada", "GET", "/v1/notices?state=sent"))["items"] == []
+    await hall.ask("ada", "GET", "/v1/notices?state=lost", status=422)
+    await hall.ask("dana", "GET", "/v1/notices", status=403)
     replay = f"/v1/notices/dead/{dead['id']}/replay"
     assert (await hall.send("eve", "POST", replay)).status_code == 404
     assert (await hall.send("dana", "POST", replay)).status_code == 403
     await hall.ask("ada", "POST", replay, status=202)
     assert (await hall.ask("ada", "GET", "/v1/notices/dead"))["items"] == []
+    (waiting,) = (await hall.ask("ada", "GET", "/v1/notices?state=waiting"))["items"]
+    assert (waiting["id"], waiting["attempts"]) == (dead["id"], 0)
+    assert waiting["due_at"] is not None
     assert (await hall.send("ada", "POST", replay)).status_code == 404

@@ -14,6 +14,7 @@ import pytest
 from holdfast import Flow
 from holdfast.api.auth.sessions import OpenSession, Sessions
 from holdfast.api.pages.kept_form import COOKIE_SIZE, COOKIES
+from holdfast.types.terms import operator
 from tests.api.conftest import Server
 from tests.api.sign_in import browser, session, token
 
@@ -178,3 +179,61 @@ async def test_damaged_cookie_is_ignored(
     page = await dana.get(f"/holds/{hold}", headers=HTML)
     assert page.status_code == 200
     assert "you were signed out" not in page.text
+
+
+@pytest.mark.parametrize(
+    "name", ["surplus", "f.other", "f.amount.0.x", "f.why.rows", "kept.other", "decision_", "f."]
+)
+async def test_field_that_the_form_does_not_have_decides_nothing_and_loses_nothing(
+    server: Server, dana: httpx2.AsyncClient, hold: str, name: str
+) -> None:
+    form = await filled(dana, hold, **{name: "1"})
+    refused = await dana.post(f"/holds/{hold}", data=form, headers=HTML)
+    assert refused.status_code == 422
+    assert "The form has no field" in unescape(refused.text)
+    seen = typed(refused.text)
+    assert (seen["f.why"], seen["f.amount"], seen["comment"]) == (
+        TYPED["f.why"], "41", TYPED["comment"].replace("\r\n", "\n"),
+    )  # fmt: skip
+    row = await (await server.hf.holds()).get(operator("user:op"), hold)
+    assert row.status == "pending"
+    del form[name]
+    assert (await dana.post(f"/holds/{hold}", data=form, headers=HTML)).status_code == 303
+
+
+async def test_comment_with_a_field_that_the_form_does_not_have_is_shown_again(
+    dana: httpx2.AsyncClient, hold: str
+) -> None:
+    form = await filled(dana, hold)
+    said = {"act": "comment", "text": "Why 41?", "csrf_token": form["csrf_token"], "surplus": "1"}
+    refused = await dana.post(f"/holds/{hold}", data=said, headers=HTML)
+    assert refused.status_code == 422
+    assert re.search(r'<textarea id="text"[^>]*>\nWhy 41\?</textarea>', refused.text)
+    assert "No comments yet." in refused.text
+    del said["surplus"]
+    assert (await dana.post(f"/holds/{hold}", data=said, headers=HTML)).status_code == 303
+
+
+async def test_every_part_of_a_form_is_known(server: Server, dana: httpx2.AsyncClient) -> None:
+    flow = Flow("parts", effect="pure")
+    columns = [{"field": "name", "kind": "text"}, {"field": "price", "kind": "currency"}]
+    sections: list[dict[str, Any]] = [
+        {"type": "input", "field": "sum", "kind": "currency"},
+        {"type": "input", "field": "items", "kind": "table", "columns": columns},
+        {"type": "input", "field": "tags", "kind": "multiselect", "options": ["a", "b"]},
+        {"type": "decision", "options": [{"id": "yes", "label": "Yes"}, {"id": "no", "label": "No"}]},
+    ]
+    flow.hold("ask", prompt="Pay?", sections=sections, into="said")
+    hold = (await flow.run({}, on=server.hf)).holds[0].id
+    page = (await dana.get(f"/holds/{hold}", headers=HTML)).text
+    names = set(re.findall(r'<(?:input|select|textarea)[^>]* name="([^"]+)"', page.split("Comments</h2>")[0]))
+    assert {"f.sum.currency", "f.items.rows", "f.items.0.price.currency", "f.tags"} <= names
+    form = {name: "" for name in names if name != "who"}
+    hidden = {
+        name: unescape(value)
+        for name, value in re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', page)
+        if name in names
+    }
+    chosen = {"f.tags": "a", "decision": "yes"}
+    sent = await dana.post(f"/holds/{hold}", data={**form, **hidden, **chosen}, headers=HTML)
+    assert sent.status_code == 303, unescape(sent.text)

@@ -48,13 +48,17 @@ PUBLIC: Final = {
     "GET /v1/schemas/flow/{version}",
     # Those who send here sign what they send.
     "POST /v1/inbound/mail/{way}", "POST /v1/inbound/slack/{way}", "POST /v1/inbound/webhooks/{way}",
+    "POST /sign-in/oidc/logout",
 }  # fmt: skip
 """What anybody may ask without a credential. Whoever adds to it has thought about it."""
 LINKED: Final = {"GET /l/{token}", "GET /link/{hold}", "POST /link/{hold}"}
-SIGNED_IN: Final = {"GET /v1/session", "GET /", "GET /v1/me/preferences", "PUT /v1/me/preferences"}
+SIGNED_IN: Final = {
+    "GET /v1/session", "GET /", "GET /v1/me/preferences", "PUT /v1/me/preferences", "POST /v1/session/tenant",
+}  # fmt: skip
 READING: Final = {
     "POST /v1/audit/verify", "PUT /v1/holds/{hold}/presence", "DELETE /v1/holds/{hold}/presence",
-    "POST /v1/flows/{flow:path}/diff", "POST /v1/holds/{hold}/consequences",
+    "POST /v1/flows/{flow:path}/diff", "POST /v1/flows/arrange", "POST /v1/flows/check",
+    "POST /v1/holds/{hold}/consequences",
     "POST /v1/runs/{run}/preview",
 }  # fmt: skip
 """Changes that a right to read is enough for: they change nothing that is kept."""

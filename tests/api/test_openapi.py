@@ -88,7 +88,10 @@ async def test_answers_about_runs_fit_their_schemas(described: Described) -> Non
         "checkpoints/{checkpoint}",
         "steps/{seq}",
         "timeline",
+        "records",
+        "postmortem",
         "drawing",
+        "graph",
         "events",
         "artifacts",
     )

@@ -21,6 +21,7 @@ from holdfast.holds.links.tokens import LinkGrant
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
 from tests.api.conftest import Server, serving
+from tests.api.documents import deploy
 from tests.api.sign_in import bearer, token
 from tests.services import postgres
 
@@ -50,7 +51,10 @@ def asking() -> Flow:
         {"type": "input", "field": "why", "kind": "text", "visible_if": "decision == 'no'",
          "required_if": "decision == 'no'"},
         {"type": "input", "field": "items", "kind": "table", "default": [{"what": "pen", "count": 2}],
-         "columns": [{"field": "what", "kind": "text"}, {"field": "count", "kind": "integer"}]},
+         "columns": [{"field": "what", "kind": "text"}, {"field": "count", "kind": "integer"},
+                     {"field": "new", "kind": "boolean"}, {"field": "kinds", "kind": "multiselect",
+                      "options": options}, {"field": "price", "kind": "currency"}, {"field": "slip",
+                      "kind": "file"}]},
         {"type": "decision", "options": [
             {"id": "yes", "label": "Yes, do", "variant": "primary"}, {"id": "no", "label": "No"}]},
     ]  # fmt: skip
@@ -156,6 +160,9 @@ FILLED = {
     "f.one": "b", "f.many": ["a", "b"], "f.money": "10", "f.money.currency": "usd", "f.fee": "12.50",
     "f.phone": "+49 30 1234", "f.items.rows": "4", "f.items.0.what": "pen", "f.items.0.count": "5",
     "f.items.2.what": "ink", "f.items.2.count": "", "f.why": "",
+    "f.markdown": "**bold**", "f.code": "print()", "f.diff": "-a\r\n+b", "f.user": "dana", "f.way": "b",
+    "f.secret_reference": "vault/pay", "f.items.0.new": "yes", "f.items.0.kinds": ["b", "a"],
+    "f.items.0.price": "2.50", "f.items.0.price.currency": "eur",
 }  # fmt: skip
 
 
@@ -164,7 +171,10 @@ async def test_a_form_decides_with_every_kind_of_field_and_a_file(server: Server
     hold = await waiting(server, asking)
     page = await get(server, f"/holds/{hold}")
     fields = {**FILLED, "decision": "yes", "request_hash": hidden(page, "request_hash"), "comment": "fine"}
-    paper = {"f.paper": ("note.txt", b"words", "text/plain")}
+    paper = {
+        "f.paper": ("note.txt", b"words", "text/plain"),
+        "f.items.2.slip": ("slip.txt", b"ink", "text/plain"),
+    }
     answer = await post(server, f"/holds/{hold}", fields, files=paper)
     assert answer.status_code == 303, answer.text
     row = await (await server.hf.holds()).get(operator(), hold)
@@ -179,7 +189,13 @@ async def test_a_form_decides_with_every_kind_of_field_and_a_file(server: Server
     assert data["datetime"] == "2026-05-01T14:30:00+00:00"
     assert data["money"] == {"amount": "10", "currency": "USD"}
     assert data["many"] == ["a", "b"]
-    assert data["items"] == [{"what": "pen", "count": 5}, {"what": "ink"}]
+    assert data["items"][1].pop("slip")["name"] == "slip.txt"
+    price = {"amount": "2.50", "currency": "EUR"}
+    pen = {"what": "pen", "count": 5, "new": True, "kinds": ["b", "a"], "price": price}
+    assert data["items"] == [pen, {"what": "ink"}]
+    texts = {"markdown": "**bold**", "code": "print()", "diff": "-a\n+b", "user": "dana", "way": "b",
+             "secret_reference": "vault/pay", "textarea": "two\nlines", "duration": "2h"}  # fmt: skip
+    assert {name: data[name] for name in texts} == texts
     assert data["paper"]["name"] == "note.txt"
     assert data["fixed"] == "as it is"
     assert "why" not in data
@@ -350,6 +366,17 @@ async def test_a_flow_is_drawn_and_started_from_its_page(server: Server, greetin
     assert "queued" in await get(server, answer.headers["location"])
 
 
+async def test_deployed_document_is_started_from_its_page(server: Server) -> None:
+    await deploy(server)
+    assert "not served by this server" not in await get(server, "/flows")
+    assert "Start a run" in await get(server, "/flows/refund")
+    wrong = await post(server, "/flows/refund", {"input": '{"amount": "much"}'})
+    assert (wrong.status_code, "No run was started." in wrong.text) == (422, True)
+    answer = await post(server, "/flows/refund", {"input": '{"amount": 5}'})
+    assert answer.status_code == 303
+    assert "queued" in await get(server, answer.headers["location"])
+
+
 # ---------------------------------------------------------------------- who may, and what is not there
 
 
@@ -446,6 +473,10 @@ async def test_a_signed_link_lands_on_its_hold_and_decides_once(
     bare = await mailbox.post(f"/link/{hold}", data={"decision": "yes"})
     assert bare.status_code == 403
     fields = {"decision": "yes", "csrf_token": hidden(page, "csrf_token")}
+    surplus = await mailbox.post(f"/link/{hold}", data=fields | {"surplus": "1", "comment": "In time."})
+    assert surplus.status_code == 422
+    assert "The form has no field" in surplus.text
+    assert "In time." in surplus.text
     done = await mailbox.post(f"/link/{hold}", data=fields)
     assert done.status_code == 303, done.text
     row = await (await server.hf.holds()).get(operator(), hold)
@@ -490,7 +521,7 @@ async def test_links_that_are_forged_or_void_say_so(
     await people.reassign(operator(), hold, "user:lee")
     void = await mailbox.get(f"/l/{token}")
     assert void.status_code == 403
-    assert "void" in void.text
+    assert "no longer valid" in void.text
     assert (await mailbox.get(f"/link/{hold}")).status_code == 403
     pasted = await mailbox.post("/links", data={"link": f"https://h.example/links#{token}"})
     assert pasted.headers["location"] == f"/l/{token}"
@@ -514,7 +545,7 @@ async def test_pages_decide_on_postgresql(simple: Flow) -> None:
 # ---------------------------------------------------------------------- what was decided
 
 
-@pytest.mark.covers("SAFE-READ-10")
+@pytest.mark.covers("SAFE-READ-10", "WB-13")
 async def test_decided_form_shows_its_values_and_a_returned_one_is_no_refusal(server: Server) -> None:
     flow = Flow("form", effect="pure")
     sections: list[dict[str, Any]] = [
@@ -537,6 +568,9 @@ async def test_decided_form_shows_its_values_and_a_returned_one_is_no_refusal(se
     assert "Decided values Amount 200 changed; proposed was 250 Reason agreed <b>" in words
     assert "local sent an incomplete answer: a field was missing or wrong" in words
     assert "was not accepted" not in words
+    told = [each["text"] for each in (await server.json("GET", f"/v1/holds/{hold}/history"))["items"]]
+    assert "local chose “Yes” with amount 200 (proposed 250), over the API" in told
+    assert told[-1] in words, "the page has the sentences of the API"
 
 
 @pytest.mark.covers("SAFE-READ-10")

@@ -19,12 +19,16 @@ async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
         yield found
 
 
-@pytest.mark.covers("WB-67-preferences")
+@pytest.mark.covers("WB-67", "WB-67-preferences")
 async def test_preferences_are_each_persons_own(hall: Hall) -> None:
     path = "/v1/me/preferences"
     first = await hall.send("dana", "GET", path)
-    assert first.json() == {"language": None, "time_zone": None, "theme": "system", "shortcuts": True}
-    chosen = {"language": "de", "time_zone": "Europe/Berlin", "theme": "dark", "shortcuts": False}
+    every = {"reminders": True, "outcomes": True}
+    assert first.json() == {
+        "language": None, "time_zone": None, "theme": "system", "shortcuts": True, "notifications": every,
+    }  # fmt: skip
+    chosen = {"language": "de", "time_zone": "Europe/Berlin", "theme": "dark", "shortcuts": False,
+              "notifications": {"reminders": False, "outcomes": True}}  # fmt: skip
     headers = {"If-Match": first.headers["etag"]}
     assert await hall.ask("dana", "PUT", path, json=chosen, headers=headers) == chosen
     assert await hall.ask("dana", "GET", path) == chosen
@@ -32,7 +36,13 @@ async def test_preferences_are_each_persons_own(hall: Hall) -> None:
     # Of the same name in another tenant.
     assert (await hall.ask("eve", "GET", path))["theme"] == "system"
     await hall.ask("dana", "PUT", path, json={"theme": "light"}, headers=headers, status=412)
-    for wrong in ({"time_zone": "Mars/Base"}, {"time_zone": "../etc/passwd"}, {"theme": "pink"}, {"font": 1}):
+    for wrong in (
+        {"time_zone": "Mars/Base"},
+        {"time_zone": "../etc/passwd"},
+        {"theme": "pink"},
+        {"font": 1},
+        {"notifications": {"opened": False}},
+    ):
         await hall.ask("dana", "PUT", path, json=wrong, status=422)
     assert await hall.ask("dana", "GET", path) == chosen
     session = await hall.ask("dana", "GET", "/v1/session")

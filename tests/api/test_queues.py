@@ -7,6 +7,9 @@ import httpx2
 import pytest
 
 from holdfast import Flow
+from holdfast.queues.inbound import InboundQueue
+from holdfast.testing.conformance.transports import BINDING
+from holdfast.types.terms import Actor
 from tests.api.conftest import Server
 from tests.api.sign_in import bearer, token
 
@@ -36,16 +39,36 @@ async def test_worker_claims_extends_and_completes_a_message(shop: Server) -> No
     made = await published(shop, id="order-7", priority="high", correlation_id="A7")
     assert (made["state"], made["payload"], made["attempts"]) == ("ready", {"order": 7}, 0)
     (mine,) = await claimed(shop, limit=5, ttl="1m")
-    assert (mine["id"], mine["state"], mine["claim_token"]) == ("order-7", "claimed", 1)
+    assert (mine["id"], mine["state"]) == ("order-7", "claimed")
+    token = mine["claim_token"]
     one = f"{TASKS}/order-7"
-    longer = await shop.json("POST", f"{one}/extend", json={"token": 1, "ttl": "10m"})
+    longer = await shop.json("POST", f"{one}/extend", json={"token": token, "ttl": "10m"})
     assert longer["claim_until"] > mine["claim_until"]
-    done = await shop.json("POST", f"{one}/complete", json={"token": 1, "result": {"ok": True}})
+    done = await shop.json("POST", f"{one}/complete", json={"token": token, "result": {"ok": True}})
     assert (done["state"], done["result"], done["claim_token"]) == ("completed", {"ok": True}, None)
     shown = await shop.json("GET", one)
     assert shown["completed_by"] == done["completed_by"] is not None
-    lost = await shop.json("POST", f"{one}/release", 409, json={"token": 1})
+    lost = await shop.json("POST", f"{one}/release", 409, json={"token": token})
     assert lost["code"] == "claim_lost"
+
+
+@pytest.mark.covers("QU-7", "QU-10")
+async def test_worker_without_the_token_cannot_end_the_claim_of_another(shop: Server) -> None:
+    await published(shop, id="m1")
+    (mine,) = await claimed(shop)
+    one = f"{TASKS}/m1"
+    for verb in ("extend", "complete", "release", "dead"):
+        for guess in ("1", "2", str(int(mine["claim_token"]) ^ 1)):
+            no = await sent(shop, "POST", f"{one}/{verb}", "queues:work", json={"token": guess})
+            assert (no.status_code, no.json()["code"]) == (409, "claim_lost"), (verb, guess)
+    no = await sent(shop, "POST", f"{one}/dead", "queues:work", json={})
+    assert (no.status_code, "give the token" in no.json()["hint"]) == (409, True)
+    assert f"is claimed by {mine['claimed_by']}, and no token was given" in no.json()["detail"]
+    for wrong in (1, "", "x", "9" * 20, "-1"):
+        await shop.json("POST", f"{one}/release", 422, json={"token": wrong})
+    assert (await shop.json("GET", one))["claim_until"] == mine["claim_until"]
+    listed = await sent(shop, "GET", one, "queues:read")
+    assert listed.json()["claim_token"] is None
 
 
 @pytest.mark.covers("QU-5")
@@ -151,15 +174,20 @@ async def test_review_is_claimed_and_completed_over_http_under_the_rights_of_its
     async def post(path: str, who: str, **body: Any) -> httpx2.Response:
         return await shop.client.post(f"{reviews}/{path}", headers=bearer(who), json=body)
 
-    (mine,) = (await post("claim", eve, wait=20)).json()["items"]
-    # Assigned to another person: its content is not shown, and it cannot be decided.
-    assert (mine["hold"], mine["payload"], mine["claim_token"]) == (hold.id, None, 1)
-    no = await post(f"{mine['id']}/complete", eve, token=1, result={"decision": "yes"})
-    assert (no.status_code, no.json()["code"]) == (403, "not_assigned")
-    await post(f"{mine['id']}/release", eve, token=1, delay="0s")
+    (own,) = (await post("claim", dana, wait=20)).json()["items"]
+    assert (own["hold"], own["payload"]["prompt"]) == (hold.id, "Pay 250?")
+    back = {"token": own["claim_token"], "delay": "0s"}
+    await post(f"{own['id']}/release", dana, **back)
+    # Assigned to another person: it cannot be taken out of the queue.
+    assert (await post("claim", eve)).json()["items"] == []
+    for verb in ("claim", "dead"):
+        no = await post(f"{own['id']}/{verb}", eve)
+        assert (no.status_code, no.json()["code"]) == (403, "not_assigned"), verb
     (own,) = (await post("claim", dana)).json()["items"]
-    assert own["payload"]["prompt"] == "Pay 250?"
-    done = await post(f"{own['id']}/complete", dana, token=2, result={"decision": "yes"})
+    answer = {"token": own["claim_token"], "result": {"decision": "yes"}}
+    no = await post(f"{own['id']}/complete", eve, **answer)
+    assert (no.status_code, no.json()["code"]) == (403, "not_assigned")
+    done = await post(f"{own['id']}/complete", dana, **answer)
     assert (done.status_code, done.json()["state"]) == (200, "completed")
     shown = await shop.json("GET", f"/v1/holds/{hold.id}")
     assert (shown["status"], shown["resolved_by"]) == ("resolved", "user:dana")
@@ -169,7 +197,7 @@ async def test_review_is_claimed_and_completed_over_http_under_the_rights_of_its
 async def test_content_of_a_review_is_shown_to_those_who_may_see_its_hold(shop: Server) -> None:
     await review().run({}, on=shop.hf)
     queues = await shop.hf.queues()
-    (row,) = await queues.claim("support", "reviews", by="user:eve", wait=20)
+    (row,) = await queues.claim(Actor(id="user:dana"), "support", "reviews", wait=20)
     await queues.publish("support", "reviews", {"order": 7}, id="plain")
     reviews = "/v1/queues/support/reviews/messages"
     for subject, rights, visible in (
@@ -183,6 +211,22 @@ async def test_content_of_a_review_is_shown_to_those_who_may_see_its_hold(shop: 
         one = (await shop.client.get(f"{reviews}/{row.id}", headers=made)).json()
         assert [each["payload"] is not None for each in listed] == [True, visible], (subject, rights)
         assert (one["payload"] is not None) is visible
+
+
+@pytest.mark.covers("QU-10", "QU-21")
+async def test_what_a_broker_brought_in_vain_is_listed_with_the_reason(shop: Server) -> None:
+    queues = await shop.hf.queues()
+    event = b'{"type": "x\\u0000", "data": {"correlation_id": "h", "result": {"decision": "yes"}}}'
+    await InboundQueue(queues).record_rejected(BINDING, event, "no such hold\0")
+    reviews = "/v1/queues/support/reviews/messages"
+    found = await sent(shop, "GET", f"{reviews}?state=dead", "queues:read")
+    (shown,) = found.json()["items"]
+    assert (shown["type"], shown["error"], shown["correlation_id"]) == ("rejected", "no such hold ", "h")
+    assert "decision" not in found.text
+    no = await sent(shop, "POST", f"{reviews}/{shown['id']}/requeue", "queues:write")
+    assert (no.status_code, "send it again" in no.json()["hint"]) == (422, True)
+    assert (await sent(shop, "DELETE", f"{reviews}/{shown['id']}", "queues:write")).status_code == 204
+    await shop.json("POST", reviews, 422, json={"payload": 1, "type": "rejected"})
 
 
 @pytest.mark.covers("QU-10")

@@ -12,7 +12,7 @@ import pytest
 from holdfast import Flow, Holdfast
 from holdfast.api.app import ApiSettings
 from holdfast.api.auth.local_token import LocalToken
-from holdfast.api.readiness import ReadinessApp, ServerState
+from holdfast.api.health import ReadinessApp, ServerState
 from holdfast.cli.commands import serve
 from holdfast.cli.commands.serve import ServeOptions, ServeRunner
 from holdfast.cli.server_access import ServerAccess

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 import holdfast.api.app
 from holdfast import Holdfast
 from holdfast.api.app import ApiSettings, build
+from holdfast.api.health import ReadinessApp, ServerState
 from holdfast.api.pages.all import PAGES
-from holdfast.api.readiness import ReadinessApp, ServerState
 from holdfast.api.routes.all import THEMES
 from tests.api.conftest import Server, serving
 from tests.api.test_connection_limits import HOST, SOON, caller, limited

@@ -145,6 +145,7 @@ async def test_breakpoints_are_continued_by_flow_by_run_or_by_name(hall: Hall) -
     assert (await hall.ask("eve", "POST", path, json={"flow": "steps"}))["done"] == 0
 
 
+@pytest.mark.covers("WB-65")
 async def test_a_change_of_a_run_is_said_beforehand(hall: Hall) -> None:
     flow = Flow[Any]("claims")
 
@@ -212,6 +213,136 @@ async def test_a_step_is_shown_with_everything_that_is_recorded(hall: Hall) -> N
         ("fetch", {"found": 3}, "read")
     ]
     assert failed["error_detail"]["message"] == "no such account"
+    assert 'raise ValueError("no such account")' in failed["traceback"]
+    assert "in work" in failed["traceback"].splitlines()[0]
+    (span,) = failed["spans"]
+    assert (span["number"], span["term"], span["traceback"]) == (1, 1, failed["traceback"])
     await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/0", status=404)
     await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/first", status=422)
     await hall.ask("eve", "GET", f"/v1/runs/{run}/steps/1", status=404)
+
+
+@pytest.mark.covers("WB-33-traceback", "WB-65")
+async def test_each_attempt_of_a_step_has_its_time_its_worker_and_its_error(hall: Hall) -> None:
+    flow = Flow[Any]("tries")
+    calls: list[int] = []
+
+    @flow.node(effect="pure", retry=3)
+    async def work(state: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        calls.append(1)
+        ctx.emit(f"try {len(calls)}")
+        if len(calls) % 3:
+            raise ValueError(f"try {len(calls)} failed")
+        return {"done": True}
+
+    @flow.node(effect="pure")
+    def ends(state: dict[str, Any]) -> None:
+        raise KeyError("nothing here")
+
+    flow.chain("work", "ends")
+    run = (await flow.run({}, on=hall.hf)).run_id
+    await flow.resume(run, on=hall.hf)
+    items = (await hall.ask("ada", "GET", f"/v1/runs/{run}/timeline"))["items"]
+    seqs = {item["node"]: item["seq"] for item in items}
+    step = await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/{seqs['work']}")
+    assert [
+        (each["number"], each["reason"], (each["error"] or {}).get("message")) for each in step["spans"]
+    ] == [
+        (1, "", "try 1 failed"),
+        (2, "retry", "try 2 failed"),
+        (3, "retry", None),
+    ]
+    assert all(each["ended_at"] >= each["started_at"] for each in step["spans"])
+    assert "in work" in step["spans"][0]["traceback"]
+    assert step["spans"][2]["traceback"] == ""
+    assert [each["data"] for each in step["emitted"]] == ["try 1", "try 2", "try 3"]
+    last = (await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/{seqs['ends']}"))["spans"]
+    assert [each["term"] for each in last] == [1, 2]
+    # The first attempt ended when it failed, and not when the failed run was retried.
+    records = (await hall.ask("ada", "GET", f"/v1/runs/{run}/records?first=2"))["items"]
+    failed, resumed = [each for each in records if each["name"] == "ends" and each["kind"] != "end"][:2]
+    assert (failed["kind"], failed["outcome"], resumed["kind"]) == ("step", "fail", "attempt")
+    assert last[0]["ended_at"] == failed["at"]
+    assert last[1]["started_at"] == resumed["at"]
+    visit = items[-1]
+    (stood,) = visit["waits"]
+    assert (stood["kind"], stood["since"], stood["until"]) == ("failed", failed["at"], resumed["at"])
+    assert [each["seq"] for each in visit["trials"]] == [resumed["seq"]]
+    past = await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/{failed['seq']}?past=true")
+    assert (len(past["spans"]), past["state"], past["attempts"]) == (1, "failed", 1)
+    ended = await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/{failed['seq'] + 1}?past=true")
+    assert (ended["node"], ended["state"], ended["attempts"]) == ("ends", "failed", 1)
+    # A fork has its own records, and knows those of its source as theirs.
+    fork = (await hall.ask("ada", "POST", f"/v1/runs/{run}/fork", json={"seq": seqs["work"]}, status=201))[
+        "id"
+    ]
+    await flow.resume(fork, on=hall.hf)
+    brought, own = (await hall.ask("ada", "GET", f"/v1/runs/{fork}/timeline"))["items"]
+    assert (brought["node"], brought["run"]) == ("work", run)
+    assert (own["node"], own["run"]) == ("ends", fork)
+    assert (await hall.ask("ada", "GET", f"/v1/runs/{fork}/steps/{own['seq']}"))["node"] == "ends"
+    forks = await hall.ask("ada", "GET", f"/v1/runs?forked_from={run}")
+    assert [each["id"] for each in forks["items"]] == [fork]
+    assert [bool(each["worker"]) for each in last] == [False, True]
+
+
+@pytest.mark.covers("WB-65", "WB-65-timeline")
+async def test_a_timeline_has_pages_folds_what_is_inside_of_maps_and_marks_records(hall: Hall) -> None:
+    inner = Flow[Any]("weigh", effect="pure")
+
+    @inner.node
+    async def weigh(state: dict[str, Any]) -> dict[str, Any]:
+        if state["item"] == 3:
+            raise ValueError("too heavy")
+        return {"weight": 1}
+
+    flow = Flow[Any]("weighs", effect="pure")
+
+    @flow.node
+    def read(state: dict[str, Any]) -> dict[str, Any]:
+        return {"lines": [{"item": number} for number in range(5)]}
+
+    flow.map("weighed", over="lines", body=inner, into="weights")
+    flow.chain("read", "weighed")
+    run = (await flow.run({}, on=hall.hf)).run_id
+    path = f"/v1/runs/{run}/timeline"
+    whole = await hall.ask("ada", "GET", path)
+    assert len(whole["items"]) == 7
+    assert (whole["next"], whole["left_out"], whole["horizon"]) == (None, 0, 0)
+    folded = await hall.ask("ada", "GET", path, params={"fold": "items"})
+    assert [each["node"] for each in folded["items"]] == ["read", "weighed"]
+    inside = folded["items"][1]["inside"]
+    assert (inside["visits"], inside["items"], inside["failed"]) == (5, 5, 1)
+    assert folded["items"][0]["inside"] is None
+    within = {"fold": "items", "within": inside["within"], "limit": 3}
+    later = await hall.ask("ada", "GET", path, params=within)
+    assert (len(later["items"]), later["left_out"]) == (3, 2)
+    earlier = await hall.ask("ada", "GET", path, params={**within, "cursor": later["next"]})
+    assert (len(earlier["items"]), earlier["next"]) == (2, None)
+    scopes = [each["scope"] for each in (*earlier["items"], *later["items"])]
+    assert scopes == [f"weighed.1[{number}]/" for number in range(5)]
+    failed = [mark for mark in folded["marks"] if mark["kind"] == "failed"]
+    assert failed[0]["node"] == "weighed.1[3]/weigh"
+    settled = [visit for visit in whole["items"] if visit["seq"] >= 0]
+    assert len(settled) == 6
+    for visit in settled:
+        step = await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/{visit['seq']}")
+        assert (step["node"], step["scope"]) == (visit["node"], visit["scope"])
+    closed = (await hall.ask("ada", "GET", f"/v1/runs/{run}/graph"))["picture"]["nodes"]
+    assert {each["label"]: each.get("inside", "") for each in closed if each["label"]} == {
+        "read": "",
+        "weighed": "closed",
+    }
+    opened = (await hall.ask("ada", "GET", f"/v1/runs/{run}/graph", params={"open": "weighed"}))["picture"]
+    outer, inner_node = (
+        next(n for n in opened["nodes"] if n["id"] == i) for i in ("weighed", "weighed/weigh")
+    )
+    assert outer["inside"] == "open"
+    assert outer["x"] < inner_node["x"]
+    assert inner_node["x"] + inner_node["width"] < outer["x"] + outer["width"]
+    assert inner_node["y"] + inner_node["height"] < outer["y"] + outer["height"]
+    taken = set(whole["edges"])
+    assert {each["id"] for each in opened["edges"]} >= taken
+    await hall.ask("eve", "GET", f"/v1/runs/{run}/graph", status=404)
+    await hall.ask("ada", "GET", path, params={"cursor": "x"}, status=422)
+    await hall.ask("eve", "GET", path, params={"fold": "items"}, status=404)

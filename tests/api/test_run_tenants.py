@@ -63,7 +63,18 @@ async def test_another_tenant_learns_nothing_of_a_run(shop: Server) -> None:
     other = bearer(await token(shop, "user:eve", "admin", tenant="other"))
     own = await shop.json("POST", "/v1/runs", 201, json=BODY, headers=other)
     assert own["tenant"] == "other"
-    paths = "", "/result", "/checkpoints", f"/checkpoints/{hold}", "/timeline", "/drawing", "/events"
+    paths = (
+        "",
+        "/result",
+        "/checkpoints",
+        f"/checkpoints/{hold}",
+        "/timeline",
+        "/records",
+        "/postmortem",
+        "/drawing",
+        "/graph",
+        "/events",
+    )
     paths += "/artifacts", "/artifacts/receipt.txt", "/export", f"/diff?to={own['id']}"
     for path in paths:
         said = await shop.json("GET", f"/v1/runs/{key}{path}", 404, headers=other)

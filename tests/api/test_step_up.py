@@ -171,7 +171,7 @@ class Unavailable(TenantDirectory):
 # ---------------------------------------------------------------------- one's own absence
 
 
-@pytest.mark.covers("SAFE-CHAIN-07")
+@pytest.mark.covers("SAFE-CHAIN-07", "WB-67")
 async def test_people_set_their_own_absence_and_nobody_elses(office: Office) -> None:
     body = {"substitute": "kim", "until": "2031-01-01T00:00:00Z"}
     others = await office.send("dana", "PUT", "/v1/directory/people/sam/away", body)

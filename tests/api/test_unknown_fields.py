@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
 from typing import Any, Final
 
 import httpx2
@@ -10,12 +12,16 @@ import msgspec
 import msgspec.inspect as shapes
 import pytest
 
+from holdfast import Holdfast
 from holdfast.api.auth.rights import Right
+from holdfast.api.pages.all import PAGES
 from holdfast.api.pages.negotiation import TAG
 from holdfast.api.routes.all import THEMES
 from holdfast.api.routing import Route, Routes
+from holdfast.integrations.mcp import question_tools, run_tools
 from holdfast.integrations.mcp.http import routes as mcp_routes
-from tests.api.conftest import Server
+from holdfast.integrations.mcp.tool_registry import ToolRegistry, schema_of
+from tests.api.conftest import Server, serving
 from tests.api.test_matrix import filled, name_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-EDGE-02")]
@@ -67,6 +73,65 @@ async def test_every_operation_refuses_a_parameter_that_it_does_not_have(server:
         if answer.status_code != 422 or answer.json()["code"] != "unknown_parameter":
             wrong.append(f"{name_of(route)}: {answer.status_code} {answer.text[:200]}")
     assert not wrong, "\n".join(wrong)
+
+
+ANY_QUERY: Final = {
+    # Files, and redirects to addresses that the app has with parameters of its own.
+    "GET /static/{name}", "GET /client/manifest.json", "GET /client/{name}", "GET /client/{digest}/{name}",
+    "GET /inbox", "GET /inbox/{hold}", "GET /inbox/{view}/{hold}",
+    # Mail systems and providers add parameters.
+    "GET /l/{token}", "GET /sign-in/oidc/callback",
+}  # fmt: skip
+
+
+async def test_every_page_refuses_a_parameter_that_it_does_not_have(server: Server) -> None:
+    wrong: list[str] = []
+    assert {name_of(route) for route in (*PAGES, *mcp_routes.found) if route.reads_query} == ANY_QUERY
+    for route in (each for each in PAGES if not each.reads_query):
+        answer = await server.client.request(
+            route.method,
+            filled(route.path),
+            params={UNKNOWN: "1"},
+            data={"csrf_token": "any"} if route.method == "POST" else None,
+            headers={"Accept": "text/html"},
+        )
+        if answer.status_code != 422 or f"Unknown parameter {UNKNOWN!r}" not in unescape(answer.text):
+            wrong.append(f"{name_of(route)}: {answer.status_code} {answer.text[:200]}")
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_the_address_for_agents_refuses_a_parameter(tmp_path: Path) -> None:
+    async with (
+        Holdfast(f"sqlite:{tmp_path / 'm.db'}") as hf,
+        serving(hf, themes=(*THEMES, mcp_routes)) as server,
+    ):
+        answer = await server.client.post("/mcp", params={"tenant": "acme"}, json={})
+    assert (answer.status_code, answer.json()["code"]) == (422, "unknown_parameter")
+
+
+@pytest.mark.parametrize("path", ["/absence", "/flows/refund", "/links", "/sign-in"])
+async def test_form_of_a_page_with_a_field_that_it_does_not_have_is_refused(
+    server: Server, path: str
+) -> None:
+    answer = await server.client.post(path, data={UNKNOWN: "1"}, headers={"Accept": "text/html"})
+    assert answer.status_code == 422, answer.text
+    assert f"Unknown field {UNKNOWN!r}" in unescape(answer.text)
+
+
+def test_every_tool_of_agents_says_that_it_takes_no_other_argument() -> None:
+    found = [*question_tools.tools.found.values(), *run_tools.tools.found.values()]
+    assert len(found) > 10
+    for tool in found:
+        assert schema_of(tool.takes)["additionalProperties"] is False, tool.name
+
+    class Loose(msgspec.Struct):
+        a: int = 0
+
+    async def made(agent: Any, given: Any, progress: Any) -> None: ...
+
+    made.__annotations__ = {"given": Loose, "return": None}
+    with pytest.raises(TypeError, match="forbid_unknown_fields"):
+        ToolRegistry().tool(needs=Right.admin)(made)
 
 
 async def test_operation_without_a_body_accepts_an_empty_one(server: Server) -> None:

@@ -66,9 +66,35 @@ def test_program_loads_little_when_it_only_has_a_flow() -> None:
         "holdfast.runs.history.diff", "holdfast.runs.branch.fork", "holdfast.runs.transfer.export",
         "holdfast.runs.transfer.import_run", "holdfast.runs.history.checkpoints",
         "holdfast.runs.history.story_loader", "holdfast.runs.history.replay", "holdfast.runs.migrate.check",
+        "holdfast.runs.history.graph_match", "holdfast.runs.events",
+        "holdfast.runs.node_process.message", "holdfast.runs.prune_run", "holdfast.runs.resume",
+        "holdfast.runs.retention", "holdfast.store.copy", "holdfast.frontends.python.lower",
+        "holdfast.model.validate", "holdfast.model.checks.names",
     )  # fmt: skip
     program = (
         f"import sys; from holdfast import Flow, Holdfast; print([m for m in {heavy} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_run_on_sqlite_loads_no_other_store_and_no_clean_up(tmp_path: Path) -> None:
+    unneeded = (
+        "holdfast.store.memory", "holdfast.store.sql.postgres", "holdfast.store.sql.mariadb",
+        "holdfast.runs.retention", "holdfast.runs.prune_run", "holdfast.runs.history",
+    )  # fmt: skip
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import sys
+from holdfast import Flow, Holdfast
+flow = Flow("f")
+
+@flow.node(effect="pure")
+def one(state):
+    return {{"n": 1}}
+
+assert flow.run_sync({{}}, on=Holdfast("sqlite:{tmp_path}/h.db")).status == "completed"
+print([m for m in {unneeded} if m in sys.modules])
+""")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -17,6 +17,7 @@ from holdfast.checkpoint.keys import new_scope, with_scope
 from holdfast.checkpoint.spill import Blob
 from holdfast.errors import BlobForbiddenError
 from holdfast.runs.retention import collect_orphans
+from holdfast.runs.store_identity import known_identity
 from holdfast.store.blob import s3
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.testing.crashpoints import EXIT_CODE, environment
@@ -160,6 +161,51 @@ def test_doctor_finds_an_object_store_that_does_not_answer_before_a_run_needs_it
     assert (found.returncode, blobs["state"]) == (1, "fail")
 
 
+def doctor_on(blobs: str, tmp_path: Path, *options: str, secret: str = "") -> dict[str, Any]:
+    env = {
+        "PATH": os.environ["PATH"], "HOME": str(tmp_path), "HOLDFAST_STORE": f"sqlite:{tmp_path}/s.db",
+        "AWS_ACCESS_KEY_ID": KEYS["access_key_id"],
+        "AWS_SECRET_ACCESS_KEY": secret or KEYS["secret_access_key"], "HOLDFAST_BLOBS": blobs,
+    }  # fmt: skip
+    said = prefork.run("holdfast", ["doctor", "--json", *options], cwd=tmp_path, env=env)
+    [found] = [each for each in json.loads(said.stdout)["findings"] if each["check"] == "blobs"]
+    return found
+
+
+@pytest.mark.covers("BS-6")
+async def test_doctor_reports_a_wrong_address_with_its_fix_and_writes_nothing_there(
+    s3_server: S3Server, prefix: str, tmp_path: Path
+) -> None:
+    """A marker there would say that every value is lost: runs would fail that have to wait."""
+    blobs = s3_server.blobs(prefix)
+    async with Holdfast(f"sqlite:{tmp_path}/s.db", objects=blobs) as hf:
+        assert (await large_flow().run({}, on=hf)).status == "pending_input"
+    right, wrong = s3_server.address(prefix), s3_server.address(f"{prefix}-other")
+    assert doctor_on(right, tmp_path)["state"] == "ok"
+    no_bucket = right.replace("s3://holdfast/", "s3://no-such-bucket/")
+    for address in (wrong, no_bucket):
+        for options in ((), ("--deep",)):
+            found = doctor_on(address, tmp_path, *options)
+            assert (found["state"], "HOLDFAST_BLOBS" in found["todo"]) == ("fail", True), found
+    assert not await s3_server.blobs(f"{prefix}-other").is_taken(None)
+    refused = doctor_on(right, tmp_path, secret="wrong")
+    assert (refused["state"], "credentials" in refused["todo"]) == ("fail", True), refused
+
+
+@pytest.mark.covers("BS-6")
+async def test_doctor_changes_nothing_in_a_store_whose_blob_store_was_never_used(
+    s3_server: S3Server, prefix: str, tmp_path: Path
+) -> None:
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HOLDFAST_STORE": f"sqlite:{tmp_path}/s.db"}
+    (tmp_path / "flows.py").write_text(FLOW)
+    assert prefork.run("holdfast", ["run", "flows.py", "--detach"], cwd=tmp_path, env=env).returncode == 0
+    assert doctor_on(s3_server.address(prefix), tmp_path)["state"] == "ok"
+    no_bucket = s3_server.address(prefix).replace("s3://holdfast/", "s3://no-such-bucket/")
+    assert doctor_on(no_bucket, tmp_path)["state"] == "fail"
+    async with Holdfast(f"sqlite:{tmp_path}/s.db") as hf:
+        assert await known_identity((await hf.service()).store) is None
+
+
 @pytest.mark.covers("BS-8")
 @pytest.mark.parametrize("place", ["folder", "s3"])
 async def test_orphans_are_deleted_when_no_row_names_them(
@@ -172,6 +218,8 @@ async def test_orphans_are_deleted_when_no_row_names_them(
         result = await large_flow(asks=False).run({}, on=hf)
         service = await hf.service()
         assert await collect_orphans(service, grace=3600) == 0
+        assert await collect_orphans(service, grace=-3600, dry_run=True) == 1
+        assert len([digest async for digest in blobs.list()]) == 2
         assert await collect_orphans(service, grace=-3600) == 1
         assert result.status == "completed"
         assert len([digest async for digest in blobs.list()]) == 1

@@ -20,6 +20,7 @@ def complains(said: Said, code: int, *parts: str) -> None:
 def test_unknown_file_module_and_flow_are_named(cli: Cli, refund: str) -> None:
     complains(cli("run", "nowhere.py"), 2, "there is no file nowhere.py", "path/to/file.py[:name]")
     complains(cli("run", "no.such.module"), 2, "there is no module no.such.module")
+    complains(cli("run", "nosuchflow"), 2, "No document of that name is deployed", "holdfast flows list")
     complains(cli("run", f"{refund}:invoice"), 2, "defines no flow 'invoice'", "refund")
 
 

@@ -131,7 +131,7 @@ def read_until(terminal: int, words: str) -> str:
 @pytest.mark.covers("CORE-DEMO-01")
 def test_demo_shows_a_retry_an_approval_and_both_arms_of_its_branch(alone: Told, answered: Told) -> None:
     assert "failed; will be retried" in alone.story
-    assert "waits for a person" in alone.story
+    assert "waiting for input" in alone.story
     assert "The run has completed; its receipt: R-A17." in alone.story
     assert "paid 250" in alone.story
     assert "paid 250" not in answered.story
@@ -171,10 +171,16 @@ def test_demo_needs_no_network_and_no_display(alone: Told) -> None:
 @pytest.mark.covers("SERVER-PAGE-06")
 def test_demo_ends_at_the_server_with_living_examples(alone: Told, answered: Told) -> None:
     story = alone.story
-    assert "7. The server, with a few example runs" in story
-    assert "Book invoice R-2026-118 of Nordwerk GmbH?" in story
-    for words in ("waiting for input", "failed; it can be resumed", "the one that was killed and finished"):
-        assert words in story.partition("7. The server")[2]
+    shown = story.partition("7. The server and its web app")[2]
+    assert "Book invoice R-2026-118 of Nordwerk GmbH?" in shown
+    assert "The agent wants to run pay_back" in shown
+    assert re.search(r"A worker was in the middle of the run \w{8}, and is killed too: kill -9 \d+", shown)
+    for words in (
+        "asks you to check a form", "an agent that wants to run a tool", "paused at a breakpoint",
+        "sleeps for two weeks", "failed; it can be resumed", "the one that was killed and finished",
+        "running; its worker was killed, the server's worker resumed it",
+    ):  # fmt: skip
+        assert words in shown
     assert "Open this in a browser" in answered.story
     assert "<h1>Waiting for you</h1>" in answered.story
     assert "The server is draining." in answered.story

@@ -132,3 +132,19 @@ def test_postmortem_is_written_in_the_form_that_its_file_is_called(
     complains(cli("postmortem", run, "--format", "pdf"), "unknown format 'pdf'", "md, html")
     complains(cli("postmortem", run, "--out", "nowhere/r.md"), "cannot be written")
     complains(cli("postmortem", "feedbeef"), "there is no run")
+
+
+@pytest.mark.covers("WB-33-traceback")
+def test_show_and_postmortem_have_the_traceback_of_the_error_that_ended_the_run(cli: Cli) -> None:
+    Path("broken.py").write_text(
+        "from holdfast import Flow\n"
+        'broken = Flow("broken", effect="pure")\n'
+        "@broken.node\n"
+        "def work(s: dict) -> None:\n"
+        '    raise ValueError("no such account")\n'
+    )
+    run = cli("run", "broken.py", "--json").json["id"]
+    shown = cli("show", run[:8]).out
+    assert 'raise ValueError("no such account")' in shown
+    assert "runs/driver" not in shown
+    assert 'raise ValueError("no such account")' in cli("postmortem", run[:8]).out

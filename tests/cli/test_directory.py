@@ -72,8 +72,8 @@ SLIPS = {
     "add-group ops nobody": "'nobody' is not in the directory",
     "add-person eve --email dana@ACME": "dana has the name dana@acme already",
     "join finance dana": "group:finance",
-    "show role:king": "knows no role:king",
-    "show king": "knows no 'king'",
+    "show role:king": "role:king is not in the directory",
+    "show king": "'king' is not in the directory",
 }
 
 

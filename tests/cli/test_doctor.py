@@ -165,3 +165,29 @@ def test_doctor_names_keys_that_are_not_here(cli: Cli, refund: str, monkeypatch:
     found = findings(cli)
     assert (found["keys"]["state"], found["journals"]["state"]) == ("fail", "ok")
     assert found["keys"]["about"][0].startswith("k")
+
+
+@pytest.mark.covers("TOOL-CLI-19")
+def test_doctor_reads_the_files_of_settings_and_reaches_their_brokers(
+    cli: Cli, waiting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {"queues", "connections", "brokers"}.isdisjoint(findings(cli))
+    monkeypatch.setenv("HOLDFAST_QUEUES", "/nonexist.toml")
+    wrong = tmp_path / "connections.toml"
+    wrong.write_text("[connections.bank]\nkind = 'htp'\n")
+    monkeypatch.setenv("HOLDFAST_CONNECTIONS", str(wrong))
+    found = findings(cli)
+    assert (found["queues"]["state"], found["connections"]["state"]) == ("fail", "fail")
+    assert "HOLDFAST_QUEUES: " in found["queues"]["said"]
+    assert all(found[each]["todo"] for each in ("queues", "connections"))
+
+    file = tmp_path / "queues.toml"
+    file.write_text(
+        "[queues.'support/work']\nbackend = 'nats'\n"
+        "[backends.nats]\nservers = ['nats://127.0.0.1:9']\ntimeout = '1s'\n"
+    )
+    monkeypatch.setenv("HOLDFAST_QUEUES", str(file))
+    wrong.write_text("[connections.bank]\nkind = 'http'\nbase_url = 'https://bank.example'\n")
+    found = findings(cli)
+    assert [found[each]["state"] for each in ("queues", "connections", "brokers")] == ["ok", "ok", "fail"]
+    assert "no NATS server can be reached" in found["brokers"]["about"][0]

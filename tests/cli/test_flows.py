@@ -134,7 +134,7 @@ def test_migrate_takes_only_the_runs_that_are_named(cli: Cli, flow: Path) -> Non
     ended = cli("cancel", second)
     assert ended.code == 0
     wrong = cli("flows", "migrate", declared, "--run", second)
-    assert (wrong.code, "has already cancelled" in wrong.err) == (2, True)
+    assert (wrong.code, "has already been cancelled" in wrong.err) == (2, True)
 
 
 @pytest.mark.covers("TOOL-VER-08", "TOOL-CLI-16")

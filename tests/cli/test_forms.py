@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def test_form_is_shown_and_its_answer_checked_and_bound(cli: Cli, pay: str) -> N
     assert result["request_hash"] == hold["request_hash"]
 
 
-@pytest.mark.covers("SAFE-READ-10")
+@pytest.mark.covers("SAFE-READ-10", "WB-13")
 def test_decided_form_is_shown_with_its_values_and_edits(cli: Cli, pay: str) -> None:
     run = cli("run", pay, "--input", '{"customer": "Ada", "amount": 100}', "--json").json["id"]
     hold = cli("holds", "list", "--json").items[0]["id"]
@@ -79,7 +80,8 @@ def test_decided_form_is_shown_with_its_values_and_edits(cli: Cli, pay: str) -> 
     assert "(text, required)" not in shown, "it asks for nothing any more"
     values = {each["field"]: each for each in cli("holds", "show", hold, "--json").json["values"]}
     assert (values["amount"]["edited"], values["note"]["value"]) == (True, "agreed")
-    did = [line.split()[4] for line in cli("holds", "history", hold).out.splitlines()[1:]]
-    assert "refused" not in did
-    assert "returned" in did
+    told = cli("holds", "history", hold).out
+    assert "sent an incomplete answer: a field was missing or wrong" in told
+    assert "not accepted" not in told
+    assert re.search(r"approved with .*[Aa]mount 90 \(proposed 100\).*, on the command line", told), told
     assert cli("show", run).code == 0

@@ -15,9 +15,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The titles of the pictures that were laid out."""
     titles: list[str] = []
 
-    def remember(picture: Picture) -> Rows:
+    def remember(picture: Picture, *, short: bool = False) -> Rows:
         titles.append(picture.title)
-        return make_rows(picture)
+        return make_rows(picture, short=short)
 
     monkeypatch.setattr(layout, "make_rows", remember)
     return titles

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -199,6 +202,33 @@ def test_a_file_of_another_kind_is_named_and_what_would_fit(cli: Cli, refund: st
     assert said.code == 2
     assert f"{refund}: this is not an exported run" in said.err
     assert "holdfast export RUN" in said.err
+
+
+def test_right_that_does_not_exist_is_named(cli: Cli) -> None:
+    said = cli("tokens", "create", "user:dana@acme", "--right", "runs:start")
+    assert said.code == 2
+    assert "there is no right 'runs:start'." in said.err
+    assert "is not a valid" not in said.err
+
+
+def test_output_that_is_not_read_to_its_end_is_no_call_of_the_code(tmp_path: Path) -> None:
+    many = "\n".join(f"  - {{id: n{each}, type: wait, config: {{duration: 1h}}}}" for each in range(300))
+    for name, lines in (("a", many), ("b", "")):
+        nodes = f"nodes:\n  - {{id: a, type: start}}\n  - {{id: z, type: end}}\n{lines}\n"
+        (tmp_path / f"{name}.yaml").write_text(
+            f'holdfast: "1.0"\nname: f\n{nodes}edges: [{{source: a, target: z}}]\n'
+        )
+    reads, writes = os.pipe()
+    os.close(reads)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", "diff", "a.yaml", "b.yaml"],
+            cwd=tmp_path, stdout=writes, stderr=subprocess.PIPE, text=True, timeout=50, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writes)
+    # A terminal library may end the command at the first line that nobody reads.
+    assert (done.returncode in (0, 1), done.stderr) == (True, "")
 
 
 DOUBT = """

@@ -4,8 +4,9 @@
   `title="refund.py"` it is written to that file instead.
 - A block of `sh` runs line by line. Lines that begin with `$ ` are commands; the lines below one are quotes
   of its output and must occur in it (white space does not count, `...` is any text). Without any `$ `, every
-  line is a command. The words RUN, HOLD and CHECKPOINT mean the newest run, open hold and checkpoint. A
-  command must exit with 0 or, if a run waits, with 3; `  # exits 1` at its end says otherwise.
+  line is a command. The words RUN, HOLD and CHECKPOINT mean the newest run, open hold and checkpoint, TOKEN
+  that of the claim on the message that the command names. A command must exit with 0 or, if a run
+  waits, with 3; `  # exits 1` at its end says otherwise.
 - A comment `<!-- run` ... `-->` holds Python that readers need not see.
 - `json`, `toml` and `xml` blocks must parse. `text` blocks are not looked at. Those of `javascript` run in
   Node, against a server: tests/api/test_js_client.py.
@@ -140,6 +141,10 @@ class Page:
         )  # fmt: skip
 
     def _named(self, command: str) -> str:
+        if "--token TOKEN" in command:
+            queue, message = command.split()[3:5]
+            shown = msgspec.json.decode(self._shell(f"holdfast queue show {queue} {message} --json").stdout)
+            command = command.replace("TOKEN", shown["claim_token"])
         if not re.search(r"\b(RUN|HOLD|CHECKPOINT)\b", command):
             return command
         runs = _rows(self._shell("holdfast runs --json").stdout)

@@ -116,6 +116,9 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "subflow-cycle": (flow("{id: m, type: subflow, config: {flow: sample}}"), GOOD),
     "subflow-invalid": (flow("{id: m, type: subflow, config: {flow: broken}}"), GOOD),
     "subflow-input": (flow("{id: m, type: subflow, config: {flow: nowhere, inputs: {x: 'a {{n}} b'}}}"), GOOD),
+    "no-edge": (flow(edges="a -> m\n{source: m, target: z, when: 'n > 1'}"), flow(edges="a -> m\n{source: m, id: up, target: z, when: 'n > 1'}\n{source: m, id: down, target: z, when: 'n <= 1'}")),
+    "loop-once": (flow((LOOP % ", parent: m").replace("max_turns: 2", "max_turns: 1")), flow((LOOP % ", parent: m").replace("max_turns: 2", "max_turns: 1, on_limit: continue"))),
+    "subflow-size": (flow("{id: m, type: subflow, config: {flow: huge}}"), GOOD),
     "wait-one-of": (flow("{id: m, type: wait}"), flow("{id: m, type: wait, config: {duration: 1h}}")),
     "wait-until": (flow("{id: m, type: wait, config: {until: tomorrow}}"), flow("{id: m, type: wait, config: {until: '2026-01-31T09:00:00Z'}}")),
     "duration": (flow("{id: m, type: wait, config: {duration: soon}}"), flow("{id: m, type: wait, config: {duration: 1h}}")),
@@ -224,8 +227,8 @@ OF_TYPES: dict[str, dict[str, str]] = {
         **_broken("map-empty", "crosses-parent"),
         "variable-name": flow((MAP % ", parent: m").replace("into: out", "into: input")),
     },
-    "loop": {**_broken("loop-empty", "id-clash"), "crosses-parent": flow(LOOP % ", parent: m", "a -> m -> z\na -> i")},
-    "subflow": _broken("flow-unknown", "subflow-cycle", "subflow-input", "subflow-invalid"),
+    "loop": {**_broken("loop-empty", "loop-once", "id-clash"), "crosses-parent": flow(LOOP % ", parent: m", "a -> m -> z\na -> i")},
+    "subflow": _broken("flow-unknown", "subflow-cycle", "subflow-input", "subflow-invalid", "subflow-size"),
     "wait": _broken("wait-one-of", "wait-until", "duration"),
     "guardrail": _broken("check-unknown", "violation-edges"),
     "checkpoint": _of_holds("checkpoint"),
@@ -244,6 +247,7 @@ OF_TYPES: dict[str, dict[str, str]] = {
     },
     "queue_escalation": {
         **_broken("escalation-change", "escalation-target"),
+        "assignee": flow("{id: m, type: queue_escalation, config: {message: '{{n}}', assignee: 'user:'}}"),
         "scope-missing": flow("{id: m, type: queue_escalation, config: {message: '{{n}}', queue: q}}", head="input: {type: object, properties: {n: {type: number}}}"),
     },
 }  # fmt: skip

@@ -21,6 +21,7 @@ from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.diagnostics import Severity
 from holdfast.model.graph import GraphSpec
 from holdfast.model.program import Program
+from holdfast.types.ids import DEFAULT_TENANT
 
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -77,14 +78,20 @@ def rules(
 
 
 async def start(
-    hf: Holdfast, text: str, given: Any = None, functions: Functions | None = None, **more: Any
+    hf: Holdfast,
+    text: str,
+    given: Any = None,
+    functions: Functions | None = None,
+    *,
+    tenant: str = DEFAULT_TENANT,
+    **more: Any,
 ) -> Result[Any]:
     """Runs it until it ends or waits."""
     site = site_of(functions, **more)
     program = program_for(compile_document(read_text(dedent(text), "yaml"), site), site)
     hf.register(program)
     service = await hf.service()
-    row, _ = await service.create(program, given if given is not None else {})
+    row, _ = await service.create(program, given if given is not None else {}, tenant=tenant)
     return await advance(service, program, row.id, created=True)
 
 

@@ -120,6 +120,52 @@ async def test_run_of_an_entity_waits_until_the_one_that_asks_a_person_has_ended
     assert (await server.json("GET", f"/v1/runs/{second['id']}/result?wait=20"))["status"] == "pending_input"
 
 
+async def answered(server: Server, run: str) -> str:
+    """Decides the open hold of a run; the status at which it ends or waits then."""
+    (hold,) = (await server.json("GET", f"/v1/holds?run={run}"))["items"]
+    await server.json("POST", f"/v1/holds/{hold['id']}/resolve", json={"decision": "yes"})
+    return (await server.json("GET", f"/v1/runs/{run}/result?wait=20"))["status"]
+
+
+@pytest.mark.covers("PLATFORM-ENTITY-01", "CP-3")
+async def test_run_keeps_the_mode_in_which_it_was_created_when_the_deployment_changes(
+    server: Server, ledger: Ledger
+) -> None:
+    await deploy(server, ASKING, "asking")
+    first = await invoke(server, "asking", "a", wait=20)
+    second = await invoke(server, "asking", "a")
+
+    await server.json("PUT", "/v1/deployments/cases", json={"flow": "asking", "mode": "plain"})
+    no = await server.json(
+        "POST", "/v1/runs", 422, json={"flow": "asking", "deployment": "cases", "instance_key": "a"}
+    )
+    assert "has plain runs" in no["detail"]
+    plain = {"flow": "asking", "deployment": "cases", "wait": 20}
+    free = [await server.json("POST", "/v1/runs", 201, json=plain) for _ in range(2)]
+    assert [run["status"] for run in free] == ["pending_input"] * 2
+    # Those of the entity are still one at a time, with a fork of one of them.
+    assert (await server.json("GET", f"/v1/runs/{second['id']}"))["status"] == "pending"
+    assert await answered(server, first["id"]) == "completed"
+    waits = await server.json("GET", f"/v1/runs/{second['id']}/result?wait=20")
+    assert waits["status"] == "pending_input"
+    fork = await server.json("POST", f"/v1/runs/{first['id']}/fork", 201, json={"seq": 1})
+    assert (fork["instance_key"], fork["status"]) == ("a", "pending")
+
+    await server.json("PUT", "/v1/deployments/cases", json={"flow": "asking", "mode": "entity"})
+    third = await invoke(server, "asking", "a")
+    assert await answered(server, second["id"]) == "completed"
+    for run in (fork, third):
+        reached = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
+        assert reached["status"] == "pending_input"
+        live = [
+            each["id"]
+            for each in (await server.json("GET", "/v1/runs?instance_key=a"))["items"]
+            if each["status"] == "pending_input"
+        ]
+        assert live == [run["id"]]
+        assert await answered(server, run["id"]) == "completed"
+
+
 @pytest.mark.covers("PLATFORM-ENTITY-01")
 async def test_failed_run_of_an_entity_is_not_resumed_while_another_is_live(
     server: Server, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.frontends.document.problem import DocumentProblem
 from tests.documents.rule_examples import EXAMPLES, flow, hold, review
+from tests.documents.run import flow_text
 from tests.documents.test_rules import problems
 
 SECOND = (
@@ -86,6 +87,12 @@ ONE_MISTAKE = {
         flow("{id: m, type: map, config: {into: out}}\n{id: i, type: set, parent: m, config: {values: {y: '{{item}}'}}}"),
         ["required"],
     ),
+    "a timeout that is no duration": (hold("options: [ok], timeout: 5x, on_timeout: {action: fail}"), ["duration"]),
+    "an edge to a node that there is not": (hold("options: [x, y]", "a -> m\nm:x -> z\nm:y -> nowhere"), ["edge-unknown"]),
+    "an edge from a port that there is not": (hold("options: [x, y]", "a -> m\nm:x -> z\nm:why -> z"), ["port-unknown"]),
+    "a branch to a node that there is not": (
+        flow("{id: m, type: parallel}\n{id: b, type: wait, config: {duration: 1h}}", "a -> m -> b -> z\nm -> nowhere"), ["edge-unknown"],
+    ),
     "an unknown type around others": (
         flow("{id: m, type: mapp, config: {item: it, into: out}}\n{id: i, type: set, parent: m, config: {values: {y: '{{it}}'}}}"),
         ["type-unknown"],
@@ -98,6 +105,55 @@ ONE_MISTAKE = {
 def test_mistake_is_reported_without_its_consequences(mistake: str) -> None:
     text, rules = ONE_MISTAKE[mistake]
     assert [each.rule for each in problems(text)] == rules, [str(each) for each in problems(text)]
+
+
+SEVERAL = {
+    "the second node of an id": (
+        flow("{id: m, type: set, config: {values: {x: 1}}}\n{id: m, type: set, config: {values: {y: '{{nowhere}}'}}}"),
+        [("node-duplicate", "id"), ("variable-unknown", "values.y")],
+    ),
+    "the second node of an id, which has options": (
+        flow("{id: m, type: set, config: {values: {x: 1}}}\n{id: m, type: checkpoint, config: {options: [a, b], timeout: 5x}}"),
+        [("node-duplicate", "id"), ("duration", "timeout")],
+    ),
+    "a map with a wrong number": (
+        flow("{id: m, type: map, config: {over: orders, into: out, concurrency: 0}}\n{id: i, type: set, parent: m, config: {values: {y: '{{item}}'}}}"),
+        [("variable-unknown", "over"), ("type", "concurrency")],
+    ),
+    "sections of a form": (
+        review("queue: r, sections: [{type: inpt, field: a}, {type: input, field: b, kind: zzz}, {type: input}, {type: input, field: c, visible_if: a}]"),
+        [("hold-form", "sections[0].type"), ("field-kind", "sections[1].kind"), ("hold-form", "sections[2].field")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.covers("PLATFORM-DOC-02")
+@pytest.mark.parametrize("case", SEVERAL)
+def test_problem_of_a_node_hides_none_of_the_same_node(case: str) -> None:
+    text, expected = SEVERAL[case]
+    assert [(each.rule, each.field) for each in problems(text)] == expected, [
+        str(each) for each in problems(text)
+    ]
+
+
+@pytest.mark.covers("PLATFORM-DOC-02")
+def test_missing_field_of_a_form_is_told_as_missing() -> None:
+    (found,) = problems(review("queue: r, sections: [{type: input}]"))
+    assert found.message == "it has no field; name what gets the answer"
+
+
+FIXES = {
+    "an action": (hold("options: [ok], timeout: 1h, on_timeout: {action: zap}"), "use one of cancel, default, default_option, fail, escalate, branch"),
+    "a list for a mapping": (flow("{id: m, type: python, config: {function: known, args: [1]}}"), "write a mapping"),
+    "a number that is too small": (flow("{id: m, type: join, config: {wait: 0}}"), "use one of all, any, or write a whole number >= 1"),
+}  # fmt: skip
+
+
+@pytest.mark.covers("PLATFORM-DOC-02")
+@pytest.mark.parametrize("case", FIXES)
+def test_fix_fits_what_is_wrong(case: str) -> None:
+    text, fix = FIXES[case]
+    assert [each.fix for each in problems(text) if each.rule == "type"] == [fix]
 
 
 @pytest.mark.covers("PLATFORM-DOC-02")
@@ -116,3 +172,24 @@ def test_problems_of_the_text_and_of_what_it_says_are_reported_together() -> Non
     ]
     unfinished = [each.rule for each in problems(text + "more: [")]
     assert unfinished == ["tag", "number", "duplicate-key", "yaml"]
+
+
+@pytest.mark.covers("CV-50")
+def test_second_node_with_an_id_and_one_that_no_way_leads_to_hide_nothing() -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: x, type: strat}
+        {id: x, type: set, config: {vals: {k: 1}}}
+        {id: x, type: sett}
+        {id: alone, type: set, config: {values: {k: "{{nowhere}} {{set_later}} {{input.n}}"}}}
+        {id: later, type: set, config: {values: {set_later: 1}}}
+        {id: z, type: end}
+        """,
+        "a -> z",
+    )
+    found = [(each.rule, each.line) for each in problems(text) if each.severity == "error"]
+    assert found.count(("node-duplicate", 7)) == found.count(("node-duplicate", 8)) == 1, found
+    assert {("type-unknown", 6), ("key-unknown", 7), ("type-unknown", 8)} <= set(found)
+    unknown = [each for each in problems(text) if each.rule == "variable-unknown"]
+    assert [(each.line, "nowhere" in each.message) for each in unknown] == [(9, True)]

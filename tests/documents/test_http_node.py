@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from holdfast import Holdfast
+from holdfast.documents import http_node
 from holdfast.documents.connections import (
     Connections,
     ConnectionSettings,
@@ -133,6 +139,50 @@ async def test_http_node_fails_when_the_response_is_too_long(hf: Holdfast) -> No
     assert "more than 100 bytes" in ended.error.message
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("[" + "1," * 250_000 + "1]", "it has more than 250,000 values"),
+        ('{"a": [' + "[1]," * 125_000 + "1]}", "it has more than 250,000 values"),
+        ("[" * 66 + "1" + "]" * 66, "it is nested more than 64 levels deep"),
+        ("[" * 700 + "1" + "]" * 700, "it is nested more than 64 levels deep"),
+        ("[" * 50_000 + "]" * 50_000, "it is nested more than 64 levels deep"),
+        ('{"a": 1e400}', "the number 1e400 is too large"),
+        ("-1e400", "the number -1e400 is too large"),
+    ],
+    ids=["values", "lists", "66-levels", "700-levels", "50000-levels", "number", "negative"],
+)
+async def test_http_node_fails_with_the_reason_when_the_response_is_too_much(
+    hf: Holdfast, body: str, why: str
+) -> None:
+    async with http_server() as server:
+        server.says(200, body=body, headers=JSON)
+        ended = await start(hf, call("{connection: crm, path: /, bind: got}"), settings=connected(server))
+
+    assert ended.status == "failed"
+    assert ended.error.message == f"the response cannot be read as JSON: {why}."
+
+
+async def test_long_response_is_read_in_a_thread_and_a_short_one_at_once(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers: list[bool] = []
+    read = http_node._content
+
+    def content(response: Any) -> Any:
+        readers.append(threading.current_thread() is threading.main_thread())
+        return read(response)
+
+    monkeypatch.setattr(http_node, "_content", content)
+    for body in ("[1]", "[" * 60 + "1" + "]" * 60, "[" + "1," * 50_000 + "1]"):
+        async with http_server() as server:
+            server.says(200, body=body, headers=JSON)
+            ended = await start(hf, call("{connection: crm, path: /, bind: got}"), settings=connected(server))
+        assert ended.completed
+        assert ended.state["got"] == json.loads(body)
+    assert readers == [True, True, False]
+
+
 # ------------------------------------------------------------------ secrets
 @pytest.mark.covers("CV-23", "PLATFORM-NODE-02")
 async def test_secret_reaches_the_server_and_never_the_journal(
@@ -159,6 +209,47 @@ async def test_secret_reaches_the_server_and_never_the_journal(
     stored = b"".join(record.payload for record in await store.read(ended.run_id))
     assert b"***" in stored
     assert b"hunter-2-value" not in stored
+
+
+SECRET = "s3cret/+ &<k\u00e9y>\"'\\"
+ECHOES = {
+    "quote": quote(SECRET, safe=""),
+    "quote with slashes": quote(SECRET),
+    "quote in lower case": quote(SECRET, safe="").lower(),
+    "quote_plus": quote_plus(SECRET),
+    "html": escape(SECRET),
+    "html text": escape(SECRET, quote=False),
+    "json": json.dumps(SECRET)[1:-1],
+    "base64": b64encode(SECRET.encode()).decode(),
+    "base64 of a pair": b64encode(f"ann:{SECRET}".encode()).decode(),
+    "base64 for addresses": urlsafe_b64encode(f"u:{SECRET}".encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("form", ECHOES)
+@pytest.mark.parametrize("status", [200, 403])
+async def test_secret_that_is_sent_back_in_another_form_is_masked(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch, form: str, status: int
+) -> None:
+    monkeypatch.setenv("CRM_KEY", SECRET)
+    async with http_server() as server:
+        server.says(status, body=f"[{ECHOES[form]}]")
+        text = call(f"{{url: '{server.url}', query: {{key: {{secret: crm}}}}}}")
+        ended = await start(hf, text, settings=allowing(server, secrets={"crm": "env:CRM_KEY"}))
+    shown = ended.state["call"] if status == 200 else ended.error.message
+    assert "***" in shown
+    assert ECHOES[form][6:-6] not in shown
+
+
+async def test_secret_that_the_shown_part_of_a_response_would_cut_is_masked(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRM_KEY", "hunter" * 200)
+    async with http_server() as server:
+        server.says(403, body="no: " + "hunter" * 200)
+        text = call(f"{{url: '{server.url}', headers: {{X-Key: {{secret: crm}}}}}}")
+        ended = await start(hf, text, settings=allowing(server, secrets={"crm": "env:CRM_KEY"}))
+    assert "hunter" not in ended.error.message
 
 
 async def test_secret_is_sent_only_to_the_hosts_that_its_owner_lists(
@@ -196,6 +287,44 @@ def test_request_with_a_secret_in_it_is_refused_when_it_is_checked(wrong: str, f
     settings = ConnectionSettings(secrets={"crm": "env:CRM"})
     for text, expected in ((wrong, [rule]), (fixed, [])):
         assert rules(call(f"{{url: 'https://a.example/x', {text}}}"), settings=settings) == expected
+
+
+@pytest.mark.covers("CV-23", "PLATFORM-NODE-02")
+@pytest.mark.parametrize(
+    ("wrong", "fixed"),
+    [
+        ("{password: abc}", "{password: '{{id}}'}"),
+        ("{a: [{apiKey: abc}]}", "{a: [{api_keys: abc}]}"),
+        ("{x: AKIAABCDEFGHIJKLMNOP}", "{x: AKIA}"),
+        ("{x: ['Use Bearer 0123456789abcdefghijk']}", "{x: ['The bearer of the card']}"),
+        ("""'{"api_key": "abc"}'""", """'{"api_key": "{{id}}", "id": "abc"}'"""),
+        ("'user=u&client_secret=abc'", "'client_secret={{id}}&user=u'"),
+    ],
+)
+def test_secret_in_the_data_of_a_node_is_refused_when_it_is_checked(wrong: str, fixed: str) -> None:
+    """The same rule for a body, a variable that is set, the arguments of a function and a message."""
+    nodes = {
+        "http": "{{method: POST, url: 'https://a.example/x', body: {data}}}",
+        "set": "{{values: {{k: {data}}}}}",
+        "queue_publish": "{{queue: work, scope: s, payload: {{k: {data}}}}}",
+        "end": "{{output: {{k: {data}}}}}",
+    }
+    for kind, config in nodes.items():
+        for data, expected in ((wrong, ["secret-literal"]), (fixed, [])):
+            if data.startswith("'") and kind != "http":
+                continue  # a text that is a body
+            last = f"{{id: m, type: {kind}, config: {config.format(data=data)}}}"
+            ends = last if kind == "end" else f"{last}\n{{id: z, type: end}}"
+            ways = "a -> m" if kind == "end" else "a -> m -> z"
+            text = flow_text(f"{{id: a, type: start}}\n{ends}", ways, "input: {properties: {id: {}}}")
+            assert rules(text) == expected, (kind, data)
+
+
+@pytest.mark.covers("CV-23")
+def test_secret_in_the_default_of_a_variable_is_refused_when_it_is_checked() -> None:
+    for default, expected in (("{api_key: {default: abc}}", ["secret-literal"]), ("{key: {default: a}}", [])):
+        text = flow_text("{id: a, type: start}\n{id: z, type: end}", "a -> z", f"variables: {default}")
+        assert rules(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -260,6 +389,25 @@ async def test_value_in_a_path_reaches_no_other_resource(hf: Holdfast, given: st
     assert ended.status == "failed" or server.seen[0].path.startswith("/v1/c/")
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/..%2fadmin", "/..%2Fadmin", "/.%2e%2fadmin", "/..;/admin", "/..;a=b/admin", "/%2e%2e%5cadmin",
+     "/\\..\\admin", "/%252e%252e/admin", "/..%252fadmin", "/..%00/admin", "/.%09./admin", "/a%2f..%2fadmin"],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["whole", "value"])
+async def test_path_with_dots_in_another_form_is_not_sent(hf: Holdfast, path: str, place: str) -> None:
+    shown = '"{{to}}"' if place == "whole" else '"/c/{{to}}"'
+    async with http_server() as server:
+        text = call(f"{{connection: crm, path: {shown}}}")
+        ended = await start(hf, text, {"to": path}, settings=connected(server))
+        # Dots that are a part of a name, and an encoded slash, are fine.
+        fine = await start(hf, call('{connection: crm, path: "/c/{{to}}"}'), {"to": "..a/b..;/v1.0"},
+                           settings=connected(server))  # fmt: skip
+    assert ended.status == "failed"
+    assert "egress_refused" in ended.error.message
+    assert (fine.status, len(server.seen)) == ("completed", 1)
+
+
 async def test_path_from_the_data_stays_at_the_host_of_its_connection(hf: Holdfast) -> None:
     async with http_server() as server:
         ended = await start(hf, call('{connection: crm, path: "{{to}}"}'), {"to": "@evil.example/"},
@@ -320,6 +468,23 @@ def test_names_of_a_tenant_count_before_those_of_all() -> None:
     assert known.http("acme", "crm") == own
     assert known.http("acme", "bank") == shared
     assert known.http("other", "crm") == shared
+
+
+@pytest.mark.covers("CV-24")
+async def test_names_that_are_not_shared_serve_the_default_tenant_alone(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY", "hunter-2-value")
+    async with http_server() as server:
+        given = allowing(server, secrets={"key": "env:KEY"}, shared=False)
+        text = call(f"{{url: '{server.url}', headers: {{X-Key: {{secret: key}}}}}}")
+        assert rules(text, settings=given) == []
+        ended = await start(hf, text, settings=given, tenant="acme")
+        assert (ended.status, ended.error.code) == ("failed", "connection_unknown")
+        assert server.seen == []
+        assert (await start(hf, text, settings=given)).status == "completed"
+    known = Connections(given)
+    assert (known.secret_names("acme"), known.secret_names()) == (frozenset(), frozenset({"key"}))
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from uuid import uuid4
+
 import msgspec
 import pytest
 
 from holdfast import Holdfast
 from holdfast.app.worker import Worker
+from holdfast.cli.document_run import compile_file, document_dialect
+from holdfast.documents import functions as registry
 from holdfast.documents.deploy import DeployedFlows, SentDocument
 from holdfast.documents.functions import document_function
 from holdfast.documents.program import DocumentDialect, needs_of, program_for
@@ -131,3 +136,75 @@ def test_registered_functions_are_offered(monkeypatch: pytest.MonkeyPatch) -> No
         return 1
 
     assert {"function:score", "check:score"} <= DocumentDialect().offers()
+
+
+MODULE = """
+from holdfast import tool
+from holdfast.documents.functions import document_function, document_tool
+
+
+@document_tool
+@tool
+def search(text: str) -> str:
+    \'\'\'Finds it.\'\'\'
+    return text
+
+
+@document_function(name="my-score")
+def _score() -> int:
+    return 1
+"""
+TOOLS = flow(
+    "{id: m, type: python, config: {function: my-score}}\n{id: n, type: tool, config: {tool: search}}",
+    "a -> m -> n -> z",
+)
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A module with a tool that the operator lists; nothing of it is registered yet."""
+    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "_tools", {})
+    settings = tmp_path / "connections.toml"
+    settings.write_text('tools = ["search"]\n[connections.gpt]\nkind = "model"\nmodel = "m"\n')
+    monkeypatch.setenv("HOLDFAST_CONNECTIONS", str(settings))
+    # A name of its own: a module is loaded once in a process.
+    module = tmp_path / f"registers_{uuid4().hex}.py"
+    module.write_text(MODULE)
+    return module
+
+
+def test_tools_and_renamed_functions_of_a_module_are_known_to_check_and_worker(
+    listed: Path, tmp_path: Path
+) -> None:
+    document = tmp_path / "sample.yaml"
+    document.write_text(TOOLS)
+    assert compile_file(str(document), [str(listed)]).problems == []
+    [dialect] = document_dialect([str(listed)]).values()
+    assert {"tool:search", "function:my-score"} <= dialect.offers()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("node", "field"),
+    [
+        ("tool, config: {tool: %s, args: {text: x}}", "tool"),
+        ("agent, config: {connection: gpt, instructions: Go, tools: [%s]}", "tools"),
+        ("agent, config: {connection: gpt, instructions: Go, toolkit: [%s]}", "toolkit"),
+    ],
+)
+async def test_deploying_warns_of_a_listed_tool_that_no_worker_has_and_refuses_others(
+    anyio_backend: str, listed: Path, node: str, field: str
+) -> None:
+    async with Holdfast("memory:") as hf:
+        deployed = DeployedFlows(await hf.service(), "default")
+
+        async def problems_of(tool: str) -> list[tuple[str, str, str | None]]:
+            raw = flow(f"{{id: m, type: {node % tool}}}").encode()
+            found = (await deployed.compile(SentDocument(raw=raw, format="yaml"))).problems
+            return [(each.rule, each.severity.value, each.field) for each in found]
+
+        assert await problems_of("search") == [("tool-missing", "warning", field)]
+        assert [each[1] for each in await problems_of("other") if each[0] != "tool-missing"] == ["error"]
+        hf.dialects = {**hf.dialects, **document_dialect([str(listed)])}
+        async with Worker(on=hf):
+            assert await problems_of("search") == []

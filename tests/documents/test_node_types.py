@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.frontends.document import render
+from holdfast.model import state_schema
 from holdfast.model.graph import JoinKind, NodeKind
 from tests.documents.run import answer, flow_text, graph, rules, start
 
@@ -194,6 +195,51 @@ async def test_join_leads_by_timeout_when_a_branch_is_late(hf: Holdfast) -> None
     assert later.state["late"] is True
 
 
+@pytest.mark.covers("CORE-FLOW-18")
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (1e308, "outside of the years 1 to 9999"),
+        (-1e308, "outside of the years 1 to 9999"),
+        (10**18, "outside of the years 1 to 9999"),
+        (-(10**12), "outside of the years 1 to 9999"),
+        ("9999-12-31T23:59:59-23:59", "outside of the years 1 to 9999"),
+        ([1], "is [1]: no number of seconds"),
+        ({}, "no number of seconds"),
+        (None, "is null: no number of seconds"),
+        (True, "is True: no number of seconds"),
+        ("soon", "no instant with a time zone"),
+        ("2026-01-31T09:00:00", "no instant with a time zone"),
+    ],
+)
+async def test_wait_until_what_is_no_time_fails_and_takes_the_port_error(
+    hf: Holdfast, given: Any, said: str
+) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: w, type: wait, config: {until: "{{u}}"}}
+        {id: bad, type: set, config: {values: {failed: true}}}
+        {id: z, type: end}
+        """,
+        """
+        a -> w -> z
+        w:error -> bad -> z
+        """,
+        "input: {type: object, properties: {u: {}}}",
+    )
+    ended = await start(hf, text, {"u": given})
+    assert ended.completed
+    assert ended.state["failed"] is True
+    failed = await start(
+        hf,
+        text.replace("{source: w, source_port: error, target: bad}", "{source: a, target: bad}"),
+        {"u": given},
+    )
+    assert failed.status == "failed"
+    assert said in str(failed.error)
+
+
 async def test_map_runs_its_inside_for_each_item_with_what_it_reads_around_it(hf: Holdfast) -> None:
     text = flow_text(
         """
@@ -280,8 +326,30 @@ async def test_loop_stops_after_its_last_turn(hf: Holdfast, limit: str, status: 
         calls.append(of)
         return of + 1
 
-    assert (await start(hf, text, None, {"more": more})).status == status
+    result = await start(hf, text, None, {"more": more})
+    assert result.status == status
     assert len(calls) == 3
+    if result.error is not None:
+        assert "begins at 'again'" in result.error.message  # not the node that Holdfast added
+        assert "again__next" not in result.error.message
+
+
+async def test_placeholder_without_a_value_names_its_field_and_a_fix_that_documents_have(
+    hf: Holdfast,
+) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: m, type: set, config: {values: {x: "Hello {{text}}"}}}
+        {id: z, type: end}
+        """,
+        "a -> m -> z",
+        "input: {type: object, properties: {text: {type: string}}}",
+    )
+    result = await start(hf, text, {})
+    assert result.error is not None
+    assert "x: {{text}} at column 9: it has no value" in result.error.message
+    assert "strict templates" not in result.error.message
 
 
 async def test_loops_and_maps_stand_inside_of_each_other(hf: Holdfast) -> None:
@@ -433,3 +501,57 @@ async def test_data_that_grows_in_each_turn_of_a_loop_fails_the_node_before_it_s
     ended = await start(hf, flow_text(nodes, "a -> l -> z", "variables: {x: {default: 1}}"))
     assert ended.status == "failed"
     assert "more than 1,000 values" in ended.error.message
+
+
+@pytest.mark.parametrize(
+    ("reducer", "grown", "first"),
+    [
+        ("append", "'{{x}}'", "[1]"),
+        ("append", "[['{{x}}']]", "[1]"),
+        ("concat", "'{{x}}'", "[1]"),
+        ("sum", "'{{x}}'", "[1]"),
+        ("merge", "{k: '{{x}}', l: '{{x}}'}", "{a: 1}"),
+    ],
+)
+@pytest.mark.covers("CV-5")
+async def test_variable_that_is_added_to_itself_in_a_loop_fails_the_node_before_it_stops_the_worker(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch, reducer: str, grown: str, first: str
+) -> None:
+    monkeypatch.setattr(render, "MAX_VALUES", 1000)
+    sizes: list[int] = []
+    freeze = state_schema.freeze
+
+    def measured(value: Any, *more: Any) -> Any:
+        sizes.append(len(value) if isinstance(value, (list, dict)) else 0)
+        return freeze(value, *more)
+
+    monkeypatch.setattr(state_schema, "freeze", measured)
+    nodes = f"""
+        {{id: a, type: start}}
+        {{id: l, type: loop, config: {{while: 'true', max_turns: 1000}}}}
+        {{id: s, type: set, parent: l, config: {{values: {{x: {grown}}}}}}}
+        {{id: z, type: end}}
+    """
+    more = f"variables: {{x: {{reducer: {reducer}, default: {first}}}}}"
+    ended = await start(hf, flow_text(nodes, "a -> l -> z", more))
+    assert (ended.status, ended.failed_node) == ("failed", "s")
+    assert "more than 1,000 values" in ended.error.message
+    # Refused before the work: nothing of that size was copied.
+    assert max(sizes) <= 1000
+
+
+@pytest.mark.covers("CV-5")
+async def test_text_that_is_added_to_itself_in_a_loop_fails_the_node(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render, "MAX_TEXT", 1000)
+    nodes = """
+        {id: a, type: start}
+        {id: l, type: loop, config: {while: 'true', max_turns: 100}}
+        {id: s, type: set, parent: l, config: {values: {x: '{{x}}'}}}
+        {id: z, type: end}
+    """
+    more = "variables: {x: {reducer: concat, default: abc}}"
+    ended = await start(hf, flow_text(nodes, "a -> l -> z", more))
+    assert ended.status == "failed"
+    assert "'x' would have more than 1,000 characters" in ended.error.message

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.app.flow import advance
+from holdfast.errors import AnswerInvalidError
 from holdfast.model.graph import HoldSpec
 from holdfast.types.terms import operator
 from tests.documents.rule_examples import EXAMPLES, HEAD, flow, hold, review
@@ -182,15 +183,20 @@ def test_on_timeout_has_its_forms(given: str, expected: str) -> None:
 
 
 @pytest.mark.covers("TO-2", "CV-20")
-async def test_timeout_port_is_taken_when_nobody_answers(hf: Holdfast) -> None:
+@pytest.mark.parametrize(
+    ("action", "edge"),
+    [("", "m:timeout -> late -> z"), (", on_timeout: 'branch:late'", "late -> z"),
+     (", on_timeout: {action: branch, target: late}", "late -> z")],
+)  # fmt: skip
+async def test_timeout_port_is_taken_when_nobody_answers(hf: Holdfast, action: str, edge: str) -> None:
     text = flow_text(
-        """
-        {id: a, type: start}
-        {id: m, type: checkpoint, config: {prompt: Go?, options: [ok], timeout: 0.02}}
-        {id: late, type: set, config: {values: {late: true}}}
-        {id: z, type: end}
+        f"""
+        {{id: a, type: start}}
+        {{id: m, type: checkpoint, config: {{prompt: Go?, options: [ok], timeout: 0.02{action}}}}}
+        {{id: late, type: set, config: {{values: {{late: true}}}}}}
+        {{id: z, type: end}}
         """,
-        "a -> m\nm:ok -> z\nm:timeout -> late -> z",
+        f"a -> m\nm:ok -> z\n{edge}",
     )
     import asyncio
 
@@ -366,3 +372,97 @@ async def test_breakpoint_counts_in_no_inbox_and_no_metrics_and_is_listed_by_its
     assert [each.type for each in (await people.list(actor, view="all")).rows] == ["approval"]
     assert [each.run for each in (await people.list(actor, view="breakpoints")).rows] == [waiting.run_id]
     assert (await people.metrics(actor)).holds == 1
+
+
+# ------------------------------------------------------------------ branches, assignees, options of forms
+LATE = "{id: late, type: set, config: {values: {x: 1}}}"
+
+
+@pytest.mark.parametrize("action", ["'branch:late'", "{action: branch, target: late}"])
+@pytest.mark.parametrize("kind", ["checkpoint, config: {prompt: Go", "queue_consume, config: {queue: q"])
+def test_branch_of_a_timeout_is_a_way_to_its_node(action: str, kind: str) -> None:
+    text = flow(
+        f"{{id: m, type: {kind}, timeout: 1h, on_timeout: {action}}}}}\n{LATE}", "a -> m -> z\nlate -> z"
+    )
+    assert problems(text) == []
+    by_edge = text.replace(f", on_timeout: {action}", "").replace(
+        "edges:\n", "edges:\n  - {source: m, source_port: timeout, target: late}\n"
+    )
+    assert {edge.id for edge in graph(text).edges} == {edge.id for edge in graph(by_edge).edges}
+    # Also what is wrong with it is seen.
+    assert rules(text.replace("  - {source: late, target: z}\n", "")) == ["no-way-to-end"]
+    assert "timeout-branch" in rules(text.replace(action, action.replace("late", "latte")))
+
+
+@pytest.mark.parametrize(
+    "assignee", ["user:", "'role: '", "'user:a,user:b'", "'user:a; group:b'", "'group:'"]
+)
+def test_assignee_that_names_nobody_or_several_is_refused(assignee: str) -> None:
+    given = assignee if assignee.startswith("'") else f"'{assignee}'"
+    assert rules(hold(f"prompt: Go, assignee: {given}")) == ["assignee"]
+    assert rules(hold(f"prompt: Go, timeout: 1h, on_timeout: {{action: escalate, target: {given}}}")) == [
+        "assignee"
+    ]
+    assert rules(hold("prompt: Go, assignee: 'user:cn=a,ou=b'")) == []
+
+
+@pytest.mark.parametrize("value", [None, "", "  ", [], ["ann"], {"id": "ann"}, True, "a,user:b"])
+@pytest.mark.parametrize("assignee", ["user:{{boss}}", "{{boss}}", "role:{{boss}}"])
+async def test_hold_whose_assignee_has_no_value_fails_and_is_not_opened(
+    hf: Holdfast, value: Any, assignee: str
+) -> None:
+    if (value, assignee) == ("a,user:b", "{{boss}}"):
+        value = "user:a,user:b"
+
+    def asking(more: str) -> str:
+        node = f"{{id: m, type: checkpoint, config: {{prompt: Go, {more}}}}}"
+        return flow(node, head="input: {properties: {boss: {}}}")
+
+    for more in (f"assignee: '{assignee}'", f"timeout: 1h, on_timeout: 'escalate:{assignee}'"):
+        ended = await start(hf, asking(more), {"boss": value})
+        assert ended.status == "failed"
+        assert "cannot be asked" in ended.error.message
+        assert ended.holds == []
+    assert (await start(hf, asking(f"assignee: '{assignee}'"), {"boss": 7})).status == "pending_input"
+
+
+COMMENTED = review(
+    "queue: r, sections: [{type: decision, options: [ok, {id: no, requires_comment: true, default: true}]}]"
+)
+
+
+async def test_option_of_a_form_that_requires_a_comment_is_not_taken_without_one(hf: Holdfast) -> None:
+    waiting = await start(hf, COMMENTED, {"n": 1})
+    service = await hf.service()
+    [row] = await service.holds(waiting.run_id)
+    assert [(each.id, each.requires_comment is True, each.default is True) for each in row.options or ()] == [
+        ("ok", False, False), ("no", True, True),
+    ]  # fmt: skip
+    with pytest.raises(AnswerInvalidError, match="requires a comment"):
+        await service.answer(row.id, "no")
+    queues = await hf.queues()
+    await queues.work()
+    [claimed] = await queues.claim(operator(), "support", "r")
+    with pytest.raises(AnswerInvalidError, match="requires a comment"):
+        await queues.complete(operator(), "support", "r", claimed.id, claimed.claim_token, {"decision": "no"})
+    await service.answer(row.id, "no", comment="too dear")
+    assert (await service.holds(waiting.run_id)) == []
+
+
+@pytest.mark.parametrize(
+    ("sections", "named"),
+    [
+        ("{type: decision, options: [{id: no, require_comment: true}]}", "require_comment"),
+        ("{type: decision, options: [{id: no, requires_comment: maybe}]}", "neither true nor false"),
+        (
+            "{type: decision, options: [ok]}, {type: decision, field: more, options: [{id: no, requires_comment: true}]}",
+            "first decision",
+        ),
+        ("{type: input, field: x, kind: select, options: [{id: a, hint: b}]}", "hint"),
+    ],
+)
+def test_option_of_a_form_has_no_other_keys(sections: str, named: str) -> None:
+    [found] = [
+        each for each in problems(review(f"queue: r, sections: [{sections}]")) if each.rule == "hold-form"
+    ]
+    assert named in f"{found}"

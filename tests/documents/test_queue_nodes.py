@@ -1,5 +1,7 @@
 """Nodes that publish messages, wait for them and move them."""
 
+# ruff: noqa: E501  (a node of a document reads best on one line)
+
 from __future__ import annotations
 
 from typing import Any
@@ -62,7 +64,7 @@ async def test_publish_node_has_its_own_scope_time_and_group(hf: Holdfast) -> No
     assert (row.type, row.priority, row.group_key) == ("pick", "high", "o-7")
     assert row.expires_at is not None
     assert row.expires_at - row.visible_at == 3600 * 1_000_000
-    assert await (await hf.queues()).claim("depot", "work", by="w") == []
+    assert await (await hf.queues()).claim(Actor(id="w"), "depot", "work") == []
 
 
 async def test_publish_node_fails_without_a_message_when_its_payload_is_too_large(hf: Holdfast) -> None:
@@ -201,13 +203,13 @@ ESCALATE = flow_text(
 async def test_escalation_moves_the_message_drops_its_claim_and_keeps_the_priority(hf: Holdfast) -> None:
     waiting = await start(hf, ESCALATE, {"order": 7}, settings=NONE)
     queues = await hf.queues()
-    await queues.claim("shop", "work", by="worker")
+    await queues.claim(Actor(id="worker"), "shop", "work")
     ended = await answer(hf, waiting, "ok")
 
     [row] = await queues.list("shop", "leads")
     assert ended.state["up"] == {"escalated": True, "message_id": row.id}
     assert (row.state, row.priority, row.claimed_by) == (MessageState.ready, "high", None)
-    assert msgspec.json.decode(row.payload) == {"a": 1, "note": "7 waits"}
+    assert msgspec.json.decode(row.payload) == {"a": 1, "escalation": {"note": "7 waits"}}
 
 
 @pytest.mark.covers("QU-32")
@@ -226,3 +228,167 @@ def test_queue_node_needs_a_scope() -> None:
     text = one("{id: it, type: queue_publish, config: {queue: work, payload: 1}}", "")
 
     assert rules(text, settings=NONE) == ["scope-missing"]
+
+
+# ------------------------------------------------------------------ names without a value in match
+def maybe(match: str) -> str:
+    """`order` is set on one way only."""
+    return flow_text(
+        f"""
+        {{id: start, type: start}}
+        {{id: c, type: condition, config: {{when: flag}}}}
+        {{id: s, type: set, config: {{values: {{order: 1}}}}}}
+        {{id: got, type: queue_consume, config: {{queue: work, match: "{match}"}}}}
+        {{id: done, type: end}}
+        """,
+        "start -> c\nc:true -> s -> got\nc:false -> got\ngot -> done",
+        "config: {scaiqueue: {scope: shop}}\ninput: {properties: {flag: {}}}",
+    )
+
+
+async def test_consume_node_fails_when_a_name_of_its_match_has_no_value(hf: Holdfast) -> None:
+    await (await hf.queues()).publish("shop", "work", {"order": ""})
+    ended = await start(hf, maybe("message.payload.order == order"), {"flag": False}, settings=NONE)
+
+    assert ended.status == "failed"
+    assert "missing_name" in ended.error.message
+    assert [row.state for row in await (await hf.queues()).list("shop", "work")] == [MessageState.ready]
+
+
+@pytest.mark.parametrize(
+    ("match", "taken"),
+    [
+        ("message.payload.order == (order | default(7))", 7),
+        ("(exists(order) && message.payload.order == order) || message.payload.order == 8", 8),
+        ("!exists(order) && message.payload.order == 9", 9),
+        ("exists(state.flag) && message.payload.order == 9", 9),
+    ],
+)
+async def test_consume_node_asks_whether_a_name_has_a_value(hf: Holdfast, match: str, taken: int) -> None:
+    for each in ("", None, 7, 8, 9):
+        await (await hf.queues()).publish("shop", "work", {"order": each})
+    waiting = await start(hf, maybe(match), {"flag": False}, settings=NONE)
+    await (await hf.queues()).work()
+    ended = await resumed(hf, waiting)
+
+    assert ended.state["got"]["payload"] == {"order": taken}
+
+
+# ------------------------------------------------------------------ what an escalation leaves alone
+def raises(config: str) -> str:
+    return one(f'{{id: up, type: queue_escalation, config: {{message: "{{{{order}}}}", {config}}}}}')
+
+
+@pytest.mark.parametrize(
+    ("payload", "after"),
+    [
+        ({"note": "mine", "assignee": "x"}, {"note": "mine", "assignee": "x", "escalation": {"note": "up"}}),
+        ([1, 2], {"payload": [1, 2], "escalation": {"note": "up"}}),
+        (
+            {"escalation": {"level": 3}},
+            {"payload": {"escalation": {"level": 3}}, "escalation": {"note": "up"}},
+        ),
+    ],
+)
+async def test_escalation_keeps_the_fields_of_the_payload(hf: Holdfast, payload: Any, after: Any) -> None:
+    queues = await hf.queues()
+    await queues.publish("shop", "work", payload, id="m1")
+    for _ in range(2):
+        ended = await start(hf, raises("queue: leads, note: up"), {"order": "m1"}, settings=NONE)
+        assert ended.state["up"]["escalated"] is True
+    assert msgspec.json.decode((await queues.get("shop", "leads", "m1")).payload) == after
+
+
+async def test_escalation_with_a_note_that_is_too_large_changes_nothing(hf: Holdfast) -> None:
+    queues = await hf.queues()
+    await queues.publish("shop", "work", {"a": 1}, id="m1")
+    text = raises('queue: leads, note: "{{note}}"').replace("{order: {}}", "{order: {}, note: {}}")
+    ended = await start(hf, text, {"order": "m1", "note": "N" * 300_000}, settings=NONE)
+
+    assert ended.status == "failed"
+    assert "at most" in ended.error.message
+    assert msgspec.json.decode((await queues.get("shop", "work", "m1")).payload) == {"a": 1}
+
+
+async def test_escalation_leaves_a_message_to_the_run_that_keeps_it(hf: Holdfast) -> None:
+    waiting = await start(hf, KEEPS, {}, settings=NONE)
+    queues = await hf.queues()
+    await queues.publish("shop", "work", {"order": 7}, id="kept")
+    await queues.work()
+    await resumed(hf, waiting)
+    ended = await start(hf, raises("priority: high"), {"order": "kept"}, settings=NONE)
+
+    assert ended.state["up"] == {"escalated": False, "message_id": "kept"}
+    row = await queues.get("shop", "work", "kept")
+    assert (row.state, row.claimed_by) == (MessageState.claimed, f"run:{waiting.run_id}")
+
+
+REVIEW = (
+    "{id: ask, type: hitl_review, config: {queue: work, prompt: Pay, assignee: 'user:ann', timeout: 1d, "
+    "on_timeout: cancel, sections: [{type: decision, options: [ok]}]}}"
+)
+
+
+async def test_review_of_another_run_is_not_escalated(hf: Holdfast) -> None:
+    asked = await start(hf, one(REVIEW), settings=NONE)
+    queues, service = await hf.queues(), await hf.service()
+    await queues.work()
+    [row] = await queues.list("shop", "work")
+    text = raises("queue: leads, assignee: 'user:mallory', note: please")
+    ended = await start(hf, text, {"order": row.id}, settings=NONE)
+
+    assert ended.status == "failed"
+    assert "review of another run" in ended.error.message
+    assert await queues.list("shop", "work") == [row]
+    [hold] = await service.holds(asked.run_id)
+    assert hold.assignee == "user:ann"
+
+
+def two_ways(assignee: str) -> str:
+    """A run that escalates its own review while that waits."""
+    return flow_text(
+        f"""
+        {{id: start, type: start}}
+        {{id: both, type: parallel}}
+        {REVIEW}
+        {{id: nudge, type: checkpoint, config: {{prompt: "Now?", options: [ok], timeout: 1d, on_timeout: cancel}}}}
+        {{id: up, type: queue_escalation, config: {{of: ask, queue: leads, priority: high, assignee: "{assignee}", note: late}}}}
+        {{id: meet, type: join}}
+        {{id: done, type: end}}
+        """,
+        "start -> both\nboth -> ask -> meet\nboth -> nudge -> up -> meet -> done",
+        HEAD,
+    )
+
+
+@pytest.mark.parametrize(("assignee", "valid"), [("user:bea", True), ("user:{{order}}", False)])
+async def test_own_review_is_escalated_with_its_hold(hf: Holdfast, assignee: str, valid: bool) -> None:
+    waiting = await start(hf, two_ways(assignee), {"order": "cleo"}, settings=NONE)
+    queues, service = await hf.queues(), await hf.service()
+    await queues.work()
+    holds = {hold.node: hold for hold in await service.holds(waiting.run_id)}
+    await service.answer(holds["nudge"].id, "ok")
+    await resumed(hf, waiting)
+    found = await service.store.hold(holds["ask"].id)
+    assert found is not None
+    if not valid:
+        assert found.assignee == "user:ann"
+        assert await queues.list("shop", "leads") == []
+        return
+    assert (found.assignee_type, found.assignee_value, found.epoch) == ("user", "bea", holds["ask"].epoch + 1)
+    for _ in range(2):
+        [row] = await queues.list("shop", "leads")
+        assert (row.priority, row.state) == ("high", MessageState.ready)
+        payload = msgspec.json.decode(row.payload)
+        assert (payload["assignee"], payload["escalation"]["note"]) == ("user:bea", "late")
+        await queues.work()
+
+
+@pytest.mark.parametrize("value", [None, "", [], {}])
+async def test_escalation_to_a_value_that_names_nobody_fails(hf: Holdfast, value: Any) -> None:
+    queues = await hf.queues()
+    await queues.publish("shop", "work", {"a": 1}, id="m1")
+    text = one('{id: up, type: queue_escalation, config: {message: m1, assignee: "{{order}}"}}')
+    ended = await start(hf, text, {"order": value}, settings=NONE)
+    assert ended.status == "failed"
+    assert msgspec.json.decode((await queues.get("shop", "work", "m1")).payload) == {"a": 1}

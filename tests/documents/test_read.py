@@ -87,6 +87,22 @@ def test_aliases_are_copies_and_may_not_make_the_document_ten_times_larger() -> 
     assert rules_of("\n".join(rows), "yaml")[0][0] == "alias"
 
 
+@pytest.mark.covers("CV-11")
+@pytest.mark.parametrize("use", ["[{}]", "{{k: [{}]}}", "&b [{}]"])
+def test_characters_of_aliased_texts_count_as_values_do(use: str) -> None:
+    text = f"a: &x {'t' * 5_000}\nb: "
+    assert len(read_yaml(text + use.format(", ".join(["*x"] * 9)))) == 2
+    assert rules_of(text + use.format(", ".join(["*x"] * 11)), "yaml")[0][0] == "alias"
+
+
+@pytest.mark.covers("CV-11")
+def test_characters_of_aliased_keys_count() -> None:
+    text = f"a: &x {'t' * 5_000}\nb: ["
+    assert rules_of(text + ", ".join(["{*x : 1}"] * 11) + "]", "yaml")[0][0] == "alias"
+    text = f"a: &y {{{'t' * 1_000}: 1}}\nb: ["
+    assert rules_of(text + ", ".join(["*y"] * 12) + "]", "yaml")[0][0] == "alias"
+
+
 @pytest.mark.covers("CV-1")
 def test_every_top_level_key_is_known_and_another_names_the_nearest() -> None:
     whole = GOOD + (

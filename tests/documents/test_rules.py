@@ -9,10 +9,13 @@ import pytest
 
 import holdfast.frontends.document as package
 from holdfast.agents.tools import as_tool
+from holdfast.frontends.document.node_types import subflow
 from holdfast.frontends.document.problem import DocumentProblem
-from holdfast.frontends.document.site import UnusableFlow
+from holdfast.frontends.document.registry import node_types
+from holdfast.frontends.document.site import FoundFlow, UnusableFlow
 from holdfast.model.diagnostics import Severity
-from tests.documents.rule_examples import EXAMPLES, GOOD, NOT_YAML
+from holdfast.model.graph import GraphSpec, Node
+from tests.documents.rule_examples import EXAMPLES, GOOD, NOT_YAML, flow
 from tests.documents.run import problems as found_problems
 
 
@@ -26,8 +29,17 @@ def refuses_url(url: str) -> str:
     return "it is refused here" if "refused" in url else ""
 
 
-def flows(name: str, _version: str) -> UnusableFlow | None:
+def flows(name: str, _version: str) -> FoundFlow | UnusableFlow | None:
+    if name.startswith("huge"):
+        return FoundFlow(version="v", spec=nested(name, 10_000))
     return UnusableFlow(rule="subflow-invalid", why="it has an error") if name == "broken" else None
+
+
+def nested(name: str, count: int) -> GraphSpec:
+    """With half of its nodes in a sub-flow of its own."""
+    nodes = [tuple(Node(id=f"{part}{i}") for i in range(count // 2)) for part in "ab"]
+    inner = GraphSpec(name=f"{name}-inner", nodes=nodes[1], edges=())
+    return GraphSpec(name=name, nodes=nodes[0], edges=(), subgraphs=(inner,))
 
 
 def problems(text: str) -> list[DocumentProblem]:
@@ -75,3 +87,34 @@ def test_every_rule_of_the_code_has_an_example() -> None:
     written = {rule for path in folder.rglob("*.py") for rule in called.findall(path.read_text("utf-8"))}
     assert len(written) > 30
     assert written - set(EXAMPLES) - set(NOT_YAML) == set()
+
+
+@pytest.mark.covers("CV-51")
+@pytest.mark.parametrize("kind", sorted(node_types()))
+def test_config_of_any_shape_gives_problems_and_no_failure(kind: str) -> None:
+    shapes = ("", "1", "text", "[]", "[{secret: x}]", "{secret: x}", "{secret: x, prefix: y}", "{secret: 1}")
+    for config in (
+        *shapes,
+        *(f"{{{field}: {each}}}" for field in ("body", "headers", "x") for each in shapes),
+    ):
+        found = problems(flow(f"{{id: m, type: {kind}, config: {config}}}"))
+        if config == "{secret: x}":
+            assert "secret-place" in [each.rule for each in found]
+
+
+@pytest.mark.covers("CV-51")
+def test_nodes_and_bytes_of_all_sub_flows_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    middle = "\n".join(f"{{id: m{i}, type: subflow, config: {{flow: part{i}}}}}" for i in range(4))
+    text = flow(middle, "a -> m0 -> m1 -> m2 -> m3 -> z")
+
+    def parts(name: str, _version: str) -> FoundFlow:
+        return FoundFlow(version="v", spec=nested(name, 3_000))
+
+    def sizes() -> list[str | None]:
+        return [each.node for each in found_problems(text, flows=parts) if each.rule == "subflow-size"]
+
+    assert sizes() == ["m3"]
+    monkeypatch.setattr(subflow, "MAX_GRAPH_NODES", 12_006)
+    assert sizes() == []
+    monkeypatch.setattr(subflow, "MAX_GRAPH_BYTES", 1_000)
+    assert sizes() == ["m0", "m1", "m2", "m3"]

@@ -17,8 +17,9 @@ from holdfast.errors import HistoryLostError
 from holdfast.runs.service import RunService
 from holdfast.store.open import open_store
 from holdfast.store.rows import ClaimRequest
-from holdfast.store.sql.postgres import failover
+from holdfast.store.sql.acknowledgements import Acknowledgements
 from holdfast.store.sql.postgres.connect import PostgresConnection
+from holdfast.store.sql.postgres.lost_runs import LOSSES
 from holdfast.store.sql.postgres.store import PostgresStore
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.ids import RunId
@@ -160,7 +161,7 @@ async def test_thousands_of_runs_that_others_deleted_are_reported_as_a_number(
 ) -> None:
     store = await open_store(address)
     await store.close()
-    known = failover.Acknowledgements()
+    known = Acknowledgements(LOSSES)
     for n in range(2500):
         known.mailed(RunId(f"gone-{n}"), 1, n)
     raw = await asyncpg.connect(address.partition("?")[0])
@@ -183,7 +184,7 @@ def test_remembering_what_was_acknowledged_costs_little() -> None:
 
     kit = StoreKit(lambda _: None)  # type: ignore[arg-type,return-value]
     kit.clock = FakeClock()
-    known = failover.Acknowledgements(most=100)
+    known = Acknowledgements(LOSSES, most=100)
     leases = [Lease(new_run_id(), n, 1, "w") for n in range(1000)]
     batches = [RunBatch(lease, [kit.record(1)]) for lease in leases]
     began = time.perf_counter()

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast import Flow, Holdfast
-from holdfast.runs.worker.reaper import Reaper
+from holdfast.runs.worker.recovery import Reaper
 from holdfast.store.protocols import Store
 from holdfast.store.rows import ClaimRequest, RunRow
 from holdfast.testing.clock import FakeClock

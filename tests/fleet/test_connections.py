@@ -8,14 +8,29 @@ from typing import Any
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
+from holdfast.errors import StoreUnavailableError
 from holdfast.store.open import open_store
 from holdfast.store.sql.postgres.pool import SpareConnection
 from holdfast.store.sql.postgres.store import PostgresStore
 from tests.services import postgres
+from tests.services.postgres import with_setting
 
 pytestmark = pytest.mark.anyio
 
 _driver: Any = asyncpg
+
+SLOW_COMMIT = (
+    "CREATE TEMPORARY TABLE slow (a int)",
+    (
+        "CREATE FUNCTION pg_temp.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " PERFORM pg_sleep(60); RETURN NULL; END $$"
+    ),
+    (
+        "CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION pg_temp.wait()"
+    ),
+    "INSERT INTO slow VALUES (1)",
+)
 
 
 async def _backend(store: PostgresStore) -> int:
@@ -57,6 +72,27 @@ async def test_connection_that_the_server_closed_is_replaced(address: str) -> No
     await connection.execute("SELECT pg_terminate_backend($1, 5000)", before)
     await connection.close()
     assert await _backend(store) != before
+    await store.close()
+
+
+async def test_next_caller_has_a_connection_of_its_own_when_a_commit_had_no_answer_in_time(
+    address: str,
+) -> None:
+    """The commit that was cut off ends only when the server has cancelled it."""
+    store = await open_store(with_setting(address, statement_timeout="1"))
+    assert isinstance(store, PostgresStore)
+    pools = store._pools  # pyright: ignore[reportPrivateUsage]
+
+    async def slow_commit(conn: Any) -> None:
+        for statement in SLOW_COMMIT:
+            await conn.raw.execute(statement)
+
+    async def quick(conn: Any) -> int:
+        return (await conn.row("SELECT 1"))[0]
+
+    with pytest.raises(StoreUnavailableError, match="too long"):
+        await pools.write(slow_commit)
+    assert await pools.write(quick) == 1
     await store.close()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast, RunSettings, Worker
-from holdfast.api.readiness import ServerState
+from holdfast.api.health import ServerState
 from holdfast.errors import SettingsError
 from holdfast.runs.worker.health_server import Health, _protocol, parse_address
 from tests.fleet.workers import Crew, ended, fetch, settings, until

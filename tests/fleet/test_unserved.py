@@ -82,7 +82,7 @@ async def test_top_names_what_waits_and_what_no_worker_serves() -> None:
     )
     text = "\n".join(lines(FleetSnapshot(figures=result, workers=[worker(lanes=("fast",), hot=4)]), 200))
     assert "3 suspect" in text
-    assert "7 sleeping · 2 for input · 4 in memory · 8 timers, the next ends in 1 min 30 s" in text
+    assert "7 sleeping · 2 waiting for input · 4 in memory · 8 timers, the next ends in 1 min 30 s" in text
     assert "Unserved  1 ready in lane lane-0" in text
     assert "1 of pay g1-b · schedules of report · and 2 more" in text
     quiet = "\n".join(lines(FleetSnapshot(figures=figures(), workers=[worker()]), 200))

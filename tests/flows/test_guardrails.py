@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from holdfast import Flow, Holdfast, Result, Violation
+from holdfast import Flow, Guard, Holdfast, Result, Violation
 from tests.flows.places import told
 
 pytestmark = pytest.mark.anyio
@@ -117,6 +118,29 @@ async def test_a_guardrail_blocks_when_it_sanitizes_with_nothing_to_put_instead(
     assert result.error is not None
     assert result.error.code == "guardrail_violation"
     assert log == []
+
+
+@pytest.mark.parametrize("returned", ["a card number", False, 7, datetime(2026, 1, 1, tzinfo=UTC)])
+async def test_a_guardrail_that_sanitizes_is_violated_when_its_check_returns_no_replacement(
+    hf: Holdfast, returned: Any
+) -> None:
+    flow = Flow("texts", effect="pure")
+
+    @flow.guardrail("check", on_violation="sanitize")
+    def check() -> Any:
+        return returned
+
+    guarded = Flow("of a node", effect="pure")
+
+    @guarded.node(guard=Guard(input=[lambda s: returned], on_violation="sanitize"))
+    def publish() -> None:
+        raise AssertionError("it must not run")
+
+    for each in (flow, guarded):
+        result = await each.run({}, on=hf)
+        assert result.error is not None
+        assert result.error.code == "guardrail_violation"
+        assert isinstance(returned, str) == ("a card number" in result.error.message)
 
 
 async def test_a_guardrail_reroutes_when_the_flow_is_a_walk(hf: Holdfast) -> None:

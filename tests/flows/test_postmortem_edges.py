@@ -37,17 +37,23 @@ async def test_report_is_made_when_the_journal_is_damaged(tmp_path: Path) -> Non
 
 
 @pytest.mark.covers("TOOL-TIME-07", "TOOL-TIME-08")
-async def test_report_says_that_a_graph_is_too_large_to_be_drawn(bare_hf: Holdfast) -> None:
+async def test_report_says_that_a_graph_is_too_large_to_be_drawn(
+    bare_hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flow = Flow("wide", effect="pure")
     first = flow.node(id="first")(_passes)
     flow.start(first)
     for i in range(420):
         flow.edge(first, flow.node(id=f"n{i}")(lambda s: None), when="false")
-    result = await examined(bare_hf, (await flow.run({}, on=bare_hf)).run_id)
+    run = (await flow.run({}, on=bare_hf)).run_id
+    result = await examined(bare_hf, run)
     assert "too many for a page" in to_markdown(result)
     page = Page(to_html(result))
     assert "svg" not in page.tags
     assert "too many for a page" in page.said
+    # More than any picture has: the report is made all the same.
+    monkeypatch.setattr("holdfast.drawing.flow_picture.MOST_DRAWN", 400)
+    assert "too large for a page" in to_markdown(await examined(bare_hf, run))
 
 
 @pytest.mark.covers("TOOL-TIME-07")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast
@@ -10,6 +11,9 @@ from holdfast.drawing import Picture, State, to_svg, to_text
 from holdfast.reports.run_graph import picture_of
 from holdfast.runs.history.timeline import Timeline, make_timeline
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
+from holdfast.types.event import EventRow
+from holdfast.types.ids import RunId
+from holdfast.types.record import Record
 from tests.flows.refunds import GIVEN, refund_flow
 
 pytestmark = pytest.mark.anyio
@@ -62,6 +66,63 @@ async def test_a_failure_that_was_repaired_is_one_visit_with_two_attempts(bare_h
     assert [(v.state, v.error_text, v.visit) for v in after.visits.all()] == [("done", "", 1)]
     node = after.visits.nodes["work"]
     assert (node.visits, node.open, node.done, node.failed) == (1, 0, 1, 0)
+
+
+@pytest.mark.covers("WB-65-timeline")
+async def test_a_timeline_that_is_asked_for_again_reads_only_what_is_new(
+    bare_hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, broken = Flow("repaired", effect="read"), [True]
+
+    @flow.node
+    async def prepare() -> None: ...
+
+    @flow.node
+    async def work() -> None:
+        if broken.pop() if broken else False:
+            raise ValueError("not yet")
+
+    flow.chain(prepare, work)
+    run = (await flow.run({}, on=bare_hf)).run_id
+    service, asked = await bare_hf.service(), list[int]()
+    read = service.store.events
+
+    async def counted(run: RunId, *, after: int = 0, limit: int) -> list[Record | EventRow]:
+        asked.append(after)
+        return await read(run, after=after, limit=limit)
+
+    monkeypatch.setattr(service.store, "events", counted)
+    first = [msgspec.json.encode(v) for v in (await timeline_of(bare_hf, run)).visits.all()]
+    assert asked[0] == 0
+    asked.clear()
+    again = await timeline_of(bare_hf, run)
+    assert asked
+    assert 0 not in asked
+    assert [msgspec.json.encode(v) for v in again.visits.all()] == first
+    await flow.resume(run, on=bare_hf)
+    asked.clear()
+    after = await timeline_of(bare_hf, run)
+    assert asked
+    assert 0 not in asked
+    # What was given out before is not changed by what happened since.
+    assert [msgspec.json.encode(v) for v in again.visits.all()] == first
+    service.caches.timelines.clear()
+    fresh = await timeline_of(bare_hf, run)
+    for one, other in ((after, fresh), (await timeline_of(bare_hf, run), fresh)):
+        assert [*map(msgspec.json.encode, one.visits.all())] == [
+            *map(msgspec.json.encode, other.visits.all())
+        ]
+        assert (one.visits.nodes, one.visits.edges, one.visits.marks) == (
+            other.visits.nodes, other.visits.edges, other.visits.marks,
+        )  # fmt: skip
+    # Another journal under the same numbers is not continued.
+    kept = service.caches.timelines[RunId(run)]
+    service.caches.timelines[RunId(run)] = msgspec.structs.replace(
+        kept, last=msgspec.structs.replace(kept.last, at=1)
+    )
+    asked.clear()
+    await timeline_of(bare_hf, run)
+    assert 0 in asked
 
 
 @pytest.mark.covers("TOOL-CLI-05")

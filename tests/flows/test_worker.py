@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import StoreFullError, StoreUnavailableError
-from holdfast.runs.worker.reaper import Reaper
+from holdfast.runs.worker.recovery import Reaper
 from holdfast.runs.worker.timer_sweep import TimerSweep
 from holdfast.runs.worker.worker import RunWorker
 from holdfast.store.rows import ClaimRequest
@@ -96,14 +96,28 @@ async def test_worker_completes_every_run_when_many_are_ready(hf: Holdfast) -> N
 
 
 async def test_worker_stays_within_its_concurrency_when_more_is_ready(hf: Holdfast) -> None:
-    seen = Seen()
-    flow = counting(seen, pause=0.01)
+    now, most, full = 0, 0, asyncio.Event()
+    flow = Flow("crowd", effect="pure")
+
+    @flow.node
+    async def meet(s: dict) -> dict:
+        """The first three wait for each other, however slow the machine is."""
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        if now == 3:
+            full.set()
+        await full.wait()
+        await asyncio.sleep(0.01)
+        now -= 1
+        return {"done": True}
+
     for i in range(9):
         await put(hf, flow, str(i))
 
     await Worker(flow, on=hf, concurrency=3).run_until_idle()
 
-    assert seen.most == 3
+    assert most == 3
 
 
 @pytest.mark.covers("R-35", "RF-10", "RS-MORE-1")

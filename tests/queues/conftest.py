@@ -54,7 +54,7 @@ class Office:
 
     async def claimed(self, hold: HoldRow, by: str = DANA.id) -> MessageRow:
         row = await self.message(hold)
-        return await self.queues.claim_one(*PLACE, row.id, by=by)
+        return await self.queues.claim_one(Actor(id=by), *PLACE, row.id)
 
     async def actions(self, hold: str | None) -> list[str]:
         rows = await self.store.audit("default")

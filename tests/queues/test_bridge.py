@@ -9,24 +9,28 @@ import msgspec
 import pytest
 
 from holdfast.errors import (
+    AlreadyVotedError,
     ClaimLostError,
+    ExcludedError,
     FormInvalidError,
     HoldDecidedError,
     KeyMissingError,
     NotAssignedError,
+    TransportError,
 )
 from holdfast.queues.review_request import encoded_request
 from holdfast.queues.service import QueueService
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
-from holdfast.types.outbox import OutboxState
+from holdfast.types.outbox import QUEUE_OUT, OutboxRow, OutboxState
 from holdfast.types.queue_message import MessageFilter, MessageState
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import Actor
+from holdfast.types.terms import RESOLVE, Actor
 from tests.queues.conftest import DANA, PLACE, Office, anybody
 
 pytestmark = pytest.mark.anyio
 
+EVE = Actor(id="user:eve@acme")
 FORM = [
     {"type": "context", "title": "Order", "content": "{{order}}"},
     {"type": "input", "field": "amount", "kind": "currency", "required": True},
@@ -92,12 +96,48 @@ async def test_completing_the_request_decides_the_hold_and_resumes_its_run(offic
 @pytest.mark.covers("QU-9")
 async def test_person_who_may_not_decide_cannot_complete_the_request(office: Office) -> None:
     hold = await office.asks(strict_assignee=True)
-    row = await office.claimed(hold, by="user:eve@acme")
-    eve = Actor(id="user:eve@acme")
+    row = await office.claimed(hold)
     with pytest.raises(NotAssignedError):
-        await office.queues.complete(eve, *PLACE, row.id, row.claim_token, {"decision": "approve"})
+        await office.queues.complete(EVE, *PLACE, row.id, row.claim_token, {"decision": "approve"})
     assert (await office.hold(hold.id)).status is HoldStatus.pending
     assert (await office.message(hold)).state is MessageState.claimed
+
+
+@pytest.mark.covers("QU-9")
+async def test_person_who_may_not_decide_cannot_hide_the_request_from_those_who_may(office: Office) -> None:
+    hold = await office.asks(strict_assignee=True)
+    row = await office.message(hold)
+    await office.queues.publish(*PLACE, {"order": 7}, id="plain", priority="low")
+    for attempt in (
+        office.queues.claim_one(EVE, *PLACE, row.id),
+        office.queues.dead(EVE, *PLACE, row.id),
+        office.queues.claim_one(Actor(id="user:eve@acme", rights=frozenset({RESOLVE})), *PLACE, row.id),
+    ):
+        with pytest.raises(NotAssignedError, match="assigned to user:dana@acme"):
+            await attempt
+    # What is not a review is claimed behind those that are left out.
+    assert [each.id for each in await office.queues.claim(EVE, *PLACE, limit=5)] == ["plain"]
+    assert await office.queues.claim(EVE, *PLACE) == []
+    assert (await office.message(hold)).state is MessageState.ready
+    assert [each.id for each in await office.queues.claim(DANA, *PLACE)] == [row.id]
+
+
+@pytest.mark.covers("QU-9")
+async def test_excluded_person_and_one_who_has_voted_leave_the_request_to_the_others(office: Office) -> None:
+    several = {"mode": "quorum", "need": 2, "of": ["group:support"], "exclude": [EVE.id]}
+    hold = await office.asks(approval=several)
+    dana, eve, sam = [
+        Actor(id=f"user:{name}@acme", groups=frozenset({"support"})) for name in ("dana", "eve", "sam")
+    ]
+    row = await office.message(hold)
+    with pytest.raises(ExcludedError):
+        await office.queues.claim_one(eve, *PLACE, row.id)
+    (mine,) = await office.queues.claim(dana, *PLACE)
+    await office.queues.complete(dana, *PLACE, row.id, mine.claim_token, {"decision": "approve"})
+    with pytest.raises(AlreadyVotedError):
+        await office.queues.claim_one(dana, *PLACE, row.id)
+    assert await office.queues.claim(dana, *PLACE) == []
+    assert [each.id for each in await office.queues.claim(sam, *PLACE)] == [row.id]
 
 
 @pytest.mark.covers("QU-9", "QB-8")
@@ -119,7 +159,7 @@ async def test_lost_claim_decides_nothing(office: Office) -> None:
     first = await office.claimed(hold)
     office.clock.advance(minutes=6)
     await office.queues.work()
-    second = await office.claimed(hold, by="user:eve@acme")
+    second = await office.claimed(hold)
     with pytest.raises(ClaimLostError):
         await office.queues.complete(DANA, *PLACE, first.id, first.claim_token, {"decision": "approve"})
     assert (await office.hold(hold.id)).status is HoldStatus.pending
@@ -190,10 +230,11 @@ async def test_new_deadline_is_shown_and_a_claim_survives_it(office: Office) -> 
 async def test_request_that_cannot_be_published_is_tried_again_and_the_hold_stays_open(
     office: Office,
 ) -> None:
+    hold = await office.asks()
+    # Since it was asked, the operator requires that queues are listed.
     office.queues.settings = office.queues.bridge.settings = msgspec.structs.replace(
         office.queues.settings, strict=True
     )
-    hold = await office.asks()
     await office.queues.work()
     (waiting,) = await office.store.list_outbox(topic="hold.queue")
     assert (waiting.state, waiting.attempts) == (OutboxState.waiting, 1)
@@ -204,6 +245,28 @@ async def test_request_that_cannot_be_published_is_tried_again_and_the_hold_stay
     assert (await office.message(hold)).state is MessageState.ready
     (sent,) = await office.store.list_outbox(topic="hold.queue")
     assert sent.state is OutboxState.done
+
+
+@pytest.mark.covers("QB-2")
+async def test_message_without_a_hold_is_named_when_it_cannot_be_published(
+    office: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def away(_row: object) -> OutboxState:
+        raise TransportError("no NATS server can be reached.")
+
+    monkeypatch.setattr(office.queues.bridge, "_relayed", away)
+    row = OutboxRow(
+        id=1,
+        tenant="default",
+        run=None,
+        hold=None,
+        at=0,
+        topic=QUEUE_OUT,
+        key="queue.out:t1:new",
+        payload=b"",
+    )
+    await office.queues.bridge._one(row)
+    assert "queue.out:t1:new could not be published: no NATS server can be reached" in caplog.text
 
 
 @pytest.mark.covers("QB-2")

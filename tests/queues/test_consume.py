@@ -17,7 +17,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.queue_message import MessageState
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import operator
+from holdfast.types.terms import Actor, operator
 from tests.queues.conftest import Office
 
 pytestmark = pytest.mark.anyio
@@ -138,7 +138,7 @@ async def test_condition_is_compared_with_every_message_and_the_first_that_meets
 async def test_escalated_message_moves_and_a_final_one_does_not(office: Office) -> None:
     queues = office.queues
     await queues.publish(*TASKS, 1, id="m1", priority="high")
-    mine = await queues.claim_one(*TASKS, "m1", by="w")
+    mine = await queues.claim_one(Actor(id="w"), *TASKS, "m1")
     assert await queues.escalate(*TASKS, "m1", "support/urgent", priority="low")
     moved = await queues.get("support", "urgent", "m1")
     assert (moved.priority, moved.state, moved.claim_token) == ("high", MessageState.ready, mine.claim_token)

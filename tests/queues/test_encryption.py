@@ -24,9 +24,9 @@ async def test_content_of_messages_is_encrypted_and_survives_a_new_key(tmp_path:
         given = {"secret": CANARY}
         await queues.publish(*PLACE, given, id="m1")
         row = await queues.publish(*PLACE, given, id="m1")  # compared with what is stored
-        mine = await queues.claim_one(*PLACE, "m1", by="w")
+        mine = await queues.claim_one(Actor(id="w"), *PLACE, "m1")
         await queues.release(*PLACE, "m1", mine.claim_token, delay=0, error=f"{CANARY} failed")
-        mine = await queues.claim_one(*PLACE, "m1", by="w")
+        mine = await queues.claim_one(Actor(id="w"), *PLACE, "m1")
         await queues.complete(Actor(id="user:dana"), *PLACE, "m1", mine.claim_token, [CANARY])
         flow = Flow("ask", effect="pure")
         flow.hold("ask", prompt="May {{word}} go?", options=["yes"], queue="support/reviews")

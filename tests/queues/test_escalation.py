@@ -15,6 +15,7 @@ from holdfast.queues.transport import Ack
 from holdfast.testing.clock import FakeClock
 from holdfast.types.queue_message import MessageState
 from holdfast.types.status import HoldStatus
+from holdfast.types.terms import operator
 from tests.documents.run import flow_text, start
 from tests.documents.test_queue_nodes import resumed
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
@@ -79,7 +80,7 @@ async def test_review_that_is_escalated_moves_at_the_broker_and_is_completed_the
     holds = {hold.node: hold for hold in await service.holds(waiting.run_id)}
     row = await office.message(await office.hold(holds["ask"].id))
     assert await foreign.subjects(OPEN) == [f"hf.q.default.shop.reviews.normal.{row.id}"]
-    await office.queues.claim_one("shop", "reviews", row.id, by="user:dana@acme")
+    await office.queues.claim_one(operator("user:dana@acme"), "shop", "reviews", row.id)
 
     await service.answer(holds["gate"].id, "ok")
     asked = await resumed(office.hf, waiting)

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import Holdfast, Worker
 from holdfast.integrations.prometheus import Metrics
+from holdfast.types.terms import Actor
 from tests.fleet.test_metrics import page_of
 from tests.queues.conftest import PLACE
 
@@ -23,8 +24,8 @@ async def test_worker_tells_the_messages_and_the_age_of_each_queue(
         queues = await hf.queues()
         for name in ("m1", "m2", "m3", "m4"):
             await queues.publish(*PLACE, 1, id=name)
-        await queues.claim(*PLACE, by="w")
-        await queues.dead(*PLACE, "m2")
+        await queues.claim(Actor(id="w"), *PLACE)
+        await queues.dead(Actor(id="w"), *PLACE, "m2")
         async with Worker(on=hf, lanes=["main"], probe=(metrics := Metrics("0"))):
             page = await page_of(metrics.port)
             counted = {tuple(sorted(key)): value for key, value in page["holdfast_queue_messages"].items()}

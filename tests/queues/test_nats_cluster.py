@@ -117,7 +117,7 @@ class Siege:
     async def _receive(self, taken: Counter[str]) -> None:
         dropped = set(self.holds[::3])
         async for found in self.office.transport.receive():
-            assert await self.office.queues.relay.taken(found) is Ack.ack
+            assert await self.office.queues.relay.taken(found) == (Ack.ack, "")
             (hold,) = (each for each in self.holds if each.encode() in found.body)
             taken[hold] += 1
             if hold not in dropped or taken[hold] > 1:

@@ -16,7 +16,7 @@ from holdfast.queues.settings import QueueSettings, QueueSpec
 from holdfast.queues.transport import Ack
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import new_id
-from holdfast.types.queue_message import MessageFilter
+from holdfast.types.queue_message import MessageFilter, MessageState
 from holdfast.types.status import HoldStatus
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
 from tests.queues.test_nats_story import NatsOffice, bound_to, event, office, own_server, until  # noqa: F401
@@ -126,7 +126,9 @@ async def test_producer_decides_no_hold_and_completer_publishes_no_message(
     assert (await office.hold(hold.id)).status is HoldStatus.pending
     await foreign.js.publish("hf.done.default.y", b'{"id": "y", "payload": {"pay": 1}}')
     assert await office.delivered() is Ack.reject
-    assert await office.store.list_messages(MessageFilter()) == before
+    after = await office.store.list_messages(MessageFilter())
+    assert [row for row in after if row.type != "rejected"] == before
+    assert [row.state for row in after if row.type == "rejected"] == [MessageState.dead] * 2
 
 
 @pytest.mark.covers("QU-25", "PLATFORM-BAD-02")

@@ -13,20 +13,20 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import SettingsError, StoreBusyError, TransportError
+from holdfast.queues import nats as nats_transport
 from holdfast.queues.nats import NatsTransport
-from holdfast.queues.nats_names import token
 from holdfast.queues.settings import QueueSettings, QueueSpec
 from holdfast.queues.transport import Ack, TransportStatus
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.transports import BINDING, message, next_of
 from holdfast.types.hold import HoldRow
 from holdfast.types.outbox import OutboxState
-from holdfast.types.queue_message import COMPLETED_EVENT, MessageFilter, MessageState
+from holdfast.types.queue_message import COMPLETED_EVENT, REJECTED, MessageFilter, MessageState
 from holdfast.types.status import HoldStatus
 from tests.holds.notify.servers import Certificate
 from tests.queues.conftest import DANA, PLACE, Office
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
-from tests.services.nats import DEAD, INBOUND, OPEN, NatsServer, require_binary
+from tests.services.nats import DEAD, DONE, INBOUND, OPEN, NatsServer, require_binary
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
 
@@ -51,8 +51,8 @@ class NatsOffice(Office):
     async def delivered(self) -> Ack:
         """What the broker brings next, and what becomes of it."""
         found = await next_of(self.transport)
-        how = await self.queues.relay.taken(found)
-        await found.settle(how)
+        how, reason = await self.queues.relay.taken(found)
+        await found.settle(how, reason)
         return how
 
     async def published(self, **asked: Any) -> HoldRow:
@@ -174,7 +174,7 @@ async def test_completion_is_delivered_again_until_it_is_committed_and_applied_o
         assert await office.delivered() is Ack.retry
     # Committed, and the process dies before the acknowledgement.
     lost = await next_of(office.transport)
-    assert await office.queues.relay.taken(lost) is Ack.ack
+    assert await office.queues.relay.taken(lost) == (Ack.ack, "")
     assert (await office.hold(hold.id)).resolved_by == DANA.id
     assert await office.delivered() is Ack.ack
     assert (await office.actions(hold.id)).count("resolved") == 1
@@ -188,13 +188,15 @@ async def test_foreign_tenant_unreadable_and_decided_apply_nothing(
     hold = await office.published()
     await foreign.js.publish(f"hf.done.acme.{hold.id}", event(hold.id))
     await foreign.js.publish("hf.done.default.a", event(hold.id, tenant="acme"))
-    assert await office.delivered() is Ack.ack
+    assert await office.delivered() is Ack.reject
     assert "foreign_completion" in await office.actions(None)
     await foreign.js.publish("hf.done.default.b", b"\xff\x00")
     assert await office.delivered() is Ack.reject
     await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id, "perhaps"))
     assert await office.delivered() is Ack.reject
-    assert set(await foreign.subjects(DEAD)) == {f"hf.dead.done.default.{each}" for each in ("b", hold.id)}
+    assert set(await foreign.subjects(DEAD)) == {
+        f"hf.dead.done.default.{each}" for each in ("a", "b", hold.id)
+    }
     assert (await office.hold(hold.id)).status is HoldStatus.pending
     # The corrected one takes the subject; a second decision comes too late.
     await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
@@ -203,6 +205,31 @@ async def test_foreign_tenant_unreadable_and_decided_apply_nothing(
     assert await office.delivered() is Ack.ack
     after = await office.hold(hold.id)
     assert msgspec.json.decode(after.resolution or b"")["decision"] == "approve"
+
+
+@pytest.mark.covers("QU-21", "QB-7", "PLATFORM-BAD-02")
+async def test_what_no_queue_receives_is_rejected_and_shown(
+    office: NatsOffice,
+    foreign: Foreign,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nats_transport, "LOOK", 0.05)
+    hold = await office.published()
+    sent = {
+        f"hf.done.acme.{hold.id}": event(hold.id),
+        "hf.in.acme.support.reviews.ext-3": b'{"id": "ext-3", "payload": 1}',
+        "hf.in.default.support.nosuch.ext-4": b'{"id": "ext-4", "payload": 1}',
+    }
+    for subject, body in sent.items():
+        await foreign.js.publish(subject, body)
+    for _ in sent:
+        assert await office.delivered() is Ack.reject
+    assert set(await foreign.subjects(DEAD)) == {f"hf.dead.{each.removeprefix('hf.')}" for each in sent}
+    assert await foreign.subjects(DONE) == await foreign.subjects(INBOUND) == []
+    assert "foreign_completion" in await office.actions(None)
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    rejected = await office.store.list_messages(MessageFilter(type=REJECTED), limit=10)
+    assert any("hf.in.default.support.nosuch.ext-4" in (each.error or "") for each in rejected)
 
 
 @pytest.mark.covers("QU-21", "PLATFORM-BAD-02")
@@ -214,7 +241,7 @@ async def test_broker_decides_only_holds_that_ask_in_a_queue_that_receives_from_
     asked = [await office.asks(queue=queue) for queue in (None, "finance/payments")]
     for hold in asked:
         await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
-        assert await office.delivered() is Ack.ack
+        assert await office.delivered() is Ack.reject
         assert (await office.hold(hold.id)).status is HoldStatus.pending
         assert (await office.actions(hold.id)).count("unbound_completion") == 1
     for queue, state in (("tasks", MessageState.ready), ("reviews", MessageState.completed)):
@@ -222,7 +249,7 @@ async def test_broker_decides_only_holds_that_ask_in_a_queue_that_receives_from_
         body = msgspec.json.decode(event(row.id))
         body["data"]["message_id"] = row.id
         await foreign.js.publish(f"hf.done.default.{row.id}", msgspec.json.encode(body))
-        assert await office.delivered() is Ack.ack
+        assert await office.delivered() is (Ack.ack if queue == "reviews" else Ack.reject)
         assert (await office.queues.get("support", queue, row.id)).state is state
 
 
@@ -240,21 +267,6 @@ async def test_foreign_producer_publishes_to_a_queue(
         await until(lambda: _none(foreign.subjects(INBOUND)))
     (row,) = await office.store.list_messages(MessageFilter())
     assert (row.id, row.priority, row.tenant) == ("order-7", "high", "default")
-
-
-async def test_each_vote_has_a_subject(
-    office: NatsOffice,
-    foreign: Foreign,  # noqa: F811
-) -> None:
-    voters = ["user:dana@acme", "user:sam@acme"]
-    hold = await office.published(approval={"mode": "quorum", "need": 2, "of": voters})
-    for voter in voters:
-        assert (await office.hold(hold.id)).status is HoldStatus.pending
-        data = {"correlation_id": hold.id, "completed_by": voter, "result": {"decision": "approve"}}
-        body = msgspec.json.encode({"id": f"e-{voter}", "type": COMPLETED_EVENT, "data": data})
-        await foreign.js.publish(f"hf.done.default.{hold.id}.{token(voter)}", body)
-        assert await office.delivered() is Ack.ack
-    assert (await office.hold(hold.id)).status is HoldStatus.resolved
 
 
 @pytest.mark.covers("QU-24")

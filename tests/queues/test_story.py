@@ -50,7 +50,7 @@ async def test_review_in_the_database_binds_the_decision(tmp_path: Path) -> None
         queues = await hf.queues()
 
         async def claimed() -> Any:
-            return await queues.claim(*PLACE, by=DANA.id)
+            return await queues.claim(operator(DANA.id), *PLACE)
 
         (message,) = await until(claimed)
         assert message.type == "hitl_request"

@@ -55,8 +55,8 @@ class Bound(Office):
         """What the broker brings next, and what becomes of it."""
         found = await self.broker.queue.get()
         assert isinstance(found, MemoryInbound)
-        how = await self.queues.relay.taken(found)
-        await found.settle(how)
+        how, reason = await self.queues.relay.taken(found)
+        await found.settle(how, reason)
         return how
 
     def sent(self) -> list[TransportMessage]:
@@ -124,7 +124,7 @@ async def test_row_stays_workable_while_the_broker_is_away(bound: Bound) -> None
     await bound.queues.work()
     assert {each.id for each in bound.sent()} == {row.id, "m1"}
     await bound.queues.complete(DANA, *PLACE, row.id, row.claim_token, {"decision": "approve"})
-    mine = await bound.queues.claim_one(*PLACE, "m1", by=DANA.id)
+    mine = await bound.queues.claim_one(DANA, *PLACE, "m1")
     await bound.queues.complete(DANA, *PLACE, "m1", mine.claim_token, {"ok": True})
     await bound.queues.work()
     assert bound.sent() == []
@@ -168,7 +168,7 @@ async def test_what_cannot_be_read_or_does_not_fit_is_rejected(bound: Bound) -> 
         assert await bound.delivered() is Ack.reject, body
     foreign = {**msgspec.json.decode(completion(out)), "tenant": "acme"}
     bound.broker.bring(msgspec.json.encode(foreign))
-    assert await bound.delivered() is Ack.ack
+    assert await bound.delivered() is Ack.reject
     assert "foreign_completion" in await bound.actions(None)
     assert (await bound.hold(hold.id)).status is HoldStatus.pending
 

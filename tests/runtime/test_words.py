@@ -85,7 +85,7 @@ async def test_each_way_of_missing_a_question_has_its_own_error(hf: Holdfast) ->
     await service.say(waiting.run_id, "no")
     result = await flow.resume(waiting.run_id, on=hf)
     assert (result.state["left"], result.state["right"]) == ("yes", "no")
-    with pytest.raises(HoldNotFoundError, match="asks nothing"):
+    with pytest.raises(HoldNotFoundError, match="has no open question"):
         await service.say(waiting.run_id, "yes")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shutil
 import signal
@@ -10,6 +11,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -112,11 +115,21 @@ def _template() -> Path:
     if user is not None:
         shutil.chown(folder, user)
     data = folder / "data"
-    subprocess.run(
-        [
-            found[0], "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal",
-            "--skip-test-db", "--skip-name-resolve",
-        ],
-        check=True, user=user, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder,
-    )  # fmt: skip
+    with _one_at_a_time():
+        done = subprocess.run(
+            [
+                found[0], "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal",
+                "--skip-test-db", "--skip-name-resolve",
+            ],
+            check=False, user=user, capture_output=True, text=True, cwd=folder,
+        )  # fmt: skip
+    assert done.returncode == 0, f"mariadb-install-db failed:\n{(done.stdout + done.stderr)[-2000:]}"
     return data
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """mariadb-install-db sometimes fails beside others: of all test processes of this user one calls it."""
+    with Path(f"/tmp/holdfast-my-{os.getuid()}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -281,8 +281,8 @@ FAULTS = (
     Fault(
         "the broker does not hear that a review has moved",
         "queues/operations.py",
-        "        notice = self.relay.move_notice(row, scope, queue)\n",
-        "        notice = []\n",
+        "        return change, self.relay.move_notice(row, scope, queue)\n",
+        "        return change, []\n",
         ("tests/queues/test_escalation.py",),
     ),
     Fault(
@@ -298,5 +298,33 @@ FAULTS = (
         "        shown.append(row if visible else replace(row, payload=_HIDDEN, result=None))\n",
         "        shown.append(row)\n",
         ("tests/api/test_queues.py",),
+    ),
+    Fault(
+        "the token of a claim is counted, so that others can guess it",
+        "store/queue_rules.py",
+        "        claim_token=new_token(),\n",
+        "        claim_token=row.claim_token + 1,\n",
+        ("tests/conformance/test_store_queues.py",),
+    ),
+    Fault(
+        "anybody who works on a queue takes its reviews out of it",
+        "queues/claims.py",
+        "                if row.hold is None or await self._may_review(actor, row.hold):\n",
+        "                if True:\n",
+        ("tests/queues/test_bridge.py",),
+    ),
+    Fault(
+        "a name that a broker brings proves the person",
+        "queues/completions.py",
+        "        if actor.auth_method != BROKER or not row.terms.binds_everybody:\n",
+        "        if True:\n",
+        ("tests/queues/test_broker_people.py",),
+    ),
+    Fault(
+        "MariaDB is not asked what it lost in a failover",
+        "store/sql/mariadb/failover.py",
+        "        if generation <= self._verified:\n",
+        "        if True:\n",
+        ("tests/mariadb/test_failover.py",),
     ),
 )

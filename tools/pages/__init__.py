@@ -30,6 +30,7 @@ def pages() -> dict[Path, Callable[[], str]]:
         REFERENCE / "commands.md": commands.page,
         REFERENCE / "errors.md": errors.page,
         REFERENCE / "events.md": events.page,
+        REFERENCE / "flow.schema.json": node_types.schema,
         REFERENCE / "node-types.md": node_types.page,
         REFERENCE / "settings.md": settings.page,
         REFERENCE / "source-lines.md": source_lines.page,

@@ -1,4 +1,4 @@
-"""docs/reference/node-types.md, of the node types of flow documents."""
+"""docs/reference/node-types.md and flow.schema.json, of the node types of flow documents."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from holdfast.frontends.document.document import FlowNode
+from holdfast.frontends.document.json_schema import flow_schema
 from holdfast.frontends.document.node_type import (
     EXPRESSION,
     TEMPLATE,
@@ -111,3 +112,8 @@ def _type(kind: Any) -> str:
         inside = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
         return f"`{{{inside}}}`"
     return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "data")
+
+
+def schema() -> str:
+    """For editors: the same that `holdfast schema flow` prints."""
+    return json.dumps(flow_schema(), indent=1, ensure_ascii=False) + "\n"

@@ -16,8 +16,10 @@ import "./app/shell.css";
 import { createRoot } from "react-dom/client";
 import { App } from "./app/App";
 import { newRelease } from "./app/flag";
+import { direction } from "./locales/text";
 
 // A part that is loaded later is not there any more: the server was upgraded meanwhile.
 window.addEventListener("vite:preloadError", () => newRelease.raise());
+document.documentElement.dir = direction;
 const place = document.getElementById("root");
 if (place !== null) createRoot(place).render(<App />);

@@ -1,7 +1,7 @@
-/** The word, icon and colour of every status. A value of the server without a word here does not compile. */
+/** The word, icon and colour of every value of the server that people read. One without a word does not compile. */
 import { words } from "@/locales/en/words";
 import { textOf } from "@/locales/text";
-import type { HoldStatus, RunStatus } from "@/services/wire";
+import type { Effect, HoldStatus, Priority, RunStatus, VisitState } from "@/services/wire";
 
 export type Role = "queued" | "running" | "input" | "sleeping" | "interrupted" | "completed" | "failed" | "cancelled";
 export type Icon = "circle" | "play" | "moon" | "person" | "pause" | "broken" | "check" | "cross" | "bar";
@@ -31,7 +31,10 @@ const HOLDS: Record<HoldStatus, Entry> = {
 };
 
 /** States of a visit of a node. */
-const VISITS: Record<string, Entry> = {
+const VISITS: Record<VisitState, Entry> = {
+  ready: { word: "visitReady", role: "queued", icon: "circle" },
+  abandoned: { word: "visitAbandoned", role: "cancelled", icon: "bar" },
+  stopped: { word: "visitStopped", role: "cancelled", icon: "bar" },
   done: { word: "visitDone", role: "completed", icon: "check" },
   failed: { word: "runFailed", role: "failed", icon: "cross" },
   unknown: { word: "visitUnknown", role: "interrupted", icon: "broken" },
@@ -53,8 +56,17 @@ export function runWord(status: string, until = ""): Shown {
   return status === "waiting" && until ? { ...found, word: word("runSleepingUntil", { time: until }) } : found;
 }
 
+/** A run that waits for input at a breakpoint. */
+export function pausedWord(): Shown {
+  return { word: word("runPaused"), role: "input", icon: "pause" };
+}
+
 export function holdWord(status: string): Shown {
   return shown(HOLDS, status);
+}
+
+function isKey<T extends object>(table: T, name: string): name is keyof T & string {
+  return Object.hasOwn(table, name);
 }
 
 /** Also for a status that only a newer server has: its own name. */
@@ -64,15 +76,27 @@ function shown(table: Record<string, Entry>, status: string): Shown {
   return { ...found, word: word(found.word) };
 }
 
-const PRIORITIES: Record<string, { word: Word; rank: number }> = {
+const EFFECTS: Record<Effect, Word> = {
+  pure: "effectPure",
+  read: "effectRead",
+  write: "effectWrite",
+  external: "effectExternal",
+  human: "effectHuman",
+};
+
+/** What a step does outside; also for an effect that only a newer server has: its own name. */
+export function effectWord(effect: string): string {
+  return isKey(EFFECTS, effect) ? word(EFFECTS[effect]) : effect;
+}
+
+const PRIORITIES: Record<Priority, { word: Word; rank: number }> = {
   critical: { word: "priorityCritical", rank: 3 },
   high: { word: "priorityHigh", rank: 2 },
-  medium: { word: "priorityNormal", rank: 1 },
   normal: { word: "priorityNormal", rank: 1 },
   low: { word: "priorityLow", rank: 0 },
 };
 
 export function priorityWord(priority: string): { word: string; rank: number } {
-  const found = Object.hasOwn(PRIORITIES, priority) ? PRIORITIES[priority] : undefined;
-  return found ? { word: word(found.word), rank: found.rank } : { word: priority, rank: 1 };
+  if (!isKey(PRIORITIES, priority)) return { word: priority, rank: 1 };
+  return { word: word(PRIORITIES[priority].word), rank: PRIORITIES[priority].rank };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
-  INSTRUCTIONS, type Form, answerData, firstValues, formOf, holds, isEdited, isReadonly, isRequired, isVisible, missingFields, valueOf,
+  INSTRUCTIONS, type Form, answerData, commentFor, editedFields, fieldAt, firstValues, formOf, isEdited, reviewOf, valueOf,
 } from "@/models/form";
 
 const schema = {
@@ -26,14 +26,13 @@ describe("a form of sections", () => {
   it("leaves the first decision to the buttons and shows an unknown kind as text", () => {
     expect(form.sections.map((each) => each.kind)).toEqual(["text", "currency", "integer", "textarea", "text", "table", "text", "radio"]);
     expect(field("total").confidence).toBe(0.62);
-    expect(field("second")).toMatchObject({ required: true, options: [{ id: "a", label: "A" }] });
+    expect(field("second")).toMatchObject({ kind: "radio", options: [{ id: "a", label: "A" }] });
   });
   it("asks for a field by the decision", () => {
-    expect(isVisible(field("why"), asked({}))).toBe(false);
-    expect(isVisible(field("why"), asked({}, "reject"))).toBe(true);
-    expect(isRequired(field("why"), asked({}, "reject"))).toBe(true);
-    expect(isReadonly(field("fixed"), asked({}))).toBe(true);
-    expect(missingFields(form, asked({ total: "1" }, "reject"))).toEqual(["why", "second"]);
+    expect(reviewOf(form, asked({})).visible.has("why")).toBe(false);
+    const { visible, required, readonly, errors } = reviewOf(form, asked({ total: "1" }, "reject"));
+    expect([visible.has("why"), required.has("why"), readonly.has("fixed"), visible.has("context:0")]).toEqual([true, true, true, true]);
+    expect(errors).toEqual({ why: "is missing", second: "is missing" });
   });
   it("answers with what is asked for, typed", () => {
     const values = { ...firstValues(form, { count: "3" }), lines: [{ what: "pen", pieces: "4" }, {}], second: "a" };
@@ -52,31 +51,57 @@ describe("a form of sections", () => {
   });
 });
 
-describe("conditions", () => {
-  it.each([
-    ["a == 'x'", true], ["a != 'x'", false], ["a == 'x' and b == true", true], ["context.kind == \"k\"", true], ["a == 'x' && b == false", false],
-  ])("%s is %s", (text, expected) => expect(holds(text, { a: "x", b: true }, null, { kind: "k" })).toBe(expected));
-  it.each(["a > 3", "a in ['x']", "", "__proto__"])("%s is not judged here", (text) => expect(holds(text, {}, null, {})).toBeNull());
+it("leaves out what a condition hides or fixes, whatever was typed there", () => {
+  const odd = formOf({ "x-form": { sections: [
+    { type: "input", field: "a", default: "x", readonly_if: "decision == 'book'" },
+    { type: "input", field: "b", visible_if: "a == 'y'", required: true },
+    { type: "context", content: "only then", visible_if: "a == 'y'" },
+  ] } }, {});
+  expect(reviewOf(odd, asked({ a: "y", b: "typed" }))).toMatchObject({ errors: {}, data: {}, visible: new Set(["a"]) });
+  expect(reviewOf(odd, asked({ a: "y", b: "" }, "no"))).toMatchObject({ errors: { b: "is missing" }, visible: new Set(["a", "b", "context:2"]) });
+});
+
+it("begins with the default and compares with what the machine proposed", () => {
+  const both = formOf({ "x-form": { sections: [{ type: "input", field: "a", kind: "currency", currency: "EUR", default: "900.00", original: 1840 }] } }, {});
+  expect(firstValues(both, {})).toEqual({ a: "900.00" });
+  expect(both.sections[0]).toMatchObject({ proposal: 1840, previous: "900.00", hasPrevious: true });
+  expect([isEdited(both.sections[0]!, "900"), isEdited(both.sections[0]!, "1,840"), editedFields(both, { a: "1,841" })]).toEqual([true, false, ["a"]]);
 });
 
 describe("arguments of a tool", () => {
   const tool = {
     properties: { arguments: { properties: { order: { type: "string" }, amount: { type: "number" }, mode: { type: "string", enum: ["a", "b"] }, more: {} } } },
   };
-  const context = { tool: "refund", arguments: { order: "A17", amount: 250, mode: "a" } };
+  const context = { tool: "refund", arguments: { order: "A17", amount: 250, mode: "a", note: "not in the schema", id: 9007199254740993n } };
   const call = formOf(tool, context);
   it("become fields, with a message to the agent", () => {
     expect(call.kind).toBe("arguments");
     expect(call.sections.map((each) => [each.field, each.kind])).toEqual([
-      ["order", "text"], ["amount", "number"], ["mode", "select"], ["more", "json"], [INSTRUCTIONS, "textarea"],
+      ["order", "text"], ["amount", "number"], ["mode", "select"], ["more", "json"], ["note", "text"], ["id", "json"], [INSTRUCTIONS, "textarea"],
     ]);
+  });
+  it("are found where their schema refers to", () => {
+    const referring = {
+      $defs: { mode: { enum: ["a", "b"] } },
+      properties: { arguments: { $defs: { lines: { type: "array", items: { type: "string" } } }, properties: { mode: { $ref: "#/$defs/mode" }, lines: { $ref: "#/$defs/lines" } } } },
+    };
+    const found = formOf(referring, { tool: "x", arguments: { mode: "b", lines: ["c"] } });
+    expect(found.sections.slice(0, 2).map((each) => [each.field, each.kind])).toEqual([["mode", "select"], ["lines", "table"]]);
   });
   it("are sent only if they were changed", () => {
     const values = firstValues(call, {});
     expect(answerData(call, asked(values))).toBeNull();
-    expect(answerData(call, asked({ ...values, amount: "100", [INSTRUCTIONS]: " slowly " }))).toEqual({
-      arguments: { order: "A17", amount: 100, mode: "a" }, modifications: { instructions: "slowly" },
+    expect(answerData(call, asked({ ...values, amount: "100", [INSTRUCTIONS]: " slowly " }, "approve"))).toEqual({
+      arguments: { order: "A17", amount: 100, mode: "a", note: "not in the schema", id: 9007199254740993n }, modifications: { instructions: "slowly" },
     });
+  });
+  it("are checked by their schema, and a refused call needs none", () => {
+    const values = { ...firstValues(call, {}), amount: "many", [INSTRUCTIONS]: "ask first" };
+    expect(reviewOf(call, asked(values, "approve")).errors).toEqual({ amount: "'many' is not a number" });
+    expect(reviewOf(call, asked(values, "reject"))).toMatchObject({ errors: {}, data: null });
+    expect(commentFor(call, asked(values, "reject"), "no ")).toBe("no\nask first");
+    expect(commentFor(call, asked(values, "approve"), "fine")).toBe("fine");
+    expect(fieldAt(call, "amount[0].x")).toBe("amount");
   });
 });
 

@@ -4,7 +4,7 @@ import { isTyping, keyOf, matcherOf } from "@/models/keys";
 const plain = { ctrlKey: false, metaKey: false, altKey: false, shiftKey: false };
 
 it("knows a key and a sequence of two", () => {
-  const keys = matcherOf(["g i", "j", "?"]);
+  const keys = matcherOf(() => ["g i", "j", "?"]);
   expect(keys.press("j", 0)).toBe("j");
   expect(keys.press("g", 10)).toBeNull();
   expect(keys.press("i", 20)).toBe("g i");
@@ -12,7 +12,7 @@ it("knows a key and a sequence of two", () => {
 });
 
 it("forgets the first key of a sequence after a second", () => {
-  const keys = matcherOf(["g i"]);
+  const keys = matcherOf(() => ["g i"]);
   keys.press("g", 0);
   expect(keys.press("i", 1001)).toBeNull();
 });

@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { CHARTS, columnOf, dataOf, isEmpty, latest, spanOf, timeTick, valueText, windowOf } from "@/screens/operations/charts";
+import { noticeStateOf } from "@/screens/operations/notices";
 import { countOf, panelOf, scheduleWord, shareOf, tokenWord, workerWord } from "@/screens/operations/panels";
-import { instantOf } from "@/screens/settings/instant";
 import type { Schedule, Token, Worker } from "@/services/operations";
 
 const worker = (alive: boolean, draining: boolean) => workerWord({ alive, draining } as Worker).word;
 const schedule = (given: Partial<Schedule>) => scheduleWord({ paused: false, over: false, trouble: "", ...given } as Schedule).word;
+const at = (hour: number) => new Date(Date.UTC(2026, 10, 16, hour)).toISOString();
 const token = (status: string) => tokenWord({ status } as Token).word;
 
 describe("panels of Operations", () => {
@@ -16,7 +18,7 @@ describe("panels of Operations", () => {
 
   it("counts what is worth a look", () => {
     const lane = { lane: "default", ready: 2, running: 9, inLine: 3, oldestSeconds: 1 };
-    const figures = { lanes: [lane], unserved: [], dead: 4, noticesWaiting: 7, noticesDead: 1 };
+    const figures = { lanes: [lane], unserved: [], dead: 4, noticesDead: 1 };
     expect(["backlog", "dead", "notifications", "audit"].map((name) => countOf(panelOf(name) ?? "workers", figures))).toEqual([5, 4, 1, 0]);
     expect(countOf("dead", undefined)).toBe(0);
   });
@@ -28,15 +30,48 @@ describe("panels of Operations", () => {
   it("has a word for each state", () => {
     expect([worker(true, false), worker(true, true), worker(false, true)]).toEqual(["Alive", "Draining", "Not seen"]);
     expect([schedule({}), schedule({ trouble: "no flow" }), schedule({ over: true }), schedule({ paused: true, over: true })]).toEqual([
-      "On", "Trouble", "Ended", "Paused",
+      "On", "Error", "Ended", "Paused",
     ]);
     expect(["good", "expired", "revoked", "newer"].map(token)).toEqual(["Active", "Expired", "Revoked", "newer"]);
   });
 });
 
-describe("the time of an absence", () => {
-  it("is an instant, or none", () => {
-    expect(instantOf("")).toBeNull();
-    expect(instantOf("2099-01-02T08:00")).toBe(new Date(2099, 0, 2, 8).toISOString());
+describe("charts of Operations", () => {
+  const terms = CHARTS[0]!;
+  const metric = {
+    columns: ["p50", "p95", "count"],
+    points: [{ at: at(1), values: [60, 90, 2] }, { at: at(2), values: [null, null, 0] }],
+    readSince: null,
+  };
+
+  it("asks for whole steps up to the one that is not over", () => {
+    const now = Date.UTC(2026, 10, 16, 10, 20);
+    expect(windowOf("day", now).to.toISOString()).toBe("2026-11-16T11:00:00.000Z");
+    expect(windowOf("week", now).to.toISOString()).toBe("2026-11-16T12:00:00.000Z");
+    expect(windowOf("month", now).from.toISOString()).toBe("2026-10-18T00:00:00.000Z");
+    expect([spanOf(undefined), spanOf("week"), spanOf("toString")]).toEqual(["day", "week", "day"]);
+  });
+
+  it("draws the columns that are lines, and says all", () => {
+    expect(dataOf(terms, metric)).toEqual([[Date.parse(at(1)) / 1000, Date.parse(at(2)) / 1000], [60, null], [90, null]]);
+    expect(latest(terms, metric)).toBe("Median 1 min, 95 % 1 min 30 s, Decisions 0");
+    expect(valueText(terms, "count", 1200)).toBe("1,200");
+    const zeros = { ...metric, points: [{ at: at(1), values: [5, 0, 2] }] };
+    expect(dataOf(terms, zeros)).toEqual([[Date.parse(at(1)) / 1000], [5], [null]]);
+  });
+
+  it("names hours of a day, and days of a longer time", () => {
+    const seconds = Date.parse(at(13)) / 1000;
+    expect([timeTick(seconds, 86_400, "UTC"), timeTick(seconds, 7 * 86_400, "UTC")]).toEqual(["13:00", "16 Nov"]);
+  });
+
+  it("says that nothing was measured, and takes a column that is missing for unknown", () => {
+    expect(isEmpty(terms, metric)).toBe(false);
+    expect(isEmpty(terms, { ...metric, points: [{ at: at(1), values: [null, null, 0] }] })).toBe(true);
+    expect(columnOf(metric, "p99")).toEqual([null, null]);
+  });
+
+  it("knows the states of notifications", () => {
+    expect([noticeStateOf(undefined), noticeStateOf("sent"), noticeStateOf("lost")]).toEqual(["failed", "sent", "failed"]);
   });
 });

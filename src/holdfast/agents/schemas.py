@@ -53,14 +53,20 @@ def _described(annotation: Any) -> Any:
 def schema_of(kind: Any, where: str) -> dict[str, Any]:
     """The schema with all references resolved. Raises InputError for a type without a schema."""
     if isinstance(kind, dict):
-        return _checked(cast("dict[str, Any]", kind), where)
+        return _checked(_in_place(cast("dict[str, Any]", kind), where), where)
     try:
         whole: dict[str, Any] = kind.model_json_schema() if is_pydantic(kind) else msgspec.json.schema(kind)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{where}: {kind!r} has no JSON Schema: {error}.", hint="Use plain types."
         ) from error
-    named: dict[str, Any] = whole.pop("$defs", {})
+    return _in_place(whole, where)
+
+
+def _in_place(schema: dict[str, Any], where: str) -> dict[str, Any]:
+    """Its definitions stand where they are referred to: a form is made of the schema."""
+    named: dict[str, Any] = {**schema.get("definitions", {}), **schema.get("$defs", {})}
+    whole = {key: value for key, value in schema.items() if key not in ("$defs", "definitions")}
     return cast("dict[str, Any]", _without_refs(whole, named, where, ()))
 
 
@@ -85,6 +91,8 @@ def _without_refs(part: Any, named: dict[str, Any], where: str, within: tuple[st
     name = ref.rpartition("/")[2]
     if name in within:
         raise InputError(f"{where}: the type {name!r} contains itself.", hint="Use a type without recursion.")
+    if name not in named:
+        raise InputError(f"{where}: the schema has no {ref}.", hint="Define it under $defs.")
     rest = {key: value for key, value in whole.items() if key != "$ref"}
     return {**_without_refs(named[name], named, where, (*within, name)), **rest}
 
@@ -92,7 +100,7 @@ def _without_refs(part: Any, named: dict[str, Any], where: str, within: tuple[st
 def reader_of(kind: Any) -> Read:
     """How JSON text becomes a value of this type, or a dict that fits this schema."""
     if isinstance(kind, dict):
-        return _by_schema(cast("dict[str, Any]", kind))
+        return _by_schema(_in_place(cast("dict[str, Any]", kind), "the schema"))
     if is_pydantic(kind):
         return cast("Read", kind.model_validate_json)
     return msgspec.json.Decoder(kind).decode

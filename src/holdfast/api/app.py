@@ -26,7 +26,7 @@ from holdfast.api.auth.rights import DOCUMENT_NAMES, Access, Right
 from holdfast.api.compression import compress
 from holdfast.api.cors import cors
 from holdfast.api.live.websocket import sockets
-from holdfast.api.mask import mask
+from holdfast.api.mask import TenantScopes, mask
 from holdfast.api.openapi import document
 from holdfast.api.pages.all import APP_PAGES, PAGES, PLAIN
 from holdfast.api.pages.kept_form import sign_in_and_back
@@ -40,6 +40,7 @@ from holdfast.api.settings import ApiSettings as ApiSettings
 from holdfast.app.holdfast import Holdfast
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.telemetry import log
+from holdfast.types.redaction import enter_tenant
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _GONE = HttpError(400, "The connection ended before the request did.", code="bad_request")
@@ -111,7 +112,13 @@ def build(
 
 def _middleware(settings: ApiSettings) -> list[Middleware]:
     guards = [Middleware(HostGuard, hosts=settings.hosts)] if settings.hosts else []
-    return [Middleware(RequestIds), Middleware(HeaderGuard), *guards, *cors(settings.origins)]
+    return [
+        Middleware(RequestIds),
+        Middleware(TenantScopes),
+        Middleware(HeaderGuard),
+        *guards,
+        *cors(settings.origins),
+    ]
 
 
 def _routes_by_path(endpoints: list[tuple[Route, Endpoint]]) -> list[BaseRoute]:
@@ -206,6 +213,8 @@ async def _authenticate(
         # By address, because a wrong credential names no caller; this slows down guessing.
         paces.count_failure(request)
         raise
+    if principal is not None:
+        enter_tenant(principal.tenant)
     paces.take(request, principal)
     return principal
 

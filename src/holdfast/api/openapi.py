@@ -37,6 +37,7 @@ TAGS = {
     "checkpoints": "Holds under the names of the checkpoint document",
     "deployments": "Deployments and skills",
     "directory": "People, groups and rights",
+    "documents": "Flow documents that are edited, before they are deployed",
     "flows": "Flows, their versions and checks",
     "graph": "Checkpoints of the graph document",
     "holds": "Questions to people, and their decisions",

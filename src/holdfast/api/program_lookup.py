@@ -60,7 +60,9 @@ async def find_program(call: ApiCall, uri: str, version: str | None = None) -> P
 
 
 def is_file(uri: str) -> bool:
-    return uri.endswith((".py", ".dot", *DOCUMENT_FILES)) or "/" in uri or "\\" in uri or ".py:" in uri
+    """By its extension, or because it leads out of a folder: the name of a flow may have slashes."""
+    leads_out = uri.startswith("/") or ".." in uri.split("/")
+    return leads_out or uri.endswith((".py", ".dot", *DOCUMENT_FILES)) or ".py:" in uri
 
 
 def document_of_file(call: ApiCall, uri: str) -> SentDocument | None:
@@ -68,7 +70,8 @@ def document_of_file(call: ApiCall, uri: str) -> SentDocument | None:
     ForbiddenError, FlowNotFoundError."""
     if not uri.endswith(DOCUMENT_FILES):
         return None
-    path = _allowed(call.settings.roots, uri)
+    own = call.settings.tenant_roots.get(call.tenant, ())
+    path = _allowed((*own, *call.settings.roots), uri)
     return SentDocument(raw=path.read_bytes(), format=format_of(path.name))
 
 

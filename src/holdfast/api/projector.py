@@ -22,6 +22,7 @@ from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.projection import Projection
 from holdfast.types.record import Kind, Record
+from holdfast.types.redaction import tenant_scope
 from holdfast.types.status import CheckpointStatus
 
 ProjectionScope = Literal["holds", "every", "none"]
@@ -87,7 +88,10 @@ class Projector:
             if record.seq in known or record.seq < row.horizon:
                 continue
             try:
-                yield _projection(await make_checkpoint(self.service, row, record.seq))
+                made = await make_checkpoint(self.service, row, record.seq)
+                with tenant_scope(row.tenant):
+                    projection = _projection(made)
+                yield projection
             except HoldfastError as error:
                 # One damaged checkpoint must not stop the projection of all others.
                 log.warning(

@@ -25,8 +25,10 @@ from starlette.datastructures import FormData
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from holdfast.api.auth import csrf
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Access, Right
+from holdfast.api.mask import VerbatimResponse
 from holdfast.api.problems import HttpError
 from holdfast.api.request_body import (
     invalid_input,
@@ -52,12 +54,14 @@ Needs = Right | Access
 
 
 class ApiReply(msgspec.Struct, Generic[T], kw_only=True):
-    """An answer with status and headers. `etag`: without quotes; a request that names it gets a 304."""
+    """An answer with status and headers. `etag`: without quotes; a request that names it gets a 304.
+    `verbatim`: a text that its author edits and sends back, so that no part of it may be masked."""
 
     body: T
     status: int | None = None
     headers: dict[str, str] = {}
     etag: str | None = None
+    verbatim: bool = False
 
 
 class ApiCall:
@@ -124,9 +128,20 @@ class ApiCall:
                 etag=etag,
             )
 
-    async def form(self) -> FormData:
-        """The form of a page. Raises HttpError if it is too large or cannot be parsed."""
-        return await read_form(self.request, self.settings.most_file)
+    async def form(self, *known: str) -> FormData:
+        """The form of a page. `known`: its fields; none: those of its question. Raises HttpError if it is too
+        large, cannot be parsed, or has another field."""
+        form = await read_form(self.request, self.settings.most_file)
+        unknown = [name for name in form if name not in (*known, csrf.FIELD)] if known else []
+        if unknown:
+            raise HttpError(
+                422,
+                f"Unknown field {unknown[0]!r}.",
+                code="unknown_field",
+                hint=f"Known: {', '.join(sorted(known))}.",
+                errors=[{"field": name, "code": "unknown", "message": "Unknown field."} for name in unknown],
+            )
+        return form
 
     async def runs(self) -> RunService:
         return await self.hf.service()
@@ -162,6 +177,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     keyed: bool = False  # once per `Idempotency-Key`
     guarded: bool = False  # only the version that `If-Match` names
     reads_body: bool = False  # the handler reads the body itself: a form, or another protocol's message
+    reads_query: bool = False  # the handler reads the parameters itself, or any may be there
     raw: tuple[str, ...] = ()  # media types of a body that is not JSON; see `Routes.route`
 
 
@@ -203,15 +219,16 @@ class Routes:
         keyed: bool = False,
         guarded: bool = False,
         reads_body: bool = False,
+        reads_query: bool = False,
         raw: tuple[str, ...] = (),
     ) -> Callable[[Handler], Handler]:
         """`more`: further success statuses besides `status`. `media`: media types of a file. `makes`: the
         path parameter of what it creates, for links in the OpenAPI document. `keyed`: the handler reads
         `call.key`, and performs a request with the same key only once. `guarded`: the handler calls
-        `call.require_match` or an equivalent before it changes anything. `reads_body`: the handler reads the
-        body and the parameters itself; otherwise those that are not declared are refused. `raw`: media types
-        that the body may have instead of JSON: `body` is then made by `of_raw` of its struct, of the bytes
-        and of the parameters of the query in the form of its `raw_options`."""
+        `call.require_match` or an equivalent before it changes anything. `reads_body`, `reads_query`: the
+        handler reads the body or the parameters itself; otherwise those that are not declared are refused.
+        `raw`: media types that the body may have instead of JSON: `body` is then made by `of_raw` of its
+        struct, of the bytes and of the parameters of the query in the form of its `raw_options`."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
@@ -225,6 +242,7 @@ class Routes:
                     keyed=keyed,
                     guarded=guarded,
                     reads_body=reads_body or self.reads_body,
+                    reads_query=reads_query,
                     raw=raw,
                 )
             )
@@ -298,7 +316,7 @@ async def _read(route: Route, call: ApiCall, given: dict[str, Any]) -> None:
     raw = bool(route.raw) and media_type_of(call.request) in route.raw
     if route.query is not None:
         given["query"] = read_query(call.request, route.query)
-    elif not raw and not route.reads_body:
+    elif not raw and not route.reads_query:
         read_query(call.request, NoParameters)
     if route.body is bytes:
         given["body"] = await read_bytes(call.request, call.settings.most_file)
@@ -307,11 +325,24 @@ async def _read(route: Route, call: ApiCall, given: dict[str, Any]) -> None:
         shape = cast("Any", route.body)
         given["body"] = shape.of_raw(data, read_query(call.request, shape.raw_options))
     elif route.raw:
-        given["body"] = await read_body(call.request, cast("Any", route.body), call.settings.most_document)
+        given["body"] = await _read_json_or_hint(route, call)
     elif route.body is not None:
         given["body"] = await read_body(call.request, route.body, call.settings.most_body)
     elif not route.reads_body:
         await require_no_body(call.request, call.settings.most_body)
+
+
+async def _read_json_or_hint(route: Route, call: ApiCall) -> Any:
+    """The body of a route that also takes a text as it is: a client that did not say so learns how."""
+    try:
+        return await read_body(call.request, cast("Any", route.body), call.settings.most_document)
+    except HttpError as error:
+        if error.hint is None:
+            error.hint = (
+                f"To send the text itself, set Content-Type to {route.raw[0]}; "
+                'in JSON, send {"document": {...}} or {"source": "..."}.'
+            )
+        raise
 
 
 def media_type_of(request: Request) -> str:
@@ -384,7 +415,8 @@ def write_response(request: Request, route: Route, result: Any) -> Response:
             return Response(status_code=304, headers=headers)
     if reply.body is None:
         return Response(status_code=204 if status == 200 else status, headers=headers)
-    return Response(msgspec.json.encode(reply.body), status, media_type="application/json", headers=headers)
+    kind = VerbatimResponse if reply.verbatim else Response
+    return kind(msgspec.json.encode(reply.body), status, media_type="application/json", headers=headers)
 
 
 def is_etag_match(headers: Mapping[str, str], etag: str) -> bool:

@@ -25,6 +25,8 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     """allowed host names; none: any"""
     roots: tuple[Path, ...] = ()
     """folders whose files may be started as a flow; loading a file executes it"""
+    tenant_roots: dict[str, tuple[Path, ...]] = {}
+    """for each tenant, folders with flow documents that its runs may be started from"""
     allow_code: bool = False
     """submitted pipelines may contain commands, and use files of the first of `roots`"""
     pace: float = 1000.0

@@ -16,10 +16,9 @@ from holdfast.errors import RunExistsError, VersionMismatchError
 from holdfast.model.calls.boundary import call_plain, run_loop
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.claim_in_turn import WaitCallback, claim_in_turn
+from holdfast.runs.claim_run import WaitCallback, claim_in_turn
 from holdfast.runs.driver.handler_result import build_state
-from holdfast.runs.limits_for_run import QueuedRun, held_limits, set_held_limits
-from holdfast.runs.resume import resume_point
+from holdfast.runs.limits.run_limits import QueuedRun, held_limits, set_held_limits
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import to_datetime
@@ -79,7 +78,7 @@ class Flow(AgentNodes, Generic[State]):
         """Start a run and advance it until it ends or waits for a person or for a long time.
 
         Options of the run: `tenant`, `thread`, `instance_key`, `idempotency_key`, `lane`, `priority`, `mode`;
-        `started_by`: who set it going, as `user:dana@acme`; `deployment`: what it is a run of;
+        `started_by`: who started it, as `user:dana@acme`; `deployment`: what it is a run of;
         `breaks`: nodes to stop before; `checkpoints`: which records it lists, instead of the flow's policy.
 
         Where the flow's limits are reached, this run is queued first.
@@ -147,6 +146,8 @@ class Flow(AgentNodes, Generic[State]):
         if tenant is not None:
             await service.get(row.id, tenant=tenant)
         if seq is not None and input is None and patch is None:
+            from holdfast.runs.resume import resume_point
+
             _, seq = await resume_point(service, run_id, checkpoint)
         if seq is not None or input is not None or patch is not None:
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
@@ -314,7 +315,7 @@ async def result_of(service: RunService, program: Program, run: RunId) -> Result
     if row.version != program.version:
         # An older version of the same flow: its state is shown as its own code declares it.
         program = await service.runtime.find_program(row.version, row.flow)
-    codec = service.runtime.codec_for(program)
+    codec = service.runtime.codec_for(program, row.tenant)
     loaded = await load(service.store, codec, program.graph, row.id, blobs=service.runtime.blobs)
     await service.runtime.blobs.materialise(loaded.pos, codec.registry)
     return await make_result(service, program, row.id, row.status, loaded.pos)

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from holdfast.model.graph import GraphSpec
     from holdfast.runs.history.checkpoint_store import CheckpointView
     from holdfast.runs.history.replay import Replay
-    from holdfast.runs.likeness import Embed
-    from holdfast.runs.limit_service import LimitService
+    from holdfast.runs.limits.service import LimitService
     from holdfast.runs.schedules.service import ScheduleService
+    from holdfast.runs.text_similarity import Embed
     from holdfast.store.protocols import Store
 
 
@@ -94,7 +94,7 @@ class StoreServices:
 
     async def limits(self) -> LimitService:
         """Limits that apply in the store: list, set, clear."""
-        from holdfast.runs.limit_service import LimitService
+        from holdfast.runs.limits.service import LimitService
 
         return LimitService(await self.open())
 

@@ -10,7 +10,7 @@ from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.secrets import Paths, masked
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
-from holdfast.types.status import RunStatus
+from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -78,5 +78,5 @@ class Result(Generic[State]):
         """This result if the run completed; otherwise an error that says why not."""
         if self.completed:
             return self
-        why = self.error.message if self.error else f"it is {self.status}"
+        why = self.error.message if self.error else f"it is {run_label(self.status)}"
         raise RunError(f"run {self.run_id} did not complete: {why}")

@@ -240,7 +240,8 @@ class DirectorySyncs:
             self._kept.move_to_end(row.id)
             return found
         program = runtime.programs[row.version]
-        found = JournalFollower(runtime.store, runtime.blobs, runtime.codec_for(program), program.graph, row)
+        codec = runtime.codec_for(program, row.tenant)
+        found = JournalFollower(runtime.store, runtime.blobs, codec, program.graph, row)
         self._kept[row.id] = found
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)

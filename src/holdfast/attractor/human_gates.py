@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.attractor.interviewers import Answer, AnswerValue, InterviewOption, Question, QuestionType
 from holdfast.frontends.dot.document import Attributes, Link, Pipeline, Stage
-from holdfast.model.labels import split_label
+from holdfast.model.edge_labels import split_label
 from holdfast.types.hold import Option as HoldOption
 
 TYPE_KEYS: Final = ("question_type", "human.question_type")

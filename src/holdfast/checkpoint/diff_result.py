@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.checkpoint.value_diff import Change, ChangeList, show
+from holdfast.checkpoint.value_diff import Change, ChangeList, show, text_lines
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
         return not self.nodes and not any(changes.shown for changes in values) and not any(routes)
 
     def as_json(self, room: int = 0) -> dict[str, Any]:
-        """JSON-safe; large values are shown by size and digest.
+        """JSON-safe; large values are shown by size and digest, texts of several lines also by line.
 
         `room`: the maximum number of bytes of any one list (0: no limit). The number of omitted parts of each
         list is in `left_out`, of the whole and of a node; it is empty if nothing is omitted.
@@ -111,9 +111,11 @@ def _fields(value: msgspec.Struct, room: int) -> dict[str, Any]:
 def _plain(value: Any, room: int) -> tuple[Any, Any]:
     """A part as JSON, and how much of it was omitted: a number, one for each side, or nothing."""
     if isinstance(value, Change):
-        result = {"path": value.path, "kind": value.kind}
+        result: dict[str, Any] = {"path": value.path, "kind": value.kind}
         sides = {"before": value.kind != "added", "after": value.kind != "removed"}
-        return result | {side: show(getattr(value, side)) for side, there in sides.items() if there}, 0
+        result |= {side: show(getattr(value, side)) for side, there in sides.items() if there}
+        lines = text_lines(value)
+        return result | ({"lines": lines} if lines else {}), 0
     if isinstance(value, ChangeList):
         shown, missing = _fitting(value.shown, room)
         return {"shown": shown, "left_out": value.left_out + missing}, value.left_out + missing

@@ -69,8 +69,8 @@ def decrypt(data: bytes, ring: KeyRing | None, place: bytes) -> bytes:
         return found.cipher.decrypt(head.nonce, data[head.end :], place)
     except _invalid_tag():
         raise CheckpointCorruptError(
-            f"What is encrypted under key {head.key!r} does not open: it was changed or moved.",
-            hint="It was not changed. Restore it from a backup.",
+            f"The data encrypted under key {head.key!r} cannot be decrypted: it was altered or moved.",
+            hint="Holdfast left it as it is. Restore it from a backup.",
             key=head.key,
         ) from None
 

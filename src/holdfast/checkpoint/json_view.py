@@ -65,12 +65,18 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {str(jsonable(k)): jsonable(v) for k, v in value.items()}  # type: ignore[misc]
+        return {_key(k): jsonable(v) for k, v in value.items()}  # type: ignore[misc]
     if isinstance(value, (list, tuple)):
         return [jsonable(v) for v in value]  # type: ignore[misc]
     if isinstance(value, (set, frozenset)):
         return sorted((jsonable(v) for v in value), key=repr)  # type: ignore[misc]
     return _leaf(value)
+
+
+def _key(key: Any) -> str:
+    """Not masked: two keys could become one, and a reader would not find the field."""
+    plain = key.value if isinstance(key, Enum) else key
+    return str(plain if isinstance(plain, (str, int)) else jsonable(plain))
 
 
 def _leaf(value: Any) -> Any:

@@ -116,7 +116,7 @@ class TypeRegistry:
             self._require_frozen_map(part, where)
         elif kind in _MUTABLE:
             raise ValueNotStorableError(
-                f"{where} is a {kind.__name__}, which could be changed behind the state's back.",
+                f"{where} is a {kind.__name__}, which is mutable: a handler could change it unnoticed.",
                 hint=f"Declare the field as {_MUTABLE[kind]}.",
             )
         elif not self.adopt(part):

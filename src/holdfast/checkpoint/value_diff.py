@@ -15,6 +15,10 @@ from holdfast.checkpoint.json_view import jsonable
 MISSING: Final = msgspec.UNSET
 LARGE: Final = 2_000
 """Characters of JSON beyond which a value is shown by its size and digest."""
+LINES: Final = 400
+"""Lines of a comparison of two texts that are shown."""
+COMPARED_LINES: Final = 10_000
+"""Lines of two texts beyond which they are not compared line by line: that takes longer than anyone waits."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +102,22 @@ def _of_lists(before: list[Any], after: list[Any], path: str) -> Iterator[Change
         old = one[i] if i < len(one) else MISSING
         new = other[i] if i < len(other) else MISSING
         yield from changes(old, new, f"{path}[{head + i}]")
+
+
+def text_lines(change: Change, limit: int = LINES) -> list[str]:
+    """Texts of several lines, compared line by line, as `diff -u` writes them; empty for other values and for
+    texts that are too long to compare. At most `limit` lines; one more says how many are left out."""
+    import difflib
+
+    before, after = change.before, change.after
+    if not (isinstance(before, str) and isinstance(after, str) and "\n" in before + after):
+        return []
+    one, other = before.splitlines(), after.splitlines()
+    if len(one) + len(other) > COMPARED_LINES:
+        return []
+    lines = list(difflib.unified_diff(one, other, lineterm="", n=1))[2:]
+    more = len(lines) - limit
+    return lines[:limit] + ([f"… and {more} lines more"] if more > 0 else [])
 
 
 class ChangeList(msgspec.Struct, kw_only=True):

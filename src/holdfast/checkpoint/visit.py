@@ -18,7 +18,8 @@ STATES: Final = {"skipped": "failed", "unknown": "unknown", "fail": "failed"}
 
 
 class Wait(msgspec.Struct, kw_only=True):
-    """`kind`: `person`, `time`, or `retry` (the pause before another attempt). Open while `until` is None."""
+    """`kind`: `person`, `time`, `retry` (the pause before another attempt) or `failed` (its run had failed,
+    until it was retried). Open while `until` is None."""
 
     kind: str
     since: int
@@ -38,7 +39,9 @@ class AttemptDetail(msgspec.Struct, kw_only=True):
     attempt: int
     at: int
     seq: int = -1
+    term: int = 0
     error: dict[str, str] | None = None
+    traceback: str = ""
     wake_at: int | None = None
 
 
@@ -52,12 +55,22 @@ class CallDetail(msgspec.Struct, kw_only=True):
     seq: int
     value: Any = None
     error: dict[str, str] | None = None
+    traceback: str = ""
     tokens: int = 0
     cost: float = 0.0
 
 
+class EmittedDetail(msgspec.Struct, kw_only=True):
+    """Something that a node wrote with `ctx.emit` or `ctx.log`. `kind`: `text`, `log`, `progress`, ..."""
+
+    kind: str
+    at: int
+    data: Any
+
+
 class QuestionDetail(msgspec.Struct, kw_only=True):
-    """`why`: node, ask, doubt, doubt_step, break or code. `status` as in the hold's row."""
+    """`why`: node, ask, doubt, doubt_step, break or code. `status` as in the hold's row.
+    `key`: the name that its node gave it."""
 
     hold: str
     why: str
@@ -75,6 +88,7 @@ class QuestionDetail(msgspec.Struct, kw_only=True):
     by: str = ""
     ended_at: int | None = None
     closed: str = ""
+    key: str = ""
 
 
 class Alteration(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +116,9 @@ class Visit(msgspec.Struct, kw_only=True):
     outcome: str = ""
     effect: str = ""
     attempts: int = 1
-    # The record that settled it, and the run whose journal has it, if it comes from a fork's source.
+    # The record with which it began, the record that settled it (or the latest about it), and the run whose
+    # journal has them, if it comes from a fork's source.
+    first: int = -1
     seq: int = -1
     run: str = ""
     # How long the handler ran: in the attempt that settled it, and in all attempts; without waits.
@@ -125,7 +141,10 @@ class Visit(msgspec.Struct, kw_only=True):
     said: str = ""
     progress: float | None = None
 
-    # Added by a story.
+    # Added by a story. `term`: of the worker under which it began.
+    term: int = 0
+    traceback: str = ""
+    chunks: list[EmittedDetail] = []
     calls: list[CallDetail] = []
     questions: list[QuestionDetail] = []
     changes: list[Alteration] = []

@@ -20,6 +20,7 @@ from holdfast.cli.options.store import known_sources, open_store_for_command, re
 from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.cli.output.results import command, row_json, shown_run, status_text
 from holdfast.documents.functions import functions_of
+from holdfast.documents.listed_queues import require_listed_queues
 from holdfast.documents.program import DocumentDialect, default_site, program_for
 from holdfast.errors import InputError
 from holdfast.frontends.document.compile import DIALECT, CompiledDocument, compile_document
@@ -31,7 +32,8 @@ from holdfast.model.diagnostics import Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.program import Program
-from holdfast.runs.limits_for_run import QueuedRun
+from holdfast.queues.settings import queue_settings
+from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 
@@ -44,18 +46,20 @@ def is_document(spec: str) -> bool:
 
 def site_with(functions: Iterable[str]) -> DocumentSite:
     """What this process offers, with the functions of these modules. Raises InputError."""
+    modules = [load_module(spec) for spec in functions]
+    # After they are loaded, which registers their tools and their functions of other names.
     site = default_site()
     found = dict(site.functions or {})
-    for spec in functions:
-        found |= functions_of(load_module(spec))
+    for module in modules:
+        found |= functions_of(module)
     return msgspec.structs.replace(site, functions=found)
 
 
 def compile_file(file: str, functions: Iterable[str] = ()) -> CompiledDocument:
     """Raises InputError for a file that cannot be read."""
-    return compile_document(
-        read_text(read_file(file), format_of(file)), _site_beside(file, site_with(functions))
-    )
+    read = read_text(read_file(file), format_of(file))
+    compiled = compile_document(read, _site_beside(file, site_with(functions)))
+    return require_listed_queues(compiled, read, queue_settings(None))
 
 
 def _site_beside(file: str, site: DocumentSite, around: tuple[Path, ...] = ()) -> DocumentSite:

@@ -202,11 +202,11 @@ def moment(text: str, what: str) -> datetime | timedelta:
         pass
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        return found if found.tzinfo is not None else found.astimezone()
+    except (ValueError, OverflowError):
         raise InputError(
             f"{what}: {text!r} is not a time.", hint="Write 30m, 4h, 2d, or 2030-01-31T17:00."
         ) from None
-    return found if found.tzinfo is not None else found.astimezone()
 
 
 def length(text: str | None, what: str) -> float | None:

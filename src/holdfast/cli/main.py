@@ -67,12 +67,16 @@ def run(argv: list[str]) -> int:
 
     try:
         code: object = command_line()(_spelled_out(argv), prog_name="holdfast", standalone_mode=False)
+        _flush_output()
         return code if isinstance(code, int) else Exit.ok
     except KeyboardInterrupt:
         print_error("Interrupted.")
         # 130 is what shells use for a command that Ctrl-C ended.
         return Exit.interrupted
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):
+            _flush_output()
+            return Exit.run_failed
         # Code of a user: whatever code it asks for, the command has not done its work.
         print_error(f"The code that ran called sys.exit({error.code}).")
         return Exit.run_failed
@@ -80,6 +84,14 @@ def run(argv: list[str]) -> int:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
         return _explain(error)
+
+
+def _flush_output() -> None:
+    """Buffered output may meet a closed pipe only now, as with `| head`: then it goes nowhere."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _spelled_out(argv: list[str]) -> list[str]:

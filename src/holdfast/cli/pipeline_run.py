@@ -40,7 +40,7 @@ from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.program import Program
 from holdfast.model.shown_names import shown_name
-from holdfast.runs.limits_for_run import QueuedRun
+from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.runs.run_view import ShownRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow

@@ -26,6 +26,12 @@ class AnswerTaken(Model, kw_only=True):
     resolved_by: str | None
 
 
+class Arrangement(Model, kw_only=True):
+    """`nodes` by id; of a graph, a node inside of another one has its name in front: `each/pay`."""
+
+    nodes: dict[str, NodeBox]
+
+
 class Artifact(Model, kw_only=True):
     """`digest`: of its blob, for a large one. `size`: the bytes of the download."""
 
@@ -42,11 +48,27 @@ class Assignee(Model, kw_only=True):
 
 
 class Attempt(Model, kw_only=True):
+    """One more attempt and why. `error`: that of the attempt before it. `seq`: the record that began it."""
+
     reason: str
     attempt: int
     at: str
     error: dict[str, str] | None
     wake_at: str | None
+    seq: int = -1
+
+
+class AttemptSpan(Model, kw_only=True):
+    """One attempt. `worker`: empty if no record names it; `term` is the number of its claim of the run."""
+
+    number: int
+    reason: str
+    started_at: str
+    ended_at: str | None
+    term: int
+    worker: str
+    error: dict[str, str] | None
+    traceback: str
 
 
 class Audit(Model, kw_only=True):
@@ -104,12 +126,15 @@ class Bulk(Model, kw_only=True):
 
 
 class BulkItem(Model, kw_only=True):
+    """`placed_until`: when it is decided; it can be undone until then."""
+
     hold: str
     done: bool
     code: str | None = None
     why: str | None = None
     status: str | None = None
     version: int | None = None
+    placed_until: str | None = None
 
 
 class BulkRunItem(Model, kw_only=True):
@@ -140,6 +165,7 @@ class Call(Model, kw_only=True):
     error: dict[str, str] | None
     tokens: int
     cost: float
+    traceback: str = ""
 
 
 class Checkpoint(Model, kw_only=True):
@@ -265,6 +291,30 @@ class ClaimedMessages(Model, kw_only=True):
     items: list[Message]
 
 
+class ConversationCall(Model, kw_only=True):
+    """A tool call. `arguments`: as the model gave them. `hold`: the question whether it may run, if there
+    is one."""
+
+    id: str
+    tool: str
+    arguments: Any = None
+    hold: str | None = None
+
+
+class ConversationMessage(Model, kw_only=True):
+    """`role`: system, user, assistant or tool. `call`: of a tool's result, the id of its call. The text of
+    a tool comes from outside: nobody has checked it. `omitted`: it is too large to be here; the step of
+    the run has it."""
+
+    role: str
+    turn: int
+    text: str = ""
+    calls: list[ConversationCall] = []
+    call: str = ""
+    failed: bool = False
+    omitted: bool = False
+
+
 class Count(Model, kw_only=True):
     """Counting stops at 10,000."""
 
@@ -374,6 +424,25 @@ class EdgeLayout(Model, kw_only=True):
     ui: Any = None
 
 
+class EditableDocument(Model, kw_only=True):
+    """`source`: the text of the draft; without a draft, that of the current version."""
+
+    name: str
+    format: str
+    saved_by: str | None
+    saved_at: str | None
+    version: str | None
+    source: str
+
+
+class Emitted(Model, kw_only=True):
+    """A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ..."""
+
+    kind: str
+    at: str
+    data: Any
+
+
 class Entry(Model, kw_only=True):
     """An entry of a hold's history. `text`: as one sentence; `seq`: its number in the tenant's audit."""
 
@@ -409,6 +478,15 @@ class EventPage(Model, kw_only=True):
     next: int | None
     last: int
     ended: bool
+
+
+class Failure(Model, kw_only=True):
+    """Runs that ended with the same error, newest first. `node`: where the newest failed."""
+
+    error: str
+    node: str
+    runs: list[str]
+    last_at: str | None
 
 
 class Figures(Model, kw_only=True):
@@ -574,13 +652,25 @@ class FlowProblem(Model, kw_only=True):
     column: int | None = None
 
 
+class FlowStatistics(Model, kw_only=True):
+    """Of the latest `runs` runs. `nodes`: in the order in which they were first visited. `failures`: the
+    most frequent first."""
+
+    flow: str
+    runs: int
+    nodes: list[NodeStatistics]
+    failures: list[Failure]
+
+
 class FlowValidation(Model, kw_only=True):
-    """`valid`: no problem is an error. `version`: the fingerprint that it would have."""
+    """`valid`: no problem is an error. `version`: the fingerprint that it would have. `ports`: where edges
+    may leave each node of a document."""
 
     valid: bool
     name: str
     version: str
     problems: list[FlowProblem]
+    ports: dict[str, list[str]] = {}
 
 
 class FlowVersion(Model, kw_only=True):
@@ -595,6 +685,25 @@ class FlowVersion(Model, kw_only=True):
     workers: int
     current: bool = False
     document: bool = False
+
+
+class FoldedVisits(Model, kw_only=True):
+    """Visits inside a visit. `within`: names them for another page. `items`: of a map, or branches."""
+
+    within: str
+    visits: int = 0
+    items: int = 0
+    done: int = 0
+    failed: int = 0
+    open: int = 0
+
+
+class Graph(Model, kw_only=True):
+    """`flat`: nodes inside others are named without their path, as stages of a pipeline are."""
+
+    version: str
+    flat: bool
+    picture: PlacedPicture
 
 
 class GraphCheckpoint(Model, kw_only=True):
@@ -723,6 +832,17 @@ class Hold(Model, kw_only=True):
     message_id: str | None
 
 
+class HoldConversation(Model, kw_only=True):
+    """`turn`: the turn in which the question was asked. `left_out`: older messages that are not listed. A
+    hold that no agent asked has no messages."""
+
+    hold: str
+    agent: str = ""
+    turn: int = 0
+    messages: list[ConversationMessage] = []
+    left_out: int = 0
+
+
 class HoldMetrics(Model, kw_only=True):
     """Rates are between 0 and 1; None without data. Breakpoints do not count."""
 
@@ -843,6 +963,16 @@ class MailTaken(Model, kw_only=True):
     checkpoint_id: str | None = None
 
 
+class Mark(Model, kw_only=True):
+    """A record that readers look for. `kind`: failed, decided or resumed."""
+
+    kind: str
+    seq: int
+    at: str
+    node: str
+    worker: str
+
+
 class Message(Model, kw_only=True):
     """`attempts`: claims that ended without completion. `claim_token`: only for the worker that claimed
     it."""
@@ -860,7 +990,7 @@ class Message(Model, kw_only=True):
     attempts: int
     max_attempts: int
     claimed_by: str | None
-    claim_token: int | None
+    claim_token: str | None
     claim_until: str | None
     result: Any
     completed_by: str | None
@@ -873,6 +1003,33 @@ class Message(Model, kw_only=True):
     created_at: str
     updated_at: str
     ended_at: str | None
+
+
+class Metric(Model, kw_only=True):
+    """`read_since`: older holds or runs exist and were not read, so that earlier points are too low."""
+
+    name: str
+    unit: str
+    step_seconds: float
+    columns: list[str]
+    points: list[MetricPoint]
+    read_since: str | None = None
+
+
+class MetricPoint(Model, kw_only=True):
+    """`at`: the begin of the step. `values`: one for each column; null: nothing to measure."""
+
+    at: str
+    values: list[float | None]
+
+
+class NodeBox(Model, kw_only=True):
+    """`x`, `y`: its upper left corner, from that of the node around it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
 
 
 class NodeLayout(Model, kw_only=True):
@@ -895,6 +1052,22 @@ class NodeState(Model, kw_only=True):
     tokens: int = 0
     cost: float = 0.0
     error: dict[str, Any] | None = None
+
+
+class NodeStatistics(Model, kw_only=True):
+    """`failed_runs`, `retried_runs`: newest first. `p50_ms`, `p95_ms`: from the start of a visit to its
+    end, with waits. `p50_run`, `p95_run`: a run with a visit that took so long."""
+
+    node: str
+    visits: int
+    failed: int
+    retries: int
+    failed_runs: list[str]
+    p50_ms: float | None
+    p95_ms: float | None
+    retried_runs: list[str] = []
+    p50_run: str = ""
+    p95_run: str = ""
 
 
 class NodeTotals(Model, kw_only=True):
@@ -920,6 +1093,26 @@ class Note(Model, kw_only=True):
     to: str | None = None
     question: str | None = None
     open: bool | None = None
+
+
+class Notice(Model, kw_only=True):
+    """`due_at`: of a notification that waits, the time of its next attempt."""
+
+    id: int
+    at: str | None
+    topic: str
+    hold_id: str | None
+    attempts: int
+    error: str | None
+    state: str
+    due_at: str | None
+
+
+class NoticeChoices(Model, kw_only=True):
+    """`reminders`: of holds that still wait; `outcomes`: outcomes of holds that they were notified about."""
+
+    reminders: bool = True
+    outcomes: bool = True
 
 
 class Option(Model, kw_only=True):
@@ -994,6 +1187,56 @@ class Pipeline(Model, kw_only=True):
     diagnostics: list[Diagnostic] = []
 
 
+class PlacedEdge(Model, kw_only=True):
+    """`path`: its curve as in SVG, from `x`, `y`; `head_x`, `head_y`: the point of its arrow. `id`: empty
+    for the edge from the start. `label_x`, `label_y`: the middle of the label."""
+
+    id: str
+    source: str
+    target: str
+    label: str
+    look: str
+    path: str
+    x: float
+    y: float
+    head_x: float
+    head_y: float
+    label_x: float = 0
+    label_y: float = 0
+
+
+class PlacedNode(Model, kw_only=True):
+    """`id`: its path, as `child/pay`. `x`, `y`: its left upper corner. `inside`: `open` if its inside is
+    drawn within it, `closed` if it could be, else empty."""
+
+    id: str
+    label: str
+    shape: str
+    x: float
+    y: float
+    width: float
+    height: float
+    detail: str = ""
+    inside: str = ""
+
+
+class PlacedPicture(Model, kw_only=True):
+    """Nodes around others come before those inside them."""
+
+    width: float
+    height: float
+    nodes: list[PlacedNode]
+    edges: list[PlacedEdge]
+
+
+class Postmortem(Model, kw_only=True):
+    """The text of a report. `format`: md or html."""
+
+    run: str
+    format: str
+    text: str
+
+
 class Preferences(Model, kw_only=True):
     """None: what the browser says. `shortcuts`: whether single letters are keys."""
 
@@ -1001,6 +1244,7 @@ class Preferences(Model, kw_only=True):
     time_zone: str | None = None
     theme: str = "system"
     shortcuts: bool = True
+    notifications: NoticeChoices | None = None
 
 
 class PreviewEntry(Model, kw_only=True):
@@ -1061,6 +1305,29 @@ class Queue(Model, kw_only=True):
     claimed: int
     dead: int
     oldest_seconds: float
+
+
+class Record(Model, kw_only=True):
+    """A record of the journal by its columns. `kind`: created, intent, attempt, substep, asked, chunk,
+    step, snapshot or end. `name`: of its node, as people read it; empty: it is about the whole run.
+    `term`: the claim of the run under which it was written."""
+
+    seq: int
+    at: str
+    kind: str
+    name: str
+    visit: int
+    attempt: int
+    outcome: str
+    term: int
+
+
+class RecordPage(Model, kw_only=True):
+    """Records in order. `horizon`: the first that is not pruned; `head`: the last."""
+
+    items: list[Record]
+    horizon: int
+    head: int
 
 
 class RepeatedEffect(Model, kw_only=True):
@@ -1220,6 +1487,17 @@ RunStatus = Literal[
 ]
 
 
+class SavedDocument(Model, kw_only=True):
+    """A document that people work on. `saved_by`, `saved_at`: of its draft; None without one. `version`:
+    the version that new runs start on; None: it was never deployed."""
+
+    name: str
+    format: str
+    saved_by: str | None
+    saved_at: str | None
+    version: str | None
+
+
 class SavedView(Model, kw_only=True):
     """`count`: its number of holds that you may see, if requested; counting stops at 10,000."""
 
@@ -1282,7 +1560,8 @@ class ScheduleTrigger(Model, kw_only=True):
 
 class Session(Model, kw_only=True):
     """The caller. `csrf`: required for each change with this session; none for tokens. `now`: the server's
-    clock, which deadlines follow; `release`: the version that the server runs."""
+    clock, which deadlines follow; `release`: the version that the server runs; `web_release`: the build
+    of its web app, empty without one. `tenants`: those between which the session can switch."""
 
     subject: str
     tenant: str
@@ -1292,6 +1571,8 @@ class Session(Model, kw_only=True):
     method: str
     now: str
     release: str
+    web_release: str = ""
+    tenants: list[str] = []
     csrf: str | None = None
 
 
@@ -1368,7 +1649,8 @@ class Status(Model, kw_only=True):
 
 
 class Step(Model, kw_only=True):
-    """One visit with everything that is recorded about it. `input`: the state that it saw."""
+    """One visit with everything that is recorded about it. `input`: the state that it saw. `traceback`: of
+    its error, the frames of the flow first."""
 
     node: str
     scope: str
@@ -1387,12 +1669,18 @@ class Step(Model, kw_only=True):
     said: str
     progress: float | None
     run: str
+    first: int = -1
     seq: int = -1
+    trials: list[Attempt] = []
+    inside: FoldedVisits | None = None
+    name: str = ""
     effect: str
     input: Any
     output: Any
     error_detail: dict[str, str] | None
-    trials: list[Attempt]
+    traceback: str
+    spans: list[AttemptSpan]
+    emitted: list[Emitted]
     calls: list[Call]
     changes: list[StateChange]
     edges: list[str]
@@ -1411,11 +1699,16 @@ class Thread(Model, kw_only=True):
 
 
 class Timeline(Model, kw_only=True):
-    """Visits in the order of their start. `left_out`: number of older ones that are not shown. `damage`:
-    why the run's journal cannot be read, if so."""
+    """Visits in the order of their start. `next`: the cursor of the page with earlier ones; `left_out`:
+    their number. `marks`: failures, decisions and resumes. `horizon`: the first record that is not
+    pruned. `damage`: why the run's journal cannot be read, if so."""
 
     run: str
     items: list[Visit]
+    next: str | None
+    marks: list[Mark]
+    horizon: int
+    head: int
     nodes: dict[str, NodeTotals]
     edges: dict[str, int]
     left_out: int
@@ -1458,7 +1751,9 @@ class UnservedSchedules(Model, kw_only=True):
 
 
 class Visit(Model, kw_only=True):
-    """One visit of one node, with all its attempts."""
+    """One visit of one node. `name`: as people read it. `first`: the record with which it began. `seq`:
+    the record that settled it, or the latest about it. `run`: whose records these are, for a fork its
+    source. `trials`: its attempts after the first. `inside`: visits of its items, if they are folded."""
 
     node: str
     scope: str
@@ -1477,11 +1772,16 @@ class Visit(Model, kw_only=True):
     said: str
     progress: float | None
     run: str
+    first: int = -1
     seq: int = -1
+    trials: list[Attempt] = []
+    inside: FoldedVisits | None = None
+    name: str = ""
 
 
 class Wait(Model, kw_only=True):
-    """`kind`: person, time or retry. Open while `until` is null."""
+    """`kind`: person, time, retry or failed (its run had failed, until it was retried). Open while `until`
+    is null."""
 
     kind: str
     since: str

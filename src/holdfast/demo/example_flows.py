@@ -1,11 +1,12 @@
-"""Example flows of the demo's server: one with a form, one with a comment, one that fails."""
+"""Example flows of the demo's server, one for each state that a run can be in."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast import Flow
+from holdfast import Agent, Flow, Prices, Scripted, tool, tool_call
 
 
 @dataclass
@@ -74,6 +75,7 @@ async def run_checks(_s: dict[str, Any]) -> dict[str, Any]:
 go_live = release.hold(
     "go_live",
     prompt="Release {{input.version}} to everybody now?",
+    assignee="user:local",
     context={"version": "{{input.version}}", "checks": "{{checks}}"},
     options=[
         {"id": "yes", "label": "Release it", "variant": "primary"},
@@ -106,3 +108,109 @@ async def copy_files(_s: dict[str, Any]) -> None:
 
 mirror.start(list_files)
 mirror.chain(list_files, copy_files)
+
+
+# ---------------------------------------------------------------------- an agent that wants to run a tool
+
+
+@dataclass
+class CustomerCase:
+    prompt: str = "Customer c-9 writes that order A17 came broken, and wants the money back."
+    answer: str = ""
+
+
+@tool(effect="read")
+async def find_order(order: str) -> dict[str, object]:
+    """Finds an order by its number."""
+    return {"order": order, "customer": "c-9", "item": "a brass telescope", "paid": 250}
+
+
+@tool(approval="amount > 100", assignee="user:local", idempotent=True)
+async def pay_back(order: str, amount: int, reason: str, idempotency_key: str) -> str:
+    """Pays money back for an order."""
+    return f"{amount} EUR paid back for {order}, receipt {idempotency_key[:8]}"
+
+
+# Scripted: the demo needs no network and no key.
+_prices = Prices(input="2.50", output="10")
+_policy = Agent(
+    "policy",
+    model=Scripted("Broken on arrival: the whole price is paid back, the item is kept.", prices=_prices),
+    instructions="You know the rules of the shop. Quote the one that applies.",
+)
+_assistant = Scripted(
+    [tool_call("find_order", order="A17"), tool_call("policy", task="An item came broken. What now?")],
+    tool_call("pay_back", order="A17", amount=250, reason="Broken on arrival"),
+    lambda request: f"Done: {request.messages[-1].text}.",
+    prices=_prices,
+)
+support = Flow("support", state=CustomerCase)
+support.agent(
+    "assistant",
+    model=_assistant,
+    instructions="You help the customers of a shop. Look at the order before you pay.",
+    tools=[find_order, pay_back, _policy.as_tool(description="Asks who knows the rules of the shop.")],
+    output="answer",
+    max_turns=8,
+)
+
+# ---------------------------------------------------------------------- running, and resumed after a kill
+
+BATCHES = 90
+reindex = Flow("reindex", effect="read")
+
+
+@reindex.node
+async def open_index(_s: dict[str, Any]) -> dict[str, Any]:
+    return {"done": 0}
+
+
+@reindex.node
+async def index_batch(s: dict[str, Any]) -> dict[str, Any]:
+    await asyncio.sleep(2)
+    return {"done": s["done"] + 1}
+
+
+@reindex.node
+async def swap_index(_s: dict[str, Any]) -> dict[str, Any]:
+    return {"live": True}
+
+
+reindex.chain(open_index, index_batch)
+reindex.loop(index_batch, index_batch, when=f"done < {BATCHES}", max=BATCHES)
+reindex.edge(index_batch, swap_index, otherwise=True)
+
+# ---------------------------------------------------------------------- asleep, and stopped at a breakpoint
+
+trial = Flow("trial", effect="read")
+
+
+@trial.node
+async def welcome(_s: dict[str, Any]) -> dict[str, Any]:
+    return {"welcomed": True}
+
+
+trial.timer("two_weeks", "14d")
+
+
+@trial.node
+async def ask_to_stay(_s: dict[str, Any]) -> dict[str, Any]:
+    return {"asked": True}
+
+
+trial.chain(welcome, "two_weeks", ask_to_stay)
+
+newsletter = Flow("newsletter", effect="read")
+
+
+@newsletter.node
+async def collect_articles(_s: dict[str, Any]) -> dict[str, Any]:
+    return {"articles": ["Flanges, again", "What a gasket is for"]}
+
+
+@newsletter.node(effect="write", idempotency_key="newsletter")
+async def send_letter(s: dict[str, Any]) -> dict[str, Any]:
+    return {"sent": len(s["articles"])}
+
+
+newsletter.chain(collect_articles, send_letter)

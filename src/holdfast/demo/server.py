@@ -11,28 +11,52 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+import webbrowser
+from collections.abc import Mapping, Sequence
 from html import unescape
 from http.cookiejar import CookieJar
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, ProxyHandler, Request, build_opener
 
 from holdfast.demo.printout import Printout
+from holdfast.types.ids import new_run_id
 
 PATIENCE = 30.0
 EXAMPLE_FLOWS = Path(__file__).with_name("example_flows.py")
-EXAMPLES: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("invoice", {"number": "R-2026-118", "supplier": "Nordwerk GmbH"}, "pending_input"),
-    ("release", {"version": "4.2.0"}, "pending_input"),
-    ("mirror", {}, "failed"),
+
+
+class Example(NamedTuple):
+    """`status`: where the run has come to before the demo shows it."""
+
+    flow: str
+    status: str
+    meaning: str
+    input: Mapping[str, Any] = MappingProxyType({})
+    breaks: tuple[str, ...] = ()
+
+
+EXAMPLES = (
+    Example(
+        "invoice",
+        "pending_input",
+        "asks you to check a form",
+        {"number": "R-2026-118", "supplier": "Nordwerk GmbH"},
+    ),
+    Example("release", "pending_input", "asks you for a decision", {"version": "4.2.0"}),
+    Example("support", "pending_input", "an agent that wants to run a tool"),
+    Example("newsletter", "pending_input", "paused at a breakpoint", breaks=("send_letter",)),
+    Example("trial", "waiting", "sleeps for two weeks, without a process"),
+    Example("mirror", "failed", "failed; it can be resumed once the cause is fixed"),
 )
-MEANINGS = {
-    "pending_input": "waiting for input",
-    "failed": "failed; it can be resumed once the cause is fixed",
-    "completed": "the one that was killed and finished",
+KILLED = "running; its worker was killed, the server's worker resumed it"
+MEANINGS = {each.flow: each.meaning for each in EXAMPLES} | {
+    "refund": "the one that was killed and finished",
+    "reindex": KILLED,
 }
+SCHEDULE = {"flow": "newsletter", "cron": "0 8 * * 1"}
 
 
 class DemoServer:
@@ -93,7 +117,8 @@ class DemoServer:
 
 
 def show(paper: Printout, flow: str, env: dict[str, str], folder: Path) -> None:
-    paper.title("7. The server, with a few example runs")
+    paper.title("7. The server and its web app, with runs in every state")
+    killed = kill_worker(paper, env, folder)
     paper.typed("holdfast serve demo/flow.py demo/example_flows.py")
     server = DemoServer([flow, str(EXAMPLE_FLOWS)], env, folder)
     try:
@@ -102,7 +127,7 @@ def show(paper: Printout, flow: str, env: dict[str, str], folder: Path) -> None:
                 f"The server cannot listen on this machine, so this part is skipped: {server.why_not()}"
             )
             return
-        _print_runs(paper, started_runs(server))
+        _print_runs(paper, started_runs(server, killed))
         if sys.stdin.isatty() and not os.environ.get("CI"):
             _wait(paper, server)
         else:
@@ -111,32 +136,85 @@ def show(paper: Printout, flow: str, env: dict[str, str], folder: Path) -> None:
         server.stop()
 
 
-def started_runs(server: DemoServer) -> list[dict[str, Any]]:
-    """The runs, once each is where it should be."""
-    for flow, given, _ in EXAMPLES:
-        server.api("POST", "/v1/runs", {"flow": flow, "input": given})
-    wanted = {flow: status for flow, _, status in EXAMPLES}
+def kill_worker(paper: Printout, env: dict[str, str], folder: Path) -> str:
+    """A run whose worker is killed in the middle of a step; the server's worker will resume it."""
+    command = [sys.executable, "-m", "holdfast"]
+    run = str(new_run_id())
+    start = [*command, "run", f"{EXAMPLE_FLOWS}:reindex", "--detach", "--run-id", run]
+    subprocess.run(start, env=env, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    with (folder / "worker.log").open("w") as log:
+        worker = subprocess.Popen(
+            [*command, "worker", str(EXAMPLE_FLOWS), "--name", "worker-1"],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _wait_for_step(command, env, run)
+    finally:
+        worker.kill()
+        worker.wait()
+    paper.say(f"A worker was in the middle of the run {run[:8]}, and is killed too: kill -9 {worker.pid}")
+    return run
+
+
+def _wait_for_step(command: list[str], env: dict[str, str], run: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        shown = subprocess.run(
+            [*command, "show", run, "--json"],
+            env=env,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+        )
+        if any(record["node"] == "index_batch" for record in json.loads(shown.stdout)["records"]):
+            return
+        if time.monotonic() > deadline:
+            raise SystemExit(f"The run {run} did not begin: {shown.stdout.decode()}")
+        time.sleep(0.1)
+
+
+def started_runs(server: DemoServer, killed: str = "") -> list[dict[str, Any]]:
+    """The runs, once each is where it should be. `killed`: a run whose worker was killed; it has gone on."""
+    reached = server.api("GET", f"/v1/runs/{killed}")["head"] if killed else 0
+    for each in EXAMPLES:
+        server.api("POST", "/v1/runs", {"flow": each.flow, "input": dict(each.input), "breaks": each.breaks})
+    server.api("PUT", "/v1/schedules/newsletter", SCHEDULE)
+    wanted = {each.flow: each.status for each in EXAMPLES}
     deadline = time.monotonic() + PATIENCE
     while True:
         runs: list[dict[str, Any]] = server.api("GET", "/v1/runs")["items"]
-        standing = {run["flow"]: run["status"] for run in runs}
-        if all(standing.get(flow) == status for flow, status in wanted.items()):
+        found = {run["flow"]: run["status"] for run in runs}
+        resumed = not killed or any(run["id"] == killed and run["head"] > reached for run in runs)
+        if resumed and all(found.get(flow) == status for flow, status in wanted.items()):
             return runs
         if time.monotonic() > deadline:
-            raise SystemExit(f"The example runs did not reach the expected state: {standing}")
+            raise SystemExit(f"The example runs did not reach the expected state: {found}")
         time.sleep(0.1)
 
 
 def _print_runs(paper: Printout, runs: list[dict[str, Any]]) -> None:
-    rows = [(str(run["id"])[:8], str(run["flow"]), MEANINGS.get(run["status"], "")) for run in runs]
+    rows = [(str(run["id"])[:8], str(run["flow"]), MEANINGS.get(run["flow"], "")) for run in runs]
     paper.table(("run", "flow", "state"), rows)
 
 
+def has_browser() -> bool:
+    """A browser with a window: one in the terminal would take the demo's place there."""
+    return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
 def _wait(paper: Printout, server: DemoServer) -> None:
-    paper.say("Open this in a browser. It signs you in, once and within ten minutes:")
+    opened = has_browser() and webbrowser.open(server.startup["sign_in"])
+    paper.say(
+        "Your browser shows the web app. This address signs a browser in, once and within ten minutes:"
+        if opened
+        else "Open this in a browser. It signs you in, once and within ten minutes:"
+    )
     paper.framed(server.startup["sign_in"], "your inbox")
     paper.say(
-        f"After that it is {server.startup['address']}. Answer the questions, and watch the run continue."
+        f"After that it is {server.startup['address']}. Answer the questions, and watch the runs continue."
     )
     paper.say("Ctrl-C ends the server and the demo.", "dim")
     try:

@@ -28,7 +28,7 @@ MEANINGS = {
     "attempt": "another attempt starts",
     "intent": "an outside effect is about to happen",
     "step": "done; never runs again",
-    "asked": "waits for a person",
+    "asked": "waiting for input",
     "end": "the run has ended",
 }
 

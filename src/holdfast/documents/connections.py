@@ -1,5 +1,6 @@
 """Connections and secrets that documents name: a TOML file of the operator (HOLDFAST_CONNECTIONS).
 
+    shared = false                       # [connections] and [secrets] serve the tenant default alone
     allow = ["localhost:8080"]           # hosts that are exempt from the egress rules
     tools = ["grep"]                     # tools that `tool` and `agent` nodes may use (default: none)
 
@@ -96,8 +97,10 @@ class TenantConnections(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`timeout`: seconds for a request of a node that has no timeout."""
+    """`shared`: whether the connections and secrets that belong to no tenant serve every tenant, or only the
+    default one. `timeout`: seconds for a request of a node that has no timeout."""
 
+    shared: bool = True
     allow: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     timeout: float = 30.0
@@ -107,10 +110,13 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     def all_connections(self, tenant: str) -> dict[str, Connection]:
         """Those of the tenant count before the others."""
-        return {**self.connections, **self._of(tenant).connections}
+        return {**(self.connections if self._serves(tenant) else {}), **self._of(tenant).connections}
 
     def all_secrets(self, tenant: str) -> dict[str, str | SecretSpec]:
-        return {**self.secrets, **self._of(tenant).secrets}
+        return {**(self.secrets if self._serves(tenant) else {}), **self._of(tenant).secrets}
+
+    def _serves(self, tenant: str) -> bool:
+        return self.shared or tenant == DEFAULT_TENANT
 
     def _of(self, tenant: str) -> TenantConnections:
         return self.tenants.get(tenant) or TenantConnections()
@@ -183,17 +189,17 @@ class Connections:
             raise ConnectionUnknownError(
                 f"the secret {name!r} may not be sent to {host}.", hint="The operator lists its hosts."
             )
-        return secret_text(spec.value, f"the secret {name!r}")
+        return secret_text(spec.value, f"the secret {name!r}", tenant)
 
 
-def secret_text(reference: str, what: str) -> str:
-    """The content of `env:NAME` or `file:PATH`, masked in logs from now on. Raises
-    ConnectionUnknownError."""
+def secret_text(reference: str, what: str, tenant: str) -> str:
+    """The content of `env:NAME` or `file:PATH`, masked from now on in logs and in what this tenant reads: its
+    runs use it. Raises ConnectionUnknownError."""
     kind, _, place = reference.partition(":")
     text = os.environ.get(place, "") if kind == "env" else _content(place)
     if not text:
         raise ConnectionUnknownError(f"{what} is empty: {reference} has no value.", hint="Set it.")
-    redactor.learn(text)
+    redactor.learn_for(tenant, text)
     return text
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.documents.functions import registered_functions
+from holdfast.documents.listed_queues import require_listed_queues
 from holdfast.documents.program import default_site
 from holdfast.errors import (
     DocumentChangedError,
@@ -33,6 +34,7 @@ from holdfast.model.fingerprint import CODED, decode_graph, dialect_of, encode_g
 from holdfast.model.graph import GraphSpec
 from holdfast.runs.access import RunAccess
 from holdfast.runs.flow_versions import require_free_name
+from holdfast.runs.tenant_threads import TenantThreads
 from holdfast.store.rows import FlowRow
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.document import Document
@@ -41,6 +43,9 @@ VERSION: Final = "flow_version"
 SOURCE: Final = "flow_source"
 CURRENT: Final = "flow_current"
 LAYOUT: Final = "flow_layout"
+MOST_CHECKED: Final = 16
+"""Documents of one tenant that are checked or wait: most take milliseconds, the largest a few seconds."""
+checks = TenantThreads("checks", threads=2, most=MOST_CHECKED, what="documents are being checked")
 _SHORTEST: Final = 6
 _LEAST_DIGITS: Final = 3
 _PAGE: Final = 1000
@@ -111,6 +116,14 @@ class DeployedFlows:
     async def current(self, flow: str) -> str | None:
         kept = await self.store.document(self.tenant, CURRENT, flow)
         return None if kept is None else msgspec.json.decode(kept.body)["version"]
+
+    async def format_of(self, flow: str, current: Document) -> Format:
+        """In which format the current version was sent."""
+        about = msgspec.json.decode(current.body)
+        if "format" in about:
+            return about["format"]
+        sent = await self.sent(flow, about["version"])
+        return "yaml" if sent is None else sent.format
 
     async def find(self, flow: str, wanted: str | None = None) -> DeployedVersion | None:
         """By its version or a prefix of it; without one, the current version. None: the tenant has no
@@ -188,8 +201,8 @@ class DeployedFlows:
     # ------------------------------------------------------------------ compile
     async def compile(self, sent: SentDocument) -> CompiledDocument:
         """With the tenant's connections, and its other documents as sub-flows. A function that this process
-        does not have is a warning: only workers call it. Raises SettingsError."""
-        read = await asyncio.to_thread(sent.read)
+        does not have is a warning: only workers call it. Raises SettingsError, RateLimitedError."""
+        read = await checks.run(self.tenant, sent.read)
         flows = await self._flows(read.document)
 
         def find(name: str, version: str) -> FoundFlow | None:
@@ -204,7 +217,9 @@ class DeployedFlows:
         workers = [
             set(row.offers) for row in await self.store.workers() if row.until > now and not row.draining
         ]
-        return await asyncio.to_thread(_compile, read, site, workers)
+        compiled = await checks.run(self.tenant, _compile, read, site, workers)
+        queues = self.service.runtime.queues
+        return compiled if queues is None else require_listed_queues(compiled, read, queues.open().settings)
 
     async def _flows(self, document: FlowDocument | None) -> dict[tuple[str, str], FoundFlow]:
         found: dict[tuple[str, str], FoundFlow] = {}
@@ -294,7 +309,9 @@ class DeployedFlows:
         return found
 
     async def _set_current(self, flow: str, version: str, *, by: str, action: str) -> None:
-        body = msgspec.json.encode({"version": version})
+        sent = await self.sent(flow, version)
+        # So that a list need not read its text.
+        body = msgspec.json.encode({"version": version} | ({} if sent is None else {"format": sent.format}))
         row = Document(tenant=self.tenant, kind=CURRENT, name=flow, body=body)
         changed = False
         while not changed:
@@ -346,14 +363,16 @@ def _compile(read: ReadDocument, site: DocumentSite, workers: list[set[str]]) ->
     compiled = compile_document(read, site)
     needs = {need: node for node in compiled.nodes for need in node.type.requires(node)}
     if site.functions is None and not any(needs.keys() <= offers for offers in workers):
-        here = registered_functions()
+        here = {*registered_functions(), *(site.tools or {})}
         offered = set[str]().union(*workers)
         for need in (needs.keys() - offered) or needs:
             kind, _, name = need.partition(":")
             if name not in here:
                 message = f"no live worker has the {kind} {name!r}: runs wait for one that has it"
                 fix = "start one: holdfast worker --functions FILE"
-                read.report.warn(needs[need].at(kind), f"{kind}-missing", message, fix, node=needs[need].id)
+                node = needs[need]
+                field = kind if kind in node.given else "tools" if name in node.config.tools else "toolkit"
+                read.report.warn(node.at(field), f"{kind}-missing", message, fix, node=node.id)
     return msgspec.structs.replace(compiled, problems=read.problems())
 
 

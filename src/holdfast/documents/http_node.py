@@ -6,12 +6,15 @@ of the response is recorded.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from ipaddress import ip_address
+from math import isinf
 from typing import Any, Final, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 
@@ -40,13 +43,18 @@ from holdfast.model.program import NodeHandler
 from holdfast.model.template import Placeholder, Template, as_text, compile_template
 from holdfast.types.duration import parse_duration
 from holdfast.types.outcome import FAIL, RETRY, Outcome
-from holdfast.types.redaction import MASK
+from holdfast.types.secret_forms import echo_forms, mask_values
 from holdfast.types.text import clean_text
 
 AGAIN: Final = frozenset({408, 409, 425, 429, 503})
 """The server says that it did not act, or is still at it."""
 _HIDDEN: Final = frozenset({"set-cookie", "set-cookie2", "authorization", "proxy-authenticate"})
 _SHOWN: Final = 200
+MAX_VALUES: Final = 250_000
+"""Of a response that is JSON, at any depth."""
+MAX_DEPTH: Final = 64
+_READ_AT_ONCE: Final = 64_000
+"""Bytes of a response. A longer one is read in a thread: everything else on this server would wait for it."""
 
 
 def http_handler(node: DocumentNode, connections: Connections) -> NodeHandler:
@@ -96,7 +104,9 @@ class _Sender:
             return Outcome(FAIL, reason=error.message, final=True)
         except SettingsError as error:
             raise ConnectionUnknownError(error.message, hint=error.hint) from error
-        return self._result(response, secrets)
+        if len(response.body) <= _READ_AT_ONCE:
+            return self._result(response, secrets)
+        return await asyncio.to_thread(self._result, response, secrets)
 
     # ------------------------------------------------------------------ request
     def _request(self, resolve: Resolve, ctx: Any, secrets: list[str]) -> tuple[HttpRequest, Egress]:
@@ -157,7 +167,8 @@ class _Sender:
 
     def _unexpected(self, response: HttpResponse, secrets: list[str]) -> Outcome:
         status = response.status
-        text = clean_text(_masked(response.body[: 4 * _SHOWN].decode("utf-8", "replace"), secrets), _SHOWN)
+        # Masked before it is cut: a part of a secret would not be found.
+        text = clean_text(_masked(response.body.decode("utf-8", "replace"), secrets), _SHOWN)
         reason = f"HTTP {status}: {text}" if text else f"HTTP {status}"
         if status in AGAIN:
             return Outcome(RETRY, reason=reason)
@@ -179,7 +190,7 @@ class _Secrets:
         )
 
     def referenced(self, text: str, what: str) -> str:
-        return self._noted(secret_text(text, what))
+        return self._noted(secret_text(text, what, self._tenant))
 
     def _noted(self, text: str) -> str:
         self._used.append(text)
@@ -240,8 +251,13 @@ def _address(text: str) -> Callable[[Resolve], str]:
 
 def _without_dots(url: str) -> str:
     """Servers resolve `..`: a value of that text would reach another resource."""
-    path = url.partition("?")[0].partition("#")[0]
-    if any(part.lower().replace("%2e", ".") in (".", "..") for part in path.split("/")):
+    path, decoded = "", url.partition("?")[0].partition("#")[0]
+    while path != decoded:
+        # To the end: servers and proxies decode `%2f`, some of them twice.
+        path, decoded = decoded, unquote(decoded)
+    parts = path.replace("\\", "/").split("/")
+    # Some servers drop what follows a semicolon, and characters that are not printed.
+    if any(re.sub(r"[\x00-\x20\x7f]", "", part.partition(";")[0]) in (".", "..") for part in parts):
         raise EgressError("the path of the address has a part that is . or ..", hint="Check its values.")
     return url
 
@@ -296,11 +312,42 @@ def _content(response: HttpResponse) -> Any:
     try:
         text = response.body.decode("utf-8")
         if kind.endswith(("/json", "+json")):
-            return json.loads(text, parse_constant=_refuse)
+            found = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+            _require_few_values(found)
+            return found
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         form = "JSON" if "json" in kind else "text"
-        raise HttpResponseError(f"the response cannot be read as {form}: {clean_text(error, 120)}.") from None
+        why = _TOO_DEEP if isinstance(error, RecursionError) else clean_text(error, 120)
+        raise HttpResponseError(f"the response cannot be read as {form}: {why}.") from None
     return text
+
+
+_TOO_DEEP: Final = f"it is nested more than {MAX_DEPTH} levels deep"
+
+
+def _require_few_values(value: Any) -> None:
+    """Raises ValueError. Level by level: what is over the limit is not walked through."""
+    count, level = 0, [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, (dict, list)):
+                held = cast("dict[str, Any] | list[Any]", each)
+                count += len(held)
+                if count > MAX_VALUES:
+                    raise ValueError(f"it has more than {MAX_VALUES:,} values")
+                inner += held.values() if isinstance(held, dict) else held
+        if not inner:
+            return
+        level = inner
+    raise ValueError(_TOO_DEEP)
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if isinf(found):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return found
 
 
 def _refuse(text: str) -> Any:
@@ -308,13 +355,4 @@ def _refuse(text: str) -> Any:
 
 
 def _masked(value: Any, secrets: list[str]) -> Any:
-    if isinstance(value, str):
-        for secret in sorted(secrets, key=len, reverse=True):
-            value = value.replace(secret, MASK)
-        return value
-    if isinstance(value, dict):
-        found = cast("dict[str, Any]", value)
-        return {_masked(key, secrets): _masked(each, secrets) for key, each in found.items()}
-    if isinstance(value, list):
-        return [_masked(each, secrets) for each in cast("list[Any]", value)]
-    return value
+    return mask_values(value, {form for secret in secrets for form in echo_forms(secret)})

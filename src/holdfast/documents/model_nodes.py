@@ -47,7 +47,7 @@ def model_of(connections: Connections, tenant: str, name: str, model: str | None
         return given
     spec = connections.model(tenant, name)
     shared: dict[str, Any] = {
-        "key": (lambda: secret_text(spec.key, f"the key of {name!r}")) if spec.key else None,
+        "key": (lambda: secret_text(spec.key, f"the key of {name!r}", tenant)) if spec.key else None,
         "prices": _prices(spec),
         "options": spec.options,
         "timeout": spec.timeout,

@@ -40,6 +40,7 @@ def default_site(connections: Connections | None = None, tenant: str = DEFAULT_T
         secrets=known.secret_names(tenant),
         refuses_url=refuses_url(known),
         tools=tools,
+        listed_tools=frozenset(known.settings.tools),
         handlers=handlers_for(known, tools),
         validate=schema_problems,
     )

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.errors import InputError, MessageDiffersError, NotDone
+from holdfast.errors import ConflictError, InputError, MessageDiffersError, NotDone
 from holdfast.frontends.document.node_type import DocumentNode
 from holdfast.frontends.document.node_types.queues import QueueEscalationConfig, QueuePublishConfig
 from holdfast.frontends.document.render import compile_value, resolver_for
+from holdfast.model.hold_rules import assignee_fault
 from holdfast.model.program import NodeHandler
 from holdfast.model.template import as_text
+from holdfast.queues.escalate_review import escalate_review
 from holdfast.queues.service import QueueService
 from holdfast.store.protocols import Store
 from holdfast.types.duration import parse_duration
@@ -73,9 +75,9 @@ def escalation_handler(node: DocumentNode) -> NodeHandler:
         given = render(resolver_for(state, ctx))
         row = await _target(queues.store, node, config, given["message"], state, ctx)
         try:
-            moved = row is not None and await _moved(queues, row, node, config, given)
-        except InputError as error:
-            # Nothing was moved: the queue is not listed where that is required.
+            moved = row is not None and await _moved(queues, row, node, config, given, ctx.run_id)
+        except (InputError, ConflictError) as error:
+            # Nothing was moved: an unlisted queue, a payload that is too large, a review of another run.
             return Outcome(FAIL, reason=error.message, final=True)
         result = {"escalated": moved, "message_id": row.id if row is not None else None}
         return {node.bind: result} if node.bind else None
@@ -114,16 +116,45 @@ async def _moved(
     node: DocumentNode,
     config: QueueEscalationConfig,
     given: dict[str, Any],
+    run: str,
 ) -> bool:
     to = None if config.queue is None else f"{config.scope or node.flow.scope}/{config.queue}"
+    if config.assignee is not None:
+        _require_assignee(given["assignee"])
     added = {name: given[name] for name in ("assignee", "note") if given[name] is not None}
-    return await queues.move(row, to, priority=config.priority, payload=_noted(row, added))
+    if row.hold is None:
+        return await queues.move(row, to, priority=config.priority, payload=_noted(row, added))
+    if row.run != run:
+        raise InputError(f"the message {row.id} is a review of another run.", hint="Escalate it there.")
+    if "{{" in (config.assignee or ""):
+        # A value of the run could name the person who started it.
+        raise InputError("the assignee of a review must be written in the document, without placeholders.")
+    note = None if given["note"] is None else as_text(given["note"])
+    return await escalate_review(
+        queues, row, to, priority=config.priority, assignee=config.assignee, note=note
+    )
 
 
-def _noted(row: MessageRow, added: dict[str, Any]) -> bytes | None:
-    """The payload with `assignee` and `note`; None: nothing changes, or it is no object."""
-    content = msgspec.json.decode(row.payload)
-    return msgspec.json.encode({**content, **added}) if added and isinstance(content, dict) else None
+def _require_assignee(given: Any) -> None:
+    """Raises InputError for a value that names no assignee."""
+    fault = assignee_fault(given) if isinstance(given, str) and given.strip() else "it is no name"
+    if fault is not None:
+        raise InputError(f"the assignee of the escalation: {fault}.", hint="Check its values.")
+
+
+def _noted(row: MessageRow, added: dict[str, Any]) -> Any:
+    """The payload with `escalation` beside its own fields; what is no object, or has a field of that name, is
+    in `payload`. None: nothing is added."""
+    content: Any = msgspec.json.decode(row.payload)
+    if not added:
+        return None
+    fields: dict[str, Any] = (
+        cast("dict[str, Any]", content) if isinstance(content, dict) else {"payload": content}
+    )
+    before = fields.get("escalation", {})
+    if not isinstance(before, dict) or not {*cast("dict[str, Any]", before)} <= {"assignee", "note"}:
+        fields = {"payload": content}
+    return {**fields, "escalation": added}
 
 
 def _micros(length: str | float) -> int:

@@ -40,17 +40,47 @@ def column(layout: Layout, slot: int) -> int:
     return int(layout.slots[slot].x)
 
 
-def nets_of(layout: Layout) -> list[list[Net]]:
-    """Channel 0 is above the first row, the last one below the last row."""
-    by_source: list[dict[int, Net]] = [{} for _ in range(len(layout.rows) + 1)]
+class Part(msgspec.Struct, frozen=True):
+    """Of a route, in one channel, between two slots: down to the next row, or a loop that turns `below` its
+    source or `above` its target."""
+
+    route: int
+    first: int
+    second: int
+    turn: str = ""
+
+
+def parts_of(layout: Layout) -> list[list[Part]]:
+    """By channel: 0 is above the first row, the last one below the last row."""
+    found: list[list[Part]] = [[] for _ in range(len(layout.rows) + 1)]
     for number, route in enumerate(layout.routes):
+        slots = route.slots
         if route.back:
-            _turn(layout, by_source, number)
-        down = route.slots if not route.back else route.slots[-2:0:-1]
-        for upper, lower in pairwise(down):
-            net = _net(layout, by_source[layout.slots[upper].layer + 1], upper, number)
-            net.bottoms.append(Leg(column(layout, lower), number, lower == route.slots[-1]))
-    return [list(nets.values()) for nets in by_source]
+            below, above = layout.slots[slots[0]].layer + 1, layout.slots[slots[-1]].layer
+            found[below].append(Part(number, slots[0], slots[1], "below"))
+            found[above].append(Part(number, slots[-2], slots[-1], "above"))
+        for upper, lower in pairwise(slots[-2:0:-1] if route.back else slots):
+            found[layout.slots[upper].layer + 1].append(Part(number, upper, lower))
+    return found
+
+
+def nets_of(layout: Layout, parts: list[Part]) -> list[Net]:
+    """Of one channel, with the columns that the slots have now."""
+    nets: dict[int, Net] = {}
+    for part in parts:
+        first, second = column(layout, part.first), column(layout, part.second)
+        if part.turn == "above":
+            # A separate key: this net is in the channel above the slots, not below.
+            net = nets.setdefault(-1 - part.first, Net())
+            net.bottoms += [Leg(first, part.route), Leg(second, part.route, True)]
+            continue
+        net = _net(layout, nets, part.first, part.route)
+        if part.turn:
+            net.tops.append(Leg(second, part.route))
+        else:
+            arrives = part.second == layout.routes[part.route].slots[-1]
+            net.bottoms.append(Leg(second, part.route, arrives))
+    return list(nets.values())
 
 
 def _net(layout: Layout, nets: dict[int, Net], slot: int, route: int) -> Net:
@@ -60,28 +90,18 @@ def _net(layout: Layout, nets: dict[int, Net], slot: int, route: int) -> Net:
     return net
 
 
-def _turn(layout: Layout, channels: list[dict[int, Net]], number: int) -> None:
-    """A loop: out of its source and around below it, then into its target from above."""
-    source, first, *_ = slots = layout.routes[number].slots
-    last, target = slots[-2], slots[-1]
-    below = _net(layout, channels[layout.slots[source].layer + 1], source, number)
-    below.tops.append(Leg(column(layout, first), number))
-    # A separate key: this net is in the channel above the slots, not below.
-    above = channels[layout.slots[target].layer].setdefault(-1 - last, Net())
-    above.bottoms += [Leg(column(layout, last), number), Leg(column(layout, target), number, True)]
-
-
 def plan(layout: Layout) -> list[list[Net]]:
     """The nets of each channel with their tracks. If two lines would have to swap places exactly, the lower
     row moves a little."""
-    for channel in range(len(layout.rows) + 1):
+    parts = parts_of(layout)
+    for channel, own in enumerate(parts):
         # Each shift may cause another conflict; the bound ends pictures that cannot be solved.
         for _ in range(64):
-            stuck = assign(nets_of(layout)[channel])
+            stuck = assign(nets_of(layout, own))
             if stuck is None or channel == len(layout.rows):
                 break
             _shift(layout, channel, stuck)
-    planned = nets_of(layout)
+    planned = [nets_of(layout, own) for own in parts]
     for nets in planned:
         assign(nets)
     layout.width = max((slot.x + slot.width / 2 for slot in layout.slots), default=0)

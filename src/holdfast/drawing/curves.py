@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from holdfast.drawing.layers import EdgeRoute
 from holdfast.drawing.layout import Layout
@@ -35,7 +35,8 @@ def path_of(
     layout: Layout, route: EdgeRoute, tops: list[float], heights: list[float], ports: tuple[float, float]
 ) -> str:
     slots = [layout.slots[i] for i in route.slots]
-    bottoms = [top + height for top, height in zip(tops, heights, strict=True)]
+    # Only of the rows on its way: a tangled picture has thousands of both.
+    bottoms = {row: tops[row] + heights[row] for slot in slots for row in (slot.layer, slot.layer - 1)}
     source, target = slots[0], slots[-1]
     begin = bottoms[source.layer] - (heights[source.layer] - source.height) / 2
     arrive = tops[target.layer] + (heights[target.layer] - target.height) / 2
@@ -51,7 +52,11 @@ def path_of(
 
 
 def _down(
-    route: EdgeRoute, layout: Layout, tops: list[float], bottoms: list[float], ports: tuple[float, float]
+    route: EdgeRoute,
+    layout: Layout,
+    tops: list[float],
+    bottoms: Mapping[int, float],
+    ports: tuple[float, float],
 ) -> list[str]:
     x, parts = ports[0], list[str]()
     for number in route.slots[1:]:
@@ -68,7 +73,11 @@ def _down(
 
 
 def _up(
-    route: EdgeRoute, layout: Layout, tops: list[float], bottoms: list[float], ports: tuple[float, float]
+    route: EdgeRoute,
+    layout: Layout,
+    tops: list[float],
+    bottoms: Mapping[int, float],
+    ports: tuple[float, float],
 ) -> list[str]:
     lanes = [layout.slots[number] for number in route.slots[1:-1]]
     first, last = lanes[0], lanes[-1]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
 from holdfast.drawing.picture import EdgeStyle, Highlight, NodeShape, Picture, PictureEdge, PictureNode, State
+from holdfast.errors import InputError
 from holdfast.model.graph import END, START, Edge, EdgeKind, Graph, Node, NodeKind
 
 _SHAPES = {
@@ -17,6 +18,10 @@ _SHAPES = {
     NodeKind.subflow: NodeShape.subflow,
     NodeKind.guardrail: NodeShape.guard,
 }
+
+
+MOST_DRAWN = 20_000
+"""Nodes and edges of one picture, with those inside. A flow document has at most 12,000."""
 
 
 class NodeOverlay(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,13 +40,16 @@ def from_graph(
     graph: Graph,
     shown: Mapping[str, NodeOverlay] | None = None,
     *,
-    expand: bool = False,
+    expand: bool | Collection[str] = False,
     mark: Marking | None = None,
     path: str = "",
 ) -> Picture:
     """`shown` is by node; a node of a sub-flow is named with its path: `child/pay`. `mark` returns the mark
-    of an edge, given its graph's path. `expand` also draws the inside of maps and sub-flows."""
+    of an edge, given its graph's path. `expand` also draws the inside of maps and sub-flows: of all, or of
+    those named with their path. Raises InputError if that is too much to draw."""
     known = shown or {}
+    if not path:
+        _require_drawable(graph, expand)
     nodes = [_node(graph, node, known, expand=expand, mark=mark, path=path) for node in graph.nodes]
     edges = [_edge(edge, mark(path, edge) if mark else Highlight.none) for edge in graph.edges]
     began = mark is not None and any(path + name in known for name in graph.spec.start)
@@ -54,6 +62,29 @@ def from_graph(
     return Picture(nodes=(*first, *nodes, *last), edges=(*starts, *edges), title=graph.name)
 
 
+def _require_drawable(graph: Graph, expand: bool | Collection[str]) -> None:
+    """Counted before the picture is made: a body may be that of many nodes, and so may those inside it."""
+    count, waiting = 0, [("", graph)]
+    while waiting:
+        path, at = waiting.pop()
+        count += len(at.nodes) + len(at.edges) + len(at.spec.start)
+        if count > MOST_DRAWN:
+            raise InputError(
+                f"the graph {graph.name!r} has more than {MOST_DRAWN:,} nodes and edges to draw.",
+                hint="Open fewer maps and sub-flows, or split the flow.",
+            )
+        for node in at.nodes:
+            inner = _inside(at, node, expand, path)
+            if inner is not None:
+                waiting.append((f"{path}{node.id}/", inner))
+
+
+def _inside(graph: Graph, node: Node, expand: bool | Collection[str], path: str) -> Graph | None:
+    """The graph that is drawn within the node."""
+    opens = expand if isinstance(expand, bool) else path + node.id in expand
+    return graph.subgraphs.get(node.body) if opens and node.body else None
+
+
 def _dot(name: str, shape: NodeShape) -> PictureNode:
     return PictureNode(id=name, label="", shape=shape)
 
@@ -63,16 +94,14 @@ def _node(
     node: Node,
     known: Mapping[str, NodeOverlay],
     *,
-    expand: bool,
+    expand: bool | Collection[str],
     mark: Marking | None,
     path: str,
 ) -> PictureNode:
     about = known.get(path + node.id, NodeOverlay())
-    body = node.body
-    inner = graph.subgraphs.get(body) if expand and body else None
-    inside = None
+    inner, inside = _inside(graph, node, expand, path), None
     if inner is not None:
-        inside = from_graph(inner, known, expand=True, mark=mark, path=f"{path}{node.id}/")
+        inside = from_graph(inner, known, expand=expand, mark=mark, path=f"{path}{node.id}/")
     return PictureNode(
         id=node.id,
         label=node.id,
@@ -82,6 +111,7 @@ def _node(
         note=about.note,
         detail=about.detail or describe(node),
         inside=inside,
+        closed=inside is None and node.body in graph.subgraphs,
     )
 
 
@@ -101,7 +131,12 @@ def describe(node: Node) -> str:
 
 def _edge(edge: Edge, mark: Highlight) -> PictureEdge:
     return PictureEdge(
-        source=edge.source, target=edge.target, label=edge_label(edge), look=_edge_style(edge), mark=mark
+        source=edge.source,
+        target=edge.target,
+        label=edge_label(edge),
+        look=_edge_style(edge),
+        mark=mark,
+        id=edge.id,
     )
 
 

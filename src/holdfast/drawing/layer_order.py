@@ -10,26 +10,41 @@ from holdfast.drawing.layers import Rows
 SMALL = 400
 """Number of slots up to which neighbours are also swapped one by one (quadratic cost)."""
 
+MOST_PAIRS = 50_000
+"""Pairs of edges up to which that is done: two nodes side by side may have thousands of edges each."""
+
 Links = list[list[int]]
 
 
 def order(rows: Rows) -> tuple[Links, Links]:
     """Orders `rows.rows` in place; returns each slot's neighbours in the row above and in the row below."""
     above, below, beside = _links(rows)
-    sweeps = 16 if len(rows.slots) <= SMALL else 6
+    small = len(rows.slots) <= SMALL
+    swaps = small and _pairs(rows.rows, above) + _pairs(rows.rows, below) <= MOST_PAIRS
+    sweeps = 16 if small else 6
     # The best order so far is kept, because a sweep may also make it worse.
     best, fewest = [list(row) for row in rows.rows], _crossings(rows.rows, below)
     for sweep in range(sweeps):
         if not fewest:
             break
         _sweep(rows.rows, below if sweep % 2 else above, beside[sweep % 2], up=bool(sweep % 2))
-        if len(rows.slots) <= SMALL:
+        if swaps:
             _exchange(rows.rows, above, below)
         crossings = _crossings(rows.rows, below)
         if crossings < fewest:
             best, fewest = [list(row) for row in rows.rows], crossings
     rows.rows = best
     return above, below
+
+
+def unlinked(rows: Rows) -> tuple[Links, Links]:
+    """For rows that stay in their order: each is centred by itself."""
+    return [[] for _ in rows.slots], [[] for _ in rows.slots]
+
+
+def _pairs(rows: list[list[int]], links: Links) -> int:
+    """At most so many pairs of edges are compared while neighbours are swapped, whatever their order."""
+    return sum(len(links[slot]) ** 2 for row in rows if len(row) > 1 for slot in row)
 
 
 def _links(rows: Rows) -> tuple[Links, Links, tuple[dict[int, int], dict[int, int]]]:
@@ -53,9 +68,9 @@ def _sweep(rows: list[list[int]], links: Links, beside: dict[int, int], *, up: b
     place: dict[int, int] = {}
     for row in reversed(rows) if up else rows:
         wish = {slot: _preferred_position(links[slot], place) for slot in row}
-        for slot, node in beside.items():
-            if slot in wish and node in wish:
-                near = wish[node]
+        for slot in row:
+            if slot in beside and beside[slot] in wish:
+                near = wish[beside[slot]]
                 # Just after the node: ties would be broken by the order of the row.
                 wish[slot] = None if near is None else near + 1e-6
         _sort(row, wish)

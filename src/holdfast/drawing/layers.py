@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from holdfast.drawing.picture import EdgeStyle, Picture, PictureEdge, PictureNode
@@ -36,27 +38,47 @@ class Rows(msgspec.Struct):
     routes: list[EdgeRoute]
 
 
-def make_rows(picture: Picture) -> Rows:
-    index = {node.id: i for i, node in enumerate(picture.nodes)}
-    ends = [(index[edge.source], index[edge.target]) for edge in picture.edges]
-    back = _back_edges(picture, ends)
-    # A label has a row of its own, so that it never lies on a node or on another line.
-    spans = [2 if edge.label else 1 for edge in picture.edges]
-    layer = _layers(len(picture.nodes), ends, back, spans)
+def make_rows(picture: Picture, *, short: bool = False) -> Rows:
+    """`short`: an edge has no slots in the rows that it only passes, so that there are at most two for each
+    edge, however many rows there are."""
+    ends, layer = _placed(picture)
     slots = [Slot(layer[i], node) for i, node in enumerate(picture.nodes)]
-    routes = [
-        _route(slots, edge, *ends[e], back=layer[ends[e][1]] <= layer[ends[e][0]])
-        for e, edge in enumerate(picture.edges)
-    ]
+    routes = [_route(slots, edge, *ends[e], short=short) for e, edge in enumerate(picture.edges)]
     rows: list[list[int]] = [[] for _ in range(max((slot.layer for slot in slots), default=-1) + 1)]
     for i, slot in enumerate(slots):
         rows[slot.layer].append(i)
     return Rows(slots, rows, routes)
 
 
-def _route(slots: list[Slot], edge: PictureEdge, source: int, target: int, *, back: bool) -> EdgeRoute:
+def count_slots(picture: Picture) -> int:
+    """Of the picture and of those inside its nodes, without making them."""
+    ends, layer = _placed(picture)
+    passed = sum(len(_passed(layer[source], layer[target])) for source, target in ends)
+    inside = sum(count_slots(node.inside) for node in picture.nodes if node.inside is not None)
+    return len(picture.nodes) + passed + inside
+
+
+def _placed(picture: Picture) -> tuple[list[tuple[int, int]], list[int]]:
+    """The nodes of each edge, and the row of each node."""
+    index = {node.id: i for i, node in enumerate(picture.nodes)}
+    ends = [(index[edge.source], index[edge.target]) for edge in picture.edges]
+    back = _back_edges(picture, ends)
+    # A label has a row of its own, so that it never lies on a node or on another line.
+    spans = [2 if edge.label else 1 for edge in picture.edges]
+    return ends, _layers(len(picture.nodes), ends, back, spans)
+
+
+def _passed(first: int, last: int) -> range:
+    return range(first, last - 1, -1) if last <= first else range(first + 1, last)
+
+
+def _route(slots: list[Slot], edge: PictureEdge, source: int, target: int, *, short: bool) -> EdgeRoute:
     first, last = slots[source].layer, slots[target].layer
-    passed = range(first, last - 1, -1) if back else range(first + 1, last)
+    back = last <= first
+    passed: Sequence[int] = _passed(first, last)
+    if short:
+        # A loop turns at both ends; another edge only needs the row of its label.
+        passed = sorted({first, last}, reverse=True) if back else passed[: 1 if edge.label else 0]
     through: list[int] = []
     for layer in passed:
         through.append(len(slots))

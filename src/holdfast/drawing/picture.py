@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from holdfast.errors import InputError
+from holdfast.types.redaction import redactor
 
 
 class NodeShape(StrEnum):
@@ -66,7 +67,8 @@ class Highlight(StrEnum):
 
 class PictureNode(msgspec.Struct, frozen=True, kw_only=True):
     """`note` is a short second line (a duration, a count); `detail` is shown on demand.
-    `inside` is a separate picture, drawn within the node's frame (an expanded sub-flow)."""
+    `inside` is a separate picture, drawn within the node's frame (an expanded sub-flow); `closed`: there is
+    one, which is not drawn."""
 
     id: str
     label: str
@@ -76,6 +78,7 @@ class PictureNode(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     detail: str = ""
     inside: Picture | None = None
+    closed: bool = False
 
 
 class PictureEdge(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +87,7 @@ class PictureEdge(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     look: EdgeStyle = EdgeStyle.plain
     mark: Highlight = Highlight.none
+    id: str = ""
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,3 +108,20 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
                     raise InputError(
                         f"The picture {self.title!r} has an edge to {end!r}, which is not one of its nodes."
                     )
+
+    def without_secrets(self) -> Picture:
+        """With known secrets masked in every text that is drawn."""
+        return msgspec.structs.replace(
+            self,
+            title=redactor.redact(self.title),
+            nodes=tuple(_node_without_secrets(node) for node in self.nodes),
+            edges=tuple(
+                msgspec.structs.replace(edge, label=redactor.redact(edge.label)) for edge in self.edges
+            ),
+        )
+
+
+def _node_without_secrets(node: PictureNode) -> PictureNode:
+    texts = {name: redactor.redact(getattr(node, name)) for name in ("label", "note", "detail")}
+    inside = None if node.inside is None else node.inside.without_secrets()
+    return msgspec.structs.replace(node, inside=inside, **texts)

@@ -16,6 +16,8 @@ from holdfast.model.forms.visible_text import show_invisible
 MARGIN = 16.0
 LABEL_AT_MOST = 36
 EDGE_LABEL_AT_MOST = 40
+FRAME_TOP = 46.0
+"""Where the inside of a node begins below its top."""
 LEGEND_AT_LEAST = 520.0
 """The width of a row of the legend."""
 _DOTS = (NodeShape.start, NodeShape.end)
@@ -24,6 +26,7 @@ _ENDS = (NodeShape.entry, NodeShape.exit)
 
 def to_svg(picture: Picture, *, legend: bool = True) -> str:
     """A whole document, which can also be embedded in an HTML page unchanged. Every text is escaped."""
+    picture = picture.without_secrets()
     ruler = SvgRuler()
     layout = lay_out(picture, ruler)
     below = _legend(picture, max(layout.width, LEGEND_AT_LEAST)) if legend else []
@@ -80,19 +83,20 @@ def tops_of(layout: Layout) -> list[float]:
     turns = [route for route in layout.routes if route.back]
     y = 30.0 if any(layout.slots[route.slots[-1]].layer == 0 for route in turns) else 0.0
     tops: list[float] = []
-    for row in range(len(layout.rows)):
+    for row, aside in enumerate(_asides(layout)):
         tops.append(y)
-        y += layout.row_height(row) + _room(layout, row)
+        y += layout.row_height(row) + 34 + min(aside / 8, 40)
     return tops
 
 
-def _room(layout: Layout, row: int) -> float:
-    aside = 0.0
+def _asides(layout: Layout) -> list[float]:
+    """How far the edges below each row lead to the side."""
+    found = [0.0] * len(layout.rows)
     for route in layout.routes:
-        for a, b in pairwise(route.slots):
-            if min(layout.slots[a].layer, layout.slots[b].layer) == row:
-                aside = max(aside, abs(layout.slots[a].x - layout.slots[b].x))
-    return 34 + min(aside / 8, 40)
+        for a, b in pairwise(layout.slots[number] for number in route.slots):
+            row = min(a.layer, b.layer)
+            found[row] = max(found[row], abs(a.x - b.x))
+    return found
 
 
 def height_of(layout: Layout) -> float:
@@ -105,7 +109,7 @@ def height_of(layout: Layout) -> float:
 
 def _layout_parts(layout: Layout) -> list[str]:
     tops = tops_of(layout)
-    heights = [layout.row_height(row) for row in range(len(layout.rows))]
+    heights = layout.heights
     ports = ports_of(layout)
     parts = [
         _edge(layout, route, path_of(layout, route, tops, heights, ports[i]))
@@ -158,7 +162,7 @@ def _node(layout: Layout, slot: Slot, node: PictureNode, top: float) -> list[str
     parts += _words(node, slot, framed=inside is not None)
     if inside is not None:
         aside = (slot.width - inside.width) / 2
-        parts += [f'<g transform="translate({_n(aside)} 46)">', *_layout_parts(inside), "</g>"]
+        parts += [f'<g transform="translate({_n(aside)} {_n(FRAME_TOP)})">', *_layout_parts(inside), "</g>"]
     return [*parts, "</g>"]
 
 

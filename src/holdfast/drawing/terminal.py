@@ -21,13 +21,13 @@ from holdfast.drawing.labels import (
     shortened,
 )
 from holdfast.drawing.layers import Slot, make_rows
-from holdfast.drawing.layout import Layout, Size, lay_out
+from holdfast.drawing.layout import Layout, Size, is_tangled, lay_out
 from holdfast.drawing.picture import EdgeStyle, Highlight, NodeShape, Picture, PictureEdge, PictureNode, State
 
 
 def outline(picture: Picture, *, width: int, ascii_only: bool, depth: int = 0) -> list[list[TextSpan]]:
     """Nodes in the order of the layout; `->` shows their targets and conditions."""
-    rows = make_rows(picture)
+    rows = make_rows(picture, short=True)
     following: dict[str, list[PictureEdge]] = {}
     names = {node.id: node for node in picture.nodes}
     for edge in picture.edges:
@@ -103,7 +103,7 @@ def to_text(
     `ascii_only`: for a terminal with an ASCII encoding."""
     canvas = None
     # A larger picture would not fit anyway, and the layout of it takes long.
-    if len(picture.nodes) <= (height or 400):
+    if len(picture.nodes) <= (height or 400) and len(picture.edges) <= 1000 and not is_tangled(picture):
         canvas = _fitting(picture, width, height, ascii_only=ascii_only)
     if canvas is None:
         lines = outline(picture, width=width, ascii_only=ascii_only)
@@ -117,7 +117,10 @@ def to_text(
 def _fitting(picture: Picture, width: int, height: int, *, ascii_only: bool) -> Canvas | None:
     for close in (False, True):
         ruler = TextRuler(ascii_only=ascii_only, close=close)
-        canvas = ruler.draw(lay_out(picture, ruler))
+        layout = lay_out(picture, ruler)
+        if layout.width > width + 2:  # a label has a margin
+            continue  # lines between the rows only make it wider
+        canvas = ruler.draw(layout)
         if canvas.width <= width and (not height or canvas.height <= height):
             return canvas
     return None

@@ -299,8 +299,7 @@ class EdgePropagation:
         if edge.loop is not None and taken >= edge.loop:
             raise CannotContinueError(
                 "loop_limit",
-                f"the loop from {edge.source!r} back to {edge.target!r} was taken {taken} times, which is "
-                f"its limit",
+                f"the loop that begins at {edge.target!r} was taken {taken} times, which is its limit",
                 edge.source,
             )
 

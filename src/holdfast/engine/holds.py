@@ -26,10 +26,11 @@ from holdfast.model.paths import masking_resolver, resolver
 from holdfast.model.pinned_skills import with_pins
 from holdfast.model.position import Exec, OpenHold, Position
 from holdfast.model.record_bodies import AskedBody, ErrorInfo, SubstepBody, usage_of_judge
-from holdfast.model.template import as_text, compile_template, json_bytes
+from holdfast.model.template import Template, as_text, compile_template, shown_json
+from holdfast.model.wait_condition import wait_condition
 from holdfast.types.clock import micros
 from holdfast.types.duration import BusinessDuration, parse_length
-from holdfast.types.hold import HoldClosed, NewHold, Option, option_from_list
+from holdfast.types.hold import CONSUME, HoldClosed, NewHold, Option, option_from_list
 from holdfast.types.ids import HoldId, derived_id
 from holdfast.types.record import Kind, Side
 from holdfast.types.status import HoldStatus
@@ -67,8 +68,8 @@ def row_of(
         options=spec.options,
         assignee=spec.assignee,
         priority=spec.priority,
-        context=json_bytes(context),
-        schema=None if spec.schema is None else json_bytes(spec.schema),
+        context=shown_json(context),
+        schema=None if spec.schema is None else shown_json(spec.schema),
         created_at=decision.now,
         expires_at=expires_at(decision, spec),
         expiry_action=expiry.action,
@@ -169,7 +170,10 @@ def render_hold(spec: HoldSpec, resolve: Resolve) -> RenderedHold:
     showing = PlaceholderRenderer(resolve, strict=_is_strict(spec), telling=True)
     try:
         prompt = showing.value(spec.prompt, "prompt")
-        context = {name: showing.value(each, f"context.{name}") for name, each in spec.context.items()}
+        if spec.type == CONSUME:
+            context = wait_condition(showing, spec.context, resolve)
+        else:
+            context = {name: showing.value(each, f"context.{name}") for name, each in spec.context.items()}
         # Those of a form's decision are filled with it.
         decided = spec.form and primary_options(spec.form)
         options = spec.options if decided else _shown_options(showing, spec.options)
@@ -266,10 +270,22 @@ def with_timeout(spec: HoldSpec, given: str | float | timedelta) -> HoldSpec:
 
 def _who(text: str, resolve: Resolve, what: str) -> str:
     name = _text(text, resolve, what)
-    fault = assignee_fault(name)
+    fault = _unnamed(text, resolve) or assignee_fault(name)
     if fault is not None:
         raise UnaskableError(f"its {what} {text!r}: {fault}")
     return name
+
+
+def _unnamed(text: str, resolve: Resolve) -> str | None:
+    """Why a value cannot be in the name of a person: without it anyone could decide the hold."""
+    for part in compile_template(text).parts if "{{" in text else ():
+        if isinstance(part, str):
+            continue
+        value = Template(text, (part,)).render(resolve, strict=True).value
+        if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
+            found = "empty" if value is None or isinstance(value, str) else "neither a text nor a number"
+            return f"the value of {'.'.join(part.path)} is {found}: it names no assignee"
+    return None
 
 
 def _text(text: str, resolve: Resolve, what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 
 from holdfast.engine import end, failures, fan_out, join, retry, settle
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
@@ -17,7 +18,7 @@ from holdfast.model.moves import join_token
 from holdfast.model.paths import resolver
 from holdfast.model.position import NAP, Exec
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SubstepBody
-from holdfast.types.clock import to_micros
+from holdfast.types.clock import END_OF_TIME, MICROS, START_OF_TIME, to_micros
 from holdfast.types.record import Kind, NewTimer, Side
 from holdfast.types.text import clean_text
 
@@ -51,29 +52,38 @@ def _wake_at(decision: Decision, execution: Exec, node: Node) -> int | ErrorInfo
         if decision.is_strict():
             return fan_out.unreadable(node, f"its time {spec.until!r}", wrong)
         value = until.lenient(resolve)
-    if value is EXPR_MISSING or value is None:
+    if (value is EXPR_MISSING or value is None) and not decision.is_strict():
         return decision.now
-    if isinstance(value, (int, float)):
-        return decision.now + int(value * 1_000_000)
-    if isinstance(value, str):
-        # Data of documents has no datetimes: an instant is text there.
-        found = _instant(value)
-        return found if found is not None else _no_instant(node, value)
-    return to_micros(value)  # type: ignore[arg-type]
-
-
-def _instant(text: str) -> int | None:
     try:
-        moment = datetime.fromisoformat(text)
+        return _instant_of(value, decision.now)
+    except ValueError as wrong:
+        return ErrorInfo("node_failed", "ValueError", f"node {node.id!r}: its time {spec.until!r} {wrong}")
+
+
+def _instant_of(value: object, now: int) -> int:
+    """Of an instant, or of seconds from now. Raises ValueError that says what it is instead."""
+    moment: object = _parsed(value) if isinstance(value, str) else value
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        found = to_micros(moment)
+    elif isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+        # What is far out of range, infinite or no number does not become an integer.
+        found = now + int(value * MICROS) if -END_OF_TIME <= value <= END_OF_TIME else END_OF_TIME + MICROS
+    else:
+        shown = "null" if value is None else clean_text(repr(value), 80)
+        raise ValueError(
+            f"is {shown}: no number of seconds, and no instant with a time zone, such as 2026-01-31T09:00:00Z"
+        )
+    if not START_OF_TIME <= found < END_OF_TIME + MICROS:
+        raise ValueError(f"is {clean_text(str(value), 80)}: it is outside of the years 1 to 9999")
+    return found
+
+
+def _parsed(text: str) -> datetime | None:
+    """Data of documents has no datetimes: an instant is text there."""
+    try:
+        return datetime.fromisoformat(text)
     except ValueError:
         return None
-    return None if moment.tzinfo is None else to_micros(moment)
-
-
-def _no_instant(node: Node, text: str) -> ErrorInfo:
-    shown = clean_text(repr(text), 80)
-    message = f"node {node.id!r}: {shown} is no instant with a time zone, such as 2026-01-31T09:00:00Z"
-    return ErrorInfo("node_failed", "ValueError", message)
 
 
 def sleep_inside(decision: Decision, execution: Exec, node: Node, key: str, wake: int) -> None:

@@ -11,8 +11,8 @@ from holdfast.engine.decision import Decision
 from holdfast.engine.edge_choice import is_loop_exhausted, is_met
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_state import PLAIN, SKIPS_BY, ConditionResolver, label_of, note_outcome, outcome_of
+from holdfast.model.edge_labels import normal_label
 from holdfast.model.graph import END, EdgeKind, Graph, WalkSpec
-from holdfast.model.labels import normal_label
 from holdfast.model.position import Exec, Scope
 from holdfast.types.outcome import FAIL
 

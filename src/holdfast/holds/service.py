@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.errors import AnswerInvalidError
-from holdfast.holds.actions import resolve
+from holdfast.holds.actions import decide as resolve
 from holdfast.holds.actions.change import load_visible, record_refusal
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult
+from holdfast.holds.actions.decide import ResolveConditions, ResolveResult
 from holdfast.holds.actions.submission import Submission, read_body
 from holdfast.holds.comment_methods import CommentMethods, When
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
@@ -194,13 +194,15 @@ class HoldService(CommentMethods):
         body: Body,
         *,
         preview: bool = True,
+        undo: bool = False,
         versions: Mapping[str, int] | None = None,
     ) -> BulkResult:
-        """The same decision on many holds, each decided separately; a preview writes nothing."""
+        """The same decision on many holds, each decided separately; a preview writes nothing. `undo`: each
+        after its undo window, as `place` does."""
         from holdfast.holds.actions import bulk
 
         return await bulk.bulk(
-            self.ctx, actor, holds, read_submission(body), preview=preview, versions=versions
+            self.ctx, actor, holds, read_submission(body), preview=preview, undo=undo, versions=versions
         )
 
     async def cancel(

@@ -201,7 +201,8 @@ def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator
 
 
 def _loaded(record: Record, body: AttemptBody) -> Iterator[DerivedEvent]:
-    yield ("run.resumed", "", "", {"seq": record.seq})
+    worker = {"worker": body.nodes[0]} if body.nodes else {}
+    yield ("run.resumed", "", "", {"seq": record.seq, **worker})
     for hold in open_questions(body):
         yield ("hold.asked_again", "", "", {"hold_id": hold, "is_resumed": True})
 

@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.model.graph import GraphSpec
 
-# Sorted keys, because equal graphs must give equal bytes.
-_encoder = msgspec.json.Encoder(order="sorted")
+# Sorted keys, because equal graphs must have equal fingerprints.
+_sorted = msgspec.json.Encoder(order="sorted")
 
 
 CODED = "g1"
@@ -27,12 +27,17 @@ _made = msgspec.json.Decoder(_Made)
 
 def graph_fingerprint(spec: GraphSpec) -> str:
     """Over structure, policies, schemas and sub-flows; never over handlers' code."""
-    return fingerprint_of(_encoder.encode(spec))
+    return _fingerprint(_sorted.encode(spec))
 
 
 def fingerprint_of(encoded: bytes) -> str:
-    """The fingerprint of a stored graph: over its bytes, so that fields which were added later do not change
-    it. It begins with the dialect of the document that the graph was made from, so that a store can find runs
+    """The fingerprint of a stored graph: over what was stored, so that fields which were added later do not
+    change it. The order of its keys does not count."""
+    return _fingerprint(_sorted.encode(msgspec.json.decode(encoded)))
+
+
+def _fingerprint(encoded: bytes) -> str:
+    """It begins with the dialect of the document that the graph was made from, so that a store can find runs
     by dialect."""
     dialect = _made.decode(encoded).document.get("dialect") if b'"document":' in encoded else None
     return f"{dialect or CODED}-{sha256(encoded).hexdigest()[:32]}"
@@ -44,7 +49,8 @@ def dialect_of(version: str) -> str:
 
 
 def encode_graph(spec: GraphSpec) -> bytes:
-    return _encoder.encode(spec)
+    """With the keys in their author's order: forms and inputs are shown from it."""
+    return msgspec.json.encode(spec)
 
 
 _decoder = msgspec.json.Decoder(GraphSpec)

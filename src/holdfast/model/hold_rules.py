@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_ASSIGNEE: Final = 500
 BRANCH: Final = "branch:"
+_NO_NAME: Final = re.compile(r"(?:user|group|role|service)\s*:", re.IGNORECASE)
+_SEVERAL: Final = re.compile(r":.*[,;]\s*(?:user|group|role|service)\s*:", re.IGNORECASE)
 _HIDDEN_FROM_FLOW: Final = frozenset(
     {"members", "auth_method", "channel", "authority", "on_behalf_of", "override_reason"}
 )
@@ -96,7 +99,12 @@ def assignee_fault(text: str) -> str | None:
     if len(text) > MAX_ASSIGNEE:
         return f"it has {len(text):,} characters; the maximum is {MAX_ASSIGNEE}"
     hidden = next((letter for letter in text.strip() if not letter.isprintable()), None)
-    return None if hidden is None else f"it has the invisible character {hidden!a}"
+    if hidden is not None:
+        return f"it has the invisible character {hidden!a}"
+    # Such a hold would have no assignee: anyone who may decide such holds could decide it.
+    if _NO_NAME.fullmatch(text.strip()):
+        return "it has no name after its colon"
+    return "it names several; a group or a role is one assignee" if _SEVERAL.search(text) else None
 
 
 def exclusion_fault(text: str) -> str | None:
@@ -132,3 +140,15 @@ def answer_fields(spec: GraphSpec) -> set[str]:
     """The fields in which the holds of a flow and of its sub-flows put their answers."""
     found = {field for node in spec.nodes if node.hold for field in fields_of_hold(node.hold)}
     return found.union(*(answer_fields(inner) for inner in spec.subgraphs))
+
+
+def named_queues(spec: GraphSpec) -> Iterator[tuple[str, str]]:
+    """(node, scope/queue) of each hold that asks in a queue, also in sub-graphs."""
+    for node in spec.nodes:
+        hold = node.hold
+        if hold is not None and hold.target:
+            yield node.id, hold.target.address
+        elif hold is not None and hold.terms and hold.terms.queue:
+            yield node.id, hold.terms.queue
+    for inner in spec.subgraphs:
+        yield from named_queues(inner)

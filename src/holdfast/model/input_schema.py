@@ -7,6 +7,7 @@ import ast
 from typing import Any, Final
 
 from holdfast.model.graph import GraphSpec
+from holdfast.model.syntax_tree import parse_expression
 
 Schema = dict[str, Any]
 
@@ -72,7 +73,7 @@ def _record(inner: str) -> Schema:
 def _choices(text: str) -> Schema:
     """The values of a Literal, or of an enum's members."""
     try:
-        found = ast.parse(text, mode="eval").body
+        found = parse_expression(text)
         if isinstance(found, ast.Call):
             return {"enum": [ast.literal_eval(each.value) for each in found.keywords]}
         return {"enum": list(ast.literal_eval(found))}

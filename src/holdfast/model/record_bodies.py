@@ -13,7 +13,7 @@ from holdfast.types.record import Body, Kind, Move, Op
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, array_like=True):
-    """An error as it is stored: never an exception object."""
+    """An error as it is stored: never an exception object. `detail`: its traceback, shortened."""
 
     code: str
     type: str
@@ -73,7 +73,7 @@ class AttemptBody(Body):
     wake_at: int | None = None
     token: str = ""
     moves: list[Move] = []
-    nodes: list[str] = []  # the nodes whose code changed; for a sleep: its number in the node
+    nodes: list[str] = []  # the nodes whose code changed; a sleep's number in the node; who loaded the run
 
 
 class SubstepBody(Body):

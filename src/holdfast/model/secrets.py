@@ -120,24 +120,24 @@ def _after(name: str, here: Paths, all_: Paths) -> Paths:
     return on if () in on else (*on, *all_)
 
 
-def register_secrets(value: Any, paths: Paths) -> None:
-    """Add the values at the paths, anywhere in the value, to the redactor."""
+def register_secrets(value: Any, paths: Paths, tenant: str) -> None:
+    """Add the values at the paths, anywhere in the value, to the tenant's in the redactor."""
     if paths:
-        _register_secrets(value, paths, paths)
+        _register_secrets(value, paths, paths, tenant)
 
 
-def _register_secrets(value: Any, here: Paths, all_: Paths) -> None:
+def _register_secrets(value: Any, here: Paths, all_: Paths, tenant: str) -> None:
     if () in here:
-        redactor.learn(value)
+        redactor.learn_for(tenant, value)
     elif isinstance(value, Mapping):
         for key, part in cast("Mapping[Any, Any]", value).items():
-            _register_secrets(part, _after(str(key), here, all_), all_)
+            _register_secrets(part, _after(str(key), here, all_), all_, tenant)
     elif isinstance(value, (list, tuple)):
         below = (*_after(ANY, here, ()), *all_)
         for part in cast("Iterable[Any]", value):
-            _register_secrets(part, below, all_)
+            _register_secrets(part, below, all_, tenant)
     elif (fields := _fields_of(value)) is not None:
-        _register_secrets(fields, (*here, *secret_fields(_kind(value))), all_)
+        _register_secrets(fields, (*here, *secret_fields(_kind(value))), all_, tenant)
 
 
 def _fields_of(value: Any) -> dict[str, Any] | None:
@@ -156,7 +156,7 @@ def outgoing(value: Any, paths: Paths = ()) -> Any:
 
 
 def redact_known_secrets(value: Any) -> Any:
-    """A copy of plain data in which every known secret is masked in every text."""
+    """A copy of plain data in which every known secret is masked in every text that is a value."""
     if isinstance(value, str):
         return redactor.redact(value)
     if isinstance(value, Mapping):

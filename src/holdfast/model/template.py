@@ -20,8 +20,9 @@ import msgspec
 
 from holdfast.errors import ExpressionError
 from holdfast.model.expr import MISSING, Path, Resolve
+from holdfast.model.expr.visits import CHARACTERS, MAX_VISITS, spend
 from holdfast.model.template_filters import FilterSyntaxError, TemplateFilter, parse_filters
-from holdfast.model.template_text import as_text, json_bytes, parts_of
+from holdfast.model.template_text import as_text, json_bytes, parts_of, shown_json
 
 __all__ = [
     "Placeholder",
@@ -34,6 +35,7 @@ __all__ = [
     "compile_template",
     "json_bytes",
     "parts_of",
+    "shown_json",
 ]
 
 _OPENING = re.compile(r"(\\*)\{\{")
@@ -120,15 +122,17 @@ class Template:
         found = [self._fill(part, resolve, missing, strict) for part in self.parts]
         if len(self.parts) == 1 and isinstance(self.parts[0], Placeholder):
             if self.parts[0].filters and isinstance(found[0], str):
-                list(self._texts(found, limit))
+                list(self._texts(found, limit, resolve))
             return Rendered(found[0], tuple(missing))
-        return Rendered("".join(self._texts(found, limit)), tuple(missing))
+        return Rendered("".join(self._texts(found, limit, resolve)), tuple(missing))
 
-    def _texts(self, found: list[object], limit: int | None) -> Iterator[str]:
+    def _texts(self, found: list[object], limit: int | None, resolve: Resolve) -> Iterator[str]:
         size = 0
         for part, value in zip(self.parts, found, strict=True):
             text = self._text_of(part, value)
             size += len(text)
+            if isinstance(part, Placeholder):
+                self._spend(part, resolve, len(text) // CHARACTERS)
             if limit is not None and size > limit:
                 path, column = ((), 1) if isinstance(part, str) else (part.path, part.column)
                 raise TemplateTooLongError(
@@ -141,19 +145,26 @@ class Template:
     ) -> object:
         if isinstance(part, str):
             return part
-        value = self._filtered(part, resolve(part.path))
+        value = self._filtered(part, resolve(part.path), resolve)
         if value is not MISSING:
             return value
         if strict:
-            hint = "set it before this point, or turn strict templates off"
+            hint = "set it before this point, or give a default: {{name | default('none')}}"
             raise TemplateRenderError(
                 "it has no value", path=part.path, text=self.text, column=part.column, hint=hint
             )
         missing[part.path] = None
         return ""
 
-    def _filtered(self, part: Placeholder, value: object) -> object:
+    def _spend(self, part: Placeholder, resolve: Resolve, count: int) -> None:
+        if not spend(resolve, count):
+            problem = f"the texts of the node read more than {MAX_VISITS:,} values"
+            hint = "make them in a function, or of less data"
+            raise TemplateRenderError(problem, path=part.path, text=self.text, column=part.column, hint=hint)
+
+    def _filtered(self, part: Placeholder, value: object, resolve: Resolve) -> object:
         for each in part.filters:
+            self._spend(part, resolve, each.visits(value))
             try:
                 value = each.apply(value)
             except (TypeError, ValueError, ArithmeticError, RecursionError) as error:

@@ -16,12 +16,14 @@ import msgspec
 
 from holdfast.model.expr import MISSING, ExprSyntaxError
 from holdfast.model.expr.lex import END, LITERAL, NAME, ExprToken, tokenize
+from holdfast.model.expr.visits import CHARACTERS
 from holdfast.model.template_text import as_text, json_bytes
 
 MOST_FILTERS: Final = 4
 _MOST_DIGITS: Final = 20
 _MOST_SHOWN: Final = 100_000
 _LONGEST_FORMAT: Final = 100
+_READ_NOTHING: Final = frozenset({"default", "length", "first", "last"})
 
 
 class TemplateFilter(msgspec.Struct, frozen=True):
@@ -33,6 +35,13 @@ class TemplateFilter(msgspec.Struct, frozen=True):
         if value is MISSING and self.name != "default":
             return MISSING
         return _FILTERS[self.name].apply(value, *self.arguments)
+
+    def visits(self, value: object) -> int:
+        """How many values it reads of a list or mapping."""
+        if self.name in _READ_NOTHING or not isinstance(value, (Mapping, Sequence)):
+            return 0
+        size = len(cast("Sequence[object]", value))
+        return size // CHARACTERS if isinstance(value, (str, bytes, bytearray)) else size
 
 
 class FilterSyntaxError(ValueError):

@@ -13,17 +13,17 @@ import msgspec
 from holdfast.errors import InputError, StoreError, TransportError
 from holdfast.holds.notify.expiry import next_try
 from holdfast.queues.completions import (
-    BROKER,
     REFUSALS,
     Completion,
     Completions,
+    broker_actor,
     queue_actor,
     read_completion,
     read_event,
 )
 from holdfast.queues.consume import QueueConsumer, received_id
 from holdfast.queues.relay import QueueRelay
-from holdfast.queues.review_request import request_id, review_request
+from holdfast.queues.review_request import escalation_of, request_id, review_request, with_escalation
 from holdfast.queues.settings import QueueSettings
 from holdfast.queues.transport import TransportStatus
 from holdfast.store.protocols import Store
@@ -33,7 +33,8 @@ from holdfast.types.clock import MICROS
 from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import QUEUE, QUEUE_OUT, OutboxRow, OutboxState
-from holdfast.types.queue_message import MessageAct, MessageChange, MessageRow, MessageState
+from holdfast.types.queue_message import MessageAct, MessageChange, MessageRow, MessageState, urgency_of
+from holdfast.types.redaction import redactor, tenant_scope
 from holdfast.types.status import HoldStatus
 from holdfast.types.text import clean_text
 
@@ -75,7 +76,8 @@ class QueueBridge:
         while True:
             found = await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=(QUEUE, QUEUE_OUT))
             for message in found:
-                await self._one(message)
+                with tenant_scope(message.tenant):
+                    await self._one(message)
             done += len(found)
             if len(found) < BATCH:
                 await self.consumer.offer()
@@ -90,10 +92,11 @@ class QueueBridge:
         except Exception as fault:
             if isinstance(fault, StoreError) and fault.retryable:
                 raise  # not the message's fault: its claim expires, and it is done when the store is back
-            log.warning("the message of hold %s could not be published: %s", message.hold, fault)
+            what = f"the message of hold {message.hold}" if message.hold else message.key
+            log.warning("%s could not be published: %s", what, fault)
             again = next_try(message.key, message.attempts, self.store.now())
             state = OutboxState.dead if again is None else OutboxState.waiting
-            error, due = clean_text(fault, 200), again or 0
+            error, due = clean_text(redactor.redact_operator(clean_text(fault)), 200), again or 0
         # Not flushed: each step may be repeated.
         await self.store.finish_outbox(
             message.id, attempt=message.attempts, state=state, error=error, due_at=due, flushed=False
@@ -145,9 +148,10 @@ class QueueBridge:
         if found is None:
             return False  # it ended meanwhile
         row, fresh = found
-        changed = not fresh and row.is_open and row.payload != new.payload
+        payload = new.payload if fresh else with_escalation(new.payload, escalation_of(row.payload))
+        changed = not fresh and row.is_open and row.payload != payload
         if changed:
-            row = await self._update(row, new.payload, hold.priority)
+            row = await self._update(row, payload, hold.priority)
         await self.completions.apply_early(hold)
         # As it is now: the early completion may have ended it, may be one of several votes, or invalid.
         now = await self.store.queue_message(row.tenant, row.id) or row
@@ -163,7 +167,7 @@ class QueueBridge:
             id=row.id,
             act=MessageAct.update,
             payload=payload,
-            priority=priority,
+            priority=min(row.priority, priority, key=urgency_of),  # a flow may have raised it
             frees=before.get("assignee") != after.get("assignee"),
         )
         done = await self.store.change_message(change)
@@ -213,10 +217,13 @@ class QueueBridge:
 
     async def _missed(self, row: MessageRow, event: bytes) -> bool:
         """A completion that the broker has and did not bring: as good as one that it brings, no better."""
-        completion = read_completion(read_event(event))
+        backend = self.settings.of(row.scope, row.queue).backend
+        completion = read_completion(read_event(event), backend)
         if completion.correlation_id != row.correlation_id:
             raise InputError("the completion at the broker names another hold.")
-        actor = queue_actor(row.tenant, completion.completed_by, BROKER)
+        if completion.tenant not in (None, row.tenant):
+            raise InputError("the completion at the broker names another tenant.")
+        actor = broker_actor(row.tenant, completion.completed_by, backend, self.settings.actor_of(backend))
         return (await self.completions.apply(completion, actor)).outcome in ("resolved", "voted")
 
     async def _apply(self, hold: HoldRow, row: MessageRow) -> bool:

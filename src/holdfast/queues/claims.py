@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-import msgspec
+from msgspec.structs import replace
 
-from holdfast.errors import ClaimLostError
-from holdfast.holds.actions import resolve
-from holdfast.holds.actions.resolve import ResolveConditions
+from holdfast.errors import ClaimLostError, ConflictError, ForbiddenError, NotFoundError
+from holdfast.holds.actions import decide as resolve
+from holdfast.holds.actions.claim import require_reviewer
+from holdfast.holds.actions.decide import ResolveConditions
 from holdfast.holds.service import HoldService, read_submission
 from holdfast.queues.content import cut_error, encode_payload, require_ttl
 from holdfast.queues.operations import QueueOperations
@@ -27,6 +28,8 @@ from holdfast.types.terms import Actor
 
 MAX_CLAIMED: Final = 100
 MAX_WAIT: Final = 30.0
+MOST_SEEN: Final = 1000
+"""Ready messages that one claim considers, in a queue in which others may decide the first ones."""
 _LOOK: Final = 0.25  # seconds between two looks at an empty queue, for what other processes publish
 
 
@@ -36,52 +39,79 @@ class QueueClaims(QueueOperations):
 
     async def claim(
         self,
+        actor: Actor,
         scope: str,
         queue: str,
         *,
-        by: str,
         limit: int = 1,
         wait: float = 0.0,
         ttl: int | None = None,
-        tenant: str = DEFAULT_TENANT,
     ) -> list[MessageRow]:
-        """Claim up to `limit` messages for `ttl` microseconds; `wait`: seconds to wait for a first one."""
+        """Claim up to `limit` messages for `ttl` microseconds; `wait`: seconds to wait for a first one.
+        Review requests that the actor may not decide are left for those who may."""
         spec = self.settings.of(scope, queue)
         want = MessageClaim(
-            tenant=tenant,
+            tenant=actor.tenant,
             scope=scope,
             queue=queue,
-            by=by,
+            by=actor.id,
             ttl=require_ttl(ttl if ttl is not None else spec.claim_micros),
             limit=max(1, min(limit, MAX_CLAIMED)),
         )
         until = self.clock.monotonic() + min(wait, MAX_WAIT)
         while True:
             seen = self.store.queue_changes()
-            found = await self.store.claim_messages(want)
+            found = await self._claim_next(actor, want)
             left = until - self.clock.monotonic()
             if found or left <= 0:
                 return found
             await self.store.wait_queues(seen, min(_LOOK, left))
 
+    async def _claim_next(self, actor: Actor, want: MessageClaim) -> list[MessageRow]:
+        ready = await self.store.ready_messages(want)
+        if all(row.hold is None for row in ready):
+            return await self.store.claim_messages(replace(want, reviews=False)) if ready else []
+        found: list[MessageRow] = []
+        after, seen = None, 0
+        page = replace(want, limit=MAX_CLAIMED)
+        while seen < MOST_SEEN and (ready := await self.store.ready_messages(page, after=after)):
+            for row in ready:
+                if row.hold is None or await self._may_review(actor, row.hold):
+                    found += await self.store.claim_messages(replace(want, id=row.id))
+                if len(found) == want.limit:
+                    return found
+            after, seen = ready[-1].place, seen + len(ready)
+        return found
+
+    async def _may_review(self, actor: Actor, hold: str) -> bool:
+        try:
+            await require_reviewer(self.people.ctx, actor, hold)
+        except (ForbiddenError, ConflictError, NotFoundError):
+            return False
+        return True
+
     async def claim_one(
         self,
+        actor: Actor,
         scope: str,
         queue: str,
         message: str,
         *,
-        by: str,
         ttl: int | None = None,
-        tenant: str = DEFAULT_TENANT,
     ) -> MessageRow:
-        """Raises ClaimLostError if another worker has it, MessageEndedError if it is not open."""
-        row = await self.get(scope, queue, message, tenant=tenant)
+        """Raises ClaimLostError if another worker has it, MessageEndedError if it is not open; for a review
+        request that the actor may not decide, what deciding it raises."""
+        row = await self.get(scope, queue, message, tenant=actor.tenant)
         length = require_ttl(ttl if ttl is not None else self.settings.of(scope, queue).claim_micros)
-        want = MessageClaim(tenant=tenant, scope=scope, queue=queue, by=by, ttl=length, id=message)
+        if row.hold is not None and row.is_open:
+            await require_reviewer(self.people.ctx, actor, row.hold)
+        want = MessageClaim(
+            tenant=actor.tenant, scope=scope, queue=queue, by=actor.id, ttl=length, id=message
+        )
         found = await self.store.claim_messages(want)
         if found:
             return found[0]
-        now = await self.get(scope, queue, message, tenant=tenant)
+        now = await self.get(scope, queue, message, tenant=actor.tenant)
         if not now.is_open:
             raise ended(now)
         raise ClaimLostError(
@@ -134,7 +164,7 @@ class QueueClaims(QueueOperations):
         )
 
     async def _decide(self, actor: Actor, row: MessageRow, token: int, result: Any) -> MessageRow:
-        if row.claim_token != token or row.state not in (MessageState.claimed, MessageState.completed):
+        if not row.has_token(token) or row.state not in (MessageState.claimed, MessageState.completed):
             raise refused(MessageRefusal.claim_lost, row)
         answer = cast("dict[str, Any] | str", result if isinstance(result, (dict, str)) else {})
         change = MessageChange(
@@ -146,9 +176,36 @@ class QueueClaims(QueueOperations):
             result=encode_payload(answer, "the result"),
         )
         terms = ResolveConditions(message=change)
-        actor = msgspec.structs.replace(actor, channel="queue") if actor.channel == "api" else actor
+        actor = replace(actor, channel="queue") if actor.channel == "api" else actor
         await resolve.resolve(self.people.ctx, actor, row.hold or "", read_submission(answer), terms)
         return await self.get(row.scope, row.queue, row.id, tenant=row.tenant)
+
+    async def dead(
+        self,
+        actor: Actor,
+        scope: str,
+        queue: str,
+        message: str,
+        *,
+        token: int | None = None,
+        frees: bool = False,
+        error: str | None = None,
+    ) -> MessageRow:
+        """Give it up: a dead letter is kept until it is requeued or withdrawn. Without the token of a claim
+        only a message that is not claimed; `frees`: any. Raises as `claim_one` does."""
+        row = await self.get(scope, queue, message, tenant=actor.tenant)
+        if row.hold is not None and row.is_open and not frees:
+            await require_reviewer(self.people.ctx, actor, row.hold)
+        return await self._act(
+            scope,
+            queue,
+            message,
+            actor.tenant,
+            MessageAct.dead,
+            token=token,
+            frees=frees,
+            error=cut_error(error),
+        )
 
     async def release(
         self,

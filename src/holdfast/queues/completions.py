@@ -7,6 +7,7 @@ for a week and applied when the hold is opened (QU-25).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from typing import Any, Final, cast
 
 import msgspec
@@ -17,11 +18,13 @@ from holdfast.errors import (
     HoldDecidedError,
     HoldNotFoundError,
     InputError,
+    NotAssignedError,
     NotFoundError,
 )
-from holdfast.holds.actions import resolve
+from holdfast.holds.actions import decide as resolve
 from holdfast.holds.actions.audit_entries import entry
-from holdfast.holds.actions.resolve import ResolveConditions
+from holdfast.holds.actions.decide import ResolveConditions
+from holdfast.holds.queries.audit import records_of
 from holdfast.holds.service import HoldService, read_submission
 from holdfast.telemetry import log
 from holdfast.types.audit import NewAudit, canonical
@@ -39,20 +42,18 @@ MOST_KEPT: Final = 1000
 """Of one tenant: a sender of wrong ids must not fill the store."""
 SYSTEM: Final = "system:queue"
 BROKER: Final = "broker"
-"""How the sender of a completion is known that a broker brought."""
+"""How the sender of a completion is known that a broker brought: by the name in it, which proves nothing."""
+BROKER_ACTOR: Final = "broker_actor"
+"""The same, where the settings say who the clients of the broker are."""
 REFUSALS: Final = (InputError, ForbiddenError, ConflictError, NotFoundError)
 """Errors of the content: the same again would not help."""
 _PAGE: Final = 200
 _ANSWER: Final = ("decision", "resolution", "response_data", "comment", "request_hash")
 
 
-IsBound = Callable[[HoldRow], Awaitable[bool]]
-"""Whether completions of this hold may come from a broker."""
-
-
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
     """`key`: the sender's id of the event, so that a repeat has no second effect. `tenant`: what the event
-    says; None: nothing."""
+    says; None: nothing. `backend`: the broker that brought it."""
 
     correlation_id: str | None
     answer: dict[str, Any]
@@ -60,6 +61,11 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     message_id: str | None = None
     completed_by: str | None = None
+    backend: str | None = None
+
+
+Unbound = Callable[[HoldRow, Completion], Awaitable[str]]
+"""Why the broker that brought a completion may not decide the hold; "": it may."""
 
 
 class CompletionOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +75,11 @@ class CompletionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     hold: str | None = None
     status: str | None = None
+    reason: str = ""  # why it was ignored
+
+
+def _ignored(reason: str) -> CompletionOutcome:
+    return CompletionOutcome(outcome="ignored", reason=reason)
 
 
 class _Early(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,23 +98,39 @@ def read_event(body: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def queue_actor(tenant: str, completed_by: str | None, auth_method: str = "queue") -> Actor:
-    """The person whom a broker names, else the queue itself. The operator bound the broker to the queue, so
-    it may resolve the holds that ask there, and no others."""
+def queue_actor(tenant: str, completed_by: str | None) -> Actor:
+    """The person who completed a message of the store, else the queue itself."""
+    return _actor(tenant, _named(completed_by), "queue", OPERATOR)
+
+
+def broker_actor(tenant: str, completed_by: str | None, backend: str, actor: str | None) -> Actor:
+    """Who decides by a completion that a broker brought (ADR 84): the actor of its settings, else the person
+    whom it names. Behind every such name stands the broker: for the count of people it is one. The operator
+    bound the broker to the queue, so it may resolve the holds that ask there, and no others."""
+    if actor is not None:
+        return _actor(tenant, actor, BROKER_ACTOR, OPERATOR)
+    return _actor(tenant, _named(completed_by), BROKER, f"service:queue-{backend}")
+
+
+def _named(completed_by: str | None) -> str:
     kind, _, name = (completed_by or "").partition(":")
-    named = f"user:{name}" if kind == "user" and name.strip() else SYSTEM
+    return f"user:{name}" if kind == "user" and name.strip() else SYSTEM
+
+
+def _actor(tenant: str, name: str, auth_method: str, behind: str) -> Actor:
     return Actor(
-        id=named,
+        id=name,
         tenant=tenant,
         rights=frozenset({RESOLVE}),
         channel="queue",
         auth_method=auth_method,
-        chain=(ChainLink(kind="queue", by=OPERATOR, to=named),),
+        chain=(ChainLink(kind="queue", by=behind, to=name),),
     )
 
 
-def read_completion(body: dict[str, Any]) -> Completion:
-    """A completion event: the answer in `data.result`, or directly in `data`. Raises InputError."""
+def read_completion(body: dict[str, Any], backend: str | None = None) -> Completion:
+    """A completion event: the answer in `data.result`, or directly in `data`. `backend`: the broker that
+    brought it, if one did. Raises InputError."""
     data = _object(body.get("data"), "data")
     given: Any = data.get("result", data)
     result = {"decision": given} if isinstance(given, str) else _object(given, "data.result")
@@ -120,6 +147,7 @@ def read_completion(body: dict[str, Any]) -> Completion:
         tenant=_text(body, "tenant"),
         message_id=texts["message_id"],
         completed_by=texts["completed_by"],
+        backend=backend,
     )
 
 
@@ -143,32 +171,49 @@ class Completions:
     """`apply` raises what `resolve` raises for an invalid answer, which leaves the hold open (QB-8), and
     StoreError, so that the sender repeats it (QB-10)."""
 
-    def __init__(self, people: HoldService, is_bound: IsBound | None = None) -> None:
+    def __init__(self, people: HoldService, unbound: Unbound | None = None) -> None:
         self.people = people
         self.store = people.store
-        self._is_bound = is_bound
+        self._unbound = unbound
 
     async def apply(self, completion: Completion, actor: Actor) -> CompletionOutcome:
         """`actor`: who decides, in the tenant to which the sender is bound."""
         hold = completion.correlation_id
         if hold is None or not is_id(hold):
-            return CompletionOutcome(outcome="ignored")
+            return _ignored("it names no hold: correlation_id is not an id")
         if completion.tenant not in (None, actor.tenant):
             await self._foreign(completion, actor, str(completion.tenant))
-            return CompletionOutcome(outcome="ignored")
+            return _ignored("it names another tenant")
         row = await self.store.hold(HoldId(hold))
         if row is not None and row.tenant != actor.tenant:
             await self._foreign(completion, actor, row.tenant)
-            return CompletionOutcome(outcome="ignored")
+            return _ignored(f"there is no hold {hold} in this tenant")
         if row is None:
             return await self._keep(completion, actor, hold)
-        if actor.auth_method == BROKER and not (self._is_bound and await self._is_bound(row)):
-            await self._unbound(row, completion, actor)
-            return CompletionOutcome(outcome="ignored")
+        if actor.auth_method in (BROKER, BROKER_ACTOR):
+            reason = await self._unbound(row, completion) if self._unbound else "there are no brokers here"
+            if reason:
+                await self._audit_once(row, completion, actor, "unbound_completion")
+                log.warning("a broker may not complete hold %s: %s", row.id, reason)
+                return _ignored(reason)
         if row.status in (HoldStatus.cancelled, HoldStatus.expired):
             await self._late(row, completion, actor)
             return CompletionOutcome(outcome="late", hold=hold, status=str(row.status))
+        if row.status is HoldStatus.pending:
+            await self._require_proven(row, completion, actor)
         return await self._resolve(row, completion, actor)
+
+    async def _require_proven(self, row: HoldRow, completion: Completion, actor: Actor) -> None:
+        """Who may publish at the broker may write any name there. A name decides only what it need not
+        prove: holds that nobody in particular has to decide. Raises NotAssignedError."""
+        if actor.auth_method != BROKER or not row.terms.binds_everybody:
+            return
+        await self._audit_once(row, completion, actor, "unproven_completion")
+        raise NotAssignedError(
+            f"certain people have to decide hold {row.id}, and the broker does not prove who completed it.",
+            hint="Decide it in the inbox or over the API; or name the actor of the backend in the settings.",
+            hold=row.id,
+        )
 
     async def _resolve(self, row: HoldRow, completion: Completion, actor: Actor) -> CompletionOutcome:
         if completion.message_id is not None and row.message_id not in (None, completion.message_id):
@@ -184,8 +229,8 @@ class Completions:
         )
         try:
             done = await resolve.resolve(self.people.ctx, actor, row.id, submission, terms)
-        except HoldNotFoundError:
-            return CompletionOutcome(outcome="ignored")
+        except HoldNotFoundError as error:
+            return _ignored(error.message)
         except HoldDecidedError as error:
             # A success for the sender: a retry could not change anything.
             return CompletionOutcome(
@@ -203,11 +248,12 @@ class Completions:
         await self.store.append_audit(actor.tenant, [made])
         log.warning("a completion bound to tenant %s named a hold of another tenant", actor.tenant)
 
-    async def _unbound(self, row: HoldRow, completion: Completion, actor: Actor) -> None:
-        """A security event: the hold asks in no queue that receives from a broker."""
-        made = entry(row, actor.id, "unbound_completion", self.store.now(), message_id=completion.message_id)
-        await self.store.append_audit(row.tenant, [made])
-        log.warning("a broker completed hold %s, which does not ask in a queue that receives from it", row.id)
+    async def _audit_once(self, row: HoldRow, completion: Completion, actor: Actor, action: str) -> None:
+        """Once for each hold: the reconciler finds a completion again for as long as the broker keeps it."""
+        known = await records_of(self.store, row.tenant, hold=row.id)
+        if all(each.action != action for each in known):
+            made = entry(row, actor.id, action, self.store.now(), message_id=completion.message_id)
+            await self.store.append_audit(row.tenant, [made])
 
     async def _late(self, row: HoldRow, completion: Completion, actor: Actor) -> None:
         """Audited once, however often it is delivered."""
@@ -223,40 +269,44 @@ class Completions:
         kept = await self.store.documents(actor.tenant, EARLY, limit=MOST_KEPT)
         if len(kept) >= MOST_KEPT:
             log.warning("%d completions without a hold are kept; another one is ignored", len(kept))
-            return CompletionOutcome(outcome="ignored")
+            return _ignored(f"its hold does not exist, and {len(kept)} such completions are kept already")
         body = msgspec.json.encode(_Early(completion=completion, actor=actor))
-        # The first one counts, as with a hold.
-        await self.store.put_document(
-            Document(tenant=actor.tenant, kind=EARLY, name=hold, body=body), expect=0
-        )
+        # The first one of each broker counts: one must not take the place of another.
+        broker = completion.backend
+        name = hold if broker is None else f"{hold}:{sha256(broker.encode()).hexdigest()}"
+        kept_now = Document(tenant=actor.tenant, kind=EARLY, name=name, body=body)
+        await self.store.put_document(kept_now, expect=0)
         return CompletionOutcome(outcome="kept", hold=hold)
 
     async def apply_early(self, row: HoldRow) -> bool:
-        """The completion that came before this hold was opened. An invalid one is dropped: the hold stays
+        """The completions that came before this hold was opened. An invalid one is dropped: the hold stays
         open, and the refusal is in its history."""
-        kept = await self.store.document(row.tenant, EARLY, row.id)
-        if kept is None:
-            return False
-        early = msgspec.json.decode(kept.body, type=_Early)
-        try:
-            await self.apply(early.completion, early.actor)
-        except REFUSALS as error:
-            log.warning("the early completion of hold %s is invalid: %s", row.id, error)
-        await self.store.drop_document(row.tenant, EARLY, row.id)
-        return True
+        kept = await self.store.documents(row.tenant, EARLY, prefix=row.id, limit=_PAGE)
+        for each in sorted(kept, key=lambda each: each.updated_at):
+            early = msgspec.json.decode(each.body, type=_Early)
+            try:
+                await self.apply(early.completion, early.actor)
+            except REFUSALS as error:
+                log.warning("the early completion of hold %s is invalid: %s", row.id, error)
+            await self.store.drop_document(row.tenant, EARLY, each.name)
+        return bool(kept)
 
     async def sweep_early(self, tenant: str) -> int:
         """Apply those whose hold exists by now, and delete those that are older than a week."""
         applied, after = 0, ""
         while page := await self.store.documents(tenant, EARLY, after=after, limit=_PAGE):
             for each in page:
-                row = await self.store.hold(HoldId(each.name))
+                row = await self.store.hold(_hold_of(each))
                 if row is not None and await self.apply_early(row):
                     applied += 1
                 elif row is None and each.updated_at + KEPT_FOR < self.store.now():
                     await self.store.drop_document(tenant, EARLY, each.name)
             after = page[-1].name
         return applied
+
+
+def _hold_of(kept: Document) -> HoldId:
+    return HoldId(kept.name.partition(":")[0])
 
 
 def _settled(row: HoldRow, completion: Completion, actor: Actor) -> MessageChange | None:

@@ -1,8 +1,8 @@
 """Runs that take work from a queue: a hold of type `queue_wait` waits for the next message (QU-30).
 
 The message is completed in the transaction that resolves the hold, so a crash has no second effect. Between
-claim and decision it loses at most the claim, which lapses. With `complete: run_end` the run keeps the claim
-until it ends (`queues.run_claims`).
+claim and decision it loses at most the claim, which the run takes again at its next turn.
+With `complete: run_end` the run keeps the claim until it ends (`queues.run_claims`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.errors import ConflictError, ExpressionError, HoldfastError, NotFoundError, StoreError
-from holdfast.holds.actions import resolve
-from holdfast.holds.actions.resolve import ResolveConditions
+from holdfast.holds.actions import decide as resolve
+from holdfast.holds.actions.decide import ResolveConditions
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.service import HoldService
-from holdfast.model.expr import compile_expr, mapping_resolver
+from holdfast.model.expr import compile_expr, mapping_resolver, nested_values
 from holdfast.queues.completions import queue_actor
 from holdfast.queues.run_claims import KEPT_FOR, RUN_END, claimer_of
 from holdfast.queues.settings import QueueSettings
@@ -25,7 +25,14 @@ from holdfast.telemetry import log
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
-from holdfast.types.queue_message import MessageAct, MessageChange, MessageClaim, MessageRow
+from holdfast.types.queue_message import (
+    MessageAct,
+    MessageChange,
+    MessageClaim,
+    MessageFilter,
+    MessageRow,
+    MessageState,
+)
 
 RECEIVED = "received"
 """The decision of a hold that got a message; the message is its data."""
@@ -61,7 +68,7 @@ class QueueConsumer:
         one = WaitingHold(hold.id, hold.run, msgspec.json.decode(hold.context))
         # Known before the search: a message that comes during it is offered.
         self._remember(place, one)
-        row = await self._found(place, one)
+        row = await self._retaken(place, one) or await self._found(place, one)
         if row is None:
             return False
         self._forget(place, one.id)
@@ -119,6 +126,26 @@ class QueueConsumer:
         if not known:
             self._waiting.pop(place, None)
             self._looked.pop(place, None)
+
+    async def _retaken(self, place: Place, one: WaitingHold) -> MessageRow | None:
+        """What this run claimed before its worker died, with a new claim: if that worker lives, it has lost
+        its own, so that the message is handed over once."""
+        tenant, scope, queue = place
+        where = MessageFilter(tenant=tenant, scope=scope, queue=queue, states=(MessageState.claimed,))
+        after = None
+        while page := await self.store.list_messages(where, after=after, limit=PAGE):
+            for row in page:
+                if self._is_left(row, one) and isinstance(await self.store.change_message(
+                    self._change(row, MessageAct.release, delay=0, counted=False)
+                ), MessageRow):  # fmt: skip
+                    return await self._claim(place, one, row.id)
+            after = page[-1].number
+        return None
+
+    def _is_left(self, row: MessageRow, one: WaitingHold) -> bool:
+        """Not one that the run has got already, and keeps until it ends."""
+        kept = (row.claim_until or 0) > self.store.now() + KEPT_FOR // 2
+        return row.claimed_by == claimer_of(one.run) and not kept and matches(row, one.condition)
 
     async def _found(self, place: Place, one: WaitingHold) -> MessageRow | None:
         """Claimed: the first that matches, of all that are ready."""
@@ -199,13 +226,7 @@ def matches(row: MessageRow, condition: dict[str, Any]) -> bool:
     `message`, `values` are those of the run. One that cannot be evaluated does not hold."""
     if "match" not in condition:
         return True
-    names: dict[str, Any] = {"message": received_data(row)}
-    for name, value in cast("dict[str, Any]", condition.get("values") or {}).items():
-        place = names
-        *parts, last = name.split(".")
-        for part in parts:
-            place = place.setdefault(part, {})
-        place[last] = value
+    names = {"message": received_data(row), **nested_values(condition.get("values") or {})}
     try:
         return compile_expr(str(condition["match"])).evaluate(mapping_resolver(names)) is True
     except ExpressionError:

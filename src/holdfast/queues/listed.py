@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from holdfast.errors import FlowInvalidError
+from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.graph import GraphSpec
+from holdfast.model.hold_rules import named_queues
 from holdfast.queues.settings import VARIABLE, QueueSettings
+
+
+def queue_problems(spec: GraphSpec, settings: QueueSettings) -> list[GraphProblem]:
+    """Every hold whose queue is not listed."""
+    wrong = [each for each in named_queues(spec) if settings.strict and each[1] not in settings.queues]
+    fix = f"list it in the file of {VARIABLE}, or correct its name"
+    return [
+        GraphProblem(
+            rule="queue-unlisted",
+            severity=Severity.error,
+            message=f"hold {node!r} asks in the queue {queue}, which is not listed",
+            node=node,
+            fix=fix,
+        )
+        for node, queue in wrong
+    ]
 
 
 def require_listed(spec: GraphSpec, settings: QueueSettings) -> None:
     """Raises FlowInvalidError with every hold whose queue is not listed."""
-    if not settings.strict:
-        return
-    wrong = [(node, queue) for node, queue in named_queues(spec) if queue not in settings.queues]
+    wrong = queue_problems(spec, settings)
     if wrong:
-        lines = "\n".join(
-            f"  - hold {node!r} asks in the queue {queue}, which is not listed" for node, queue in wrong
-        )
+        lines = "\n".join(f"  - {each.message}" for each in wrong)
         raise FlowInvalidError(
             f"flow {spec.name!r} names queues that the settings do not list:\n{lines}",
             hint=f"List them in the file of {VARIABLE}, or correct their names.",
             flow=spec.name,
         )
-
-
-def named_queues(spec: GraphSpec) -> Iterator[tuple[str, str]]:
-    """(node, scope/queue) of each hold that asks in a queue, also in sub-graphs."""
-    for node in spec.nodes:
-        hold = node.hold
-        if hold is not None and hold.target:
-            yield node.id, hold.target.address
-        elif hold is not None and hold.terms and hold.terms.queue:
-            yield node.id, hold.terms.queue
-    for inner in spec.subgraphs:
-        yield from named_queues(inner)

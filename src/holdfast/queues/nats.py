@@ -29,15 +29,23 @@ from holdfast.queues.transport import (
     TransportMessage,
     TransportReport,
     TransportStatus,
+    UnboundPlace,
     register_transport,
 )
+from holdfast.types.text import one_line
 
 STORE_FAILED: Final = 10077
 """What JetStream answers if a message is not stored; among others because its subject has one."""
 _FETCH: Final = 2.0  # seconds of one pull; a reconnected server does not know the last one
 _RETRY: Final = (0.2, 1.0, 5.0, 15.0, 60.0)  # seconds until the next delivery
 _HEADER: Final = 1024  # bytes kept free for the header of a dead letter
+REASON: Final = "Holdfast-Reason"
+"""The header of a dead letter that says why it could not be taken."""
+LOOK: Final = 30.0
+"""Seconds between two looks for messages that no queue receives."""
+_MOST_UNBOUND: Final = 100  # of one look
 _PULL = JetStreamContext.PullSubscription
+_Source = tuple[str, str, QueueBinding]
 
 
 class _Envelope(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -61,12 +69,18 @@ def envelope(message: TransportMessage) -> bytes:
     return msgspec.json.encode(_Envelope(**fields))
 
 
+def _header_text(text: str) -> str:
+    """On one line, in ASCII, and short enough for the place that is kept free."""
+    return one_line(text, 500).encode("ascii", "replace").decode() or "-"
+
+
 class NatsInbound:
     def __init__(self, transport: NatsTransport, stream: str, binding: QueueBinding, given: Msg) -> None:
         self._transport = transport
         self._stream = stream
         self._given = given
         self.binding = binding
+        self.unbound: UnboundPlace | None = None
 
     @property
     def body(self) -> bytes:
@@ -76,7 +90,7 @@ class NatsInbound:
     def completes(self) -> bool | None:
         return self._stream == self._transport.names.done
 
-    async def settle(self, how: Ack) -> None:
+    async def settle(self, how: Ack, reason: str = "") -> None:
         try:
             if how is Ack.ack:
                 await self._given.ack()
@@ -84,7 +98,10 @@ class NatsInbound:
                 times = self._given.metadata.num_delivered
                 await self._given.nak(delay=_RETRY[min(times, len(_RETRY)) - 1])
             else:
-                await self._bury()
+                given, at = self._given, self._given.metadata
+                found = RawStreamMsg(given.subject, at.sequence.stream, given.data, time=at.timestamp)
+                await self._transport.bury(self._stream, found, reason)
+                await self._given.term()
         except FAILURES as error:
             raise TransportError(f"a message could not be acknowledged: {reason_of(error)}.") from error
 
@@ -95,22 +112,27 @@ class NatsInbound:
         except FAILURES:
             return  # it is delivered again after ack_wait
 
-    async def _bury(self) -> None:
-        """Copied, then deleted: a corrected completion may take its subject. A repeat after a crash between
-        the two is the same dead letter."""
-        js, sequence = await self._transport.jetstream(), self._given.metadata.sequence.stream
-        key = f"{self._stream}:{sequence}:{int(self._given.metadata.timestamp.timestamp() * 1e6)}"
-        names = self._transport.names
-        subject = names.dead_letter(self._given.subject)
-        # A server closes the connection over a message that is too large, and the header counts.
-        body = self._given.data[: await self._transport.largest() - _HEADER]
-        await js.publish(subject, body, stream=names.dead, headers={Header.MSG_ID: key})
+
+class UnboundInbound:
+    """Sent to a subject that no queue receives from: no consumer would ever bring it."""
+
+    def __init__(
+        self, transport: NatsTransport, stream: str, binding: QueueBinding, given: RawStreamMsg
+    ) -> None:
+        self._transport, self._stream, self._given = transport, stream, given
+        self.binding = binding
+        self.body = given.data or b""
+        self.completes: bool | None = stream == transport.names.done
+        subject = given.subject or ""
+        self.unbound: UnboundPlace | None = UnboundPlace(subject, transport.names.tenant_in(subject))
+
+    async def settle(self, how: Ack, reason: str = "") -> None:
+        if how is not Ack.reject:
+            return  # it is found again
         try:
-            await js.delete_msg(self._stream, sequence)
-        except APIError as error:
-            if error.err_code != 10057 and not isinstance(error, NotFoundError):  # it is gone
-                raise
-        await self._given.term()
+            await self._transport.bury(self._stream, self._given, reason)
+        except FAILURES as error:
+            raise TransportError(f"a message could not be rejected: {reason_of(error)}.") from error
 
 
 class NatsTransport:
@@ -120,14 +142,35 @@ class NatsTransport:
         self.bindings = list(bindings)
         self._connection = NatsConnection(self.settings)
         self._pulls: dict[tuple[str, str], _PULL] = {}
+        self._unbound: list[UnboundInbound] = []
+        self._seen: set[str] = set()
         self._closed = asyncio.Event()
 
     async def jetstream(self) -> JetStreamContext:
         return await self._connection.jetstream()
 
+    async def reach(self) -> None:
+        await self._connection.reach()
+
     async def largest(self) -> int:
         """Bytes of the largest message that the server takes."""
         return await self._connection.largest()
+
+    async def bury(self, stream: str, given: RawStreamMsg, reason: str) -> None:
+        """Copied, then deleted: a corrected completion may take its subject. A repeat after a crash between
+        the two is the same dead letter."""
+        js, sequence = await self.jetstream(), given.seq or 0
+        key = f"{stream}:{sequence}:{int(given.time.timestamp() * 1e6) if given.time else 0}"
+        subject = self.names.dead_letter(given.subject or "")
+        # A server closes the connection over a message that is too large, and the header counts.
+        body = (given.data or b"")[: await self.largest() - _HEADER]
+        headers = {Header.MSG_ID: key, REASON: _header_text(reason)}
+        await js.publish(subject, body, stream=self.names.dead, headers=headers)
+        try:
+            await js.delete_msg(stream, sequence)
+        except APIError as error:
+            if error.err_code != 10057 and not isinstance(error, NotFoundError):  # it is gone
+                raise
 
     # ------------------------------------------------------------------ out
     async def publish(self, message: TransportMessage) -> None:
@@ -183,21 +226,23 @@ class NatsTransport:
     # ------------------------------------------------------------------ in
     async def receive(self) -> AsyncIterator[InboundMessage]:
         closing = asyncio.create_task(self._closed.wait())
-        pulls: dict[asyncio.Task[NatsInbound | None], tuple[str, str, QueueBinding]] = {}
-        waiting = list(self._sources())
+        pulls: dict[asyncio.Task[NatsInbound | UnboundInbound | None], _Source | None] = {}
+        waiting: list[_Source | None] = [*self._sources()]
+        waiting += [None] if waiting else []
         try:
             while not self._closed.is_set():
                 for source in waiting:
-                    pulls[asyncio.create_task(self._next(*source))] = source
+                    found = self._next_unbound() if source is None else self._next(*source)
+                    pulls[asyncio.create_task(found)] = source
                 waiting.clear()
                 await asyncio.wait({closing, *pulls}, return_when=asyncio.FIRST_COMPLETED)
                 if self._closed.is_set():
                     break  # what the consumers were doing fails with the connection
                 for task in [each for each in pulls if each.done()]:
-                    found, source = task.result(), pulls.pop(task)
+                    brought, source = task.result(), pulls.pop(task)
                     # Not fetched ahead: what the caller does not ask for stays at the server.
-                    if found is not None:
-                        yield found
+                    if brought is not None:
+                        yield brought
                     waiting.append(source)
         finally:
             for task in (closing, *pulls):
@@ -206,10 +251,37 @@ class NatsTransport:
                 if isinstance(left, NatsInbound):
                     await left.release()
 
-    def _sources(self) -> list[tuple[str, str, QueueBinding]]:
+    async def _next_unbound(self) -> UnboundInbound | None:
+        """What was there at two looks: the settings of a worker that starts may be newer than ours."""
+        if not self._unbound:
+            await asyncio.sleep(LOOK)
+            try:
+                self._unbound = await self._look()
+            except FAILURES as error:
+                raise TransportError(f"NATS lists no subjects: {reason_of(error)}.") from error
+        return self._unbound.pop(0) if self._unbound else None
+
+    async def _look(self) -> list[UnboundInbound]:
+        js, sources = await self.jetstream(), self._sources()
+        known = tuple(subject.removesuffix(">") for _, subject, _ in sources)
+        seen: dict[str, str] = {}
+        for stream in (self.names.done, self.names.inbound):
+            state = (await js.stream_info(stream, subjects_filter=">")).state
+            seen |= {each: stream for each in state.subjects or {} if not each.startswith(known)}
+        again, self._seen = sorted(self._seen & seen.keys()), set(seen)
+        found: list[UnboundInbound] = []
+        for subject in again[:_MOST_UNBOUND]:
+            given = await self._last(js, seen[subject], subject)
+            if given is not None:
+                tenant = self.names.tenant_in(subject)
+                own = [each for _, _, each in sources if each.tenant == tenant]
+                found.append(UnboundInbound(self, seen[subject], (own or [sources[0][2]])[0], given))
+        return found
+
+    def _sources(self) -> list[_Source]:
         """Stream, subject and binding of each consumer. Completions do not name their queue: those of a
         tenant come by the first of its queues that receives."""
-        found: dict[str, tuple[str, str, QueueBinding]] = {}
+        found: dict[str, _Source] = {}
         for each in self.bindings:
             if each.receives:
                 done, inbound = self.names.completions_of(each.tenant), self.names.inbound_to(each)

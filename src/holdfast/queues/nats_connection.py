@@ -181,20 +181,28 @@ class NatsConnection:
     async def jetstream(self) -> JetStreamContext:
         """Raises TransportError."""
         async with self._lock:
-            if self._closed:
-                raise TransportError("the transport is closed.")
-            if self._client is None:
-                self._client = Client()
-                self._connecting = asyncio.create_task(self._connect(self._client))
-                await self._wait()
-            if not self._client.is_connected:
-                why = self._failed[-1] if self._failed else "no answer"
-                raise TransportError(f"no NATS server can be reached: {why}.", hint="It is tried again.")
-            found = JetStreamContext(self._client, timeout=self.timeout)
+            found = JetStreamContext(await self._connected(), timeout=self.timeout)
             if not self._ready:
                 await self._ensure(found)
                 self._ready = True
             return found
+
+    async def reach(self) -> None:
+        """Connects, and creates nothing. Raises TransportError."""
+        async with self._lock:
+            await self._connected()
+
+    async def _connected(self) -> Client:
+        if self._closed:
+            raise TransportError("the transport is closed.")
+        if self._client is None:
+            self._client = Client()
+            self._connecting = asyncio.create_task(self._connect(self._client))
+            await self._wait()
+        if not self._client.is_connected:
+            why = self._failed[-1] if self._failed else "no answer"
+            raise TransportError(f"no NATS server can be reached: {why}.", hint="It is tried again.")
+        return self._client
 
     async def largest(self) -> int:
         """Bytes of the largest message that the server takes. Raises TransportError."""

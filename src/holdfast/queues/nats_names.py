@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from holdfast.queues.transport import QueueBinding, TransportMessage
 
@@ -53,6 +53,11 @@ class NatsNames:
     def inbound_to(self, binding: QueueBinding) -> str:
         parts = (binding.tenant, binding.scope, binding.queue)
         return ".".join([self.prefix, "in", *map(token, parts), ">"])
+
+    def tenant_in(self, subject: str) -> str:
+        """Of a completion or an inbound message; empty if it names none."""
+        parts = subject.split(".")
+        return unquote(parts[2]) if len(parts) > 2 else ""
 
     def dead_letter(self, subject: str) -> str:
         return f"{self.prefix}.dead.{subject.removeprefix(f'{self.prefix}.')}"

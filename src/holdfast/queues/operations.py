@@ -1,4 +1,4 @@
-"""Messages of a queue for programs and operators: publish, list, give up, requeue, withdraw and move."""
+"""Messages of a queue for programs and operators: publish, list, requeue, withdraw and move."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import msgspec
 from holdfast.errors import InputError, MessageDiffersError, MessageNotFoundError
 from holdfast.queues.content import (
     content_digest,
-    cut_error,
     encode_payload,
     optional_text,
     require_id,
@@ -21,9 +20,11 @@ from holdfast.queues.relay import QueueRelay
 from holdfast.queues.settings import QueueSettings, require_queue_name
 from holdfast.store.protocols import Store
 from holdfast.types.ids import DEFAULT_TENANT, new_id
+from holdfast.types.outbox import OutboxMessage
 from holdfast.types.queue_message import (
     HITL_REQUEST,
     MESSAGE_ID,
+    REJECTED,
     MessageAct,
     MessageChange,
     MessageFilter,
@@ -63,10 +64,8 @@ class QueueOperations:
 
         Raises MessageDiffersError if the id belongs to a message with other content, ValueTooLargeError."""
         spec = self.settings.of(scope, queue)
-        if type == HITL_REQUEST:
-            raise InputError(
-                f"{HITL_REQUEST!r} is the type of messages that holds publish.", hint="Use another type."
-            )
+        if type in (HITL_REQUEST, REJECTED):
+            raise InputError(f"{type!r} is a type of messages that Holdfast makes.", hint="Use another type.")
         new = NewMessage(
             id=require_id(id) if id is not None else new_id(),
             tenant=tenant,
@@ -133,25 +132,18 @@ class QueueOperations:
     async def counts(self, tenant: str | None = DEFAULT_TENANT) -> list[QueueCounts]:
         return await self.store.queue_counts(tenant)
 
-    async def dead(
-        self,
-        scope: str,
-        queue: str,
-        message: str,
-        *,
-        token: int | None = None,
-        error: str | None = None,
-        tenant: str = DEFAULT_TENANT,
-    ) -> MessageRow:
-        """Give it up: a dead letter is kept until it is requeued or withdrawn."""
-        return await self._act(
-            scope, queue, message, tenant, MessageAct.dead, token=token, error=cut_error(error)
-        )
-
     async def requeue(
         self, scope: str, queue: str, message: str, *, tenant: str = DEFAULT_TENANT
     ) -> MessageRow:
-        """Make a dead message ready again, with all its attempts."""
+        """Make a dead message ready again, with all its attempts. Raises InputError for one that only says
+        what a broker brought: there is no work in it."""
+        row = await self.get(scope, queue, message, tenant=tenant)
+        if row.type == REJECTED:
+            raise InputError(
+                f"the message {message} says what a broker brought and could not be taken: {row.error}",
+                hint="Correct it and send it again through the broker; withdraw this message.",
+                message_id=message,
+            )
         return await self._act(scope, queue, message, tenant, MessageAct.requeue)
 
     async def withdraw(
@@ -171,14 +163,23 @@ class QueueOperations:
         tenant: str = DEFAULT_TENANT,
     ) -> bool:
         """Move an open message to the queue `to` (`scope/queue`): a claim on it ends, and its priority is
-        never lowered. False: it is not open (any more)."""
+        never lowered. False: it is not open (any more), or a run keeps it until it ends."""
         return await self.move(await self.get(scope, queue, message, tenant=tenant), to, priority=priority)
 
     async def move(
-        self, row: MessageRow, to: str | None, *, priority: str | None = None, payload: bytes | None = None
+        self, row: MessageRow, to: str | None, *, priority: str | None = None, payload: Any = None
     ) -> bool:
-        """The same for a row. Without `to` it stays in its queue. `payload`: its new content."""
-        scope, _, queue = (to or f"{row.scope}/{row.queue}").partition("/")
+        """The same for a row. Without `to` it stays in its queue. `payload`: its new content, None: as it is.
+        Raises ValueTooLargeError."""
+        change, notice = self.moving(
+            row, to, priority=priority, payload=None if payload is None else encode_payload(payload)
+        )
+        return isinstance(await self.store.change_message(change, outbox=notice), MessageRow)
+
+    def moving(
+        self, row: MessageRow, to: str | None, *, priority: str | None, payload: bytes | None
+    ) -> tuple[MessageChange, list[OutboxMessage]]:
+        scope, _, queue = (to or row.address).partition("/")
         self.settings.of(scope, queue)
         change = MessageChange(
             tenant=row.tenant,
@@ -189,8 +190,7 @@ class QueueOperations:
             priority=None if priority is None else require_priority(priority),
             payload=payload,
         )
-        notice = self.relay.move_notice(row, scope, queue)
-        return isinstance(await self.store.change_message(change, outbox=notice), MessageRow)
+        return change, self.relay.move_notice(row, scope, queue)
 
     async def _act(
         self,

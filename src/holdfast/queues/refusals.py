@@ -12,11 +12,26 @@ def refused(why: MessageRefusal, row: MessageRow) -> HoldfastError:
         return MessageNotFoundError(f"the message {row.id} was deleted.", message_id=row.id)
     if why is MessageRefusal.claim_lost:
         is_open = row.state in (MessageState.ready, MessageState.claimed)
+        if row.state is MessageState.claimed:
+            return ClaimLostError(
+                f"the token is not that of the claim on the message {row.id}; {row.claimed_by} has it now.",
+                hint="Your claim has ended, or the token is wrong. Claim the message when it is ready again.",
+                message_id=row.id,
+                state=str(row.state),
+            )
         return ClaimLostError(
             f"the claim on the message {row.id} has ended{'' if is_open else f': it is {row.state}'}.",
-            hint="Claim it again; another worker may be working on it." if is_open else _why_ended(row),
+            hint="Claim it again." if is_open else _why_ended(row),
             message_id=row.id,
             state=str(row.state),
+        )
+    if why is MessageRefusal.claimed:
+        return ClaimLostError(
+            f"the message {row.id} is claimed by {row.claimed_by}, and no token was given.",
+            hint="If that is you, give the token of the claim. With the right queues:write it can be "
+            "withdrawn instead.",
+            message_id=row.id,
+            state=str(MessageState.claimed),
         )
     if why is MessageRefusal.not_dead:
         return MessageEndedError(

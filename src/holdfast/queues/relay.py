@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 
@@ -19,6 +19,7 @@ from holdfast.queues.transport import (
     Transport,
     TransportReport,
     TransportStatus,
+    UnboundPlace,
     open_transport,
     transport_message,
 )
@@ -31,15 +32,17 @@ RECONNECT: Final = 5.0
 """Seconds until a lost broker is tried again."""
 
 Take = Callable[[QueueBinding, dict[str, Any]], Awaitable[None]]
+Record = Callable[[QueueBinding, bytes, str], Awaitable[None]]
 
 
 class QueueRelay:
-    """`take`: commits what a broker brought."""
+    """`take`: commits what a broker brought. `record`: shows what could not be taken, and why."""
 
-    def __init__(self, settings: QueueSettings, clock: Clock, take: Take) -> None:
+    def __init__(self, settings: QueueSettings, clock: Clock, take: Take, record: Record) -> None:
         self.settings = settings
         self.clock = clock
         self._take = take
+        self._record = record
         self._transports: dict[str, Transport] = {}
 
     # ------------------------------------------------------------------ out
@@ -97,7 +100,10 @@ class QueueRelay:
     def _named(self, backend: str) -> Transport:
         found = self._transports.get(backend)
         if found is None:
-            found = open_transport(backend, self.settings.backends[backend], self._bindings(backend))
+            given = {
+                name: value for name, value in self.settings.backends[backend].items() if name != "actor"
+            }
+            found = open_transport(backend, given, self._bindings(backend))
             self._transports[backend] = found
         return found
 
@@ -109,6 +115,8 @@ class QueueRelay:
                 tenant=spec.tenant,
                 sends=spec.sends,
                 receives=spec.receives,
+                backend=backend,
+                actor=self.settings.actor_of(backend),
             )
             for address, spec in self.settings.queues.items()
             if spec.backend == backend
@@ -129,29 +137,39 @@ class QueueRelay:
         while True:
             try:
                 async for message in self._named(backend).receive():
-                    await message.settle(await self.taken(message))
+                    await message.settle(*await self.taken(message))
             except TransportError as error:
                 log.warning("the broker %s is away: %s", backend, error)
             await self.clock.sleep(RECONNECT)
 
-    async def taken(self, message: InboundMessage) -> Ack:
-        """Commit it, then say what becomes of it at the broker."""
+    async def taken(self, message: InboundMessage) -> tuple[Ack, str]:
+        """Commit it, then say what becomes of it at the broker, and why if it is rejected."""
         try:
-            body = read_event(message.body)
-            _require_way(message, body)
-            await self._take(message.binding, body)
-        except REFUSALS as error:
-            log.warning("a message of %s cannot be taken: %s", message.binding.queue, error)
-            return Ack.reject
+            try:
+                body = read_event(message.body)
+                _require_way(message, body)
+                if message.unbound is not None:
+                    await self._refuse(message, message.unbound, body)
+                await self._take(message.binding, body)
+            except REFUSALS as error:
+                log.warning("a message of %s cannot be taken: %s", message.binding.queue, error)
+                await self._record(message.binding, message.body, str(error))
+                return Ack.reject, str(error)
         except HoldfastError as error:
             # The store is away, or busy: the broker delivers it again (QB-10).
             log.warning("a message of %s is delivered again: %s", message.binding.queue, error)
-            return Ack.retry
+            return Ack.retry, ""
         except Exception:
             # One message must not stop those behind it.
             log.exception("a message of %s failed, and is delivered again", message.binding.queue)
-            return Ack.retry
-        return Ack.ack
+            return Ack.retry, ""
+        return Ack.ack, ""
+
+    async def _refuse(self, message: InboundMessage, place: UnboundPlace, body: dict[str, Any]) -> NoReturn:
+        if message.completes and place.tenant != message.binding.tenant:
+            # It has no effect, and is audited as any completion for another tenant.
+            await self._take(message.binding, {**body, "tenant": place.tenant})
+        raise InputError(f"no queue of the settings receives from {place.name}.")
 
     async def close(self) -> None:
         for transport in self._transports.values():
@@ -164,4 +182,4 @@ def _require_way(message: InboundMessage, body: dict[str, Any]) -> None:
     if message.completes is None or message.completes is (body.get("type") == COMPLETED_EVENT):
         return
     way, other = ("completions", "messages") if message.completes else ("messages", "completions")
-    raise InputError(f"this came by the way of {way}, which brings no {other}.")
+    raise InputError(f"received one of {other} on the channel for {way}, which does not deliver any.")

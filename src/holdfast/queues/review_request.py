@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.model.forms.json_schema import KEY
+from holdfast.queues.content import encode_payload
 from holdfast.queues.settings import QueueSpec
 from holdfast.types.audit import canonical
 from holdfast.types.clock import iso
@@ -46,6 +47,19 @@ def encoded_request(hold: HoldRow, base_url: str) -> bytes:
     payload = request_payload(hold, base_url)
     data = canonical(payload)
     return data if len(data) <= MAX_REQUEST else canonical({**payload, "sections": None})
+
+
+def with_escalation(payload: bytes, escalation: Any) -> bytes:
+    """With what a `queue_escalation` added. Raises ValueTooLargeError."""
+    if not escalation:
+        return payload
+    whole = {**msgspec.json.decode(payload), "escalation": escalation}
+    encode_payload(whole)
+    return canonical(whole)
+
+
+def escalation_of(payload: bytes) -> Any:
+    return msgspec.json.decode(payload).get("escalation")
 
 
 def review_request(hold: HoldRow, spec: QueueSpec, base_url: str) -> NewMessage:

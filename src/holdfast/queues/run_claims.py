@@ -12,14 +12,12 @@ import msgspec
 from holdfast.queues.completions import queue_actor
 from holdfast.queues.relay import QueueRelay
 from holdfast.store.protocols import Store
-from holdfast.types.clock import MICROS
 from holdfast.types.ids import RunId
-from holdfast.types.queue_message import MessageAct, MessageChange, MessageFilter, MessageRow
+from holdfast.types.queue_message import LONGEST_CLAIM, MessageAct, MessageChange, MessageFilter, MessageRow
 from holdfast.types.status import ENDED, RunStatus
 
 RUN_END: Final = "run_end"
-_YEAR: Final = 365 * 86_400 * MICROS
-KEPT_FOR: Final = 100 * _YEAR
+KEPT_FOR: Final = 100 * LONGEST_CLAIM
 """How long the claim of a run lasts, if nothing ends it."""
 _CLAIMER: Final = "run:"
 _PAGE: Final = 200
@@ -37,7 +35,7 @@ class RunClaims:
     async def settle(self) -> int:
         """Complete the messages of runs that are completed, release those of runs that ended otherwise.
         Returns how many."""
-        where = MessageFilter(claimed_beyond=self.store.now() + _YEAR)
+        where = MessageFilter(claimed_beyond=self.store.now() + LONGEST_CLAIM)
         settled, after = 0, None
         while page := await self.store.list_messages(where, after=after, limit=_PAGE):
             for row in page:

@@ -11,12 +11,13 @@ from typing import Any
 
 from holdfast.app.extensions import QUEUES
 from holdfast.holds.service import HoldService
+from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.graph import GraphSpec
 from holdfast.queues.bridge import QueueBridge
 from holdfast.queues.claims import QueueClaims
-from holdfast.queues.completions import Completions
+from holdfast.queues.completions import Completion, Completions
 from holdfast.queues.inbound import InboundQueue
-from holdfast.queues.listed import require_listed
+from holdfast.queues.listed import queue_problems, require_listed
 from holdfast.queues.maintenance import QueueMaintenance
 from holdfast.queues.relay import QueueRelay
 from holdfast.queues.run_claims import RunClaims
@@ -24,6 +25,7 @@ from holdfast.queues.settings import QueueSettings, queue_settings
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock
 from holdfast.types.hold import HoldRow
+from holdfast.types.queue_message import MESSAGE_ID, MessageRow
 
 
 class QueueService(QueueClaims, QueueMaintenance):
@@ -40,8 +42,9 @@ class QueueService(QueueClaims, QueueMaintenance):
         self.people = people
         self.clock = clock
         self.settings = settings
-        self.completions = Completions(people, self._is_bound)
-        self.relay = QueueRelay(settings, clock, InboundQueue(self).take)
+        self.completions = Completions(people, self._unbound)
+        inbound = InboundQueue(self)
+        self.relay = QueueRelay(settings, clock, inbound.take, inbound.record_rejected)
         self.bridge = QueueBridge(store, settings, self.completions, self.relay, base_url)
         self.run_claims = RunClaims(store, self.relay)
         self.reconciled_at = store.now()
@@ -50,13 +53,25 @@ class QueueService(QueueClaims, QueueMaintenance):
         """Raises FlowInvalidError if a hold asks in a queue that is not listed where that is required."""
         require_listed(spec, self.settings)
 
-    async def _is_bound(self, row: HoldRow) -> bool:
-        """Whether a broker may decide this hold: it asks in a queue that receives from one, or its message
-        was moved to one."""
-        if self.settings.receives(row.terms.queue or "", row.tenant):
-            return True
-        found = None if row.message_id is None else await self.store.queue_message(row.tenant, row.message_id)
-        return found is not None and self.settings.receives(f"{found.scope}/{found.queue}", row.tenant)
+    def queue_problems(self, spec: GraphSpec) -> list[GraphProblem]:
+        """The same as problems of the flow."""
+        return queue_problems(spec, self.settings)
+
+    async def _unbound(self, row: HoldRow, completion: Completion) -> str:
+        """Why the broker that brought this may not decide this hold, or "": its message is in a queue that
+        receives from this broker, and the completion names no other message."""
+        own = await self.known_message(row.tenant, row.message_id)
+        # A message that was moved is the new queue's.
+        address = row.terms.queue or "" if own is None else own.address
+        if not self.settings.receives(address, row.tenant, completion.backend):
+            return f"hold {row.id} does not ask in a queue that receives from the broker"
+        named = await self.known_message(row.tenant, completion.message_id)
+        return "" if named is None or named.hold == row.id else f"message {named.id} is not of hold {row.id}"
+
+    async def known_message(self, tenant: str, message: str | None) -> MessageRow | None:
+        if message is None or not MESSAGE_ID.fullmatch(message):
+            return None
+        return await self.store.queue_message(tenant, message)
 
 
 def open_queues(

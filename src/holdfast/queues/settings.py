@@ -10,6 +10,7 @@
     direction = "both"             # out: messages go to it; in: messages and completions come from it
 
     [backends.nats]                # read by its transport; `kind`, if that is not the name
+    actor = "service:review-tool"  # who decides by its completions (default: whom they name)
     servers = ["nats://127.0.0.1:4222"]
 
 `${NAME}` is an environment variable, so that the file contains no secret.
@@ -18,6 +19,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -86,12 +88,16 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             )
         return found or DEFAULT_QUEUE
 
-    def receives(self, address: str, tenant: str) -> bool:
-        """Whether completions of this tenant's messages there may come from a broker."""
+    def actor_of(self, backend: str) -> str | None:
+        """Who decides by the completions that this broker brings; None: the settings name nobody."""
+        return self.backends.get(backend, {}).get("actor")
+
+    def receives(self, address: str, tenant: str, backend: str | None) -> bool:
+        """Whether completions of this tenant's messages there may come from this broker."""
         spec = self.queues.get(address)
         if spec is None or spec.backend == DATABASE:
             return False
-        return spec.receives and spec.tenant == tenant
+        return spec.receives and (spec.tenant, spec.backend) == (tenant, backend)
 
 
 DEFAULT_QUEUE: Final = QueueSpec()
@@ -127,6 +133,13 @@ def read_queue_settings(path: str | os.PathLike[str]) -> QueueSettings:
 
 
 def checked(settings: QueueSettings, source: str) -> QueueSettings:
+    for name in settings.backends:
+        actor = settings.actor_of(name)
+        if actor is not None and not re.fullmatch(r"(user|service):\S{1,200}", str(actor)):
+            raise SettingsError(
+                f"{source}: [backends.{name}]: actor is not a person or a service.",
+                hint='Write actor = "service:review-tool" or "user:dana@acme".',
+            )
     for name, spec in settings.queues.items():
         where = f'{source}: [queues."{name}"]'
         if not is_queue_address(name):

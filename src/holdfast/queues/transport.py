@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -37,13 +37,16 @@ class Ack(StrEnum):
 
 
 class QueueBinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One queue of a broker. `tenant`: whose messages the broker brings, whatever they say themselves."""
+    """One queue of a broker. `tenant`: whose messages the broker brings, whatever they say themselves.
+    `actor`: who decides by its completions, if the operator says so."""
 
     scope: str
     queue: str
     tenant: str
     sends: bool
     receives: bool
+    backend: str = "broker"
+    actor: str | None = None
 
 
 class TransportMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,8 +71,20 @@ class TransportReport(msgspec.Struct, frozen=True, kw_only=True):
     completion: bytes | None = None
 
 
+class UnboundPlace(msgspec.Struct, frozen=True):
+    """Where a message was sent that no queue of the settings receives. `tenant`: that of the place."""
+
+    name: str
+    tenant: str
+
+
 class InboundMessage(Protocol):
     """What a broker brought: a completion event, or a message to publish."""
+
+    @property
+    def unbound(self) -> UnboundPlace | None:
+        """None: it came by its binding. Else it cannot be taken, and the binding only stands in."""
+        ...
 
     @property
     def binding(self) -> QueueBinding: ...
@@ -83,8 +98,9 @@ class InboundMessage(Protocol):
         way for both."""
         ...
 
-    async def settle(self, how: Ack) -> None:
-        """Once. A message that is never settled is delivered again."""
+    async def settle(self, how: Ack, reason: str = "") -> None:
+        """Once. A message that is never settled is delivered again. `reason`: why it is rejected, for those
+        who look at the dead letters of the broker."""
         ...
 
 
@@ -107,6 +123,13 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Ends `receive`. A second call changes nothing."""
+        ...
+
+
+@runtime_checkable
+class ReachableTransport(Protocol):
+    async def reach(self) -> None:
+        """Connects, and creates nothing. Raises TransportError."""
         ...
 
 

@@ -17,13 +17,14 @@ _INSTANTS = ("visible_at", "expires_at", "claim_until", "created_at", "updated_a
 
 
 def message_view(row: MessageRow, *, token: bool = False) -> dict[str, Any]:
-    """`token`: with the token of its claim, for the worker that has claimed it."""
+    """`token`: with the token of its claim, for the worker that has claimed it; as text, because JavaScript
+    rounds numbers of this size."""
     return {
         **{name: getattr(row, name) for name in _PLAIN},
         "state": str(row.state),
         "payload": msgspec.json.decode(row.payload),
         "result": None if row.result is None else msgspec.json.decode(row.result),
-        "claim_token": row.claim_token if token and row.claimed_by is not None else None,
+        "claim_token": str(row.claim_token) if token and row.claimed_by is not None else None,
         **{name: _at(getattr(row, name)) for name in _INSTANTS},
     }
 

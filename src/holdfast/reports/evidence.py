@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from html import escape
 from typing import Any
 
 from holdfast.errors import InputError
 from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports.style import STYLE
-from holdfast.reports.text import readable
+from holdfast.reports.text import for_html as escape
 from holdfast.types.clock import iso
+from holdfast.types.redaction import redactor
 
 Section = tuple[str, list[tuple[str, str]]]
 FORMS = ("html", "md")
@@ -23,7 +23,7 @@ def page_of(pack: Mapping[str, Any], form: str) -> str:
         raise InputError(f"unknown format {form!r}.", hint="Use a file name that ends with .html or .md.")
     title = f"Evidence of hold {pack['content']['hold']['id']}"
     sections = [(name, [pair for pair in facts if pair[1]]) for name, facts in _sections(pack)]
-    return readable((_html if form == "html" else _markdown)(title, sections))
+    return show_invisible((_html if form == "html" else _markdown)(title, sections))
 
 
 def _sections(pack: Mapping[str, Any]) -> Iterator[Section]:
@@ -100,6 +100,7 @@ def _markdown(title: str, sections: list[Section]) -> str:
 
 def _code(value: str) -> str:
     """As code, so that text from people cannot become markup."""
+    value = redactor.redact(value)
     # One more than the longest run in the text: only then can the text not close the fence.
     fence = "`" * (1 + max((len(run) for run in _ticks(value)), default=0))
     return f"{fence} {' '.join(value.split())} {fence}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from html import escape
 
 from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import to_svg
+from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports import text
 from holdfast.reports.postmortem import Gap, Postmortem
 from holdfast.reports.style import STYLE
-from holdfast.reports.text import readable
+from holdfast.reports.text import for_html as escape
 from holdfast.types.human_time import clock_time
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -24,7 +24,7 @@ def to_html(postmortem: Postmortem) -> str:
     title = f"Post-mortem of {postmortem.flow}, run {postmortem.run[:8]}"
     parts = (_top, _drawing, _incidents, _visits, _questions, _remarks, _values)
     body = "\n".join(line for part in parts for line in part(postmortem))
-    return readable(
+    return show_invisible(
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"{_CLOSED}\n"
@@ -105,6 +105,8 @@ def _visit(number: int, visit: Visit, name: str) -> Iterator[str]:
     yield f'<section class="chapter{bad}">'
     yield f"<h3>{number}. {escape(name)}{again} {_word(text.outcome(visit))}</h3>"
     yield _facts(text.visit_facts(visit))
+    if visit.traceback:
+        yield f"<pre>{escape(visit.traceback)}</pre>"
     yield from _list("Attempts", (escape(text) for text in text.attempt_texts(visit)))
     yield from _list("Steps and tool calls", (escape(text.call_text(call)) for call in visit.calls))
     yield from _list("Questions", (escape(text.question_text(q)) for q in visit.questions))

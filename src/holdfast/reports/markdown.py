@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import to_text
+from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports import text as sections
 from holdfast.reports.postmortem import Gap, Postmortem
-from holdfast.reports.text import readable
 from holdfast.types.human_time import clock_time
+from holdfast.types.redaction import redactor
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 # Characters that would be markup if they were not escaped.
@@ -19,23 +20,24 @@ _MARKUP = re.compile(r"([\\`*_\[\]<|])")
 
 def to_markdown(postmortem: Postmortem) -> str:
     parts = (_top, _drawing, _incidents, _visits, _questions, _remarks, _values)
-    return readable("\n".join(line for part in parts for line in part(postmortem)).rstrip() + "\n")
+    return show_invisible("\n".join(line for part in parts for line in part(postmortem)).rstrip() + "\n")
 
 
 def escape(text: str) -> str:
     """In one line, with all Markdown characters escaped."""
-    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
+    return _MARKUP.sub(r"\\\1", " ".join(redactor.redact(text).split()))
 
 
 def code(text: str) -> str:
     """As inline code, whatever it contains."""
-    text = " ".join(text.split()).replace("|", "\\|")
+    text = " ".join(redactor.redact(text).split()).replace("|", "\\|")
     ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
     pad = " " if "`" in text else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
 def fence(text: str, language: str = "") -> list[str]:
+    text = redactor.redact(text)
     ticks = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
     return [f"{ticks}{language}", text.rstrip("\n"), ticks, ""]
 
@@ -109,6 +111,8 @@ def _visit(number: int, visit: Visit, name: str) -> Iterator[str]:
     for question in visit.questions:
         yield f"- {escape(sections.question_text(question))}"
     yield ""
+    if visit.traceback:
+        yield from fence(visit.traceback.rstrip("\n"), "text")
     lines = [line for change in visit.changes for line in sections.alteration_lines(change)]
     if lines:
         yield from fence("\n".join(f"{_SIGNS[kind]} {text}" for kind, text in lines), "text")

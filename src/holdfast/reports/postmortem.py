@@ -13,7 +13,7 @@ from holdfast.checkpoint.checkpoint import Checkpoint
 from holdfast.checkpoint.diff_result import RunUsage
 from holdfast.checkpoint.visit import QuestionDetail, Visit, place_of
 from holdfast.drawing import NodeOverlay, Picture, State
-from holdfast.errors import BlobMissingError, CheckpointCorruptError
+from holdfast.errors import BlobMissingError, CheckpointCorruptError, InputError
 from holdfast.model.graph import Graph
 from holdfast.model.shown_names import shown_name
 from holdfast.reports.graph_marks import STATES, notes, run_overlay_picture
@@ -36,7 +36,12 @@ def story_picture(graph: Graph, story: Story, *, expand: bool = True) -> Picture
     for label in story.skipped:
         shown.setdefault(place_of(label), NodeOverlay(state=State.skipped))
     taken = {place_of(edge) for visit in story.visits for edge in visit.edges}
-    return run_overlay_picture(graph, shown, taken, expand=expand)
+    for opened in (expand, False):
+        try:
+            return run_overlay_picture(graph, shown, taken, expand=opened)
+        except InputError:
+            continue  # too much to draw
+    return Picture(nodes=(), title=graph.name)
 
 
 def _node_overlay(chapters: list[Visit]) -> NodeOverlay:

@@ -62,6 +62,8 @@ def waiting_text(visit: Visit, now: int) -> str:
     """What a visit waited for, and for how long."""
     parts: list[str] = []
     for wait in visit.waits:
+        if wait.kind == "failed":
+            continue  # the run stood still: nothing waited
         spent = human_duration((wait.until or now) - wait.since)
         who = f" ({wait.by})" if wait.by else ""
         kind = {"person": "a person", "time": "a time", "retry": "a retry"}[wait.kind]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import msgspec
 
 from holdfast.checkpoint.value_diff import Change, show, show_text
 from holdfast.checkpoint.visit import Alteration, AttemptDetail, CallDetail, QuestionDetail, Visit, error_text
-from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports.postmortem import Postmortem
 from holdfast.runs.history.decision_text import ended_text
 from holdfast.types.clock import to_datetime
@@ -22,9 +22,9 @@ WHOLE = 20_000
 Row = tuple[str, str]
 
 
-def readable(document: str) -> str:
-    """A whole report, as it is written: known secrets are masked, hidden characters are spelled out."""
-    return show_invisible(redactor.redact(document))
+def for_html(text: str) -> str:
+    """A text of the run, with known secrets masked. Not the document: a secret may be a part of its tags."""
+    return escape(redactor.redact(text))
 
 
 _ATTEMPTS = {
@@ -146,7 +146,7 @@ def visit_title(number: int, visit: Visit, name: str) -> str:
 def outcome(visit: Visit) -> str:
     if visit.state in ("abandoned", "running"):
         waits = any(q.status == "pending" for q in visit.questions) and visit.ended_at is None
-        return "waits for a person" if waits else visit.state
+        return "waiting for input" if waits else visit.state
     return visit.outcome or visit.state
 
 
@@ -221,11 +221,14 @@ DRAWN = 400
 def no_drawing_text(postmortem: Postmortem) -> str:
     """The text in place of a graph that is too large to read."""
     count = len(postmortem.picture.nodes)
+    if not count:
+        return "The graph is too large for a page."
     return f"The graph has {count:,} nodes, too many for a page." if count > DRAWN else ""
 
 
 def values_text(value: Any) -> str:
     """Indented JSON, cut where it is too long for a page."""
-    text = msgspec.json.format(msgspec.json.encode(show(value, large=10 * WHOLE)), indent=2).decode()
+    shown = redactor.redact_json(msgspec.json.encode(show(value, large=10 * WHOLE)))
+    text = msgspec.json.format(shown, indent=2).decode()
     more = len(text) - WHOLE
     return text if more <= 0 else f"{text[:WHOLE]}\n… {more:,} characters more"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.types.hold import HoldRow
 
 MAX_PROGRESS = 256  # runs
+MAX_TIMELINES = 16  # runs
 
 
 class RunCaches:
@@ -32,9 +33,11 @@ class RunCaches:
     def __init__(self) -> None:
         # Versions of flows, and digests of their code, that the store is known to have.
         self.stored_flows: set[str] = set()
-        # Runs with secret fields whose present values the redactor knows.
-        self.known_secrets: set[RunId] = set()
+        # Runs with secret fields whose present values the redactor knows, unless it dropped some since.
+        self.known_secrets: dict[RunId, tuple[int, int]] = {}
         self._progress: OrderedDict[RunId, tuple[int, dict[str, bool]]] = OrderedDict()
+        # `runs.history.timeline.KeptVisits` of the runs that were looked at last.
+        self.timelines: OrderedDict[RunId, Any] = OrderedDict()
 
     def progress(self, run: RunId, upto: int) -> tuple[int, dict[str, bool]] | None:
         """(record, completed nodes up to it), not after `upto`; True: a node of the flow itself."""
@@ -48,6 +51,12 @@ class RunCaches:
         if len(self._progress) > MAX_PROGRESS:
             self._progress.popitem(last=False)
 
+    def keep_timeline(self, run: RunId, kept: Any) -> None:
+        self.timelines[run] = kept
+        self.timelines.move_to_end(run)
+        if len(self.timelines) > MAX_TIMELINES:
+            self.timelines.popitem(last=False)
+
 
 class JournalReaders(Protocol):
     """What reads values from records: the programs that are loaded, their codecs, the blobs."""
@@ -59,7 +68,7 @@ class JournalReaders(Protocol):
     def blobs(self) -> BlobStore: ...
 
     @property
-    def codec_for(self) -> Callable[[Program], RecordCodec]: ...
+    def codec_for(self) -> Callable[[Program, str], RecordCodec]: ...
 
 
 class JournalAccess(Protocol):

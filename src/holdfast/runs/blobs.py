@@ -18,7 +18,7 @@ from holdfast.model.frames import Frame
 from holdfast.model.position import Position
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.store import encrypted_store_within
-from holdfast.runs.store_identity import store_identity
+from holdfast.runs.store_identity import known_identity, store_identity
 from holdfast.store.blob.objects import (
     BatchObjects,
     NamedObjects,
@@ -175,12 +175,19 @@ class BlobStore:
         # The row after the object: a row says that the bytes are there.
         await self.store.put_blob(address, len(data), data if inside else None)
 
-    async def name_owner(self) -> OwnedObjects | None:
-        """Before an object is written or garbage is looked for: the objects know whose they are."""
+    async def name_owner(self) -> None:
+        """Before an object is written: the objects know whose they are."""
         owned = None if self.objects is None else self.objects.owned
         if owned is not None and owned.owner is None:
             owned.set_owner(await store_identity(self.store))
-        return owned
+
+    async def has_place(self) -> bool:
+        """Whether the objects have a place that this store has taken; it writes nothing. Raises
+        BlobForbiddenError if the place belongs to another store."""
+        owned = None if self.objects is None else self.objects.owned
+        if owned is None:
+            return self.objects is not None
+        return await owned.is_taken(owned.owner or await known_identity(self.store))
 
     def _closed(self, digest: bytes, data: bytes) -> tuple[bytes, bytes]:
         if self.encrypted is None:

@@ -5,21 +5,23 @@ How a run is started: its names, and the options that replace its flow's setting
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Required, TypedDict, Unpack, cast
 
 from holdfast.engine.decision import Decision
 from holdfast.engine.start import begin
-from holdfast.errors import InputError
+from holdfast.errors import InputError, StoreUnavailableError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.breakpoints import find_breaks, find_places
 from holdfast.model.fingerprint import encode_graph
-from holdfast.model.graph import Graph
+from holdfast.model.graph import Graph, GraphSpec
+from holdfast.model.hold_rules import named_queues
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.hold_answers import require_no_answers
 from holdfast.runs.hold_states import prepare_first_holds
-from holdfast.runs.limits_for_run import limits_for_entity, limits_for_new_run
+from holdfast.runs.limits.run_limits import limits_for_entity, limits_for_new_run
 from holdfast.runs.typed_values import TypedValues
 from holdfast.store.rows import FlowRow, NewRun
 from holdfast.types.concurrency_limits import LimitRow
@@ -163,27 +165,37 @@ async def prepare(
     start, scratch = program.schema.start(given)
     if program.graph.dialect:
         scratch = {**spec.defaults, **scratch}
-    if found is not None and found.mode is Mode.entity:
-        limits = limits_for_entity(program, found, instance_key or "")
-    else:
-        limits = limits_for_new_run(program, scratch, given_names)
+    limits = _limits(program, found, scratch, given_names)
     decision = _begun(program, run_id, (start, scratch), mode or spec.mode, now, own)
     # Before the run: a process without the code of the flow reads the run by its stored graph.
     await service.store_flow(program)
-    new = new_run(
-        program,
-        RunId(decision.pos.run),
-        await encode_records(service, program, decision, tenant),
-        limits,
-        now,
-        lane=lane,
-        priority=priority,
-        **names,
-    )
-    if started_via:
-        await RunStarters(service.store).put(tenant, new.id, started_via, started_by=started_by)
-    await prepare_first_holds(service, program, new)
+    with _before_the_run():
+        records = await encode_records(service, program, decision, tenant)
+        run = RunId(decision.pos.run)
+        new = new_run(program, run, records, limits, now, lane=lane, priority=priority, **names)
+        if started_via:
+            await RunStarters(service.store).put(tenant, new.id, started_via, started_by=started_by)
+        await prepare_first_holds(service, program, new)
     return new, decision.pos
+
+
+@contextmanager
+def _before_the_run() -> Generator[None]:
+    """What an unavailable store says about runs is not true of one that is not stored yet."""
+    try:
+        yield
+    except StoreUnavailableError as error:
+        hint = "No run was created: start it again when the store can be used."
+        raise type(error)(error.message, hint=hint, **error.facts) from error
+
+
+def _limits(
+    program: Program, deployment: Deployment | None, scratch: dict[str, Any], names: Mapping[str, Any]
+) -> tuple[str, list[LimitRow]]:
+    """Of a run of an entity, one at a time; of another one, as its flow declares them."""
+    if deployment is not None and deployment.mode is Mode.entity:
+        return limits_for_entity(program, deployment, names["instance_key"] or "")
+    return limits_for_new_run(program, scratch, names)
 
 
 def new_run(
@@ -243,7 +255,7 @@ async def encode_records(
     service: RunAccess, program: Program, decision: Decision, tenant: str
 ) -> list[Record]:
     """The first records as they are stored; the blobs of their large values are stored before them."""
-    codec = service.runtime.codec_for(program)
+    codec = service.runtime.codec_for(program, tenant)
     records: list[Record] = []
     for record, body in decision.records:
         # Term 0: no worker has claimed the run yet.
@@ -262,6 +274,7 @@ async def store_flow(service: RunAccess, program: Program) -> None:
             await service.store.put_code(program.code_digest, program.code_marks)
         service.caches.stored_flows.add(program.code_digest)
     if program.version not in service.caches.stored_flows:
+        _require_queues(service, program.graph.spec)
         row = FlowRow(
             name=program.graph.name,
             version=program.version,
@@ -270,3 +283,11 @@ async def store_flow(service: RunAccess, program: Program) -> None:
         )
         await service.store.put_flow(row)
         service.caches.stored_flows.add(program.version)
+
+
+def _require_queues(service: RunAccess, spec: GraphSpec) -> None:
+    """Raises FlowInvalidError for a queue that is not listed where that is required (QU-2). Most flows ask in
+    no queue, and need no service of queues."""
+    queues = service.runtime.queues
+    if queues is not None and next(named_queues(spec), None) is not None:
+        queues.open().require_queues(spec)

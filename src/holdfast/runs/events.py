@@ -16,6 +16,7 @@ from holdfast.runs.history.versions import RunReader, RunReaders, reader_of, rea
 from holdfast.runs.record_codec import kind_name
 from holdfast.types.event import Event, EventRow
 from holdfast.types.record import Record
+from holdfast.types.redaction import redactor, tenant_scope
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
@@ -84,12 +85,15 @@ def _pruned(row: RunRow, first: int, last: int, at: int) -> Event:
 async def hide_secrets(service: RunAccess, row: RunRow, found: list[Event]) -> list[Event]:
     """Events are shown to people: values that are declared secret are removed from them, and from texts."""
     reader = await reader_of(service, row)
-    if row.id not in service.caches.known_secrets:
+    drops = redactor.drops(row.tenant)
+    if service.caches.known_secrets.get(row.id) != drops:
         # The present values; those of the records just read are registered already.
-        service.caches.known_secrets.add(row.id)
+        service.caches.known_secrets[row.id] = drops
         await load(service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs)
     secrets = reader.graph.secrets
-    return [msgspec.structs.replace(event, data=outgoing(event.data, secrets)) for event in found]
+    # One task reads for the followers of all tenants.
+    with tenant_scope(row.tenant):
+        return [msgspec.structs.replace(event, data=outgoing(event.data, secrets)) for event in found]
 
 
 async def bare_events(
@@ -115,7 +119,16 @@ def _events_for(readers: RunReader | RunReaders, row: RunRow, stored: Record | E
         return _unreadable(row, stored)
     parts = derive_events(reader.graph, row.id, stored, body)
     return [
-        Event(run=row.id, number=number, at=stored.at, type=kind, node=node, scope=scope, data=data)
+        Event(
+            run=row.id,
+            number=number,
+            at=stored.at,
+            type=kind,
+            node=node,
+            scope=scope,
+            data=data,
+            seq=stored.seq,
+        )
         for number, (kind, node, scope, data) in enumerate(parts, stored.event_from)
     ]
 

@@ -32,6 +32,7 @@ from holdfast.types.ciphertext import is_encrypted, is_encrypted_text
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import CheckpointId, HoldId, RunId
 from holdfast.types.record import Kind, Record, Side
+from holdfast.types.redaction import tenant_scope
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class UnwrittenStore:
 class _Readers(msgspec.Struct, frozen=True):
     programs: Mapping[str, Program]
     blobs: BlobStore
-    codec_for: Callable[[Program], RecordCodec]
+    codec_for: Callable[[Program, str], RecordCodec]
 
 
 class _Journal(msgspec.Struct, frozen=True):
@@ -133,11 +134,12 @@ async def _checkpoint(
 async def prepare_first_holds(service: RunAccess, program: Program, new: NewRun) -> None:
     """The holds that the first records of a run open, before it is created."""
     put_states = service.runtime.put_hold_states
-    if put_states is not None:
-        row = _row_of(new)
-        for side in [record.side for record in new.first if record.side is not None and record.side.holds]:
-            await put_states(program, row, new.first, side)
-    await service.runtime.preparer.prepare_all(new.first, facts_of(new))
+    with tenant_scope(new.tenant):
+        if put_states is not None:
+            row = _row_of(new)
+            for side in [each.side for each in new.first if each.side is not None and each.side.holds]:
+                await put_states(program, row, new.first, side)
+        await service.runtime.preparer.prepare_all(new.first, facts_of(new))
 
 
 def _row_of(new: NewRun) -> RunRow:
@@ -237,8 +239,9 @@ async def delete_states(service: RunAccess, tenant: str, keys: Sequence[str]) ->
         log.warning("the states of a deleted run stay in the blob store (`prune --orphans`): %s", error)
 
 
-async def collect_states(service: RunAccess, than: float) -> int:
-    """Delete states that no hold names and that were written before `than`. Returns their number."""
+async def collect_states(service: RunAccess, than: float, *, dry_run: bool = False) -> int:
+    """Delete states that no hold names and that were written before `than`. Returns their number. `dry_run`:
+    only count them."""
     blobs, collected = service.runtime.blobs, 0
     named = _named(blobs)
     if named is None:
@@ -250,7 +253,8 @@ async def collect_states(service: RunAccess, than: float) -> int:
         if row is None or row.state_key != found.key:
             of_tenant = _named(blobs.of(found.tenant))
             assert of_tenant is not None, "the same objects, of one tenant"
-            await of_tenant.delete_keys([found.key])
+            if not dry_run:
+                await of_tenant.delete_keys([found.key])
             collected += 1
     return collected
 

@@ -26,7 +26,7 @@ async def require_same(service: RunAccess, row: RunRow, program: Program, given:
     start, _ = program.schema.start(given)
     if jsonable(first.input) != jsonable(start):
         raise KeyReusedError(
-            f"the idempotency key {key!r} stands for run {row.id}, which has another input.",
+            f"the idempotency key {key!r} was already used for run {row.id}, which has another input.",
             hint="Give each request a key of its own, and the same key only to the same request.",
             run=row.id,
         )
@@ -41,5 +41,5 @@ async def branch_of_key(service: RunAccess, source: RunRow, key: str) -> RunRow 
     """The branch that this key made before. Raises KeyReusedError where it is one of another run."""
     known = await service.store.get_run(branch_id(source, key))
     if known is not None and run_prefix(known.forked_from or "") != run_prefix(source.id):
-        raise KeyReusedError(f"the key {key!r} stands for a branch of another run.", run=known.id)
+        raise KeyReusedError(f"the key {key!r} was already used for a branch of another run.", run=known.id)
     return known

@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from holdfast.model.record_bodies import SubstepBody
-from holdfast.runs.likeness import Embed, likeness
+from holdfast.runs.text_similarity import Embed, likeness
 from holdfast.store.protocols import Memories
 from holdfast.types.ids import derived_id
 from holdfast.types.memory import Memory, MemoryFilter

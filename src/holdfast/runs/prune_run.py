@@ -20,6 +20,7 @@ from holdfast.runs.hold_states import delete_states, state_keys
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.record import Kind, Record, Side
+from holdfast.types.retention import KEEP
 from holdfast.types.status import ENDED, RunStatus, run_label
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from holdfast.store.rows import RunRow
 
 
-KEEP = 10
 _WHY = {
     RunStatus.pending: "it has not started",
     RunStatus.running: "it is being advanced",
@@ -108,7 +108,7 @@ async def _exact_reader(service: RunAccess, row: RunRow) -> RunReader:
     """Values of types that are not loaded here are kept encoded, so that they can be written back."""
     program = service.runtime.programs.get(row.version)
     if program is not None and not row.migrated:
-        return RunReader(program.graph, service.runtime.codec_for(program), True)
+        return RunReader(program.graph, service.runtime.codec_for(program, row.tenant), True)
     stored = await service.store.flow(row.flow, row.version)
     if stored is None:
         raise FlowNotFoundError(
@@ -118,7 +118,7 @@ async def _exact_reader(service: RunAccess, row: RunRow) -> RunReader:
         )
     types = program.all_types() if program is not None else ()
     graph = Graph(decode_graph(stored.graph))
-    return RunReader(graph, RecordCodec(OpaqueRegistry(*types), graph.secrets), True)
+    return RunReader(graph, RecordCodec(OpaqueRegistry(*types), graph.secrets, row.tenant), True)
 
 
 def _snapshot(folded: FoldedRun) -> Record:

@@ -36,7 +36,7 @@ from holdfast.model.record_bodies import (
 )
 from holdfast.model.secrets import Paths, register_secrets
 from holdfast.telemetry import log
-from holdfast.types.ids import RunId
+from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.record import Body, Kind, Op, Record, Side
 from holdfast.types.value import BlobRef
 
@@ -67,10 +67,11 @@ def is_as_written(record: Record) -> bool:
 class RecordCodec:
     """Encodes and decodes record bodies with one registry of types."""
 
-    def __init__(self, registry: TypeRegistry, secrets: Paths = ()) -> None:
+    def __init__(self, registry: TypeRegistry, secrets: Paths = (), tenant: str = DEFAULT_TENANT) -> None:
         self.registry = registry
-        # Paths whose values are hidden wherever this process shows something.
+        # Paths whose values are hidden wherever this process shows something to this tenant.
         self.secrets = secrets
+        self.tenant = tenant
         # Values that were moved to the blob store: the driver notes their places, for snapshots.
         self.spilled: list[tuple[str, str, str, Any, BlobRef]] = []
         # What `prepare` packed, for the record that is encoded next: (operand, packed, blobs).
@@ -117,7 +118,7 @@ class RecordCodec:
     def encode(self, record: Record, body: Any, term: int) -> list[Blob]:
         """Fill in payload, digest, term and event count. Returns the blobs to put before the record."""
         if self.secrets:
-            register_secrets(body_parts(body), self.secrets)
+            register_secrets(body_parts(body), self.secrets, self.tenant)
         blobs: list[Blob] = []
         packed: Any
         if body.__class__ is not StepBody:
@@ -221,7 +222,7 @@ class RecordCodec:
             raise CheckpointCorruptError(
                 f"record {record.seq} ({kind_name(record)} of node {record.node!r}) does not match its "
                 f"digest {record.digest.hex()}: it was damaged after it was written.",
-                hint="The record was not changed. Fork from an earlier checkpoint, or restore a backup.",
+                hint="Holdfast left it as it is. Fork from an earlier checkpoint, or restore a backup.",
                 seq=record.seq,
                 digest=record.digest.hex(),
             )
@@ -233,7 +234,7 @@ class RecordCodec:
             )
         body = self.unpack_body(decode_body(record.payload, BODY_TYPES[record.kind]))
         if self.secrets:
-            register_secrets(body_parts(body), self.secrets)
+            register_secrets(body_parts(body), self.secrets, self.tenant)
         return body
 
     def unpack_body(self, body: Any) -> Any:

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.runs.create import break_places
 from holdfast.runs.events import reader_of
-from holdfast.runs.limits_for_run import require_entity_free
+from holdfast.runs.limits.run_limits import require_entity_free
 from holdfast.store.lost_history import require_whole
 from holdfast.store.refusals import require_live
 from holdfast.store.rows import RunRow

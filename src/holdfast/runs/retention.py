@@ -15,11 +15,11 @@ from holdfast.errors import HoldfastError, InputError, RunBusyError, StoreError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.runs.encryption.reencrypt import reencrypt
 from holdfast.runs.hold_states import collect_states, delete_states, state_keys
-from holdfast.runs.prune_run import KEEP, horizon_for, prune, require_ended
+from holdfast.runs.prune_run import horizon_for, prune, require_ended
 from holdfast.store.rows import RunFilter
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
-from holdfast.types.retention import Retention
+from holdfast.types.retention import BLOB_GRACE, KEEP, Retention
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
@@ -199,12 +199,10 @@ async def make_room_at_once(service: RunAccess) -> CleanupResult:
     return done
 
 
-# Seconds. A blob is put before the record that names it, so a young one may still be needed (D-37).
-GRACE = 24 * 3600.0
 _EVER = 1 << 62
 
 
-async def collect_blobs(service: RunAccess, *, grace: float = GRACE) -> int:
+async def collect_blobs(service: RunAccess, *, grace: float = BLOB_GRACE) -> int:
     """Delete blobs that no run refers to and that are older than the grace period (D-37). Returns their
     number.
 
@@ -224,10 +222,10 @@ async def collect_blobs(service: RunAccess, *, grace: float = GRACE) -> int:
     return collected
 
 
-async def collect_orphans(service: RunAccess, *, grace: float = GRACE) -> int:
+async def collect_orphans(service: RunAccess, *, grace: float = BLOB_GRACE, dry_run: bool = False) -> int:
     """Delete objects that no row names, older than the grace period: a process died between the two writes,
-    or rows were restored from a backup. Returns their number. Raises InputError if they cannot be listed,
-    BlobForbiddenError if their place belongs to another store."""
+    or rows were restored from a backup. Returns their number. `dry_run`: only count them; nothing is written.
+    Raises InputError if they cannot be listed, BlobForbiddenError if their place belongs to another store."""
     objects = service.runtime.blobs.objects
     listed = None if objects is None else objects.listed
     if objects is None or listed is None:
@@ -235,15 +233,15 @@ async def collect_orphans(service: RunAccess, *, grace: float = GRACE) -> int:
             "the blob store of this program cannot list its objects.",
             hint="Use a blob folder or S3 (HOLDFAST_BLOBS), or collect the garbage there.",
         )
-    owned = await service.runtime.blobs.name_owner()
-    if owned is not None:
-        await owned.require_owner()
+    if not await service.runtime.blobs.has_place():
+        return 0
     before, collected = service.store.now() / 1e6 - grace, 0
     async for digest in listed.list_older(before):
         if await service.store.blob(digest) is None:
-            await objects.delete(digest)
+            if not dry_run:
+                await objects.delete(digest)
             collected += 1
-    return collected + await collect_states(service, before)
+    return collected + await collect_states(service, before, dry_run=dry_run)
 
 
 async def trim_feed(service: RunAccess, kept: float) -> int:

@@ -11,7 +11,15 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import InputError
-from holdfast.holds.queries.search import length_of, parted, require_colon, split_words, unknown_value
+from holdfast.holds.queries.search import (
+    length_of,
+    named,
+    parted,
+    require_colon,
+    require_no_misspelt,
+    split_words,
+    unknown_value,
+)
 from holdfast.store.rows import RunFilter
 from holdfast.types.status import RUN_LABELS, RunStatus
 from holdfast.types.text import require_text
@@ -43,13 +51,17 @@ class RunQueryReader:
         name, sign, value = parted(word)
         read = _READERS.get(name)
         if read is None or not value:
+            require_no_misspelt(word, name, value, _READERS)
             self.free.append(word)
-        else:
+            return
+        with named(word):
             read(self, name, sign, value)
 
     def _set(self, word: str, field: str, value: Any) -> None:
         if field in self.fields:
-            raise InputError(f"{word} is given twice.", hint="Give it once; a run has one of it.")
+            raise InputError(
+                f"{word} is given twice.", hint="Give it once; a run has one of it.", reason="twice"
+            )
         self.fields[field] = value
 
     def plain(self, name: str, sign: str, value: str) -> None:

@@ -15,19 +15,18 @@ from holdfast.errors import (
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs import create, retention
+from holdfast.runs import create
 from holdfast.runs.access import RunCaches
 from holdfast.runs.driver.runtime import Runtime
-from holdfast.runs.events import read_events
 from holdfast.runs.hold_states import put_hold_states_for
-from holdfast.runs.limits_for_run import QueuedRun
+from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
-from holdfast.runs.prune_run import KEEP, delete, prune
 from holdfast.store.rows import Claim, RunFilter, RunRow, ThreadRow
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.lease import Lease
+from holdfast.types.retention import BLOB_GRACE, KEEP
 from holdfast.types.status import ENDED, HoldStatus
 from holdfast.types.text import require_text
 
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from holdfast.runs.history.story import Story
     from holdfast.runs.migrate.check import MigrationReport
     from holdfast.runs.preview.preview import HoldPreview
+    from holdfast.runs.retention import CleanupResult
     from holdfast.types.terms import Actor
 
 
@@ -154,7 +154,7 @@ class RunService:
     ) -> HoldRow:
         """Answer the open question of a run in plain words, or with a complete answer as a mapping. `actor`:
         who answers, if not the operator of the store. `key`: sent again with the same key, it counts once."""
-        from holdfast.runs import text_answers
+        from holdfast.runs import send_input as text_answers
 
         return await text_answers.answer_text(self, run, content, hold=hold, by=by, actor=actor, key=key)
 
@@ -352,11 +352,15 @@ class RunService:
     # ------------------------------------------------------------------ retention
     async def prune(self, run: str, *, keep: int = KEEP) -> int:
         """Keep the last checkpoints of an ended run. Returns the number of deleted records."""
+        from holdfast.runs.prune_run import prune
+
         return await prune(self, run, keep=keep)
 
     async def delete(self, run: str, *, by: str = "user:local") -> None:
         """Delete an ended run for good, with everything that belongs to it; the audit keeps its entries.
         Raises RunBusyError for a run that has not ended."""
+        from holdfast.runs.prune_run import delete
+
         await delete(self, run, by=by)
 
     async def threads(
@@ -367,21 +371,29 @@ class RunService:
 
     async def clean(
         self, *, keep: int = KEEP, older_than: float | None = None, flow: str | None = None
-    ) -> retention.CleanupResult:
+    ) -> CleanupResult:
         """Retention by count and by age (seconds since the end) over ended runs."""
+        from holdfast.runs import retention
+
         return await retention.clean(self, keep=keep, older_than=older_than, flow=flow)
 
-    async def make_room(self) -> retention.CleanupResult:
+    async def make_room(self) -> CleanupResult:
         """Apply the retention of the flows that are served here, now; the space is free at once."""
+        from holdfast.runs import retention
+
         return await retention.make_room_at_once(self)
 
-    async def collect_blobs(self, *, grace: float = retention.GRACE) -> int:
+    async def collect_blobs(self, *, grace: float = BLOB_GRACE) -> int:
         """Delete blobs that nothing refers to, after a grace period in seconds."""
+        from holdfast.runs import retention
+
         return await retention.collect_blobs(self, grace=grace)
 
     # ------------------------------------------------------------------ events
     async def events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Event]:
         """The stored log from a cursor: nothing twice, nothing missing (D-3)."""
+        from holdfast.runs.events import read_events
+
         return await read_events(self, await self.get(run), after=after, limit=limit)
 
     async def stream(self, run: str, *, after: int = 0, poll: float = 0.5) -> AsyncIterator[Event]:

@@ -10,6 +10,12 @@ KIND = "store"
 NAME = "identity"
 
 
+async def known_identity(store: Store) -> str | None:
+    """None: no process has asked for it yet."""
+    found = await store.document(DEFAULT_TENANT, KIND, NAME)
+    return None if found is None else found.body.decode()
+
+
 async def store_identity(store: Store) -> str:
     """Made by the first process that asks."""
     found = await store.document(DEFAULT_TENANT, KIND, NAME)

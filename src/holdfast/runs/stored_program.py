@@ -17,6 +17,7 @@ from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.program import Program
 from holdfast.model.reducer_marks import ReducerMark
 from holdfast.model.state_schema import StateSchema
+from holdfast.model.syntax_tree import parse_expression
 from holdfast.store.rows import RunRow
 
 _KNOWN: Final[dict[str, Any]] = {
@@ -61,7 +62,7 @@ def _bound(spec: GraphSpec) -> list[str]:
 def read_type(text: str) -> Any:
     """The type that a stored graph names, or Any if it is one of the flow's own."""
     try:
-        return _read(ast.parse(text, mode="eval").body)
+        return _read(parse_expression(text))
     except (SyntaxError, KeyError, TypeError, ValueError):
         return Any
 

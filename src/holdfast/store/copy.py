@@ -110,6 +110,7 @@ NOT_COPIED: Final = {
     "migrations": "each store has its own",
     "halves": "likewise",
     "timelines": "which servers PostgreSQL was found on",
+    "primaries": "which server MariaDB was found on",
     "projected": "how far projections came, in positions of the store's own feed",
     "workers": "those of the source do not work on the target",
     "hold_shares": "SQLite and MariaDB make it of the holds' terms",

@@ -14,7 +14,7 @@ from holdfast.store.rows import (
 )
 from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.event import EventRow
-from holdfast.types.fleet import Death, FleetFigures, WorkerRow
+from holdfast.types.fleet import Death, EndedRun, FleetFigures, HoldTimes, RecentRows, WorkerRow
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.schedule import ScheduleRow
@@ -121,6 +121,15 @@ class Workers(Protocol):
 
 class FleetStatistics(Protocol):
     async def fleet_figures(self, *, ages: tuple[int, ...]) -> FleetFigures: ...
+
+    async def ended_runs(self, tenant: str, *, since: int, limit: int) -> RecentRows[EndedRun]:
+        """The `limit` runs of a tenant that ended last, since then."""
+        ...
+
+    async def hold_times(self, tenant: str, *, since: int, limit: int) -> RecentRows[HoldTimes]:
+        """The holds of a tenant that were open since then, among its `limit` newest of each status.
+        Those that no person is asked are left out."""
+        ...
 
 
 class Fleet(LimitRows, Schedules, Workers, FleetStatistics, Protocol):

@@ -120,9 +120,11 @@ class Outbox(Protocol):
         hold: str | None = None,
         topic: str | None = None,
         due_before: int | None = None,
+        before: int | None = None,
         limit: int = 100,
     ) -> list[OutboxRow]:
-        """In the order in which they were written; waiting ones by topic and by how long they are overdue."""
+        """In the order in which they were written; waiting ones by topic and by how long they are overdue.
+        With `before`: those with smaller numbers, newest first."""
         ...
 
     async def replay_outbox(self, message: int) -> bool:
@@ -139,9 +141,18 @@ class Documents(Protocol):
     async def document(self, tenant: str, kind: str, name: str) -> Document | None: ...
 
     async def documents(
-        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
+        self,
+        tenant: str,
+        kind: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 1000,
+        head: int | None = None,
     ) -> list[Document]:
-        """In order of name."""
+        """In order of name. `head`: only so many bytes of each body."""
         ...
 
-    async def drop_document(self, tenant: str, kind: str, name: str) -> bool: ...
+    async def drop_document(self, tenant: str, kind: str, name: str, *, expect: int | None = None) -> bool:
+        """`expect`: only this revision."""
+        ...

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.store.copy import Movable
 from holdfast.store.protocols import Store
 from holdfast.store.settings import settings_error
 from holdfast.types.clock import Clock
+
+if TYPE_CHECKING:
+    from holdfast.store.copy import Movable
 
 FORMS = """The forms of a store's address are:
   memory:                       in this process only, gone with it

@@ -16,6 +16,7 @@ from holdfast.types.queue_message import (
     MessageRow,
     MessageState,
     NewMessage,
+    new_token,
     urgency_of,
 )
 from holdfast.types.record import Record
@@ -47,7 +48,7 @@ def claimed_message(row: MessageRow, want: MessageClaim, now: int) -> MessageRow
         row,
         state=MessageState.claimed,
         claimed_by=want.by,
-        claim_token=row.claim_token + 1,
+        claim_token=new_token(),
         claim_until=now + want.ttl,
         updated_at=now,
     )
@@ -69,7 +70,7 @@ def message_end(status: HoldStatus) -> MessageAct:
 
 
 def _is_claimed_by(row: MessageRow, change: MessageChange) -> bool:
-    return row.state is MessageState.claimed and row.claim_token == change.token
+    return row.state is MessageState.claimed and row.has_token(change.token)
 
 
 def _extend(row: MessageRow, change: MessageChange, now: int) -> Changed:
@@ -79,7 +80,7 @@ def _extend(row: MessageRow, change: MessageChange, now: int) -> Changed:
 
 
 def _complete(row: MessageRow, change: MessageChange, now: int) -> Changed:
-    if row.state is MessageState.completed and row.claim_token == change.token:
+    if row.state is MessageState.completed and row.has_token(change.token):
         return row  # the same request again
     if not _is_claimed_by(row, change):
         return MessageRefusal.claim_lost
@@ -110,6 +111,8 @@ def _dead(row: MessageRow, change: MessageChange, now: int) -> Changed:
         return MessageRefusal.claim_lost
     if not row.is_open:
         return MessageRefusal.ended
+    if row.state is MessageState.claimed and change.token is None and not change.frees:
+        return MessageRefusal.claimed
     return replace(_ended(row, MessageState.dead, now), error=change.error)
 
 
@@ -147,6 +150,8 @@ def _update(row: MessageRow, change: MessageChange, now: int) -> Changed:
 def _move(row: MessageRow, change: MessageChange, now: int) -> Changed:
     if not row.is_open:
         return MessageRefusal.ended
+    if row.is_kept(now):
+        return MessageRefusal.claimed  # two runs would have it at once
     raised = row.priority
     if change.priority is not None and urgency_of(change.priority) < row.urgency:
         raised = change.priority

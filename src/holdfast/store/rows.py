@@ -132,6 +132,8 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     shown_at: int | None = None
     started_by: str | None = None
     instance_key: str | None = None
+    # The run that it was forked from.
+    forked_from: str | None = None
     # Part of the error that it ended with; encrypted stores cannot search in it.
     error: str | None = None
     # Part of its flow's name, or the beginning of its id.
@@ -202,7 +204,9 @@ class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
     unreferenced: int  # blobs that no run refers to: garbage until a prune collects them
     condemned: int
     missing: list[bytes]  # blobs that runs refer to and that do not exist: lost values
-    outside: list[bytes] = []  # `deep`: blobs whose bytes are stored outside the store
+    outside: list[
+        bytes
+    ] = []  # blobs whose bytes are stored outside the store; without `deep` one that a run uses
     drift: list[Drift] = []
     unfinished: list[int] = []  # migrations whose second half has not run
     went_back: str = ""  # what the store had acknowledged and does not have any more

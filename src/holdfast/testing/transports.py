@@ -17,6 +17,7 @@ from holdfast.queues.transport import (
     TransportMessage,
     TransportReport,
     TransportStatus,
+    UnboundPlace,
 )
 
 Place = tuple[str, str]
@@ -28,8 +29,9 @@ class MemoryInbound:
         self.binding = binding
         self.body = body
         self.completes: bool | None = None
+        self.unbound: UnboundPlace | None = None
 
-    async def settle(self, how: Ack) -> None:
+    async def settle(self, how: Ack, reason: str = "") -> None:
         self._broker.settled.append(how)
         if how is Ack.retry:
             self._broker.queue.put_nowait(self)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
+from holdfast.errors import InputError
+
 MICROS = 1_000_000
 
 
@@ -49,18 +51,31 @@ class SharedClock(SystemClock):
         return self._now()
 
 
+START_OF_TIME: Final = -62_135_596_800 * MICROS
 END_OF_TIME: Final = 253_402_300_799 * MICROS
-"""The last second that a datetime can represent. Later instants are shown as this one."""
+"""The first and the last second that a datetime can represent in UTC. Instants outside are shown as these."""
 
 
 def to_datetime(micros: int) -> datetime:
-    shown = min(micros, END_OF_TIME)
+    shown = max(START_OF_TIME, min(micros, END_OF_TIME))
     return datetime.fromtimestamp(shown // MICROS, UTC) + timedelta(microseconds=shown % MICROS)
 
 
 def to_micros(moment: datetime) -> int:
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (delta.days * 86_400 + delta.seconds) * MICROS + delta.microseconds
+
+
+def require_moment(moment: datetime, what: str) -> int:
+    """Microseconds of a moment that a caller gave with its zone. Raises InputError for one that is outside of
+    the years 1 to 9999 in UTC."""
+    found = to_micros(moment)
+    if not START_OF_TIME <= found < END_OF_TIME + MICROS:
+        raise InputError(
+            f"{what} {moment.isoformat()} is not in the years 1 to 9999 in UTC.",
+            hint="Write it as 2027-01-31T09:00:00Z.",
+        )
+    return found
 
 
 def micros(duration: timedelta) -> int:
@@ -80,7 +95,10 @@ def instant(when: datetime | timedelta | int, now: int) -> int:
     if isinstance(when, datetime):
         if when.tzinfo is None:
             raise ValueError(f"{when.isoformat()} has no time zone; add one, such as UTC")
-        return to_micros(when)
+        found = to_micros(when)
+        if not START_OF_TIME <= found < END_OF_TIME + MICROS:
+            raise ValueError(f"{when.isoformat()} is out of range (years 1 to 9999 in UTC)")
+        return found
     found = now + micros(when) if isinstance(when, timedelta) else when
     if not 0 <= found <= END_OF_TIME:
         raise ValueError("timestamp out of range (years 1970 to 9999)")

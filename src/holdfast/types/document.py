@@ -9,8 +9,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """`revision` grows by one with each write; a writer can require the one that it read.
 
     Kinds: person, group, role, skill, skill_content, deployment, calendar, policy, channel, view, link_key,
-    flow_version, flow_source, flow_current, flow_layout, early_completion, queues_reconciled, preferences,
-    store; and the server's: token, token_used, session, sign_in_code."""
+    flow_version, flow_source, flow_current, flow_layout, flow_draft, early_completion, queues_reconciled,
+    preferences, store; and the server's: token, token_used, session, sign_in_code."""
 
     tenant: str
     kind: str

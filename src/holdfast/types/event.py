@@ -19,7 +19,7 @@ class EventRow(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """An event as streams deliver it."""
+    """An event as streams deliver it. `seq`: the record behind it, where it is known; not delivered."""
 
     run: RunId
     number: int
@@ -28,6 +28,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
     scope: str = ""
     data: dict[str, Any] = {}
+    seq: int = -1
 
 
 class EventKind(msgspec.Struct, frozen=True):

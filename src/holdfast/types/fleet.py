@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 WORKER_ROW_RETENTION: Final = 24 * 3600 * 1_000_000
 """Microseconds for which a worker that stopped heartbeating is still listed."""
+
+T = TypeVar("T")
 
 
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +49,30 @@ class Death(msgspec.Struct, frozen=True, kw_only=True):
     head: int
     status: str
     alone: bool = True  # no other run was under way on that worker; only such a death is counted
+
+
+class EndedRun(msgspec.Struct, frozen=True):
+    at: int
+    status: str
+
+
+class HoldTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """When a hold was opened and ended, and its deadline. `ended_by`: a person, a policy or the system."""
+
+    status: str
+    created_at: int
+    ended_at: int | None
+    ended_by: str | None
+    expires_at: int | None
+    original_timeout: int | None
+    escalations: int
+
+
+class RecentRows(msgspec.Struct, Generic[T], frozen=True):
+    """The newest rows, as many as are read at most. `since`: older ones exist, and were not read."""
+
+    rows: list[T]
+    since: int | None = None
 
 
 class LaneFigures(msgspec.Struct, frozen=True, kw_only=True):

@@ -257,7 +257,7 @@ class HoldFilter(msgspec.Struct, frozen=True, kw_only=True):
     instance_key: tuple[str, ...] = ()
     started_by: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    text: str | None = None  # in the prompt, ignoring case
+    text: str | None = None  # in the prompt, or at the beginning of the id; ignoring case
     created_from: int | None = None
     created_to: int | None = None
     expires_from: int | None = None
@@ -266,6 +266,11 @@ class HoldFilter(msgspec.Struct, frozen=True, kw_only=True):
     noted: tuple[str, str] | None = None  # (kind, slot): has such a note (watched, snoozed)
     not_noted: tuple[str, str, int] | None = None  # (kind, slot, now): has none that lasts beyond now
     live: bool = True  # without imported history
+
+
+def has_text(hold: HoldRow, wanted: str) -> bool:
+    """As `HoldFilter.text`; `wanted` is folded."""
+    return wanted in hold.prompt.casefold() or hold.id.startswith(wanted)
 
 
 class HoldOrder(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from hmac import compare_digest
 from typing import Final
 
 import msgspec
@@ -18,6 +19,9 @@ HITL_REQUEST: Final = "hitl_request"
 COMPLETED_EVENT: Final = "scaiqueue.message.completed"
 """The type of the event that a foreign queue sends when a message is completed."""
 
+REJECTED: Final = "rejected"
+"""The type of a dead message that says what a broker brought and could not be taken."""
+
 QUEUE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 """A scope or a queue: a lower-case slug, which is also valid in an address and in a subject of a broker."""
 
@@ -29,6 +33,9 @@ def is_queue_address(text: str) -> bool:
 
 
 MESSAGE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+LONGEST_CLAIM: Final = 365 * 86_400 * MICROS
+"""Claims of workers are shorter; a longer one is that of a run that keeps the message until it ends."""
 
 RELEASE_BACKOFF: Final = Backoff(first=MICROS, longest=300 * MICROS)
 """How long a released message waits, after its first to its last attempt."""
@@ -70,8 +77,8 @@ class NewMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageRow(NewMessage, frozen=True, kw_only=True):
-    """A message as stored. `attempts`: claims that ended without completion. `claim_token` grows with each
-    claim."""
+    """A message as stored. `attempts`: claims that ended without completion. `claim_token`: random, another
+    one for each claim; 0: it was never claimed."""
 
     number: int  # the order of arrival
     state: MessageState = MessageState.ready
@@ -87,8 +94,22 @@ class MessageRow(NewMessage, frozen=True, kw_only=True):
     ended_at: int | None = None
 
     @property
+    def address(self) -> str:
+        return f"{self.scope}/{self.queue}"
+
+    @property
     def is_open(self) -> bool:
         return self.state in OPEN_MESSAGES
+
+    def is_kept(self, now: int) -> bool:
+        """Whether a run keeps it until it ends: its claim does not lapse."""
+        return self.state is MessageState.claimed and (self.claim_until or 0) > now + LONGEST_CLAIM
+
+    def has_token(self, token: int | None) -> bool:
+        """Whether this is the token of the last claim. Takes the same time for every wrong token."""
+        if token is None or not 0 < token < MOST_TOKENS:
+            return False
+        return compare_digest(token.to_bytes(8), self.claim_token.to_bytes(8))
 
     @property
     def urgency(self) -> int:
@@ -105,6 +126,16 @@ class MessageRow(NewMessage, frozen=True, kw_only=True):
         if self.ended_at is None or self.state is MessageState.dead:
             return None
         return self.ended_at + self.retention
+
+
+MOST_TOKENS: Final = 2**62
+
+
+def new_token() -> int:
+    """Of a claim: cannot be guessed, so that only the worker that has claimed a message acts on it."""
+    import secrets
+
+    return 1 + secrets.randbelow(MOST_TOKENS - 1)
 
 
 def urgency_of(priority: str) -> int:
@@ -129,6 +160,7 @@ class MessageAct(StrEnum):
 class MessageChange(msgspec.Struct, frozen=True, kw_only=True):
     """One act on one message, applied as a whole or not at all.
 
+    `frees`: whether an update, or giving up without a token, ends a claim of another worker.
     `counted`: whether a release counts as an attempt. `delay`: microseconds until a released message can be
     claimed again; None: a back-off."""
 
@@ -155,6 +187,7 @@ class MessageRefusal(StrEnum):
 
     unknown = "unknown"
     claim_lost = "claim_lost"  # the claim ended or passed to another worker
+    claimed = "claimed"  # by another worker, and its token was not given
     ended = "ended"  # the message is in a final state
     not_dead = "not_dead"  # only a dead letter can be requeued
 

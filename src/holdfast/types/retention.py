@@ -10,6 +10,9 @@ from holdfast.errors import SettingsError
 from holdfast.types.duration import DurationError, parse_duration
 
 DAY = 86_400.0
+KEEP = 10
+# Seconds. A blob is put before the record that names it, so a young one may still be needed (D-37).
+BLOB_GRACE = DAY
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -20,7 +23,7 @@ class Retention(msgspec.Struct, frozen=True):
         Flow("refund", retention=Retention(keep=None, older="12h"))
     """
 
-    keep: int | None = 10
+    keep: int | None = KEEP
     days: float | None = None
     older: str | timedelta | None = None
 

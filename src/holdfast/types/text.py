@@ -27,6 +27,11 @@ def require_text(value: Any, what: str, *, hint: str | None = None) -> str:
     return value
 
 
+def one_line(value: Any, limit: int = MAX_TEXT) -> str:
+    """The same on one line, without control characters."""
+    return "".join(each if each.isprintable() else " " for each in clean_text(value, limit))
+
+
 def clean_text(value: Any, limit: int = MAX_TEXT) -> str:
     """The text of any object, made storable: redacted, shortened, without invalid characters."""
     try:

@@ -257,7 +257,7 @@ def test_bulk_says_what_would_be_and_then_does_it(hands: Hands) -> None:
     said = hands.cli("holds", "bulk", "approve", "--query", "tag:money", "--yes")
     assert (said.code, said.out) == (0, "2 decided 'approve'.\n")
     assert hands("show", ids[1])["status"] == "resolved"
-    assert "One of the two" in hands.refused("bulk", "approve")
+    assert "one of the two" in hands.refused("bulk", "approve")
 
 
 def test_cancel_evidence_and_figures(hands: Hands, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ async def test_e_shows_all_of_the_context_and_the_history(hf: Holdfast, screen: 
 
     assert "line 19" in seen.text
     assert hold in seen.text
-    assert "viewed" in seen.text
+    assert "dana looked at it" in seen.text
 
 
 async def test_a_store_that_does_not_answer_is_reported_and_tried_again(

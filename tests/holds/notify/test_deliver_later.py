@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
+from holdfast.holds.directory.admin import Registrar
+from holdfast.holds.directory.base import Person
 from holdfast.holds.notify.channel import Delivery
 from holdfast.holds.notify.expiry import LONGEST, WAITS, next_try
 from holdfast.types.clock import MICROS
+from holdfast.types.document import Document
 from holdfast.types.outbox import OutboxState
-from tests.holds.notify.scene import FAILS, REFUSED, Diary, scene
+from tests.holds.notify.scene import FAILS, REFUSED, Diary, Scene, scene
 
 pytestmark = pytest.mark.anyio
 
@@ -39,6 +43,49 @@ async def test_reminder_counts_when_a_channel_has_taken_it(store):
         assert (after.reminder_count, after.notified_at) == (1, it.clock.now())
         assert (await it.actions(row)).count("reminded") == 1
     assert diary.notices[-1].subject == "Reminder: Refund 3?"
+
+
+async def chosen(it: Scene, name: str, **notifications: bool) -> None:
+    body = msgspec.json.encode({"theme": "dark", "notifications": notifications})
+    await it.store.put_document(
+        Document(tenant="default", kind="preferences", name=name, body=body), expect=None
+    )
+
+
+@pytest.mark.covers("WEB-PERSON-notices")
+async def test_person_who_wants_no_reminder_and_no_outcome_still_gets_the_first_notice(store):
+    diary, room = Diary(), Diary(name="room", personal=False)
+    async with scene(diary, room, store=store, reminder="30m") as it:
+        await chosen(it, "dana@acme.example", reminders=False, outcomes=False)
+        row = await it.ask()
+        await it.deliverer.deliver()
+        assert diary.told() == [("hold.created", "Dana@acme.example")]
+        it.clock.advance(minutes=31)
+        await (await it.hf.service()).runtime.sweeper.sweep()
+        await it.deliverer.deliver()
+        await it.resolve(row)
+        await it.deliverer.deliver()
+    # A room with many readers is told all the same.
+    assert len(room.notices) == 3
+    assert len(diary.notices) == 1
+
+
+@pytest.mark.covers("WEB-PERSON-notices")
+async def test_person_is_known_by_their_address_in_the_directory(store):
+    diary = Diary()
+    async with scene(diary, store=store, reminder="30m") as it:
+        dana = Person(id="dana", email="Dana@acme.example")
+        await Registrar(it.store).put_person("default", dana)
+        await chosen(it, "dana", reminders=False)
+        row = await it.ask()
+        await it.deliverer.deliver()
+        it.clock.advance(minutes=31)
+        await (await it.hf.service()).runtime.sweeper.sweep()
+        await it.deliverer.deliver()
+        assert len(diary.notices) == 1
+        await it.resolve(row)
+        await it.deliverer.deliver()
+    assert len(diary.notices) == 2
 
 
 @pytest.mark.covers("HOLD-NOTE-07")

@@ -289,7 +289,7 @@ async def test_deliverer_tells_of_the_end_when_a_run_is_cancelled():
         await worker.close()
         await it.deliverer.deliver()
     assert diary.told()[-1] == ("hold.closed", "Dana@acme.example")
-    assert diary.notices[-1].outcome.startswith("cancelled")
+    assert diary.notices[-1].outcome.endswith("withdrew the question: the run was cancelled")
 
 
 async def test_next_signer_is_reported_when_it_is_their_turn():
@@ -304,7 +304,7 @@ async def test_next_signer_is_reported_when_it_is_their_turn():
     assert [notice.to for notice in diary.notices] == ["a@x", "b@x"]
 
 
-@pytest.mark.covers("HOLD-NOTE-09")
+@pytest.mark.covers("HOLD-NOTE-09", "WB-13")
 async def test_deliverer_closes_every_channel_when_one_has_won(store):
     mail, chat, deaf = (
         Diary("mail"),
@@ -319,7 +319,7 @@ async def test_deliverer_closes_every_channel_when_one_has_won(store):
         assert (await it.deliverer.deliver()).done == 1
     assert mail.told()[-1] == ("hold.closed", "Dana@acme.example")
     assert chat.told() == [("hold.created", "chat"), ("hold.closed", "chat")]
-    assert chat.notices[-1].outcome == "reject by user:local"
+    assert chat.notices[-1].outcome == "local rejected, over the API"
     assert len(deaf.notices) == 1
 
 

@@ -156,6 +156,23 @@ async def test_digest_goes_to_admins_once_a_day_when_holds_are_unrouted():
     assert row.id in diary.notices[0].prompt
 
 
+@pytest.mark.covers("SAFE-EDGE-11")
+async def test_notices_and_digests_mask_the_secrets_of_their_own_tenant():
+    redactor.learn_for("default", "ours-1234")
+    redactor.learn_for("other", "theirs-1234")
+    diary = Diary(admin=("ops@acme",))
+    try:
+        for assignee in ("", "user:dana@acme.example"):
+            async with scene(diary, assignee=assignee) as it:
+                await it.ask(n="ours-1234 theirs-1234")
+                await it.deliverer.deliver()
+                await Digest(it.store, it.deliverer.channels).send_all()
+    finally:
+        redactor.forget()
+    assert len(diary.notices) == 2
+    assert all("*** theirs-1234" in notice.prompt for notice in diary.notices)
+
+
 @pytest.mark.covers("HOLD-NOTE-02", "HOLD-NOTE-06", "NO-1")
 async def test_mail_of_a_worker_leads_to_a_decision_by_its_link(tmp_path):
     """From a flow that asks to a mail in a mailbox, and by the link in it back to the run."""

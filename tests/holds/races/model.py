@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import HoldfastError
-from holdfast.holds.actions.resolve import ResolveResult
+from holdfast.holds.actions.decide import ResolveResult
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.service import HoldService

@@ -1,4 +1,5 @@
-"""One of two processes at the same holds: `python -m tests.holds.races.rival DATABASE DEED`, ids on stdin.
+"""One of two processes at the same holds: `python -m tests.holds.races.rival DATABASE DEED`, ids on stdin,
+some on each line.
 
 Both begin with each hold at the same moment of the wall clock. One line of JSON for what it came to.
 """
@@ -36,17 +37,22 @@ async def deed(store: Store, name: str, hold: str, run: str) -> Any:
 async def main(address: str, name: str) -> None:
     store = await open_store(address)
     print("ready", flush=True)
-    begin, holds = json.loads(sys.stdin.readline())
-    for number, (hold, run) in enumerate(holds):
-        while time.time() < begin + number * PACE:
-            pass
-        try:
-            said: Any = {"done": await deed(store, name, hold, run)}
-        except HoldfastError as error:
-            facts = {key: str(value) for key, value in error.facts.items() if value is not None}
-            said = {"code": error.code, **facts}
-        print(json.dumps(said))
+    while line := sys.stdin.readline():
+        begin, holds = json.loads(line)
+        for number, (hold, run) in enumerate(holds):
+            while time.time() < begin + number * PACE:
+                pass
+            print(json.dumps(await tried(store, name, hold, run)))
+        sys.stdout.flush()
     await store.close()
+
+
+async def tried(store: Store, name: str, hold: str, run: str) -> dict[str, Any]:
+    try:
+        return {"done": await deed(store, name, hold, run)}
+    except HoldfastError as error:
+        facts = {key: str(value) for key, value in error.facts.items() if value is not None}
+        return {"code": error.code, **facts}
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from holdfast.errors import (
     HoldReassignedError,
 )
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.resolve import ResolveResult
+from holdfast.holds.actions.decide import ResolveResult
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.open import Links

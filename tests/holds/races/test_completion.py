@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast, RunBusyError
 from holdfast.errors import HoldNotFoundError
-from holdfast.holds.actions.resolve import ResolveResult
+from holdfast.holds.actions.decide import ResolveResult
 from holdfast.holds.service import HoldService
 from holdfast.store.protocols import Store
 from holdfast.testing.clock import FakeClock

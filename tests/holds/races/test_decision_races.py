@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import HoldDecidedError, HoldReassignedError
-from holdfast.holds.actions.resolve import ResolveResult
+from holdfast.holds.actions.decide import ResolveResult
 from holdfast.holds.timing.sweeper import SweepCounts
 from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow

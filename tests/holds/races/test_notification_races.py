@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.holds.actions.resolve import ResolveResult
+from holdfast.holds.actions.decide import ResolveResult
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.recipients import recipients_of

@@ -46,8 +46,8 @@ async def test_claim_looks_only_at_its_topics(tmp_path: Path) -> None:
     assert [row.key for row in claim_outbox.claim(cur, 20_000, 4, 10, [])] == ["k1", "k3", "k5", "j"]
     assert sum(steps) < 1_500
     steps.clear()
-    waiting = await outbox.select(SqliteConn(cur), None, OutboxState.waiting, None, None, None, 3)
+    waiting = await outbox.select(SqliteConn(cur), None, OutboxState.waiting, None, None, None, None, 3)
     assert [row.key for row in waiting] == ["k1", "k3", "k5"]
-    assert await outbox.select(SqliteConn(cur), None, OutboxState.dead, None, None, None, 3) == []
+    assert await outbox.select(SqliteConn(cur), None, OutboxState.dead, None, None, None, None, 3) == []
     assert sum(steps) < 500
     conn.close()

@@ -95,7 +95,7 @@ class OpenDoor(Authenticator):
         return agent_here("service:conformance")
 
 
-class Given(msgspec.Struct):
+class Given(msgspec.Struct, forbid_unknown_fields=True):
     pass
 
 

@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from holdfast import Flow
 from holdfast.api.app import ApiSettings
 from holdfast.api.live.hub import close_streams
+from holdfast.types.redaction import redactor
 from tests.api.conftest import Server
 from tests.api.flows import refund
 from tests.api.sign_in import audited, bearer, browser, session, token
@@ -55,6 +56,23 @@ async def test_agent_starts_follows_and_gets_the_result_of_a_run(hall: Server) -
         assert last["ended"]
         assert "run.completed" in [each["type"] for each in last["events"]]
         assert (await bot.does("list_runs", flow="refund"))["items"][0]["status"] == "completed"
+
+
+@pytest.mark.covers("SAFE-EDGE-11")
+async def test_agent_gets_no_secret_of_its_tenant_and_learns_none_of_another(hall: Server) -> None:
+    redactor.learn_for("acme", "ours-1234")
+    redactor.learn_for("other", "theirs-1234")
+    try:
+        async with agent(hall, tenant="acme") as bot:
+            order = {"order": "ours-1234 theirs-1234", "amount": 7}
+            run = (await bot.does("start_run", flow="refund", input=order, wait_seconds=20))["run"]
+            result = await bot.does("get_result", run=run)
+            events = await bot.does("follow_run", run=run)
+            read = await bot.client.read_resource(f"holdfast://runs/{run}")
+    finally:
+        redactor.forget()
+    assert result["state"]["order"] == "*** theirs-1234"
+    assert "ours-1234" not in f"{events} {read}"
 
 
 async def test_agent_stops_only_what_it_has_started(hall: Server) -> None:

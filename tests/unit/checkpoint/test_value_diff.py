@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checkpoint.value_diff import changes, is_same, limit_changes, show, show_text
+from holdfast.checkpoint.value_diff import changes, is_same, limit_changes, show, show_text, text_lines
 
 pytestmark = pytest.mark.covers("TOOL-TIME-01")
 
@@ -91,3 +91,13 @@ def test_numbers_beyond_json_are_shown_all_the_same() -> None:
     assert show(2**70) == 2**70
     assert show([huge], large=10_000) == [hex(huge)]
     assert told({"n": huge}, {"n": huge + 1}) == [("n", "changed")]
+
+
+def test_texts_are_compared_by_line_within_limits() -> None:
+    (change,) = changes("Dear Ann,\nyes\nBye", "Dear Ann,\nno\nBye")
+    assert text_lines(change) == ["@@ -1,3 +1,3 @@", " Dear Ann,", "-yes", "+no", " Bye"]
+    assert text_lines(change, 2)[-1] == "… and 3 lines more"
+    (short,) = changes("yes", "no")
+    (huge,) = changes("a\n" * 6_000, "b\n" * 6_000)
+    (other,) = changes({"a": "x\ny"}, {"a": 1})
+    assert [text_lines(each) for each in (short, huge, other)] == [[], [], []]

@@ -33,3 +33,13 @@ def random_picture(seed: int, count: int = 0, reach: int = 0) -> Picture:
         edges.append(_edge(f"n{dice.randrange(a, count)}", f"n{a}", look="loop"))
     wide = (PictureNode(id=f"n{i}", label="w" * dice.randrange(1, 12)) for i in range(count))
     return Picture(nodes=tuple(wide), edges=tuple(edges))
+
+
+def tangle(count: int, edges: int, label: str = "") -> Picture:
+    """A chain with edges between any two of its nodes, both ways."""
+    dice = random.Random(1)
+    pairs = {(i, i + 1) for i in range(count - 1)}
+    while len(pairs) < edges:
+        pairs.add((dice.randrange(count), dice.randrange(count)))
+    nodes = tuple(PictureNode(id=f"n{i}", label=f"n{i}") for i in range(count))
+    return Picture(nodes=nodes, edges=tuple(_edge(f"n{a}", f"n{b}", label) for a, b in sorted(pairs)))

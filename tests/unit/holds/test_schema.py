@@ -64,7 +64,7 @@ WRONG: list[tuple[Any, Any, str]] = [
         [2],
         "(data[0]: 2 is not a string; or data[0]: 2",
     ),
-    ({"uniqueItems": True}, [1, 2, 1.0], "data[2]: 1.0 is a duplicate of [0]"),
+    ({"uniqueItems": True}, [1, 2, 1.0], "data[2]: 1 is a duplicate of [0]"),
     ({"minimum": 1}, 0, "data: 0 is not at least 1"),
     ({"maximum": 1}, 2, "data: 2 is not at most 1"),
     ({"exclusiveMinimum": 1}, 1, "data: 1 is not above 1"),

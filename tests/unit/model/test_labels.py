@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.attractor.human_gates import bare
-from holdfast.model.labels import normal_label, split_label
+from holdfast.model.edge_labels import normal_label, split_label
 
 
 @pytest.mark.covers("AT-60", "AT-159")

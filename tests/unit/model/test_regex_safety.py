@@ -128,3 +128,51 @@ def test_answer_is_refused_when_its_check_takes_too_long(monkeypatch: pytest.Mon
 def test_pattern_is_a_fault_of_the_schema_when_it_is_too_long() -> None:
     (fault,) = schema_faults({"pattern": "a" * 501})
     assert "a pattern has at most 500" in fault
+
+
+@pytest.mark.covers("HOLD-SEC-15")
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a{1000000}){1000000}",
+        "a{1000000}",
+        "a{10001}",
+        "a{1,10001}",
+        "a{10001,}",
+        "a{,10001}",
+        "(a{101}){100}",
+        "(?:(?:(?:a{10}){10}){10}){11}",
+        "(?:x|(?:a{101})){100}",
+        r"([(]{101}\)){100}",
+        "([]a(]{101}){100}",
+        "(a{101})?{100}",
+        "a{99999999999999999999}",
+        "(?x)(a{1 0 1}) {100}",
+        "(?i-x:a{3})",
+        "(?V1)(a{101}[[b](]){100}",
+        "(a{101})(?#c){100}",
+        "a{5001}b{5001}",
+        "(a{101}{100}",
+    ],
+)
+def test_pattern_that_repeats_too_much_is_refused_before_it_is_compiled(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr("regex.compile", compiled.append)
+    (fault,) = schema_faults({"pattern": pattern})
+    assert "repeat" in fault
+    assert not compiled
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["a{10000}", "(a{100}){100}", r"\{1000000}", "[{1000000}]", "{}", "a{,}", "(?:a{5000}b{4000}){1}"],
+)
+def test_pattern_within_the_limit_of_repeats_is_fine(pattern: str) -> None:
+    assert schema_faults({"pattern": pattern}) == []
+
+
+def test_patterns_that_were_checked_are_kept_up_to_a_limit() -> None:
+    for cache in (regex_safety._problem, regex_safety._compiled):
+        assert cache.cache_info().maxsize == 500

@@ -174,3 +174,11 @@ def test_types_are_strict_on_src_and_part_of_what_must_pass() -> None:
     assert loose == []
     assert '"pyright"' in (ROOT / "tools/check.py").read_text()
     assert "stage make check" in (ROOT / ".ci/run").read_text()
+
+
+def test_the_readme_lists_every_extra() -> None:
+    listed = re.search(
+        r"^Extras: ((?:`[a-z0-9]+`(?:, )?)+)\.", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+    assert listed is not None
+    assert re.findall("`([a-z0-9]+)`", listed[1]) == sorted(PROJECT["project"]["optional-dependencies"])

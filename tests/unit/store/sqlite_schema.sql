@@ -85,6 +85,8 @@ CREATE INDEX runs_by_status ON runs (status, created_at);
 
 CREATE INDEX runs_dead ON runs (created_at) WHERE dead;
 
+CREATE INDEX runs_ended ON runs (tenant, ended_at) WHERE ended_at IS NOT NULL;
+
 CREATE INDEX runs_inside ON runs (gate) WHERE worker IS NOT NULL AND gate <> '';
 
 CREATE INDEX runs_leased ON runs (tenant, lease_until) WHERE worker IS NOT NULL;

@@ -1,20 +1,20 @@
 import { Menu } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { useContext } from "react";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import { signOut } from "@/services/session";
-import { ThemeChoice } from "./ThemeChoice";
+import { useChangePreferences, usePreferences } from "./usePreferences";
 import { useSession } from "./useSession";
 
 const t = textOf(shell);
 
 export default function AccountMenu({ onKeys }: { onKeys: () => void }) {
   const session = useSession();
-  const { theme, setTheme } = useContext(ThemeChoice);
-  const themes = { auto: t("themeAuto"), light: t("themeLight"), dark: t("themeDark") } as const;
+  const { theme } = usePreferences();
+  const saving = useChangePreferences();
+  const themes = { system: t("themeAuto"), light: t("themeLight"), dark: t("themeDark") } as const;
   return (
-    <Menu position="bottom-end" transitionProps={{ duration: 0 }} width={220}>
+    <Menu position="bottom-end" transitionProps={{ duration: 0 }} width={220} withInitialFocusPlaceholder={false}>
       <Menu.Target>
         <button type="button" className="button quiet account" aria-label={t("account", { person: session.person })}>
           {session.person}
@@ -26,7 +26,7 @@ export default function AccountMenu({ onKeys }: { onKeys: () => void }) {
         <Menu.Divider />
         <Menu.Label>{t("theme")}</Menu.Label>
         {(Object.keys(themes) as (keyof typeof themes)[]).map((name) => (
-          <Menu.Item key={name} onClick={() => setTheme(name)} rightSection={theme === name ? "✓" : null}>
+          <Menu.Item key={name} onClick={() => saving.mutate({ theme: name })} aria-current={theme === name ? "true" : undefined} rightSection={theme === name ? "✓" : null}>
             {themes[name]}
           </Menu.Item>
         ))}

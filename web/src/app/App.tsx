@@ -10,20 +10,25 @@ import { styleNonce } from "./nonce";
 import { queryClient } from "./query";
 import { router } from "./router";
 import { useTheme } from "./theme";
+import { preferencesQuery } from "./usePreferences";
+import { sessionQuery } from "./useSession";
 
 const kit = createTheme({ fontFamily: "var(--font)", fontFamilyMonospace: "var(--mono)", focusRing: "auto", respectReducedMotion: true });
 
+// Both at once, before anything asks for them.
+void queryClient.prefetchQuery(sessionQuery);
+void queryClient.prefetchQuery(preferencesQuery);
+
 export function App() {
-  const { theme, scheme, setTheme } = useTheme();
+  const { scheme, setTheme } = useTheme();
   const live = useMemo(() => new LiveConnection(), []);
   useEffect(() => {
     live.start();
     return () => live.stop();
   }, [live]);
-  const choice = useMemo(() => ({ theme, setTheme }), [theme, setTheme]);
   return (
     <MantineProvider theme={kit} forceColorScheme={scheme} getStyleNonce={() => styleNonce} withGlobalClasses={false}>
-      <ThemeChoice.Provider value={choice}>
+      <ThemeChoice.Provider value={setTheme}>
         <QueryClientProvider client={queryClient}>
           <Live.Provider value={live}>
             <Boundary>

@@ -1,7 +1,8 @@
-import { Modal } from "@mantine/core";
+import { Dialog } from "@/components/Dialog";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
-import { useBoundKeys } from "./useKeys";
+import { Keys } from "./Keys";
+import { areLettersOn, useBoundKeys } from "./useKeys";
 
 const t = textOf(shell);
 
@@ -9,13 +10,8 @@ export default function KeyList({ onClose }: { onClose: () => void }) {
   const keys = useBoundKeys();
   const groups = [...new Set(keys.map((each) => each.group))];
   return (
-    <Modal
-      opened
-      onClose={onClose}
-      title={t("keysTitle")}
-      closeButtonProps={{ "aria-label": t("close") }}
-      transitionProps={{ duration: 0 }}
-    >
+    <Dialog title={t("keysTitle")} onClose={onClose}>
+      {areLettersOn() ? null : <p className="muted">{t("keysOff")}</p>}
       {groups.map((group) => (
         <section key={group}>
           <h3 className="group-title">{group}</h3>
@@ -26,15 +22,13 @@ export default function KeyList({ onClose }: { onClose: () => void }) {
                 <div key={each.keys}>
                   <dt>{each.label}</dt>
                   <dd>
-                    {each.keys.split(" ").map((key) => (
-                      <kbd key={key}>{key}</kbd>
-                    ))}
+                    <Keys keys={each.keys} />
                   </dd>
                 </div>
               ))}
           </dl>
         </section>
       ))}
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,4 +1,4 @@
-import { Modal } from "@mantine/core";
+import { Dialog } from "@/components/Dialog";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import { signInAddress } from "@/services/session";
@@ -7,17 +7,11 @@ const t = textOf(shell);
 
 export default function SignedOutDialog() {
   return (
-    <Modal
-      opened
-      onClose={() => {}}
-      withCloseButton={false}
-      title={t("signedOutTitle")}
-      transitionProps={{ duration: 0 }}
-    >
+    <Dialog title={t("signedOutTitle")}>
       <p>{t("signedOutText")}</p>
       <a className="button primary" href={signInAddress()}>
         {t("signIn")}
       </a>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,7 +1,5 @@
 import { createContext } from "react";
-import type { Theme } from "./theme";
+import type { Theme } from "@/services/settings";
 
-export const ThemeChoice = createContext<{ theme: Theme; setTheme: (theme: Theme) => void }>({
-  theme: "auto",
-  setTheme: () => {},
-});
+/** Sets the theme of the page. */
+export const ThemeChoice = createContext<(theme: Theme) => void>(() => {});

@@ -21,5 +21,5 @@ export function createFlag(): Flag {
 
 /** The session has ended. */
 export const signedOut = createFlag();
-/** A part of this release is gone: the server has another one. */
+/** The server has another release, or a part of this one is gone. */
 export const newRelease = createFlag();

@@ -1,9 +1,10 @@
 /** What was read from the server, kept and renewed. */
 import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
-import { failureOf } from "@/services/client";
+import { failureOf, noteUnexpected } from "@/services/client";
 import { signedOut } from "./flag";
 
 function noteFailure(error: unknown): void {
+  noteUnexpected(error);
   if (failureOf(error).kind === "signed-out") signedOut.raise();
 }
 

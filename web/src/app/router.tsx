@@ -1,5 +1,6 @@
 import { createRoute, createRouter } from "@tanstack/react-router";
 import { BrokenPart } from "@/components/Problem";
+import { editorRoutes } from "@/screens/editor/routes";
 import { flowsRoutes } from "@/screens/flows/routes";
 import { inboxRoutes } from "@/screens/inbox/routes";
 import { operationsRoutes } from "@/screens/operations/routes";
@@ -17,6 +18,7 @@ export const router = createRouter({
     ...inboxRoutes,
     ...runsRoutes,
     ...flowsRoutes,
+    ...editorRoutes,
     ...operationsRoutes,
     ...settingsRoutes,
   ]),

@@ -1,17 +1,17 @@
-/** Light, dark, or as the system prefers. Kept in this browser. */
+/** Light, dark, or as the system prefers. The browser keeps the last choice for the first paint of the next start. */
 import { useEffect, useState } from "react";
+import type { Theme } from "@/services/settings";
 
-export type Theme = "auto" | "light" | "dark";
 const KEY = "holdfast.theme";
 const DARK = "(prefers-color-scheme: dark)";
 
-export function readTheme(): Theme {
+function keptTheme(): Theme {
   const kept = window.localStorage.getItem(KEY);
-  return kept === "light" || kept === "dark" ? kept : "auto";
+  return kept === "light" || kept === "dark" ? kept : "system";
 }
 
-export function useTheme(): { theme: Theme; scheme: "light" | "dark"; setTheme: (theme: Theme) => void } {
-  const [theme, setTheme] = useState(readTheme);
+export function useTheme(): { scheme: "light" | "dark"; setTheme: (theme: Theme) => void } {
+  const [theme, setTheme] = useState(keptTheme);
   const [systemDark, setSystemDark] = useState(() => window.matchMedia(DARK).matches);
   useEffect(() => {
     const media = window.matchMedia(DARK);
@@ -19,10 +19,10 @@ export function useTheme(): { theme: Theme; scheme: "light" | "dark"; setTheme: 
     media.addEventListener("change", told);
     return () => media.removeEventListener("change", told);
   }, []);
-  const scheme = theme === "auto" ? (systemDark ? "dark" : "light") : theme;
+  const scheme = theme === "system" ? (systemDark ? "dark" : "light") : theme;
   useEffect(() => {
     document.documentElement.dataset["theme"] = scheme;
     window.localStorage.setItem(KEY, theme);
   }, [scheme, theme]);
-  return { theme, scheme, setTheme };
+  return { scheme, setTheme };
 }

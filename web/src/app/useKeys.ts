@@ -1,11 +1,25 @@
 /** Keys of the part of the page that is mounted. `?` lists exactly what is bound. */
 import { useEffect, useEffectEvent, useSyncExternalStore } from "react";
-import { type Binding, isTyping, keyOf, matcherOf } from "@/models/keys";
+import { type Binding, isLetters, isTyping, keyOf, matcherOf } from "@/models/keys";
 
 export type BoundKey = Binding & { run: () => void; whileTyping?: boolean };
 
+export const PALETTE_KEYS = "Mod+k";
 let bound: readonly BoundKey[][] = [];
 const watchers = new Set<() => void>();
+
+let lettersOn = true;
+
+/** Some people speak or type so that single letters would start actions by chance. */
+export function useLetters(on: boolean): void {
+  useEffect(() => {
+    lettersOn = on;
+  }, [on]);
+}
+
+export function areLettersOn(): boolean {
+  return lettersOn;
+}
 
 function change(next: readonly BoundKey[][]): void {
   bound = next;
@@ -38,19 +52,14 @@ export function useBoundKeys(): BoundKey[] {
 /** Once, by the shell. */
 export function useKeyboard(): void {
   useEffect(() => {
-    let known: typeof bound = [];
-    let matcher = matcherOf([]);
+    const matcher = matcherOf(() => bound.flat().map((each) => each.keys));
     const pressed = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.isComposing || event.repeat) return;
       if (document.querySelector("[role=dialog]") && event.key !== "Escape") return;
-      // Parts may have bound their keys before this ran.
-      if (known !== bound) {
-        known = bound;
-        matcher = matcherOf(bound.flat().map((each) => each.keys));
-      }
       const name = matcher.press(keyOf(event), event.timeStamp);
-      const found = name === null ? undefined : known.toReversed().flat().find((each) => each.keys === name);
+      const found = name === null ? undefined : bound.toReversed().flat().find((each) => each.keys === name);
       if (!found || (isTyping(event.target as HTMLElement) && !found.whileTyping)) return;
+      if (!lettersOn && isLetters(found.keys)) return;
       // On a button or a link, Enter does what it says there.
       if (name === "Enter" && (event.target as HTMLElement).closest("a, button, summary")) return;
       event.preventDefault();

@@ -2,9 +2,10 @@
 import { useId } from "react";
 import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
-import { INSTRUCTIONS, type Section, isEdited } from "@/models/form";
-import { FieldControl, isGroup } from "./FieldControl";
-import { valueText } from "@/models/values";
+import { INSTRUCTIONS, type Section } from "@/models/form";
+import { FieldControl, type Upload, isGroup } from "./FieldControl";
+import { FieldVersions } from "./FieldVersions";
+import { Markdown } from "./LazyMarkdown";
 
 const t = textOf(messages);
 
@@ -14,22 +15,25 @@ export type FieldProps = {
   error: string;
   required: boolean;
   readonly: boolean;
+  onUpload?: Upload | undefined;
   onChange: (value: unknown) => void;
 };
 
-export function FormField({ section, value, error, required, readonly, onChange }: FieldProps) {
+export function FormField({ section, value, error, required, readonly, onUpload, onChange }: FieldProps) {
   const id = useId();
   const label = section.field === INSTRUCTIONS ? t("instructions") : section.label;
-  const notes = [section.help ? `${id}-help` : "", error ? `${id}-error` : ""].filter(Boolean).join(" ");
+  const help = section.field === INSTRUCTIONS ? t("instructionsHelp") : section.help;
+  const notes = [help ? `${id}-help` : "", error ? `${id}-error` : ""].filter(Boolean).join(" ");
   const control = (
     <FieldControl
       id={id}
       section={section}
       value={value}
       notes={notes}
-      invalid={error !== ""}
+      error={error}
       required={required}
       readonly={readonly}
+      onUpload={onUpload}
       onChange={onChange}
     />
   );
@@ -38,7 +42,7 @@ export function FormField({ section, value, error, required, readonly, onChange 
       {label}
       {section.currency ? ` (${section.currency})` : ""}
       {required ? <span className="muted small"> {t("required")}</span> : null}
-      {section.confidence === null ? null : <Confidence share={section.confidence} />}
+      {section.confidence === null ? null : <>{" "}<Confidence share={section.confidence} /></>}
     </>
   );
   return (
@@ -50,25 +54,22 @@ export function FormField({ section, value, error, required, readonly, onChange 
         </fieldset>
       ) : (
         <>
-          <label className="field-label" htmlFor={id}>
-            {name}
-          </label>
+          {readonly ? <p className="field-label">{name}</p> : <label className="field-label" htmlFor={id}>{name}</label>}
           {control}
         </>
       )}
-      {section.help ? (
+      {help ? (
         <p id={`${id}-help`} className="muted small">
-          {section.help}
+          {help}
         </p>
       ) : null}
-      {isEdited(section, value) && !readonly ? (
-        <p className="was small">
-          {t("was", { value: valueText(section.proposal) })}{" "}
-          <button type="button" className="link" onClick={() => onChange(section.proposal)}>
-            {t("revert")}
-          </button>
-        </p>
+      {section.kind === "markdown" && typeof value === "string" && value.trim() && !readonly ? (
+        <details className="markdown-preview">
+          <summary className="small">{t("previewMarkdown")}</summary>
+          <Markdown text={value} />
+        </details>
       ) : null}
+      {readonly ? null : <FieldVersions section={section} value={value} onChange={onChange} />}
       {error ? (
         <p id={`${id}-error`} className="field-error small">
           {error}
@@ -78,12 +79,14 @@ export function FormField({ section, value, error, required, readonly, onChange 
   );
 }
 
+const UNSURE = 70;
+
 function Confidence({ share }: { share: number }) {
-  const percent = Math.round(share <= 1 ? share * 100 : share);
+  const percent = Math.round(share * 100);
   return (
-    <span className="confidence small">
+    <span className={percent < UNSURE ? "confidence unsure small" : "confidence small"}>
       <meter min={0} max={100} value={percent} aria-hidden="true" />
-      {t("confidence", { percent })}
+      {percent < UNSURE ? t("unsure", { percent }) : t("confidence", { percent })}
     </span>
   );
 }

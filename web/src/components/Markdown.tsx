@@ -1,9 +1,12 @@
-/** Markdown as elements: no raw HTML, links show their host, an image is a link until it is opened. */
+/** Markdown as elements: no raw HTML, links show their host, an image is fetched when its link is opened; long texts
+ * are folded. */
 import MarkdownIt, { type Token } from "markdown-it";
 import { Fragment, type ReactNode, useMemo } from "react";
-import { Text } from "./Value";
+import { form as messages } from "@/locales/en/form";
+import { textOf } from "@/locales/text";
+import { Folded } from "./Folded";
 
-const LONG = 65_536;
+const t = textOf(messages);
 const parser = new MarkdownIt("commonmark", { html: false, linkify: false }).enable(["table", "strikethrough"]);
 
 const TAGS = new Set([
@@ -11,8 +14,12 @@ const TAGS = new Set([
 ]);
 
 export function Markdown({ text }: { text: string }) {
-  const shown = useMemo(() => (text.length > LONG ? null : build(parser.parse(text, {}))), [text]);
-  if (shown === null) return <Text text={text} />;
+  return <Folded text={text}>{(shown) => <WholeMarkdown text={shown} />}</Folded>;
+}
+
+/** Without folding: for a text that is a page of its own. */
+export function WholeMarkdown({ text }: { text: string }) {
+  const shown = useMemo(() => build(parser.parse(text, {})), [text]);
   return <div className="markdown">{shown}</div>;
 }
 
@@ -46,10 +53,11 @@ function leafOf(token: Token, key: number): ReactNode {
   if (token.type === "softbreak" || token.type === "hardbreak") return <br key={key} />;
   if (token.type === "code_inline") return <code key={key}>{token.content}</code>;
   if (token.type === "fence" || token.type === "code_block") {
-    return <pre key={key} className="json"><code>{token.content}</code></pre>;
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys
+    return <pre key={key} className="json" tabIndex={0}><code>{token.content}</code></pre>;
   }
   if (token.type === "hr") return <hr key={key} />;
-  if (token.type === "image") return <SafeLink key={key} href={String(token.attrGet("src") ?? "")}>{token.content || "image"}</SafeLink>;
+  if (token.type === "image") return <SafeLink key={key} href={String(token.attrGet("src") ?? "")}>{t("image", { name: token.content })}</SafeLink>;
   return <Fragment key={key}>{token.content}</Fragment>;
 }
 

@@ -2,13 +2,16 @@
 import { exactTime, shortTime } from "@/models/time";
 import { useNow } from "./useNow";
 
-export function Moment({ at, text }: { at: string; text?: string }) {
+/** `seconds`: for moments that follow each other within a minute. */
+export function Moment({ at, text, seconds = false }: { at: string; text?: string; seconds?: boolean }) {
   const now = useNow();
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return <span>{at}</span>;
+  const exact = exactTime(date);
   return (
-    <time dateTime={date.toISOString()} title={exactTime(date)}>
-      {text ?? shortTime(date, new Date(now))}
+    <time dateTime={date.toISOString()} title={exact}>
+      {text ?? shortTime(date, new Date(now), { seconds })}
+      <span className="away">{` (${exact})`}</span>
     </time>
   );
 }

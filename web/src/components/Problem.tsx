@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
-import { type Failure, failureOf } from "@/services/client";
+import { type Failure, failureOf, noteUnexpected } from "@/services/client";
 
 const t = textOf(shell);
 
@@ -20,6 +20,7 @@ export function Notice({ title, hint, role, children }: NoticeProps) {
 
 function wordsOf(failure: Failure): { title: string; hint: string } {
   if (failure.kind === "offline") return { title: t("offlineTitle"), hint: t("offlineHint") };
+  if (failure.kind === "unexpected" || failure.code === "not_json") return { title: t("unexpectedTitle"), hint: t("unexpectedHint") };
   if (failure.kind === "missing") return { title: t("missingTitle"), hint: failure.title || t("missingHint") };
   return { title: failure.title || t("failedTitle"), hint: failure.hint };
 }
@@ -29,6 +30,7 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
   const { title, hint } = wordsOf(failure);
   return (
     <Notice title={title} hint={hint} role="alert">
+      {failure.kind === "unexpected" ? <p className="muted small code">{failure.title}</p> : null}
       {failure.requestId ? <p className="muted small">{t("requestId", { id: failure.requestId })}</p> : null}
       {onRetry ? (
         <button type="button" className="button" onClick={onRetry}>
@@ -52,11 +54,19 @@ export function NotFound() {
 }
 
 export function BrokenPart({ error, reset }: { error: unknown; reset?: () => void }) {
+  // What was read last is the likeliest cause.
+  noteUnexpected(error);
   const failure = failureOf(error);
-  if (failure.kind !== "other") return <Problem error={error} onRetry={reset} />;
+  if (failure.kind !== "other" && failure.kind !== "unexpected") return <Problem error={error} onRetry={reset} />;
   return (
     <Notice title={t("brokenTitle")} hint={t("brokenHint")} role="alert">
-      <p className="muted small">{failure.title}</p>
+      <p className="muted small code">{failure.title}</p>
+      {failure.requestId ? <p className="muted small">{t("requestId", { id: failure.requestId })}</p> : null}
+      {reset ? (
+        <button type="button" className="button" onClick={reset}>
+          {t("retry")}
+        </button>
+      ) : null}
     </Notice>
   );
 }

@@ -1,11 +1,13 @@
 import type { Shown } from "@/words";
 import { Icon } from "./Icon";
 
-export function StatusBadge({ shown }: { shown: Shown }) {
+/** `exact`: the time that it names, on hover and for screen readers. */
+export function StatusBadge({ shown, exact = "" }: { shown: Shown; exact?: string }) {
   return (
-    <span className={`badge role-${shown.role}`}>
+    <span className={`badge role-${shown.role}`} title={exact || undefined}>
       <Icon name={shown.icon} />
       {shown.word}
+      {exact ? <span className="away">{` (${exact})`}</span> : null}
     </span>
   );
 }

@@ -1,60 +1,72 @@
 import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
 import { isRecord } from "@/models/form";
-import type { ControlProps } from "./FieldControl";
-import { valueText } from "@/models/values";
+import { type ControlProps, FieldControl } from "./FieldControl";
 
 const t = textOf(messages);
 
 /** Rows of small fields. Rows without a value are left out of the answer. */
-export function TableField({ section, value, onChange }: ControlProps) {
+export function TableField({ id, section, value, error, onUpload, onChange }: ControlProps) {
   const rows = (Array.isArray(value) ? value : []).filter(isRecord);
-  const change = (place: number, field: string, text: string) =>
-    onChange(rows.map((row, each) => (each === place ? { ...row, [field]: text } : row)));
+  const change = (place: number, field: string, given: unknown) =>
+    onChange(rows.map((row, each) => (each === place ? { ...row, [field]: given } : row)));
   return (
-    <div className="table-scroll">
-      <table className="grid">
-        <thead>
-          <tr>
-            {section.columns.map((column) => (
-              <th key={column.field} scope="col">
-                {column.label}
-              </th>
-            ))}
-            <th>
-              <span className="away">{t("remove")}</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, place) => (
-            <tr key={place}>
+    <>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys */}
+      <div className="table-scroll" tabIndex={0}>
+        <table className="grid">
+          <thead>
+            <tr>
               {section.columns.map((column) => (
-                <td key={column.field}>
-                  <input
-                    aria-label={t("cell", { column: column.label, row: place + 1 })}
-                    value={row[column.field] === undefined || row[column.field] === null ? "" : valueText(row[column.field])}
-                    onChange={(event) => change(place, column.field, event.target.value)}
-                  />
-                </td>
+                <th key={column.field} scope="col">
+                  {column.label}
+                  {column.currency ? ` (${column.currency})` : ""}
+                  {column.raw["required"] ? <span className="muted"> {t("required")}</span> : null}
+                </th>
               ))}
-              <td>
-                <button
-                  type="button"
-                  className="button quiet"
-                  aria-label={t("removeRow", { row: place + 1 })}
-                  onClick={() => onChange(rows.filter((_, each) => each !== place))}
-                >
-                  {"×"}
-                </button>
-              </td>
+              <th>
+                <span className="away">{t("remove")}</span>
+              </th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {rows.map((row, place) => (
+              <tr key={place}>
+                {section.columns.map((column) => (
+                  <td key={column.field}>
+                    <FieldControl
+                      id={`${id}-${place}-${column.field}`}
+                      section={column}
+                      value={row[column.field]}
+                      notes=""
+                      error={error.startsWith(`[${place}].${column.field} `) ? error : ""}
+                      required={column.raw["required"] === true}
+                      readonly={column.raw["readonly"] === true}
+                      label={t("cell", { column: column.label, row: place + 1 })}
+                      place={`${section.field}.${column.field}`}
+                      onUpload={onUpload}
+                      onChange={(given) => change(place, column.field, given)}
+                    />
+                  </td>
+                ))}
+                <td>
+                  <button
+                    type="button"
+                    className="button quiet"
+                    aria-label={t("removeRow", { row: place + 1 })}
+                    onClick={() => onChange(rows.filter((_, each) => each !== place))}
+                  >
+                    {"×"}
+                  </button>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
       <button type="button" className="button quiet" onClick={() => onChange([...rows, {}])}>
         {t("addRow")}
       </button>
-    </div>
+    </>
   );
 }

@@ -1,14 +1,9 @@
 /** Any value, readable: texts, tables of flat rows, nested values as a list. Large ones are folded. */
-import { useState } from "react";
-import { form as messages } from "@/locales/en/form";
-import { textOf } from "@/locales/text";
 import { isRecord, labelOf } from "@/models/form";
-import { isRows, valueText } from "@/models/values";
+import { isRows, plainText, valueText } from "@/models/values";
+import { Folded } from "./Folded";
 import "./values.css";
 
-const t = textOf(messages);
-const LONG = 4096;
-const LINES = 20;
 const DEEPEST = 6;
 
 type ValueProps = { value: unknown; depth?: number; rawNames?: boolean };
@@ -40,7 +35,7 @@ export function Facts({ value, depth = 0, rawNames = false }: FactsProps) {
     <dl className="facts">
       {Object.entries(value).map(([name, each]) => (
         <div key={name}>
-          <dt className={rawNames ? "code" : undefined}>{rawNames ? name : labelOf(name)}</dt>
+          <dt className={rawNames ? "code" : undefined}>{plainText(rawNames ? name : labelOf(name))}</dt>
           <dd>
             <Value value={each} depth={depth} rawNames={rawNames} />
           </dd>
@@ -69,8 +64,8 @@ function Rows({ rows }: { rows: Record<string, unknown>[] }) {
           {rows.map((row, place) => (
             <tr key={place}>
               {names.map((name) => (
-                <td key={name} className={typeof row[name] === "number" ? "number" : undefined}>
-                  {valueText(row[name])}
+                <td key={name} className={["number", "bigint"].includes(typeof row[name]) ? "number" : undefined}>
+                  {plainText(valueText(row[name]))}
                 </td>
               ))}
             </tr>
@@ -82,21 +77,5 @@ function Rows({ rows }: { rows: Record<string, unknown>[] }) {
 }
 
 export function Text({ text }: { text: string }) {
-  const [open, setOpen] = useState(false);
-  const isLong = text.length > LONG || text.split("\n", LINES + 1).length > LINES;
-  if (!isLong) return <span className="prose">{text}</span>;
-  const shown = open ? text : text.split("\n").slice(0, LINES).join("\n").slice(0, LONG);
-  return (
-    <span className="prose">
-      {shown}
-      {open ? "" : "… "}
-      <button type="button" className="link" onClick={() => setOpen(!open)}>
-        {open ? t("showLess") : t("showAll", { size: sizeText(text.length) })}
-      </button>
-    </span>
-  );
-}
-
-function sizeText(length: number): string {
-  return length < 1024 ? `${length} B` : `${Math.round(length / 1024)} KiB`;
+  return <span className="prose"><Folded text={plainText(text)}>{(shown) => shown}</Folded></span>;
 }

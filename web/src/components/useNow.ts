@@ -1,39 +1,53 @@
-/** The server's clock, to the half minute: countdowns do not depend on the clock of this machine. */
+/** The server's clock: countdowns do not depend on the clock of this machine. */
 import { useSyncExternalStore } from "react";
 
 const EVERY = 15_000;
+const SECOND = 1_000;
 let offset = 0;
-let now = Date.now();
-const watchers = new Set<() => void>();
-let timer: ReturnType<typeof setInterval> | undefined;
 
 export function setServerTime(at: number): void {
   offset = at - Date.now();
-  tick();
+  renewTimes();
 }
 
 export function serverNow(): number {
   return Date.now() + offset;
 }
 
-function tick(): void {
-  now = serverNow();
-  for (const told of watchers) told();
+/** A clock that tells who watches it; it is right from the first look on, however long nobody has looked. */
+function clockOf(every: number) {
+  let now = serverNow();
+  let timer: ReturnType<typeof setInterval> | undefined;
+  const watchers = new Set<() => void>();
+  const renew = () => {
+    now = serverNow();
+    for (const told of watchers) told();
+  };
+  const watch = (told: () => void) => {
+    watchers.add(told);
+    timer ??= setInterval(renew, every);
+    if (serverNow() - now >= SECOND) renew();
+    return () => {
+      watchers.delete(told);
+      if (watchers.size > 0) return;
+      clearInterval(timer);
+      timer = undefined;
+    };
+  };
+  return { watch, renew, read: () => now };
 }
 
-export function useNow(): number {
-  return useSyncExternalStore(
-    (told) => {
-      watchers.add(told);
-      timer ??= setInterval(tick, EVERY);
-      return () => {
-        watchers.delete(told);
-        if (watchers.size === 0) {
-          clearInterval(timer);
-          timer = undefined;
-        }
-      };
-    },
-    () => now,
-  );
+const coarse = clockOf(EVERY);
+const fine = clockOf(SECOND);
+
+/** All who show a time are told. */
+export function renewTimes(): void {
+  coarse.renew();
+  fine.renew();
+}
+
+/** To the half minute; `byTheSecond`: for something that is under way before the reader's eyes. */
+export function useNow(byTheSecond = false): number {
+  const clock = byTheSecond ? fine : coarse;
+  return useSyncExternalStore(clock.watch, clock.read);
 }

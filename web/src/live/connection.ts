@@ -1,8 +1,10 @@
 /** One connection per tab. After two failed handshakes events come by streams, then lists are read each 15 s. */
-import { type Change, type Line, type LineState, type RunChange, openSocket, openStreams } from "@/services/live";
+import { type Change, type Line, type LineState, type RunChange, isReachable, openSocket, openStreams } from "@/services/live";
 
 export type LiveState = "live" | "reconnecting" | "offline";
 export const POLL_MS = 15_000;
+/** A socket that once worked is tried again after so long. */
+export const AGAIN_MS = 60_000;
 const MOST_FAILURES = 2;
 
 type Opener = (told: (state: LineState) => void, failed: () => void) => Line;
@@ -11,33 +13,40 @@ type Wish = { begin: (line: Line) => () => void; stop: () => void };
 
 export class LiveConnection {
   state: LiveState = "reconnecting";
-  /** Counts what may have been missed: after each lost connection, and with each poll. */
+  /** Counts what may have been missed: when a connection is back, and with each poll. */
   gaps = 0;
+  #ways: readonly Opener[];
+  #reachable: () => Promise<boolean>;
+  #way = 0;
   #line: Line | null = null;
-  #openers: Opener[];
   #failures = 0;
+  #wasLive = false;
+  #socketWorked = false;
   #wishes = new Set<Wish>();
   #shared = new Map<string, Shared<never>>();
   #watchers = new Set<() => void>();
-  #timer: ReturnType<typeof setInterval> | undefined;
+  #poll: ReturnType<typeof setInterval> | undefined;
+  #again: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(openers: Opener[] = [openSocket, openStreams]) {
-    this.#openers = [...openers];
+  constructor(ways: readonly Opener[] = [openSocket, openStreams], reachable = isReachable) {
+    this.#ways = ways;
+    this.#reachable = reachable;
   }
 
   start(): void {
     window.addEventListener("online", this.#networkChanged);
     window.addEventListener("offline", this.#networkChanged);
-    this.#networkChanged();
+    document.addEventListener("visibilitychange", this.#woke);
+    if (!navigator.onLine) this.#become("offline");
     this.#open();
   }
 
   stop(): void {
     window.removeEventListener("online", this.#networkChanged);
     window.removeEventListener("offline", this.#networkChanged);
-    clearInterval(this.#timer);
-    this.#line?.close();
-    this.#line = null;
+    document.removeEventListener("visibilitychange", this.#woke);
+    this.#endTimers();
+    this.#leave();
   }
 
   watch = (told: () => void): (() => void) => {
@@ -45,8 +54,16 @@ export class LiveConnection {
     return () => this.#watchers.delete(told);
   };
 
+  /** What changes after the first of them began to listen, whichever way it comes. */
   onHolds(heard: (change: Change) => void): () => void {
-    return this.#share("holds", heard, (line, all) => line.holds(all));
+    let last: number | null = null;
+    return this.#share("holds", heard, (line, all) => {
+      const following = line.holds(last, all);
+      return () => {
+        last = following.last() ?? last;
+        following.stop();
+      };
+    });
   }
 
   /** Told the id of each run that changes. */
@@ -95,15 +112,11 @@ export class LiveConnection {
     };
   }
 
+  // ---- the ways, one after the other
+
   #open(): void {
-    const opener = this.#openers.shift();
-    if (opener === undefined) {
-      this.#timer = setInterval(() => {
-        this.gaps += 1;
-        this.#tell();
-      }, POLL_MS);
-      return;
-    }
+    const opener = this.#ways[this.#way];
+    if (opener === undefined) return void this.#beginPolling();
     this.#failures = 0;
     const line = opener(
       (state) => this.#line === line && this.#heard(state),
@@ -113,29 +126,77 @@ export class LiveConnection {
     for (const wish of this.#wishes) wish.stop = wish.begin(line);
   }
 
-  #heard(state: LineState): void {
-    if (state === "live") {
-      this.#failures = 0;
-      this.#become("live");
-    } else if (this.state === "live") {
-      this.gaps += 1;
-      this.#become("reconnecting");
+  #leave(): void {
+    const line = this.#line;
+    this.#line = null;
+    for (const wish of this.#wishes) {
+      wish.stop();
+      wish.stop = () => {};
     }
+    line?.close();
+  }
+
+  #startOver = (): void => {
+    this.#leave();
+    this.#way = 0;
+    this.#open();
+  };
+
+  async #beginPolling(): Promise<void> {
+    this.#poll ??= setInterval(() => {
+      this.#missed();
+      if (this.#line === null) this.#startOver();
+    }, POLL_MS);
+    const reachable = await this.#reachable();
+    if (this.#line === null && this.state !== "live") this.#become(reachable && navigator.onLine ? "reconnecting" : "offline");
+  }
+
+  #endTimers(): void {
+    clearInterval(this.#poll);
+    clearTimeout(this.#again);
+    this.#poll = undefined;
+    this.#again = undefined;
+  }
+
+  #heard(state: LineState): void {
+    if (state !== "live") {
+      if (this.state === "live") this.#become("reconnecting");
+      return;
+    }
+    this.#failures = 0;
+    this.#endTimers();
+    if (this.#way === 0) this.#socketWorked = true;
+    else if (this.#socketWorked) this.#again = setTimeout(this.#startOver, AGAIN_MS);
+    if (this.state === "live") return;
+    if (this.#wasLive) this.gaps += 1;
+    this.#wasLive = true;
+    this.#become("live");
   }
 
   #failed(): void {
     this.#failures += 1;
     if (this.#failures < MOST_FAILURES || !navigator.onLine) return;
-    const line = this.#line;
-    this.#line = null;
-    line?.close();
+    this.#leave();
+    this.#way += 1;
     this.#open();
   }
 
   #networkChanged = (): void => {
-    if (!navigator.onLine) this.#become("offline");
-    else if (this.state === "offline") this.#become("reconnecting");
+    if (!navigator.onLine) return this.#become("offline");
+    if (this.state !== "offline") return;
+    this.#become("reconnecting");
+    this.#startOver();
   };
+
+  /** After a sleep the next attempt may be far away. */
+  #woke = (): void => {
+    if (document.visibilityState === "visible" && navigator.onLine && this.state !== "live") this.#startOver();
+  };
+
+  #missed(): void {
+    this.gaps += 1;
+    this.#tell();
+  }
 
   #become(state: LiveState): void {
     if (this.state === state) return;

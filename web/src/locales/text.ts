@@ -1,8 +1,10 @@
-/** Texts of a catalogue, as ICU messages. `?locale=pseudo` shows each text longer and accented. */
+/** Texts of a catalogue, as ICU messages. `?locale=pseudo` shows each text longer and accented, `pseudo-rtl` from right to left. */
 import { IntlMessageFormat } from "intl-messageformat";
 
 export type Values = Record<string, string | number | boolean | Date | null | undefined>;
-export const isPseudo = new URLSearchParams(globalThis.location?.search ?? "").get("locale") === "pseudo";
+const asked = new URLSearchParams(globalThis.location?.search ?? "").get("locale");
+export const isPseudo = asked === "pseudo" || asked === "pseudo-rtl";
+export const direction = asked === "pseudo-rtl" ? "rtl" : "ltr";
 export const language = "en";
 
 export function textOf<C extends Readonly<Record<string, string>>>(catalogue: C) {

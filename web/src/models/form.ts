@@ -1,256 +1,173 @@
 /** A form: its sections, what is asked of whom, and the data of an answer. The server decides what is valid. */
+import { isMapping } from "./conditionValues";
+import { type Sections, checkAnswer } from "./formCheck";
+import { problemsIn } from "./formSchema";
+import { type Section, sectionOf, textOf } from "./formSection";
+import { isEdited, typingFault, valueOf } from "./formTyped";
+import { isEmpty } from "./formValue";
+import { type InputField, besideFields, inputFields, inputFrom, valuesFrom } from "./schemaForm";
 
-export type Choice = { id: string; label: string };
-export type Section = {
-  type: "context" | "input" | "decision";
-  field: string;
-  kind: string;
-  label: string;
-  title: string;
-  help: string;
-  content: unknown;
-  required: boolean;
-  readonly: boolean;
-  visibleIf: string;
-  requiredIf: string;
-  readonlyIf: string;
-  options: Choice[];
-  columns: Section[];
-  proposal: unknown;
-  hasProposal: boolean;
-  confidence: number | null;
-  currency: string;
-  min: string;
-  max: string;
-  maxLength: number | null;
-};
+export { isMapping as isRecord } from "./conditionValues";
+export { type Choice, type Section, labelOf } from "./formSection";
+export { isEdited, valueOf } from "./formTyped";
+export { isEmpty } from "./formValue";
+
 export type Values = Readonly<Record<string, unknown>>;
 export type FormKind = "form" | "arguments" | "data" | "none";
-export type Form = { kind: FormKind; sections: Section[] };
+export type Form = {
+  kind: FormKind;
+  sections: Section[];
+  /** What is checked: the sections as their author wrote them, or the JSON Schema of the answer. */
+  rules: Sections | null;
+  schema: unknown;
+  /** The arguments of a tool: their fields, and those of its call. */
+  input: InputField[];
+  given: Record<string, unknown>;
+};
+export type Asked = { values: Values; decision: string | null; context: unknown };
+/** How a form stands with what was typed: what is asked for and what is wrong; and the data of the answer. */
+export type Standing = {
+  visible: ReadonlySet<string>;
+  required: ReadonlySet<string>;
+  readonly: ReadonlySet<string>;
+  errors: Record<string, string>;
+};
+export type Review = Standing & { data: Record<string, unknown> | null };
 
 /** The field of a hold that has a schema, but no form. */
 export const DATA = "data";
 /** The field for a message to the agent; no argument can have this name. */
 export const INSTRUCTIONS = "holdfast.instructions";
-const KINDS = new Set([
-  "text", "textarea", "markdown", "code", "diff", "phone", "user", "secret-reference", "select", "radio", "multiselect",
-  "number", "integer", "percent", "currency", "date", "datetime", "time", "duration", "boolean", "email", "url", "file",
-  "json", "table",
-]);
-const TEXTS = new Set(["text", "textarea", "markdown", "code", "diff", "phone", "user", "secret-reference"]);
+/** The decision that lets a tool run. */
+export const APPROVE = "approve";
+const NOTHING = { rules: null, schema: null, input: [], given: {} };
 
 export function formOf(schema: unknown, context: unknown): Form {
   const form = at(schema, "x-form");
-  if (isRecord(form) && Array.isArray(form["sections"])) {
-    const sections = form["sections"].filter(isRecord).map(sectionOf);
-    const first = sections.find((each) => each.type === "decision");
-    return { kind: "form", sections: sections.filter((each) => each !== first) };
-  }
-  const properties = at(at(at(schema, "properties"), "arguments"), "properties");
-  if (isRecord(properties) && isRecord(context) && "tool" in context) {
-    const given = isRecord(context["arguments"]) ? context["arguments"] : {};
-    const fields = Object.entries(properties).map(([name, found]) => argumentOf(name, found, given[name]));
-    return { kind: "arguments", sections: [...fields, sectionOf({ field: INSTRUCTIONS, kind: "textarea" })] };
-  }
-  if (isRecord(schema)) return { kind: "data", sections: [sectionOf({ field: DATA, kind: "json" })] };
-  return { kind: "none", sections: [] };
+  if (isMapping(form) && Array.isArray(form["sections"])) return sectionsForm(form["sections"], form["allow_extra"] === true);
+  const call = at(at(schema, "properties"), "arguments");
+  if (isMapping(call) && isMapping(context) && "tool" in context) return callForm(schema, call, isMapping(context["arguments"]) ? context["arguments"] : {});
+  if (isMapping(schema)) return { ...NOTHING, kind: "data", sections: [sectionOf({ field: DATA, kind: "json" })], schema };
+  return { ...NOTHING, kind: "none", sections: [] };
 }
 
-function sectionOf(given: Record<string, unknown>): Section {
-  const type = given["type"] === "context" || given["type"] === "decision" ? given["type"] : "input";
-  const kind = type === "decision" ? "radio" : textOf(given["kind"]) || "text";
-  const hasProposal = "original" in given || "default" in given;
-  return {
-    type,
-    field: textOf(given["field"]),
-    kind: KINDS.has(kind) ? kind : "text",
-    label: textOf(given["label"]) || textOf(given["title"]) || labelOf(textOf(given["field"])),
-    title: textOf(given["title"]),
-    help: textOf(given["help"]),
-    content: given["content"],
-    required: given["required"] === true || type === "decision",
-    readonly: given["readonly"] === true,
-    visibleIf: textOf(given["visible_if"]),
-    requiredIf: textOf(given["required_if"]),
-    readonlyIf: textOf(given["readonly_if"]),
-    options: listOf(given["options"]).map(choiceOf),
-    columns: listOf(given["columns"]).map((each) => sectionOf(isRecord(each) ? each : { field: textOf(each) })),
-    proposal: "original" in given ? given["original"] : given["default"],
-    hasProposal,
-    confidence: typeof given["confidence"] === "number" ? given["confidence"] : null,
-    currency: textOf(given["currency"]),
-    min: textOf(given["min"]),
-    max: textOf(given["max"]),
-    maxLength: typeof given["max_length"] === "number" ? given["max_length"] : null,
-  };
+export function sectionsForm(given: readonly unknown[], isOpen = false): Form {
+  // A text has no name: it gets one that no field can have.
+  const sections = given.filter(isMapping).map((each, place) => sectionOf(each["type"] === "context" ? { ...each, field: `context:${place}` } : each));
+  const first = sections.find((each) => each.type === "decision");
+  const rules = { sections: sections.map((each) => each.raw), ...(isOpen ? { allow_extra: true } : {}) };
+  return { ...NOTHING, kind: "form", sections: sections.filter((each) => each !== first), rules };
 }
 
-const SCHEMA_KINDS: Record<string, string> = { integer: "integer", number: "number", boolean: "boolean" };
-const LONG = 80;
-
-function argumentOf(name: string, schema: unknown, value: unknown): Section {
-  const type = String(at(schema, "type") ?? "");
-  const choices = at(schema, "enum");
-  const base = { field: name, default: value, help: at(schema, "description") };
-  if (type === "string" && Array.isArray(choices)) return sectionOf({ ...base, kind: "select", options: choices });
-  if (type === "string" && (typeof value === "string" || value === undefined || value === null)) {
-    const isLong = String(value ?? "").includes("\n") || String(value ?? "").length > LONG;
-    return sectionOf({ ...base, kind: isLong ? "textarea" : "text" });
-  }
-  return sectionOf({ ...base, kind: SCHEMA_KINDS[type] ?? "json" });
+/** Arguments that the tool does not name keep their own fields: they are shown too. */
+function callForm(schema: unknown, call: Record<string, unknown>, given: Record<string, unknown>): Form {
+  const named = isMapping(call["properties"]) ? call["properties"] : {};
+  const others = Object.fromEntries(Object.keys(given).filter((name) => !Object.hasOwn(named, name)).map((name) => [name, kindOf(given[name])]));
+  // What it refers to may be defined beside it, or for the whole answer.
+  const defined = [at(schema, "$defs"), at(call, "$defs")].filter(isMapping);
+  const input = inputFields({ ...call, $defs: Object.assign({}, ...defined) as unknown, properties: { ...named, ...others } }, given);
+  const proposed = valuesFrom(input, given);
+  const sections = input.map(({ section }) => {
+    const proposal = proposed[section.field];
+    return { ...section, start: proposal, proposal, hasProposal: proposal !== undefined };
+  });
+  return { ...NOTHING, kind: "arguments", sections: [...sections, sectionOf({ field: INSTRUCTIONS, kind: "textarea" })], schema, input, given };
 }
 
-function choiceOf(given: unknown): Choice {
-  if (!isRecord(given)) return { id: String(given), label: String(given) };
-  const id = textOf(given["id"]);
-  return { id, label: textOf(given["label"]) || id };
-}
-
-/** `order_id` reads `Order id`. */
-export function labelOf(name: string): string {
-  const words = name.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
-// ---- conditions
-
-const COMPARISON = /^\s*([A-Za-z_][\w.]*)\s*(==|!=)\s*(?:'([^']*)'|"([^"]*)"|(true|false))\s*$/;
-
-/** A condition that compares fields with texts, joined by `and`. null: it is not of this form. */
-export function holds(condition: string, values: Values, decision: string | null, context: unknown): boolean | null {
-  const parts = condition.split(/\s+and\s+|&&/);
-  let all = true;
-  for (const part of parts) {
-    const found = COMPARISON.exec(part);
-    if (found === null) return null;
-    const [, name = "", operator, single, double, logical] = found;
-    const actual = name === "decision" ? decision : name.startsWith("context.") ? at(context, name.slice(8)) : values[name];
-    const expected = logical === undefined ? (single ?? double ?? "") : logical === "true";
-    all &&= (actual === expected) === (operator === "==");
-  }
-  return all;
-}
-
-type Asked = { values: Values; decision: string | null; context: unknown };
-
-/** What cannot be judged here is shown: the server says if it should not have been. */
-export function isVisible(section: Section, { values, decision, context }: Asked): boolean {
-  return !section.visibleIf || holds(section.visibleIf, values, decision, context) !== false;
-}
-
-export function isRequired(section: Section, { values, decision, context }: Asked): boolean {
-  return section.required || (section.requiredIf !== "" && holds(section.requiredIf, values, decision, context) === true);
-}
-
-export function isReadonly(section: Section, { values, decision, context }: Asked): boolean {
-  return section.readonly || (section.readonlyIf !== "" && holds(section.readonlyIf, values, decision, context) === true);
+function kindOf(value: unknown): unknown {
+  const kind = typeof value;
+  return kind === "string" || kind === "boolean" || kind === "number" ? { type: kind } : {};
 }
 
 // ---- values
 
-/** What the form shows first: what was typed before, else what is proposed. */
+/** What the form shows first: what was typed before, else what the form begins with. */
 export function firstValues(form: Form, draft: Values): Record<string, unknown> {
   const inputs = form.sections.filter((each) => each.type !== "context");
-  return Object.fromEntries(inputs.map((each) => [each.field, each.field in draft ? draft[each.field] : each.proposal]));
+  return Object.fromEntries(inputs.map((each) => [each.field, Object.hasOwn(draft, each.field) ? draft[each.field] : each.start]));
 }
 
-export function isEmpty(value: unknown): boolean {
-  if (typeof value === "string") return value.trim() === "";
-  return value === undefined || value === null || (Array.isArray(value) && value.length === 0);
+export function reviewOf(form: Form, asked: Asked): Review {
+  const faults = Object.fromEntries(form.sections.map((each) => [each.field, typingFault(each, asked.values[each.field])]).filter(([, fault]) => fault));
+  const found = form.kind === "form" ? reviewSections(form, asked) : reviewSchema(form, asked);
+  const shown = Object.entries(faults).filter(([field]) => found.visible.has(field!)) as [string, string][];
+  return { ...found, errors: { ...found.errors, ...Object.fromEntries(shown) } };
 }
 
-export function isEdited(section: Section, value: unknown): boolean {
-  if (!section.hasProposal) return false;
-  if (isEmpty(value) && isEmpty(section.proposal)) return false;
-  return !isSame(valueOf(section, value), valueOf(section, section.proposal));
-}
-
-export function isSame(left: unknown, right: unknown): boolean {
-  return JSON.stringify(left) === JSON.stringify(right);
-}
-
-/** The value of a field for the answer. A text that is no number stays a text: the server names the error. */
-export function valueOf(section: Section, given: unknown): unknown {
-  if (TEXTS.has(section.kind)) return given ?? null;
-  if (section.kind === "table") {
-    const rows = listOf(given).filter(isRecord);
-    return rows.map((row) => rowOf(section, row)).filter((row) => Object.keys(row).length > 0);
+/** Without fields whose condition is not met by the other values, as the plain page leaves them out. */
+function reviewSections(form: Form, { values, decision, context }: Asked): Review {
+  const inputs = form.sections.filter((each) => each.type !== "context" && each.raw["readonly"] !== true);
+  let data: Record<string, unknown> = Object.fromEntries(inputs.map((each) => [each.field, valueOf(each, values[each.field])]));
+  for (;;) {
+    const checked = checkAnswer(form.rules!, context, decision, data);
+    const left = new Set(checked.errors.filter((each) => each.code === "hidden" || each.code === "readonly").map((each) => each.field));
+    if (!Object.keys(data).some((name) => left.has(name))) {
+      const errors = Object.fromEntries(checked.errors.map((each) => [each.field, each.message]));
+      return { visible: checked.visible, required: checked.required, readonly: checked.readonly, errors, data };
+    }
+    data = Object.fromEntries(Object.entries(data).filter(([name]) => !left.has(name)));
   }
-  if (typeof given !== "string") return given ?? null;
-  const text = given.trim();
-  if (text === "") return null;
-  if (section.kind === "number" || section.kind === "integer") return isNumber(text) ? Number(text) : text;
-  if (section.kind === "json") return parsed(text);
-  if (section.kind === "datetime" && !/(Z|[+-]\d\d:?\d\d)$/.test(text)) {
-    const instant = new Date(text);
-    return Number.isNaN(instant.getTime()) ? text : instant.toISOString();
+}
+
+function reviewSchema(form: Form, asked: Asked): Review {
+  const data = form.kind === "arguments" ? argumentData(form, asked) : form.kind === "data" ? wholeData(form, asked) : null;
+  const problems = data === null && form.kind !== "data" ? [] : problemsIn(data, form.schema);
+  const errors: Record<string, string> = {};
+  for (const problem of problems) {
+    const [path = "", ...rest] = problem.split(": ");
+    const place = path.replace(/^data\.?/, "").replace(/^arguments\.?/, "");
+    const field = form.kind === "data" ? DATA : fieldAt(form, place);
+    const inner = form.kind === "data" ? path.replace(/^data/, "") : place === field ? "" : place.slice(field.length);
+    const text = [inner, rest.join(": ")].filter(Boolean).join(" ");
+    errors[field] = errors[field] ? `${errors[field]}; ${text}` : text;
   }
-  return text;
+  const all = new Set(form.sections.map((each) => each.field));
+  const required = new Set(form.sections.filter((each) => each.raw["required"] === true).map((each) => each.field));
+  return { visible: all, required, readonly: new Set(), errors, data };
 }
 
-function rowOf(section: Section, row: Record<string, unknown>): Record<string, unknown> {
-  const cells = section.columns.map((column) => [column.field, valueOf(column, row[column.field])] as const);
-  return Object.fromEntries(cells.filter(([, value]) => !isEmpty(value)));
+/** The field that shows this part of the answer: the longest that it begins with. */
+export function fieldAt(form: Form, place: string): string {
+  const names = form.sections.map((each) => each.field).filter((name) => place === name || place.startsWith(`${name}.`) || place.startsWith(`${name}[`));
+  return names.toSorted((left, right) => right.length - left.length)[0] ?? "";
 }
 
-/** The data of the answer: fields that are asked for and not fixed. For a tool, what differs from its call. */
-export function answerData(form: Form, asked: Asked): Record<string, unknown> | null {
-  if (form.kind === "none") return null;
-  if (form.kind === "data") {
-    const found = valueOf(form.sections[0]!, asked.values[DATA]);
-    return isRecord(found) ? found : found === null ? null : { [DATA]: found };
-  }
-  if (form.kind === "arguments") return argumentData(form, asked.values);
-  const inputs = form.sections.filter((each) => each.type !== "context" && isVisible(each, asked) && !isReadonly(each, asked));
-  return Object.fromEntries(inputs.map((each) => [each.field, valueOf(each, asked.values[each.field])]));
+function wholeData(form: Form, { values }: Asked): Record<string, unknown> | null {
+  const found = valueOf(form.sections[0]!, values[DATA]);
+  return isMapping(found) ? found : found === null ? null : { [DATA]: found };
 }
 
-function argumentData(form: Form, values: Values): Record<string, unknown> | null {
-  const fields = form.sections.filter((each) => each.field !== INSTRUCTIONS);
-  const isChanged = fields.some((each) => isEdited(each, values[each.field]) || (!each.hasProposal && !isEmpty(values[each.field])));
-  const named = fields.map((each) => [each.field, valueOf(each, values[each.field])] as const);
-  const instructions = textOf(values[INSTRUCTIONS]).trim();
+/** For a tool, what differs from its call. A call that is not approved needs nothing. */
+function argumentData(form: Form, { values, decision }: Asked): Record<string, unknown> | null {
+  if (decision !== null && decision !== APPROVE) return null;
+  const instructions = instructionsIn(form, values);
   const data = {
-    ...(isChanged ? { arguments: Object.fromEntries(named.filter(([, value]) => value !== null)) } : {}),
+    ...(editedFields(form, values).length > 0 ? { arguments: inputFrom(form.input, values, besideFields(form.input, form.given)) } : {}),
     ...(instructions ? { modifications: { instructions } } : {}),
   };
   return Object.keys(data).length > 0 ? data : null;
 }
 
-/** Fields that must be filled in and are not. */
-export function missingFields(form: Form, asked: Asked): string[] {
-  return form.sections
-    .filter((each) => each.type !== "context" && isVisible(each, asked) && isRequired(each, asked))
-    .filter((each) => isEmpty(valueOf(each, asked.values[each.field])))
-    .map((each) => each.field);
+/** The message to the agent. With a call that is not approved, the comment takes it there. */
+export function instructionsIn(form: Form, values: Values): string {
+  return form.kind === "arguments" ? textOf(values[INSTRUCTIONS]).trim() : "";
 }
 
-// ---- small
+export function commentFor(form: Form, { values, decision }: Asked, comment: string): string {
+  const added = form.kind === "arguments" && decision !== APPROVE ? instructionsIn(form, values) : "";
+  return [comment.trim(), added].filter(Boolean).join("\n");
+}
 
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+/** Fields whose value is not what was proposed. */
+export function editedFields(form: Form, values: Values): string[] {
+  const inputs = form.sections.filter((each) => each.type !== "context" && each.field !== INSTRUCTIONS);
+  return inputs.filter((each) => (each.hasProposal ? isEdited(each, values[each.field]) : !isEmpty(valueOf(each, values[each.field])))).map((each) => each.field);
+}
+
+export function answerData(form: Form, asked: Asked): Record<string, unknown> | null {
+  return reviewOf(form, asked).data;
 }
 
 function at(value: unknown, name: string): unknown {
-  return isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
-}
-
-function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-function isNumber(text: string): boolean {
-  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return text;
-  }
+  return isMapping(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }

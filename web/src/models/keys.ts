@@ -6,21 +6,40 @@ export type Binding = { keys: string; group: string; label: string };
 export const SEQUENCE_MS = 1000;
 
 export function keyOf(event: { key: string; ctrlKey: boolean; metaKey: boolean; altKey: boolean; shiftKey: boolean }): string {
-  const letter = event.key.length === 1 ? event.key : event.key;
   const command = event.ctrlKey || event.metaKey ? "Mod+" : "";
   const alt = event.altKey ? "Alt+" : "";
   const shift = event.shiftKey && event.key.length > 1 ? "Shift+" : "";
-  return `${command}${alt}${shift}${letter}`;
+  return `${command}${alt}${shift}${event.key}`;
+}
+
+/** A key of letters alone: off where the person wants no such keys. */
+export function isLetters(keys: string): boolean {
+  return keys.split(" ").every((key) => key.length === 1);
+}
+
+const NAMES: Record<string, string> = { Escape: "Esc", ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→" };
+
+/** As people know the keys of their keyboard: `⌘K` or `Ctrl K`. */
+export function shownKeys(keys: string, isMac: boolean): string[] {
+  return keys.split(" ").flatMap((key) => {
+    const parts = key.split("+").filter(Boolean);
+    const last = parts.pop() ?? key;
+    const name = NAMES[last] ?? (parts.length > 0 ? last.toUpperCase() : last);
+    const before = parts.map((each) => (each === "Mod" ? (isMac ? "⌘" : "Ctrl") : each));
+    return [...before, name];
+  });
 }
 
 export type Matcher = { press: (key: string, at: number) => string | null };
 
 /** Which binding a key completes. Between the keys of a sequence at most a second passes. */
-export function matcherOf(bindings: readonly string[]): Matcher {
+export function matcherOf(bound: () => readonly string[]): Matcher {
   let first = "";
   let since = 0;
   return {
     press(key, at) {
+      // Asked each time: a part of the page that appears between the two keys does not end the sequence.
+      const bindings = bound();
       const both = at - since <= SEQUENCE_MS && first ? `${first} ${key}` : "";
       first = "";
       if (both && bindings.includes(both)) return both;

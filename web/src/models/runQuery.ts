@@ -25,8 +25,30 @@ export function toggledStatus(text: string, status: string): string {
   return [next.length > 0 ? STATUS + next.join(",") : "", withoutStatus(text)].filter(Boolean).join(" ");
 }
 
+const PAUSED = "at:breakpoint";
+
+export function isPausedIn(text: string): boolean {
+  return wordsOf(text).includes(PAUSED);
+}
+
+/** Only the runs that stand at a breakpoint, or all again. */
+export function toggledPaused(text: string): string {
+  const rest = wordsOf(text).filter((word) => word !== PAUSED);
+  return (isPausedIn(text) ? rest : [...rest, PAUSED]).join(" ");
+}
+
+type RunWords = { status: readonly string[]; flow: string; version?: string; isPaused?: boolean; error?: string };
+
 /** The search of a link: `status:failed flow:claims`. */
-export function writeRunQuery(query: { status: readonly string[]; flow: string }): string {
-  const flow = /\s/.test(query.flow) ? `"${query.flow}"` : query.flow;
-  return [query.status.length > 0 ? STATUS + query.status.join(",") : "", flow ? `flow:${flow}` : ""].filter(Boolean).join(" ");
+export function writeRunQuery({ status, flow, version = "", isPaused = false, error = "" }: RunWords): string {
+  const words = { flow, version, error };
+  return [
+    status.length > 0 ? STATUS + status.join(",") : "",
+    ...Object.entries(words).map(([name, value]) => (value ? `${name}:${quoted(value)}` : "")),
+    isPaused ? PAUSED : "",
+  ].filter(Boolean).join(" ");
+}
+
+function quoted(value: string): string {
+  return /[\s"'\\]/.test(value) ? `"${value.replace(/["\\]/g, "\\$&")}"` : value;
 }

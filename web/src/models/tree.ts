@@ -1,4 +1,5 @@
 /** A value as the rows of a tree: opened by path, searched, with what changed. */
+import { readJson } from "./json";
 import { type Changed, changesBetween } from "./state";
 
 export type TreeRow = {
@@ -68,7 +69,7 @@ export function patchOf(before: unknown, after: unknown): Patch {
 /** An object, or null if the text is none. */
 export function objectIn(text: string): Record<string, unknown> | null {
   try {
-    const found: unknown = JSON.parse(text);
+    const found: unknown = readJson(text);
     return isObject(found) ? found : null;
   } catch {
     return null;

@@ -1,5 +1,5 @@
 /** What a person typed into a form, beside what was proposed. */
-import { type Form, type Section, type Values, isEdited, isEmpty } from "./form";
+import { DATA, type Form, type Section, type Values, fieldAt, isEdited, isEmpty } from "./form";
 import { changesBetween } from "./state";
 import { valueText } from "./values";
 
@@ -26,11 +26,11 @@ export type FieldFault = { field: string; message: string };
 
 /** Errors of the server by the field that shows them: `lines[0].pieces` is shown at `lines`. */
 export function errorsByField(form: Form, faults: readonly FieldFault[]): Record<string, string> {
-  const names = new Set(form.sections.map((each) => each.field));
   const found: Record<string, string> = {};
   for (const { field, message } of faults) {
-    const outer = names.has(field) ? field : (/^[^.[]*/.exec(field)?.[0] ?? "");
-    const text = outer === field ? message : `${field}: ${message}`;
+    const place = form.kind === "arguments" ? field.replace(/^(modifications\.)?arguments\.?/, "") : field;
+    const outer = form.kind === "data" ? DATA : fieldAt(form, place) || (/^[^.[]*/.exec(place)?.[0] ?? "");
+    const text = outer === place ? message : `${place}: ${message}`;
     found[outer] = found[outer] ? `${found[outer]} ${text}` : text;
   }
   return found;

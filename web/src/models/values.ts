@@ -1,10 +1,19 @@
+import { writeJson } from "./json";
+
+const TURNS = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/** Marks that turn the direction of what follows would let a text read as another one: they are written out. */
+export function plainText(text: string): string {
+  return text.replace(TURNS, (mark) => `\\u${mark.codePointAt(0)!.toString(16)}`);
+}
+
 /** Any value as a text. */
 export function valueText(value: unknown): string {
   if (value === undefined || value === null) return "–";
   if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") return String(value);
   if (isMoney(value)) return `${value.amount} ${value.currency}`.trim();
-  return JSON.stringify(value);
+  return writeJson(value);
 }
 
 function isMoney(value: unknown): value is { amount: string; currency: string } {

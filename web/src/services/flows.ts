@@ -1,6 +1,6 @@
 /** Flows: the list, versions, graphs, what a new version would break, and starting a run. */
 import type { FlowVersion, FlowWire, RunStatus, RunWire } from "@client";
-import { addressOf, client, failureOf } from "./client";
+import { addressOf, client, failureOf, rowsOf } from "./client";
 import { personOf } from "./holds";
 
 export type Version = {
@@ -30,6 +30,7 @@ export type FlowRun = {
   error: string;
 };
 export type NodeVisit = { node: string; run: string; state: string; attempts: number; took: number | null; error: string };
+export type NodeFacts = { node: string; visits: number; failed: number; failedRuns: string[]; retries: number; p50: number | null; p95: number | null; retriedRuns: string[]; p50Run: string; p95Run: string };
 export type NewRun = {
   flow: string;
   version: string;
@@ -42,7 +43,7 @@ export type NewRun = {
 export type Counts = Partial<Record<RunStatus, number>>;
 
 export async function listFlows(): Promise<Flow[]> {
-  return (await client.listFlows()).items.map(flowOf);
+  return rowsOf((await client.listFlows()).items, ["name", "versions"], flowOf);
 }
 
 export async function getFlow(name: string): Promise<Flow> {
@@ -55,6 +56,22 @@ export async function countsOf(flow: string, version: string | null = null): Pro
 
 export async function listNodes(flow: string, version: string): Promise<Node[]> {
   return nodesIn((await client.getFlowVersion(flow, version)).graph, "");
+}
+
+export async function getInputSchema(flow: string, version: string): Promise<Record<string, unknown>> {
+  return client.getInputSchema(flow, version);
+}
+
+/** Of the latest runs. Times in milliseconds. */
+export async function getNodeFacts(flow: string): Promise<{ runs: number; nodes: NodeFacts[] }> {
+  const found = await client.getFlowStats(flow);
+  const nodes = found.nodes.map((each) => ({ node: each.node, visits: each.visits, failed: each.failed, failedRuns: each.failed_runs, retries: each.retries, p50: each.p50_ms, p95: each.p95_ms, retriedRuns: each.retried_runs ?? [], p50Run: each.p50_run ?? "", p95Run: each.p95_run ?? "" }));
+  return { runs: found.runs, nodes };
+}
+
+/** The common form of every flow: nodes, edges and policies. */
+export async function getGraph(flow: string, version: string): Promise<Record<string, unknown>> {
+  return (await client.getFlowVersion(flow, version)).graph;
 }
 
 /** Nodes inside a map or a sub-flow have the names of the nodes around them in front: `send/pay`. */
@@ -86,7 +103,7 @@ export async function listDeployments(flow: string): Promise<Deployment[]> {
 }
 
 export async function listFlowRuns(flow: string, status: RunStatus[], limit: number): Promise<FlowRun[]> {
-  return (await client.listRuns({ flow, status, limit })).items.map(runOf);
+  return rowsOf((await client.listRuns({ flow, status, limit })).items, ["id", "status"], runOf);
 }
 
 export async function listNodeVisits(run: string): Promise<NodeVisit[]> {

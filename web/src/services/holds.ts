@@ -1,6 +1,7 @@
 /** Holds: what the inbox shows of them, and what a person does with them. */
 import type { HoldPreview, HoldView as WireView, HoldWire } from "@client";
-import { client } from "./client";
+import { plainText } from "@/models/values";
+import { client, requireFields, rowsOf } from "./client";
 
 export type View = WireView;
 export type Option = { id: string; label: string; variant: string; requiresComment: boolean };
@@ -23,6 +24,8 @@ export type Hold = {
   context: unknown;
   schema: unknown;
   createdAt: string;
+  /** The person who started the run; empty if nobody did. */
+  startedBy: string;
   expiresAt: string | null;
   claimedBy: string;
   claimUntil: string | null;
@@ -30,6 +33,9 @@ export type Hold = {
   placedUntil: string | null;
   resumedAt: string | null;
   requestHash: string;
+  /** Of the field that the machine is least sure of. */
+  confidence: number | null;
+  isAgent: boolean;
   outcome: Outcome | null;
 };
 
@@ -40,19 +46,47 @@ export type Outcome = {
   at: string | null;
   comment: string;
   channel: string;
+  /** Decided after its deadline. */
+  isLate: boolean;
+  /** By the deadline, not by a person. */
+  isAutomatic: boolean;
+  rule: string;
+  onBehalfOf: string;
+  overrideReason: string;
   values: DecidedValue[];
 };
 
-export type HoldPage = { holds: Hold[]; next: string | null };
+export type HoldPage = { rows: Hold[]; next: string | null };
 export const PAGE = 100;
 
 export async function countOpen(view: View, q = ""): Promise<number> {
   return (await client.countHolds({ view, q: q || null, ...(isOpenView(view) ? { status: ["pending"] } : {}) })).count;
 }
 
+/** Those that wait for a decision; those of another status if the search asks for it. */
+export async function countWaiting(view: View, q: string): Promise<number> {
+  const isOpen = !/(^|[\s"'])status:/i.test(q);
+  return (await client.countHolds({ view, q: q || null, ...(isOpen ? { status: ["pending"] } : {}) })).count;
+}
+
 export async function listHolds(view: View, q: string, cursor: string | null): Promise<HoldPage> {
   const page = await client.listHolds({ view, q: q || null, limit: PAGE, cursor });
-  return { holds: page.items.map(holdOf), next: page.next ?? null };
+  return { rows: page.items.map(holdOf), next: page.next ?? null };
+}
+
+/** Which holds of these runs the list of a view has now. */
+export async function findHolds(view: View, q: string, runs: readonly string[]): Promise<Hold[]> {
+  const found: Hold[] = [];
+  for (let from = 0; from < runs.length; from += PAGE) {
+    const run = runs.slice(from, from + PAGE);
+    let cursor: string | null = null;
+    do {
+      const page = await client.listHolds({ view, q: q || null, run, limit: PAGE, cursor });
+      found.push(...page.items.map(holdOf));
+      cursor = page.next ?? null;
+    } while (cursor !== null);
+  }
+  return found;
 }
 
 /** Views of what still waits; in the others decided holds are listed too. */
@@ -84,16 +118,34 @@ function consequencesOf(wire: HoldPreview): OptionConsequences[] {
   }));
 }
 
+export type ConversationCall = { id: string; tool: string; arguments: unknown; hold: string | null };
+/** `role`: system, user, assistant or tool. */
+export type ConversationMessage = { role: string; turn: number; text: string; calls: ConversationCall[]; failed: boolean; isOmitted: boolean };
+export type Conversation = { agent: string; messages: ConversationMessage[]; leftOut: number };
+
+/** What was said before an agent asked; without messages if none did. */
+export async function getConversation(id: string): Promise<Conversation> {
+  const found = await client.holdConversation(id);
+  return {
+    agent: found.agent ?? "",
+    leftOut: found.left_out ?? 0,
+    messages: (found.messages ?? []).map((each) => ({
+      role: each.role, turn: each.turn, text: each.text ?? "", failed: each.failed ?? false, isOmitted: each.omitted ?? false,
+      calls: (each.calls ?? []).map((call) => ({ id: call.id, tool: call.tool, arguments: call.arguments, hold: call.hold ?? null })),
+    })),
+  };
+}
+
 export type Entry = { id: string; at: string; text: string };
 export type Comment = { id: string; kind: string; by: string; at: string; text: string; to: string; isOpen: boolean };
 
 export async function getHistory(id: string): Promise<Entry[]> {
-  return (await client.holdHistory(id)).items.map(({ id: entry, at, text }) => ({ id: entry, at, text }));
+  return rowsOf((await client.holdHistory(id)).items, ["id", "at", "text"], ({ id: entry, at, text }) => ({ id: entry, at, text }));
 }
 
 export async function getComments(id: string): Promise<Comment[]> {
   const found = await client.listComments(id);
-  return found.items.map((note) => ({
+  return rowsOf(found.items, ["id", "by"], (note) => ({
     id: note.id, kind: note.kind, by: personOf(note.by), at: note.at ?? "", text: note.text ?? "",
     to: personOf(note.to ?? ""), isOpen: note.open === true,
   }));
@@ -103,18 +155,14 @@ export type Draft = { decision: string | null; values: Record<string, unknown>; 
 export type Answer = { decision: string; data: Record<string, unknown> | null; comment: string };
 
 export async function getDraft(id: string): Promise<Draft | null> {
-  try {
-    const found = await client.getDraft(id);
-    const data = found.response_data;
-    return {
-      decision: typeof found.decision === "string" ? found.decision : null,
-      values: isObject(data) ? data : {},
-      comment: typeof found.comment === "string" ? found.comment : "",
-    };
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
-  }
+  const found = await client.getDraft(id);
+  const data = found.response_data;
+  if ((data ?? found.comment ?? found.decision ?? null) === null) return null;
+  return {
+    decision: typeof found.decision === "string" ? found.decision : null,
+    values: isObject(data) ? data : {},
+    comment: typeof found.comment === "string" ? found.comment : "",
+  };
 }
 
 export async function saveDraft(id: string, draft: Draft): Promise<void> {
@@ -132,8 +180,26 @@ export async function place(hold: Hold, answer: Answer, key: string): Promise<Ho
   return holdOf(await client.placeDecision(hold.id, body, { ifMatch: hold.version, key }));
 }
 
-export async function undo(id: string): Promise<Hold> {
-  return holdOf(await client.undoDecision(id));
+/** Stores a file of a field (`table.column` in a table); gives the reference for the answer. */
+export async function attach(id: string, field: string, file: File): Promise<unknown> {
+  return (await client.attachFile(id, { [field]: file })).items[0]?.file;
+}
+
+const AT_ONCE = 6;
+
+/** Those that could be undone, in their order. Raises if none could. */
+export async function undoMany(ids: readonly string[]): Promise<Hold[]> {
+  const found: Hold[] = [];
+  let failed: unknown = null;
+  for (let from = 0; from < ids.length; from += AT_ONCE) {
+    const asked = await Promise.allSettled(ids.slice(from, from + AT_ONCE).map((id) => client.undoDecision(id)));
+    for (const each of asked) {
+      if (each.status === "fulfilled") found.push(holdOf(each.value));
+      else failed = each.reason;
+    }
+  }
+  if (found.length === 0 && failed !== null) throw failed;
+  return found;
 }
 
 export async function claim(id: string): Promise<Hold> {
@@ -196,7 +262,8 @@ export async function listPeople(): Promise<string[]> {
   return (await client.listPeople()).items.filter((each) => each.active).map((each) => personOf(each.id));
 }
 
-export type BulkItem = { hold: string; done: boolean; why: string };
+/** `until`: it can be undone until then. */
+export type BulkItem = { hold: string; done: boolean; why: string; until: string | null };
 export type BulkResult = { done: number; items: BulkItem[] };
 /** So many at once. */
 export const MOST_BULK = 500;
@@ -204,13 +271,13 @@ export const MOST_BULK = 500;
 /** Holds that changed since they were shown are left out. A preview decides nothing. */
 export async function decideMany(holds: Hold[], decision: string, note: string, preview: boolean): Promise<BulkResult> {
   const versions = Object.fromEntries(holds.map((each) => [each.id, each.version]));
-  const found = await client.decideMany({ holds: holds.map((each) => each.id), decision, comment: note || null, preview, versions });
-  return { done: found.done, items: found.items.map((each) => ({ hold: each.hold, done: each.done, why: each.why ?? "" })) };
+  const found = await client.decideMany({ holds: holds.map((each) => each.id), decision, comment: note || null, preview, undo: true, versions });
+  return { done: found.done, items: found.items.map((each) => ({ hold: each.hold, done: each.done, why: each.why ?? "", until: each.placed_until ?? null })) };
 }
 
 /** Who else looks at it now. Told for 30 seconds, so it is repeated. */
-export async function beat(id: string, editing: boolean): Promise<string[]> {
-  return (await client.reportPresence(id, { editing })).items.map((each) => personOf(each.person));
+export async function beat(id: string, editing: boolean): Promise<{ person: string; until: number }[]> {
+  return (await client.reportPresence(id, { editing })).items.map((each) => ({ person: personOf(each.person), until: Date.parse(each.until ?? "") }));
 }
 
 export async function leave(id: string): Promise<void> {
@@ -229,7 +296,7 @@ export async function dropView(id: string): Promise<void> {
 
 export async function listViews(): Promise<SavedView[]> {
   const found = await client.listViews();
-  return found.items.map((each) => ({
+  return rowsOf(found.items, ["id", "title", "filters"], (each) => ({
     id: each.id, title: each.title, view: each.filters.view ?? "all", q: each.filters.q ?? "",
     owner: personOf(each.owner), shared: each.shared,
   }));
@@ -237,12 +304,13 @@ export async function listViews(): Promise<SavedView[]> {
 
 // ---- what the server says, in the words of the page
 
-export function holdOf(wire: HoldWire): Hold {
+export function holdOf(given: HoldWire): Hold {
+  const wire = requireFields(given, ["id", "version", "status", "created_at"]);
   return {
     id: wire.id,
     version: wire.version,
-    title: wire.title || wire.prompt,
-    prompt: wire.prompt,
+    title: plainText(wire.title || wire.prompt),
+    prompt: plainText(wire.prompt),
     status: wire.status,
     type: wire.type,
     flow: wire.flow,
@@ -253,13 +321,14 @@ export function holdOf(wire: HoldWire): Hold {
     why: wire.why ?? "",
     options: (wire.options ?? []).map((each) => ({
       id: each.id,
-      label: each.label,
+      label: plainText(each.label),
       variant: each.variant ?? "secondary",
       requiresComment: each.requires_comment === true,
     })),
     context: wire.context,
     schema: wire.schema,
     createdAt: wire.created_at,
+    startedBy: wire.started_by?.startsWith("user:") ? personOf(wire.started_by) : "",
     expiresAt: wire.expires_at,
     claimedBy: personOf(wire.claimed_by ?? ""),
     claimUntil: wire.claim_until,
@@ -267,6 +336,8 @@ export function holdOf(wire: HoldWire): Hold {
     placedUntil: wire.placed_until,
     resumedAt: wire.resumed_at,
     requestHash: wire.request_hash,
+    confidence: confidenceOf(wire.schema),
+    isAgent: isObject(wire.context) && "tool" in wire.context,
     outcome: wire.status === "pending" ? null : outcomeOf(wire),
   };
 }
@@ -281,10 +352,21 @@ function outcomeOf(wire: HoldWire): Outcome {
     at: wire.resolved_at ?? wire.cancelled_at,
     comment: String(found["comment"] ?? wire.cancel_reason ?? ""),
     channel: String(found["channel"] ?? ""),
+    isLate: found["late"] === true,
+    isAutomatic: found["auto_expired"] === true,
+    rule: String(found["rule"] ?? ""),
+    onBehalfOf: personOf(String(found["on_behalf_of"] ?? "")),
+    overrideReason: found["authority"] === "override" ? String(found["override_reason"] ?? "") : "",
     values: (wire.decided ?? []).map((each) => ({
       field: each.field, label: each.label, value: each.value, proposed: each.proposed, edited: each.edited ?? false,
     })),
   };
+}
+
+function confidenceOf(schema: unknown): number | null {
+  const sections = isObject(schema) && Array.isArray(schema["sections"]) ? (schema["sections"] as unknown[]) : [];
+  const found = sections.map((each) => (isObject(each) ? each["confidence"] : null)).filter((each) => typeof each === "number");
+  return found.length > 0 ? Math.min(...found) : null;
 }
 
 export function personOf(name: string): string {
@@ -293,8 +375,4 @@ export function personOf(name: string): string {
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function isMissing(error: unknown): boolean {
-  return (error as { status?: number }).status === 404;
 }

@@ -1,6 +1,6 @@
 /** The WebSocket of the tab, and what replaces it where none comes about. */
 import type { HoldEvent, RunEvent, RunWire } from "@client";
-import { client } from "./client";
+import { addressOf, client } from "./client";
 
 export type Topic = { kind: "holds" } | { kind: "run"; run: string; after: number };
 export type Change = { hold: string; run: string; version: number; status: string; actor: string; action: string };
@@ -10,7 +10,8 @@ export type LineState = "live" | "reconnecting" | "closed";
 /** Events of a topic, each once and in order; they go on after a lost connection where they were. */
 export type Line = {
   runs: (heard: (run: string) => void) => () => void;
-  holds: (heard: (change: Change) => void) => () => void;
+  /** After an event, or from now on. `last`: the number that was seen last. */
+  holds: (after: number | null, heard: (change: Change) => void) => { stop: () => void; last: () => number | null };
   run: (run: string, after: number, heard: (change: RunChange) => void) => () => void;
   close: () => void;
 };
@@ -21,6 +22,7 @@ export function openSocket(told: (state: LineState) => void, failed: () => void)
   const socket = client.socket({
     onState(state) {
       if (state === "open") greeted = true;
+      // A connection that was lost is no failed handshake.
       if (state === "waiting" && !greeted) failed();
       if (state === "waiting") greeted = false;
       told(state === "open" ? "live" : state === "closed" ? "closed" : "reconnecting");
@@ -28,7 +30,10 @@ export function openSocket(told: (state: LineState) => void, failed: () => void)
   });
   return {
     runs: (heard) => drain(socket.followRuns(), (data: RunWire) => heard(data.id)),
-    holds: (heard) => drain(socket.followHolds(), (data: HoldEvent) => heard(changeOf(data))),
+    holds(after, heard) {
+      const found = socket.followHolds({ after });
+      return { stop: drain(found, (data: HoldEvent) => heard(changeOf(data))), last: () => found.last };
+    },
     run: (run, after, heard) => drain(socket.follow<RunEvent>(run, { after }), (data) => heard(runChangeOf(data))),
     close: () => socket.close(),
   };
@@ -53,9 +58,10 @@ export function openStreams(told: (state: LineState) => void, failed: () => void
   return {
     // There is no stream of all runs: the list is read from time to time.
     runs: () => () => {},
-    holds(heard) {
-      const stream = client.streamHolds({}, options);
-      return keep(stream, drain(stream, (data: HoldEvent) => data.hold_id && heard(changeOf(data))));
+    holds(after, heard) {
+      const stream = client.streamHolds(after === null ? {} : { after }, options);
+      const stop = keep(stream, drain(stream, (data: HoldEvent) => data.hold_id && heard(changeOf(data))));
+      return { stop, last: () => stream.last };
     },
     run(run, after, heard) {
       const stream = client.streamRun(run, { after }, options);
@@ -65,6 +71,16 @@ export function openStreams(told: (state: LineState) => void, failed: () => void
       for (const stream of open) stream.close();
     },
   };
+}
+
+/** Whether the server answers at all, whatever it says. */
+export async function isReachable(): Promise<boolean> {
+  try {
+    await fetch(addressOf("/healthz"), { cache: "no-store", signal: AbortSignal.timeout(5_000) });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function drain<T>(source: AsyncIterable<{ data: T }> & { close: () => void }, heard: (data: T) => void): () => void {

@@ -1,6 +1,6 @@
 /** What operators watch and act on: workers, backlog, schedules, dead letters, notifications, queues, audit, tokens, members. */
 import type { AuditWire, ScheduleWire, Spread, TokenWire, WorkerWire } from "@client";
-import { client } from "./client";
+import { client, rowsOf } from "./client";
 import { personOf } from "./holds";
 
 export type Worker = {
@@ -19,7 +19,7 @@ export type Worker = {
 };
 export type Lane = { lane: string; ready: number; running: number; inLine: number; oldestSeconds: number };
 export type Unserved = { lane: string; flow: string; version: string; ready: number; oldestSeconds: number };
-export type Figures = { lanes: Lane[]; unserved: Unserved[]; dead: number; noticesWaiting: number; noticesDead: number };
+export type Figures = { lanes: Lane[]; unserved: Unserved[]; dead: number; noticesDead: number };
 export type Limit = { name: string; concurrency: number | null; rate: string; running: number; waiting: number };
 export type Times = { count: number; p50: number | null; p95: number | null };
 export type HoldFigures = { byAge: [age: string, count: number][]; decision: Times; view: Times; claim: Times; breachRate: number | null };
@@ -38,7 +38,20 @@ export type Schedule = {
 };
 export type DeadRun = { id: string; flow: string; version: string; endedAt: string | null; error: string };
 export type Death = { worker: string; at: string | null; record: number; nodes: string[]; unknown: string };
-export type DeadNotice = { id: number; at: string | null; topic: string; hold: string | null; attempts: number; error: string };
+export type NoticeState = "waiting" | "sent" | "failed" | "unneeded";
+export type StoredNotice = {
+  id: number;
+  at: string | null;
+  topic: string;
+  hold: string | null;
+  state: string;
+  attempts: number;
+  dueAt: string | null;
+  error: string;
+};
+export type MetricName = "time_to_decision" | "backlog" | "breaches" | "runs";
+/** `values`: for each point one number for each column. `readSince`: what is older was not read. */
+export type Metric = { columns: string[]; points: { at: string; values: (number | null)[] }[]; readSince: string | null };
 export type Queue = { scope: string; queue: string; ready: number; delayed: number; claimed: number; dead: number; oldestSeconds: number };
 export type AuditRecord = { seq: number; at: string; actor: string; action: string; module: string; run: string; data: unknown; hash: string };
 export type AuditFilter = { actor?: string; action?: string };
@@ -58,7 +71,7 @@ export type Person = { id: string; name: string; email: string; active: boolean;
 export type Group = { key: string; name: string; members: string[] };
 
 export async function listWorkers(): Promise<Worker[]> {
-  return (await client.listWorkers()).items.map(workerOf);
+  return rowsOf((await client.listWorkers()).items, ["name"], workerOf);
 }
 
 export async function getFigures(): Promise<Figures> {
@@ -79,13 +92,12 @@ export async function getFigures(): Promise<Figures> {
       oldestSeconds: each.oldest_seconds,
     })),
     dead: wire.dead,
-    noticesWaiting: wire.outbox_waiting,
     noticesDead: wire.outbox_dead,
   };
 }
 
 export async function listLimits(): Promise<Limit[]> {
-  return (await client.listLimits()).items.map((each) => ({
+  return rowsOf((await client.listLimits()).items, ["name"], (each) => ({
     name: each.name,
     concurrency: each.concurrency,
     rate: each.rate ?? "",
@@ -107,7 +119,7 @@ export async function getHoldFigures(): Promise<HoldFigures> {
 
 export async function listSchedules(cursor: string | null): Promise<{ items: Schedule[]; next: string | null }> {
   const page = await client.listSchedules({ limit: 100, cursor });
-  return { items: page.items.map(scheduleOf), next: page.next ?? null };
+  return { items: rowsOf(page.items, ["name"], scheduleOf), next: page.next ?? null };
 }
 
 export async function nextTimes(schedule: string): Promise<string[]> {
@@ -128,7 +140,7 @@ export async function triggerSchedule(name: string): Promise<string> {
 }
 
 export async function listDeadRuns(): Promise<DeadRun[]> {
-  return (await client.listDeadRuns({ limit: 200 })).items.map((each) => ({
+  return rowsOf((await client.listDeadRuns({ limit: 200 })).items, ["id", "flow"], (each) => ({
     id: each.id,
     flow: each.flow,
     version: each.version,
@@ -155,15 +167,25 @@ export async function discardDeadRun(run: string, reason: string): Promise<void>
   await client.discardDeadRun(run, { reason });
 }
 
-export async function listDeadNotices(): Promise<DeadNotice[]> {
-  return (await client.listDeadNotices()).items.map((each) => ({
+export async function listNotices(state: NoticeState, cursor: string | null): Promise<{ items: StoredNotice[]; next: string | null }> {
+  const page = await client.listNotices({ state, limit: 50, cursor });
+  const items = rowsOf(page.items, ["state"], (each) => ({
     id: each.id,
     at: each.at,
     topic: each.topic,
     hold: each.hold_id,
+    state: each.state,
     attempts: each.attempts,
+    dueAt: each.due_at,
     error: each.error ?? "",
   }));
+  return { items, next: page.next ?? null };
+}
+
+export async function getMetric(name: MetricName, window: { from: Date; to: Date; stepHours: number }): Promise<Metric> {
+  const query = { from: window.from.toISOString(), to: window.to.toISOString(), step: `${window.stepHours}h` };
+  const wire = await client.getMetric(name, query);
+  return { columns: wire.columns, points: wire.points, readSince: wire.read_since ?? null };
 }
 
 export async function replayNotice(id: number): Promise<void> {
@@ -171,7 +193,7 @@ export async function replayNotice(id: number): Promise<void> {
 }
 
 export async function listQueues(): Promise<Queue[]> {
-  return (await client.listQueues()).items.map((each) => ({
+  return rowsOf((await client.listQueues()).items, ["queue"], (each) => ({
     scope: each.scope,
     queue: each.queue,
     ready: each.ready,
@@ -189,7 +211,7 @@ export async function listAudit(filter: AuditFilter, cursor: string | null): Pro
     limit: 50,
     cursor,
   });
-  return { items: page.items.map(recordOf), next: page.next ?? null };
+  return { items: rowsOf(page.items, ["seq", "action"], recordOf), next: page.next ?? null };
 }
 
 export async function verifyAudit(): Promise<Verification> {
@@ -198,7 +220,7 @@ export async function verifyAudit(): Promise<Verification> {
 }
 
 export async function listTokens(): Promise<Token[]> {
-  return (await client.listTokens()).items.map(tokenOf);
+  return rowsOf((await client.listTokens()).items, ["id"], tokenOf);
 }
 
 /** The secret. The server does not keep it: it is given once. */
@@ -211,7 +233,7 @@ export async function revokeToken(id: string): Promise<void> {
 }
 
 export async function listPeople(): Promise<Person[]> {
-  return (await client.listPeople()).items.map((each) => ({
+  return rowsOf((await client.listPeople()).items, ["id"], (each) => ({
     id: personOf(each.id),
     name: each.name,
     email: each.email,
@@ -224,8 +246,16 @@ export async function listPeople(): Promise<Person[]> {
   }));
 }
 
+export async function putAbsence(person: string, away: Away): Promise<void> {
+  await client.putAway(person, { substitute: away.substitute, since: away.since, until: away.until });
+}
+
+export async function endAbsence(person: string): Promise<void> {
+  await client.endAway(person);
+}
+
 export async function listGroups(): Promise<Group[]> {
-  return (await client.listGroups()).items.map((each) => ({ key: each.key, name: each.name, members: each.members.map(personOf) }));
+  return rowsOf((await client.listGroups()).items, ["key"], (each) => ({ key: each.key, name: each.name, members: each.members.map(personOf) }));
 }
 
 function workerOf(wire: WorkerWire): Worker {
@@ -237,11 +267,12 @@ function workerOf(wire: WorkerWire): Worker {
     draining: wire.draining,
     seenAt: wire.seen_at,
     lanes: wire.lanes ?? [],
-    versions: Object.entries(wire.versions),
+    versions: Object.entries(wire.versions).map(([version, flow]) => [flow, version]),
     busy: wire.busy,
     concurrency: wire.concurrency,
     endedPerSecond: wire.ended_per_second,
-    skewSeconds: wire.skew_seconds,
+    // Not -0, which would be shown with its sign.
+    skewSeconds: Math.round(wire.skew_seconds * 10) / 10 + 0,
   };
 }
 

@@ -3,7 +3,7 @@ import type { Right, SessionWire } from "@client";
 import { addressOf, client } from "./client";
 
 export type { Right };
-export type Session = { person: string; tenant: string; rights: ReadonlySet<Right>; canSignOut: boolean; csrf: string; now: string };
+export type Session = { person: string; tenant: string; rights: ReadonlySet<Right>; canSignOut: boolean; csrf: string; now: string; tenants: string[]; webRelease: string };
 
 export async function getSession(): Promise<Session> {
   return sessionOf(await client.getSession());
@@ -17,6 +17,8 @@ export function sessionOf(wire: SessionWire): Session {
     canSignOut: wire.method === "session",
     csrf: wire.csrf ?? "",
     now: wire.now,
+    tenants: wire.tenants ?? [],
+    webRelease: wire.web_release ?? "",
   };
 }
 
@@ -24,6 +26,13 @@ export function sessionOf(wire: SessionWire): Session {
 export function signInAddress(): string {
   const { pathname, search } = window.location;
   return `${addressOf("/sign-in")}?next=${encodeURIComponent(pathname + search)}`;
+}
+
+/** Nothing of the old tenant stays in this tab: what was typed there neither. */
+export async function switchTenant(tenant: string): Promise<void> {
+  await client.switchTenant({ tenant });
+  window.sessionStorage.clear();
+  window.location.assign(addressOf("/"));
 }
 
 export async function signOut(): Promise<void> {

@@ -4,7 +4,16 @@ import { client, failureOf } from "./client";
 import { personOf } from "./holds";
 import type { Away } from "./operations";
 
-export type Preferences = { language: string | null; zone: string | null; theme: "system" | "light" | "dark"; shortcuts: boolean };
+export type Theme = "system" | "light" | "dark";
+export type Preferences = {
+  language: string | null;
+  zone: string | null;
+  theme: Theme;
+  shortcuts: boolean;
+  /** By mail, beside the first notice of a question. */
+  reminders: boolean;
+  outcomes: boolean;
+};
 /** `version`: saved only if nothing was saved elsewhere meanwhile. */
 export type Kept = { chosen: Preferences; version: string };
 
@@ -14,7 +23,8 @@ export async function getPreferences(): Promise<Kept> {
 }
 
 export async function putPreferences({ chosen, version }: Kept): Promise<Kept> {
-  const body: Wire = { language: chosen.language, time_zone: chosen.zone, theme: chosen.theme, shortcuts: chosen.shortcuts };
+  const { language, zone, theme, shortcuts, reminders, outcomes } = chosen;
+  const body: Wire = { language, time_zone: zone, theme, shortcuts, notifications: { reminders, outcomes } };
   const reply = await client.request("putPreferences", body, { ifMatch: version });
   return { chosen: preferencesOf(reply.body), version: reply.etag ?? "" };
 }
@@ -45,5 +55,7 @@ function preferencesOf(wire: Wire): Preferences {
     zone: wire.time_zone ?? null,
     theme: wire.theme ?? "system",
     shortcuts: wire.shortcuts ?? true,
+    reminders: wire.notifications?.reminders ?? true,
+    outcomes: wire.notifications?.outcomes ?? true,
   };
 }

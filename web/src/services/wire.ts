@@ -1,2 +1,7 @@
 /** Enumerations of the server that a table of words must cover. */
-export type { HoldStatus, RunStatus } from "@client";
+import type { HoldWire, StepWire, VisitWire } from "@client";
+
+export type { HoldStatus, HoldView, RunStatus } from "@client";
+export type VisitState = VisitWire["state"];
+export type Effect = Exclude<StepWire["effect"], "">;
+export type Priority = HoldWire["priority"];

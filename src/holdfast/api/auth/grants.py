@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Final
 
 import msgspec
@@ -34,6 +35,7 @@ class CredentialGrant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     titles: tuple[str, ...] = ()
     chain: tuple[ChainLink, ...] | None = None
     signed_in_at: int | None = None
+    tenants: tuple[str, ...] = ()  # of a session: all tenants of the person, who can switch between them
 
     @property
     def all_rights(self) -> frozenset[Right]:
@@ -102,10 +104,19 @@ def validate_grant(grant: CredentialGrant) -> CredentialGrant:
 
 def rights_of(words: Iterable[str]) -> tuple[Right, ...]:
     """Raises InputError for an unknown right."""
+    return tuple(dict.fromkeys(map(_right_of, words)))
+
+
+def _right_of(word: str) -> Right:
     try:
-        return tuple(dict.fromkeys(Right(word) for word in words))
-    except ValueError as error:
-        raise InputError(f"there is no right {error}.", hint=f"There are {', '.join(Right)}.") from None
+        return Right(word)
+    except ValueError:
+        near = get_close_matches(word, [str(each) for each in Right], n=1)
+        guess = f"Did you mean {near[0]}? " if near else ""
+        raise InputError(
+            f"there is no right {clean_text(repr(word), 80)}.",
+            hint=f"{guess}There are {', '.join(Right)}.",
+        ) from None
 
 
 def require_within(grant: CredentialGrant, giver: Principal) -> None:

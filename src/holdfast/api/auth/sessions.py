@@ -26,6 +26,7 @@ from holdfast.types.terms import OPERATOR
 
 SESSION: Final = "session"
 CODE: Final = "sign_in_code"
+LOGOUT: Final = "logout_token"
 CODE_LIFETIME: Final = 600 * MICROS
 END_KEPT: Final = 400 * 24 * 3600 * MICROS
 _NAME: Final = 12
@@ -37,6 +38,13 @@ _MAKERS: Final = {"code": OPERATOR, "oidc": "system:oidc"}
 """Who made a session of this kind; a session with a token is made by its holder."""
 
 
+class ProviderSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a provider names the person and its own session (the claims `sub` and `sid`)."""
+
+    sub: str
+    sid: str = ""
+
+
 class BrowserSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     grant: CredentialGrant
     how: str  # code, token, oidc
@@ -44,6 +52,7 @@ class BrowserSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     seen_at: int  # accurate to a twentieth of the idle time
     expires_at: int
     credential: str = ""  # the token that started it: the session ends with it
+    provider: ProviderSession | None = None  # that it began at: its sign-out ends this session too
 
 
 class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +69,10 @@ class _Code(msgspec.Struct, frozen=True):
     expires_at: int
 
 
+class _UsedLogout(msgspec.Struct, frozen=True):
+    expires_at: int
+
+
 class Sessions:
     """`lives`: maximum lifetime of a session; `idle`: it also ends after this long without use."""
 
@@ -70,7 +83,14 @@ class Sessions:
         self.lives = micros(lives)
         self.idle = micros(idle)
 
-    async def begin(self, grant: CredentialGrant, *, how: str, credential: str = "") -> OpenSession:
+    async def begin(
+        self,
+        grant: CredentialGrant,
+        *,
+        how: str,
+        credential: str = "",
+        provider: ProviderSession | None = None,
+    ) -> OpenSession:
         """Always with a new id, against session fixation: an id planted in the browser is useless."""
         validate_grant(grant)
         maker = _MAKERS.get(how, grant.subject)
@@ -85,12 +105,28 @@ class Sessions:
             seen_at=now,
             expires_at=now + self.lives,
             credential=credential,
+            provider=provider,
         )
         name = _digest(secret)
         # The audit entry comes first: a session that is missing from the audit must not exist.
         await self._audit(grant, "signed_in", session=name[:_NAME], how=how)
         await self._put(SESSION, name, session)
         return _open_session(secret, session)
+
+    async def switch(self, secret: str, tenant: str) -> OpenSession | None:
+        """The same session in another tenant of its person, under a new id; it ends when the old one would
+        have. None if the session has ended, or the person does not have the tenant."""
+        found = await self.find(secret)
+        if found is None or tenant not in found.session.grant.tenants:
+            return None
+        grant = msgspec.structs.replace(found.session.grant, tenant=tenant)
+        moved = msgspec.structs.replace(found.session, grant=grant, seen_at=self.store.now())
+        fresh = secrets.token_urlsafe(32)
+        name = _digest(fresh)
+        await self._audit(grant, "signed_in", session=name[:_NAME], how=moved.how)
+        await self._put(SESSION, name, moved)
+        await self.end(secret, for_subject=grant.subject)
+        return _open_session(fresh, moved)
 
     async def find(self, secret: str) -> OpenSession | None:
         """None if it has ended. Read from the store each time, so that a sign-out is effective at once."""
@@ -134,6 +170,25 @@ class Sessions:
                 ended += await self.store.drop_document(SERVER, SESSION, document.name)
         return ended
 
+    async def end_at_provider(self, *, sub: str, sid: str, jti: str, seconds: float) -> int | None:
+        """Sessions that began in the provider's session `sid`, or without it all those of the person `sub`;
+        each as by a sign-out. None if the notice `jti` was used before; it is remembered for that long."""
+        used = _digest(jti)
+        if await self.store.document(SERVER, LOGOUT, used) is not None:
+            return None
+        ended = 0
+        for document in await self._all():
+            session = msgspec.json.decode(document.body, type=BrowserSession)
+            began = session.provider
+            if began is None or (sid and began.sid != sid) or (sub and began.sub != sub):
+                continue
+            await self._audit(session.grant, "signed_out", session=document.name[:_NAME], by="provider")
+            await self._note_end(document.name, SIGNED_OUT)
+            ended += await self.store.drop_document(SERVER, SESSION, document.name)
+        # After the sessions: a provider that tries again because the store failed must not be refused.
+        await self._put(LOGOUT, used, _UsedLogout(self.store.now() + int(seconds * MICROS)))
+        return ended
+
     # ------------------------------------------------------------------ one-time codes
     async def new_code(self, grant: CredentialGrant) -> str:
         """Valid once, for ten minutes."""
@@ -170,6 +225,9 @@ class Sessions:
         for document in await self.store.documents(SERVER, CODE, limit=SWEPT):
             if now >= msgspec.json.decode(document.body, type=_Code).expires_at:
                 await self.store.drop_document(SERVER, CODE, document.name)
+        for document in await self.store.documents(SERVER, LOGOUT, after=start, limit=SWEPT):
+            if now >= msgspec.json.decode(document.body, type=_UsedLogout).expires_at:
+                await self.store.drop_document(SERVER, LOGOUT, document.name)
         for document in await self.store.documents(SERVER, SESSION_END, after=start, limit=SWEPT):
             # Placed decisions and votes that are older than this are not taken back by it.
             if now - msgspec.json.decode(document.body)["at"] >= END_KEPT:

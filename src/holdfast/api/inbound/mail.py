@@ -16,7 +16,7 @@ from holdfast.api.inbound.webhooks import ReceivedWebhooks
 from holdfast.errors import ForbiddenError, HoldfastError, LinkInvalidError, StoreError
 from holdfast.holds.actions.change import record_refusal
 from holdfast.holds.actions.conflicts import require_open
-from holdfast.holds.actions.resolve import ResolveConditions, resolve
+from holdfast.holds.actions.decide import ResolveConditions, resolve
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.open import SENDER

@@ -143,7 +143,7 @@ def _check(way: InboundSource, where: str) -> None:
 
 
 def _check_secret(way: InboundSource, secret: str, where: str) -> None:
-    redactor.learn(secret)
+    redactor.learn_for(None, secret)
     if not isinstance(way, SlackSource):
         secret_of(secret, where)
     elif len(secret) < SHORTEST:

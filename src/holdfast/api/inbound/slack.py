@@ -25,7 +25,7 @@ from holdfast.errors import (
     NotAssignedError,
     StoreError,
 )
-from holdfast.holds.actions.resolve import ResolveConditions, resolve
+from holdfast.holds.actions.decide import ResolveConditions, resolve
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.egress import Egress
 from holdfast.holds.notify.escape import for_slack, one_line

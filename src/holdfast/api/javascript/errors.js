@@ -54,6 +54,7 @@ function unknown(response, text) {
     code: `http_${response.status}`,
     detail: `${response.url || "The server"} answered ${response.status}${words ? `: ${words}` : "."}`,
     hint: "This is no answer of Holdfast: is the url right, and what stands between?",
+    request_id: response.headers.get("x-request-id"),
   };
 }
 

@@ -14,25 +14,27 @@ export type HeadersGiven = NonNullable<RequestInit["headers"]>;
 export type Token = string | (() => string | Promise<string>);
 
 export interface Backoff {
-  /** Milliseconds before the second attempt; each further wait is twice as long. 500 unless told. */
+  /** Milliseconds before the second attempt; each further wait is twice as long. Default: 500. */
   first?: number;
-  /** The longest wait. 30,000 unless told. */
+  /** The longest wait. Default: 30,000. */
   most?: number;
 }
 
 export interface ClientOptions {
-  /** Of the server. In a browser: the page's own origin unless told. */
+  /** Of the server. Default in a browser: the page's own origin. */
   url?: string | URL;
   /** Without one, a browser is known by its session's cookie. */
   token?: Token | null;
   /** Headers of every request. */
   headers?: Record<string, string>;
-  /** How often a request is made again; 4 unless told, 0: never. */
+  /** How often a request is retried; default 4, 0: never. */
   retries?: number;
-  /** Milliseconds for one attempt; 90,000 unless told. */
+  /** Milliseconds for one attempt; default 90,000. */
   timeout?: number;
   backoff?: Backoff;
   fetch?: typeof globalThis.fetch;
+  /** Reads JSON in place of `JSON.parse`: integers beyond 2^53 as bigint, say. `response`: null in streams and sockets. */
+  parse?: (text: string, response: Response | null) => unknown;
   /** Of streams that `EventSource` opens. */
   stream?: StreamOptions;
 }
@@ -58,7 +60,7 @@ export interface Reply<T> {
   body: T;
 }
 
-/** An event of a stream. `id` grows: whoever keeps it can go on after it. */
+/** An event of a stream. `id` grows: a client that stores it can resume after it. */
 export interface StreamEvent<T> {
   id: number;
   type: string;
@@ -120,13 +122,13 @@ export type StreamState = "idle" | "connecting" | "open" | "waiting" | "closed";
 export interface StreamOptions {
   /** Aborted: the iteration throws its reason. `close()` ends it quietly. */
   signal?: AbortSignal;
-  /** Told of each change; with "waiting", why. */
+  /** Called on each change; with "waiting", why. */
   onState?: (state: StreamState, error: Error | null) => void;
-  /** Milliseconds without any sign of life after which a connection is given up; 45,000 unless told. */
+  /** Milliseconds without any sign of life after which a connection is given up; default 45,000. */
   idle?: number;
-  /** Milliseconds for a connection to come about; 30,000 unless told. */
+  /** Milliseconds for a connection to come about; Default: 30,000. */
   timeout?: number;
-  /** Failures in a row after which it gives up; unless told, it never does. */
+  /** Failures in a row after which it gives up; default: never. */
   patience?: number;
   backoff?: Backoff;
   headers?: HeadersGiven;
@@ -243,7 +245,7 @@ export class Holdfast {
   /** One operation by its name, with its status and headers. */
   request<K extends Asked>(name: K, ...given: Given<Operations[K]>): Promise<Reply<Gives<Operations[K]>>>;
   socket(options?: SocketOptions): Socket;
-  /** What a run came to: resolves where it has ended or, unless told otherwise, waits for a person. */
+  /** What a run came to: resolves when it has ended or, by default, is waiting for input. */
   waitFor(run: string, options?: { signal?: AbortSignal; untilEnded?: boolean }): Promise<RunResult>;
   /** The platform's own `fetch`, with this server and credential; it needs no `this`. */
   readonly fetch: (path: string | URL, init?: RequestInit) => Promise<Response>;

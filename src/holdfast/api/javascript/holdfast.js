@@ -54,7 +54,7 @@ export class Holdfast {
       headers: response.headers,
       etag: response.headers.get("etag"),
       location: response.headers.get("location"),
-      body: await unpacked(operation, response),
+      body: await this.#unpacked(operation, response),
     };
   }
 
@@ -100,6 +100,22 @@ export class Holdfast {
     if (given["content-type"]) delete given["Content-Type"];
     const url = this.#transport.address(path);
     return this.#transport.once(method.toUpperCase(), url, { body, headers: given, signal, whole: false });
+  }
+
+  async #unpacked(operation, response) {
+    if (operation.gives === "file") return response;
+    if (operation.gives === "nothing" || [204, 304].includes(response.status)) return undefined;
+    const text = await response.text();
+    try {
+      return this.#transport.parse(text, response);
+    } catch {
+      const url = response.url || "The server";
+      throw new ProblemError({
+        type: "about:blank", title: "No JSON", status: response.status, code: "not_json",
+        detail: `${url} answered ${text ? `with no JSON: ${text.slice(0, 200)}` : "with nothing"}.`,
+        hint: "Is the url right, and what stands between?", request_id: response.headers.get("x-request-id"),
+      });
+    }
   }
 
   /** Of the methods that OPERATIONS names. */
@@ -174,20 +190,4 @@ function formOf(body) {
   const form = new FormData();
   for (const [name, value] of Object.entries(body ?? {})) form.append(name, value, value.name ?? name);
   return form;
-}
-
-async function unpacked(operation, response) {
-  if (operation.gives === "file") return response;
-  if (operation.gives === "nothing" || [204, 304].includes(response.status)) return undefined;
-  const text = await response.text();
-  try {
-    return JSON.parse(text);
-  } catch {
-    const url = response.url || "The server";
-    throw new ProblemError({
-      type: "about:blank", title: "No JSON", status: response.status, code: "not_json",
-      detail: `${url} answered ${text ? `with no JSON: ${text.slice(0, 200)}` : "with nothing"}.`,
-      hint: "Is the url right, and what stands between?",
-    });
-  }
 }

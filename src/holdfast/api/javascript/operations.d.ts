@@ -11,6 +11,12 @@ export interface Operations {
    * The first answer counts: 409 for later ones, with the person of the first. 422 for an unknown answer.
    */
   answerQuestion(run: string, hold: string, body?: AnswerQuestion, options?: Options): Promise<AnswerTaken>;
+  /**
+   * Where a canvas may place the nodes of a document or a graph: top down, with few crossings
+   *
+   * unless it is very large and dense. Nothing is stored, and positions that the document has are not read.
+   */
+  arrangeFlow(body?: ValidateFlow, options?: Options): Promise<Arrangement>;
   /** Ask a question before you decide; the deadline pauses until there is a reply. */
   askBack(hold: string, body: AskBack, options?: Options): Promise<HoldWire>;
   /**
@@ -35,15 +41,25 @@ export interface Operations {
   changeManyRuns(body: BulkRuns, options?: Options): Promise<BulkRunsResult>;
   /** Change it, as its owner or an admin. `If-Match`: only the version that you read. */
   changeView(view: string, body: NewView, options?: Options): Promise<ViewWire>;
+  /**
+   * Whether the live runs of a flow would fit a document that is not deployed yet, and why not. They keep
+   *
+   * their version until they are migrated.
+   */
+  checkDocument(body?: ValidateFlow, options?: Options): Promise<FlowCheck>;
   /** Whether active runs on other versions fit the newest version loaded here, and why not. */
   checkFlow(flow: string, options?: Options): Promise<FlowCheck>;
   /** The history: created, notification sent, resolved and more, oldest first. */
   checkpointHistory(checkpoint: string, options?: Options): Promise<Page<EntryWire>>;
   /** Claim it for a while; an unassigned one becomes yours. */
   claimHold(hold: string, body?: ClaimHold, options?: Options): Promise<HoldWire>;
-  /** Claim this message. */
+  /** Claim this message. A review request can be claimed by those who may decide its hold. */
   claimMessage(scope: string, queue: string, message: string, body?: ClaimMessage, options?: Options): Promise<MessageWire>;
-  /** Claim ready messages: by priority, then the longest ready. The list is empty if there is none. */
+  /**
+   * Claim ready messages: by priority, then the longest ready. Review requests that the caller may not
+   *
+   * decide are left out. The list is empty if there is none.
+   */
   claimMessages(scope: string, queue: string, body?: ClaimMessages, options?: Options): Promise<ClaimedMessages>;
   /** Remove a set limit: the flow's declared limit applies again. */
   clearLimit(name: string, options?: Options): Promise<void>;
@@ -108,6 +124,8 @@ export interface Operations {
    * With `unread` it is cancelled at once, without being loaded: for a run whose flow no worker serves.
    */
   discardDeadRun(run: string, body?: DiscardDead, options?: Options): Promise<RunDetail>;
+  /** Discard the draft. What is deployed stays, and is the text of the document again. */
+  discardDocument(document: string, options?: Options): Promise<void>;
   /** Remove this chat user: it can no longer decide. */
   dropChatPerson(way: string, chat: string, options?: Options): Promise<void>;
   /** Forget it. */
@@ -162,7 +180,9 @@ export interface Operations {
   getDeadRun(run: string, options?: Options): Promise<DeadRunWire>;
   /** By name or id. */
   getDeployment(name: string, options?: Options): Promise<DeploymentWire>;
-  /** Your draft. 404 if there is none. */
+  /** The text that people work on: the draft that was saved last, else that of the current version. */
+  getDocument(document: string, options?: Options): Promise<EditableDocument>;
+  /** Your draft; its fields are null if there is none. */
   getDraft(hold: string, options?: Options): Promise<DraftWire>;
   /** The backlog, and how late it is. */
   getFigures(options?: Options): Promise<FiguresWire>;
@@ -184,14 +204,26 @@ export interface Operations {
    * `version` is the major version of the format. It needs no credential: it says nothing about a tenant.
    */
   getFlowSchema(version: string, options?: Options): Promise<Record<string, unknown>>;
+  /** Where the latest runs of a flow failed, and how long each node takes. */
+  getFlowStats(flow: string, query?: GetFlowStatsQuery, options?: Options): Promise<FlowStatisticsWire>;
   /** The graph of a version: by its fingerprint, its label, or `latest`. */
   getFlowVersion(flow: string, version: string, options?: Options): Promise<FlowGraph>;
   /** One checkpoint. */
   getGraphCheckpoint(checkpoint: string, options?: Options): Promise<GraphCheckpoint>;
   /** One hold. Its ETag is its version: send it as If-Match to decide on what you have seen. */
   getHold(hold: string, options?: Options): Promise<HoldWire>;
+  /** The JSON Schema of the input that a version takes; empty if it does not say. */
+  getInputSchema(flow: string, version: string, options?: Options): Promise<Record<string, unknown>>;
   /** A message with its content, state and result. */
   getMessage(scope: string, queue: string, message: string, options?: Options): Promise<MessageWire>;
+  /**
+   * One series of the tenant, computed from its newest holds or runs.
+   *
+   * `time_to_decision`: p50 and p95 in seconds, and the number of decisions by people. `backlog`: open holds
+   * by age, at the end of each step. `breaches`: deadlines that passed before the decision. `runs`: runs that
+   * completed, failed and were cancelled. For long series, collect the metrics of `--metrics`.
+   */
+  getMetric(metric: string, query?: GetMetricQuery, options?: Options): Promise<MetricWire>;
   /** Your own entry in the store's directory. */
   getOwnPerson(options?: Options): Promise<PersonWire>;
   /** By id or address. */
@@ -204,12 +236,24 @@ export interface Operations {
   getPipelineContext(run: string, options?: Options): Promise<Record<string, unknown>>;
   /** The pipeline as SVG: each stage with its state, and the taken edges. */
   getPipelineGraph(run: string, options?: Options): Promise<Response>;
+  /**
+   * A report of a run's whole history: each node in order, what it changed, what failed and how that was
+   *
+   * handled. The run need not have ended.
+   */
+  getPostmortem(run: string, query?: GetPostmortemQuery, options?: Options): Promise<PostmortemWire>;
   /** Your own. Its ETag changes with each of your changes. */
   getPreferences(options?: Options): Promise<Preferences>;
   /** One run. */
   getRun(run: string, options?: Options): Promise<RunDetail>;
   /** The run's graph with the state of each node, as SVG. */
   getRunDrawing(run: string, options?: Options): Promise<Response>;
+  /**
+   * The graph of a run's version with the place of each node and edge. It does not change while the run
+   *
+   * does: the timeline has the states.
+   */
+  getRunGraph(run: string, query?: GetRunGraphQuery, options?: Options): Promise<GraphWire>;
   /** The result of a run. `wait`: at most this many seconds, until it has ended or waits for input. */
   getRunResult(run: string, query?: GetRunResultQuery, options?: Options): Promise<RunResult>;
   /** A schedule with its settings and state. */
@@ -219,12 +263,17 @@ export interface Operations {
   /** The state of the server and its store. */
   getStatus(options?: Options): Promise<StatusWire>;
   /**
-   * The visit that a record settled, or that was under way there: its input, output, attempts, sub-steps,
+   * The visit that a record settled, or that was under way there: its input, output, attempts with their
    *
-   * changes of the state and error.
+   * workers, sub-steps, live output, changes of the state, and error with its traceback. Lines of code in a
+   * traceback need the right `runs:write`.
    */
-  getStep(run: string, seq: string, options?: Options): Promise<StepWire>;
-  /** Each visit of each node: its start, waits, questions, retries and outcome. */
+  getStep(run: string, seq: string, query?: GetStepQuery, options?: Options): Promise<StepWire>;
+  /**
+   * Each visit of each node: its start, waits, questions, retries and outcome; the latest first page, and
+   *
+   * `next` for earlier ones.
+   */
   getTimeline(run: string, query?: GetTimelineQuery, options?: Options): Promise<TimelineWire>;
   /** One view. */
   getView(view: string, options?: Options): Promise<ViewWire>;
@@ -235,7 +284,11 @@ export interface Operations {
    * matches none. 409 if several questions are open and none is named, or if it is already decided.
    */
   giveInput(run: string, body: GiveInput, options?: Options): Promise<InputTaken>;
-  /** Give the message up. It is kept until it is requeued or withdrawn. */
+  /**
+   * Give the message up, as its worker or while it is not claimed. It is kept until it is requeued or
+   *
+   * withdrawn.
+   */
   giveUpMessage(scope: string, queue: string, message: string, body?: DeadMessage, options?: Options): Promise<MessageWire>;
   /** What became of its instants, the newest first: the last hundred. */
   historyOfSchedule(name: string, options?: Options): Promise<Page<FiringWire>>;
@@ -245,6 +298,12 @@ export interface Operations {
    * up to the next questions and outside effects. Nothing is done outside, and nothing is stored.
    */
   holdConsequences(hold: string, options?: Options): Promise<HoldPreview>;
+  /**
+   * What was said before an agent asked: its instructions, its model, its tools and their results. Empty
+   *
+   * if no agent asked. Secrets are masked; results of tools are not checked by anybody.
+   */
+  holdConversation(hold: string, options?: Options): Promise<HoldConversation>;
   /** One decision as a file that `tools/verify_evidence.py` verifies offline. The export is audited. */
   holdEvidence(hold: string, options?: Options): Promise<unknown>;
   /** Its history, oldest first. Each entry has its number in the audit. */
@@ -280,6 +339,8 @@ export interface Operations {
   listDeadRuns(query?: ListDeadRunsQuery, options?: Options): Promise<Page<RunWire>>;
   /** List deployments; a hold's `deployment` is the id of one. */
   listDeployments(options?: Options): Promise<Page<DeploymentWire>>;
+  /** The documents of the tenant, by name: drafts, and those that are deployed. */
+  listDocuments(query?: ListDocumentsQuery, options?: Options): Promise<Page<SavedDocument>>;
   /** The stored events after a number, oldest first, without gaps or repetitions. */
   listEvents(run: string, query?: ListEventsQuery, options?: Options): Promise<EventPage>;
   /** The attached files, in the order of their upload. */
@@ -300,6 +361,8 @@ export interface Operations {
    * not see its hold.
    */
   listMessages(scope: string, queue: string, query?: ListMessagesQuery, options?: Options): Promise<Page<MessageWire>>;
+  /** Notifications in one state, newest first. */
+  listNotices(query?: ListNoticesQuery, options?: Options): Promise<Page<NoticeWire>>;
   /**
    * Runs that wait for input, with their questions: the newest question first.
    *
@@ -316,6 +379,8 @@ export interface Operations {
   listQuestions(run: string, options?: Options): Promise<QuestionList>;
   /** The tenant's queues that have messages, with the number of messages by state. */
   listQueues(options?: Options): Promise<Page<QueueWire>>;
+  /** Records of a run's journal from a number on, without their values. Pruned ones are left out. */
+  listRecords(run: string, query?: ListRecordsQuery, options?: Options): Promise<RecordPage>;
   /** All roles to which holds can be assigned. */
   listRoles(options?: Options): Promise<Page<CircleWire>>;
   /** The tenant's runs, newest first. `q` searches with words. */
@@ -449,6 +514,12 @@ export interface Operations {
   revokeToken(token: string, options?: Options): Promise<TokenWire>;
   /** Replace this run by a fork: this one is cancelled, and both link to each other. */
   rewindRun(run: string, body?: BranchRun, options?: Options): Promise<RunDetail>;
+  /**
+   * Save the text as it is, finished or not. Runs and the deployed version stay as they are; `POST
+   *
+   * /v1/flows` deploys it.
+   */
+  saveDocument(document: string, body: SaveDocument, options?: Options): Promise<EditableDocument>;
   /** Save your draft; it is not checked. */
   saveDraft(hold: string, body?: DraftWire, options?: Options): Promise<void>;
   /**
@@ -499,6 +570,8 @@ export interface Operations {
    * allows them (`holdfast serve --allow-code`).
    */
   submitPipeline(body: SubmitPipeline, options?: Options): Promise<PipelineWire>;
+  /** Continue in another of your tenants: a new session in place of this one. Only for browsers. */
+  switchTenant(body: SwitchTenant, options?: Options): Promise<void>;
   /** A click in Slack: the request URL of the app's interactivity. Signed by Slack (`X-Slack-Signature`). */
   takeClick(way: string, body: Sent, options?: Options): Promise<void>;
   /**
@@ -542,12 +615,15 @@ export interface Operations {
 
 /** Lists of many pages as one. */
 export interface Each {
+  getTimeline(run: string, query?: GetTimelineQuery, options?: Options): AsyncGenerator<VisitWire, void, undefined>;
   listAudit(query?: ListAuditQuery, options?: Options): AsyncGenerator<AuditWire, void, undefined>;
   listCheckpointHolds(query?: ListCheckpointHoldsQuery, options?: Options): AsyncGenerator<CheckpointWire, void, undefined>;
   listCheckpoints(run: string, query?: ListCheckpointsQuery, options?: Options): AsyncGenerator<CheckpointSummary, void, undefined>;
+  listDocuments(query?: ListDocumentsQuery, options?: Options): AsyncGenerator<SavedDocument, void, undefined>;
   listEvents(run: string, query?: ListEventsQuery, options?: Options): AsyncGenerator<EventWire, void, undefined>;
   listHolds(query?: ListHoldsQuery, options?: Options): AsyncGenerator<HoldWire, void, undefined>;
   listMessages(scope: string, queue: string, query?: ListMessagesQuery, options?: Options): AsyncGenerator<MessageWire, void, undefined>;
+  listNotices(query?: ListNoticesQuery, options?: Options): AsyncGenerator<NoticeWire, void, undefined>;
   listPendingRuns(query?: ListPendingRunsQuery, options?: Options): AsyncGenerator<PendingWire, void, undefined>;
   listRuns(query?: ListRunsQuery, options?: Options): AsyncGenerator<RunWire, void, undefined>;
   listSchedules(query?: ListSchedulesQuery, options?: Options): AsyncGenerator<ScheduleWire, void, undefined>;
@@ -583,6 +659,7 @@ export interface CountRunsQuery {
   flow?: string | null;
   version?: string | null;
   thread?: string | null;
+  forked_from?: string | null;
   instance_key?: string | null;
   q?: string | null;
 }
@@ -601,14 +678,42 @@ export interface GetFlowDocumentQuery {
   format?: "json" | "source" | "yaml";
 }
 
+export interface GetFlowStatsQuery {
+  version?: string | null;
+  runs?: number;
+}
+
+export interface GetMetricQuery {
+  from?: string | Date | null;
+  to?: string | Date | null;
+  step?: string | null;
+}
+
+export interface GetPostmortemQuery {
+  format?: "html" | "md";
+  visits?: number;
+}
+
+export interface GetRunGraphQuery {
+  open?: string[];
+}
+
 export interface GetRunResultQuery {
   /** Seconds to wait until it ends or waits. */
   wait?: number;
 }
 
+export interface GetStepQuery {
+  /** As it was at the record, without what came later. */
+  past?: boolean;
+}
+
 export interface GetTimelineQuery {
-  /** Ended visits, the latest. */
+  /** Visits, the latest. */
   limit?: number;
+  cursor?: string | null;
+  fold?: "items" | null;
+  within?: string;
 }
 
 export interface HoldMetricsQuery {
@@ -693,6 +798,12 @@ export interface ListDeadRunsQuery {
   limit?: number;
 }
 
+export interface ListDocumentsQuery {
+  /** Maximum number of items. */
+  limit?: number;
+  cursor?: string | null;
+}
+
 export interface ListEventsQuery {
   after?: number;
   limit?: number;
@@ -744,6 +855,13 @@ export interface ListMessagesQuery {
   cursor?: string | null;
 }
 
+export interface ListNoticesQuery {
+  state?: "failed" | "sent" | "unneeded" | "waiting";
+  /** Maximum number of items. */
+  limit?: number;
+  cursor?: string | null;
+}
+
 export interface ListPendingRunsQuery {
   thread?: string | null;
   mine?: boolean;
@@ -752,11 +870,18 @@ export interface ListPendingRunsQuery {
   cursor?: string | null;
 }
 
+export interface ListRecordsQuery {
+  /** The number of the first record. */
+  first?: number;
+  limit?: number;
+}
+
 export interface ListRunsQuery {
   status?: RunStatus[];
   flow?: string | null;
   version?: string | null;
   thread?: string | null;
+  forked_from?: string | null;
   instance_key?: string | null;
   q?: string | null;
   /** Maximum number of items. */
@@ -853,6 +978,11 @@ export interface AnswerTaken {
   resolved_by: string | null;
 }
 
+/** `nodes` by id; of a graph, a node inside of another one has its name in front: `each/pay`. */
+export interface Arrangement {
+  nodes: Record<string, NodeBoxWire>;
+}
+
 /** `digest`: of its blob, for a large one. `size`: the bytes of the download. */
 export interface ArtifactWire {
   name: string;
@@ -874,12 +1004,26 @@ export interface AssigneeWire {
   reason?: string;
 }
 
+/** One attempt. `worker`: empty if no record names it; `term` is the number of its claim of the run. */
+export interface AttemptSpanWire {
+  number: number;
+  reason: string;
+  started_at: string;
+  ended_at: string | null;
+  term: number;
+  worker: string;
+  error: Record<string, string> | null;
+  traceback: string;
+}
+
+/** One more attempt and why. `error`: that of the attempt before it. `seq`: the record that began it. */
 export interface AttemptWire {
   reason: string;
   attempt: number;
   at: string;
   error: Record<string, string> | null;
   wake_at: string | null;
+  seq?: number;
 }
 
 /** The head of the audit: keep it where users with access to the store cannot change it. */
@@ -943,16 +1087,22 @@ export interface BranchRun {
   repeat_effects?: boolean;
 }
 
-/** `preview`: change nothing. `versions`: those that were shown; holds that changed are left out. */
+/**
+ * `preview`: change nothing. `undo`: each is decided after its undo window, as with `place`. `versions`:
+ * those that were shown; holds that changed are left out.
+ */
 export interface BulkAnswer {
   holds: string[];
   decision: string;
   comment?: string | null;
   /** Default: true. */
   preview?: boolean;
+  /** Default: false. */
+  undo?: boolean;
   versions?: Record<string, number>;
 }
 
+/** `placed_until`: when it is decided; it can be undone until then. */
 export interface BulkItemWire {
   hold: string;
   done: boolean;
@@ -960,6 +1110,7 @@ export interface BulkItemWire {
   why?: string | null;
   status?: string | null;
   version?: number | null;
+  placed_until?: string | null;
 }
 
 export interface BulkRunItem {
@@ -998,13 +1149,14 @@ export interface BulkWire {
 /** A sub-step: a tool call, a model call, a memory read. */
 export interface CallWire {
   name: string;
-  effect: string;
+  effect: "" | "pure" | "read" | "write" | "external" | "human";
   at: string;
   seq: number;
   value: unknown;
   error: Record<string, string> | null;
   tokens: number;
   cost: number;
+  traceback?: string;
 }
 
 export interface CancelPipeline {
@@ -1087,7 +1239,7 @@ export interface CheckpointWire {
   assignee_resolved: AssigneeWire;
   context: unknown;
   schema: unknown;
-  priority: string;
+  priority: "low" | "normal" | "high" | "critical";
   tags: string[];
   status: string;
   expires_at: string | null;
@@ -1165,7 +1317,7 @@ export interface ClaimedMessages {
 /** `result`: any JSON. For a review request `{decision, response_data, comment}`: it decides the hold. */
 export interface CompleteMessage {
   /** `claim_token` of the claim. */
-  token: number;
+  token: string;
   result?: unknown;
 }
 
@@ -1178,6 +1330,32 @@ export interface ContinueBreakpoints {
   clear?: boolean;
   /** Default: false. */
   preview?: boolean;
+}
+
+/**
+ * A tool call. `arguments`: as the model gave them. `hold`: the question whether it may run, if there is
+ * one.
+ */
+export interface ConversationCall {
+  id: string;
+  tool: string;
+  arguments?: unknown;
+  hold?: string | null;
+}
+
+/**
+ * `role`: system, user, assistant or tool. `call`: of a tool's result, the id of its call. The text of a
+ * tool comes from outside: nobody has checked it. `omitted`: it is too large to be here; the step of the run
+ * has it.
+ */
+export interface ConversationMessage {
+  role: string;
+  turn: number;
+  text?: string;
+  calls?: ConversationCall[];
+  call?: string;
+  failed?: boolean;
+  omitted?: boolean;
 }
 
 /** Counting stops at 10,000. */
@@ -1218,9 +1396,9 @@ export interface CreateToken {
   note?: string;
 }
 
-/** `token`: only if this claim still stands. */
+/** `token`: of the claim; needed while the message is claimed. */
 export interface DeadMessage {
-  token?: number | null;
+  token?: string | null;
   error?: string | null;
 }
 
@@ -1353,6 +1531,23 @@ export interface EdgeLayout {
   ui?: unknown;
 }
 
+/** `source`: the text of the draft; without a draft, that of the current version. */
+export interface EditableDocument {
+  name: string;
+  format: "json" | "yaml";
+  saved_by: string | null;
+  saved_at: string | null;
+  version: string | null;
+  source: string;
+}
+
+/** A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ... */
+export interface EmittedWire {
+  kind: string;
+  at: string;
+  data: unknown;
+}
+
 /** An entry of a hold's history. `text`: as one sentence; `seq`: its number in the tenant's audit. */
 export interface EntryWire {
   id: string;
@@ -1397,8 +1592,16 @@ export interface ExtendHold {
 
 export interface ExtendMessage {
   /** `claim_token` of the claim. */
-  token: number;
+  token: string;
   ttl?: string | null;
+}
+
+/** Runs that ended with the same error, newest first. `node`: where the newest failed. */
+export interface FailureWire {
+  error: string;
+  node: string;
+  runs: string[];
+  last_at: string | null;
 }
 
 /**
@@ -1562,12 +1765,27 @@ export interface FlowProblem {
   column?: number | null;
 }
 
-/** `valid`: no problem is an error. `version`: the fingerprint that it would have. */
+/**
+ * Of the latest `runs` runs. `nodes`: in the order in which they were first visited. `failures`: the most
+ * frequent first.
+ */
+export interface FlowStatisticsWire {
+  flow: string;
+  runs: number;
+  nodes: NodeStatisticsWire[];
+  failures: FailureWire[];
+}
+
+/**
+ * `valid`: no problem is an error. `version`: the fingerprint that it would have. `ports`: where
+ * edges may leave each node of a document.
+ */
 export interface FlowValidation {
   valid: boolean;
   name: string;
   version: string;
   problems: FlowProblem[];
+  ports?: Record<string, string[]>;
 }
 
 /**
@@ -1594,6 +1812,16 @@ export interface FlowWire {
   versions: FlowVersion[];
   description?: string;
   input_schema?: Record<string, unknown>;
+}
+
+/** Visits inside a visit. `within`: names them for another page. `items`: of a map, or branches. */
+export interface FoldedVisits {
+  within: string;
+  visits?: number;
+  items?: number;
+  done?: number;
+  failed?: number;
+  open?: number;
 }
 
 /**
@@ -1681,6 +1909,13 @@ export interface GraphState {
   diagnostics: Record<string, unknown>;
 }
 
+/** `flat`: nodes inside others are named without their path, as stages of a pipeline are. */
+export interface GraphWire {
+  version: string;
+  flat: boolean;
+  picture: PlacedPicture;
+}
+
 /**
  * `{decision, response_data, comment}` or `{resolution, comment}`, where `resolution` is the decision or
  * an object that has it. `request_hash`: of what was shown. `reason`: uses the right to override.
@@ -1692,6 +1927,18 @@ export interface HoldAnswer {
   comment?: string | null;
   request_hash?: string | null;
   reason?: string | null;
+}
+
+/**
+ * `turn`: the turn in which the question was asked. `left_out`: older messages that are not listed. A
+ * hold that no agent asked has no messages.
+ */
+export interface HoldConversation {
+  hold: string;
+  agent?: string;
+  turn?: number;
+  messages?: ConversationMessage[];
+  left_out?: number;
 }
 
 /** Rates are between 0 and 1; None without data. Breakpoints do not count. */
@@ -1761,7 +2008,7 @@ export interface HoldWire {
   assignee_resolved: AssigneeWire;
   context: unknown;
   schema: unknown;
-  priority: string;
+  priority: "low" | "normal" | "high" | "critical";
   tags: string[];
   status: string;
   expires_at: string | null;
@@ -1869,6 +2116,15 @@ export interface MailTaken {
   checkpoint_id?: string | null;
 }
 
+/** A record that readers look for. `kind`: failed, decided or resumed. */
+export interface MarkWire {
+  kind: string;
+  seq: number;
+  at: string;
+  node: string;
+  worker: string;
+}
+
 /**
  * `attempts`: claims that ended without completion. `claim_token`: only for the worker that claimed
  * it.
@@ -1887,7 +2143,7 @@ export interface MessageWire {
   attempts: number;
   max_attempts: number;
   claimed_by: string | null;
-  claim_token: number | null;
+  claim_token: string | null;
   claim_until: string | null;
   result: unknown;
   completed_by: string | null;
@@ -1900,6 +2156,22 @@ export interface MessageWire {
   created_at: string;
   updated_at: string;
   ended_at: string | null;
+}
+
+/** `at`: the begin of the step. `values`: one for each column; null: nothing to measure. */
+export interface MetricPoint {
+  at: string;
+  values: (number | null)[];
+}
+
+/** `read_since`: older holds or runs exist and were not read, so that earlier points are too low. */
+export interface MetricWire {
+  name: string;
+  unit: string;
+  step_seconds: number;
+  columns: string[];
+  points: MetricPoint[];
+  read_since?: string | null;
 }
 
 export interface NewComment {
@@ -1924,6 +2196,14 @@ export interface NewView {
   shared?: boolean;
 }
 
+/** `x`, `y`: its upper left corner, from that of the node around it. */
+export interface NodeBoxWire {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
 export interface NodeLayout {
   label?: string;
   position?: Record<string, unknown> | null;
@@ -1943,6 +2223,23 @@ export interface NodeState {
   tokens?: number;
   cost?: number;
   error?: Record<string, unknown> | null;
+}
+
+/**
+ * `failed_runs`, `retried_runs`: newest first. `p50_ms`, `p95_ms`: from the start of a visit to its end,
+ * with waits. `p50_run`, `p95_run`: a run with a visit that took so long.
+ */
+export interface NodeStatisticsWire {
+  node: string;
+  visits: number;
+  failed: number;
+  retries: number;
+  failed_runs: string[];
+  p50_ms: number | null;
+  p95_ms: number | null;
+  retried_runs?: string[];
+  p50_run?: string;
+  p95_run?: string;
 }
 
 export interface NodeTotals {
@@ -1967,6 +2264,26 @@ export interface NoteWire {
   to?: string | null;
   question?: string | null;
   open?: boolean | null;
+}
+
+/** `reminders`: of holds that still wait; `outcomes`: outcomes of holds that they were notified about. */
+export interface NoticeChoices {
+  /** Default: true. */
+  reminders?: boolean;
+  /** Default: true. */
+  outcomes?: boolean;
+}
+
+/** `due_at`: of a notification that waits, the time of its next attempt. */
+export interface NoticeWire {
+  id: number;
+  at: string | null;
+  topic: string;
+  hold_id: string | null;
+  attempts: number;
+  error: string | null;
+  state: string;
+  due_at: string | null;
 }
 
 export interface OptionPreview {
@@ -2061,6 +2378,56 @@ export interface PlaceDecision {
   seconds?: number | null;
 }
 
+/**
+ * `path`: its curve as in SVG, from `x`, `y`; `head_x`, `head_y`: the point of its arrow. `id`: empty for
+ * the edge from the start. `label_x`, `label_y`: the middle of the label.
+ */
+export interface PlacedEdge {
+  id: string;
+  source: string;
+  target: string;
+  label: string;
+  look: string;
+  path: string;
+  x: number;
+  y: number;
+  head_x: number;
+  head_y: number;
+  label_x?: number;
+  label_y?: number;
+}
+
+/**
+ * `id`: its path, as `child/pay`. `x`, `y`: its left upper corner. `inside`: `open` if its inside is
+ * drawn within it, `closed` if it could be, else empty.
+ */
+export interface PlacedNode {
+  id: string;
+  label: string;
+  shape: string;
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  detail?: string;
+  inside?: string;
+}
+
+/** Nodes around others come before those inside them. */
+export interface PlacedPicture {
+  width: number;
+  height: number;
+  nodes: PlacedNode[];
+  edges: PlacedEdge[];
+}
+
+/** The text of a report. `format`: md or html. */
+export interface PostmortemWire {
+  run: string;
+  format: string;
+  text: string;
+}
+
 /** None: what the browser says. `shortcuts`: whether single letters are keys. */
 export interface Preferences {
   language?: string | null;
@@ -2069,6 +2436,7 @@ export interface Preferences {
   theme?: "dark" | "light" | "system";
   /** Default: true. */
   shortcuts?: boolean;
+  notifications?: NoticeChoices;
 }
 
 export interface PresenceBeat {
@@ -2260,6 +2628,29 @@ export interface ReassignHold {
   reason?: string | null;
 }
 
+/** Records in order. `horizon`: the first that is not pruned; `head`: the last. */
+export interface RecordPage {
+  items: RecordWire[];
+  horizon: number;
+  head: number;
+}
+
+/**
+ * A record of the journal by its columns. `kind`: created, intent, attempt, substep, asked, chunk, step,
+ * snapshot or end. `name`: of its node, as people read it; empty: it is about the whole run. `term`: the
+ * claim of the run under which it was written.
+ */
+export interface RecordWire {
+  seq: number;
+  at: string;
+  kind: string;
+  name: string;
+  visit: number;
+  attempt: number;
+  outcome: string;
+  term: number;
+}
+
 /**
  * Of a document: `dry_run` stores nothing. `activate`: whether new runs start on it; by default only if
  * it is a new version.
@@ -2279,7 +2670,7 @@ export interface RegisterFlow {
 /** Without `delay` it backs off, from one second to five minutes. */
 export interface ReleaseMessage {
   /** `claim_token` of the claim. */
-  token: number;
+  token: string;
   delay?: string | null;
   error?: string | null;
 }
@@ -2447,6 +2838,25 @@ export interface RunWire {
   read_only?: boolean;
 }
 
+/** The text of a document, as it is to be kept. */
+export interface SaveDocument {
+  source: string;
+  /** Default: yaml. */
+  format?: "json" | "yaml";
+}
+
+/**
+ * A document that people work on. `saved_by`, `saved_at`: of its draft; None without one. `version`: the
+ * version that new runs start on; None: it was never deployed.
+ */
+export interface SavedDocument {
+  name: string;
+  format: "json" | "yaml";
+  saved_by: string | null;
+  saved_at: string | null;
+  version: string | null;
+}
+
 /** The instants of the range. Those that have a run are left as they are. */
 export interface ScheduleFill {
   items: string[];
@@ -2492,7 +2902,8 @@ export interface ScheduleWire {
 
 /**
  * The caller. `csrf`: required for each change with this session; none for tokens. `now`: the server's
- * clock, which deadlines follow; `release`: the version that the server runs.
+ * clock, which deadlines follow; `release`: the version that the server runs; `web_release`: the build of
+ * its web app, empty without one. `tenants`: those between which the session can switch.
  */
 export interface SessionWire {
   subject: string;
@@ -2503,6 +2914,8 @@ export interface SessionWire {
   method: string;
   now: string;
   release: string;
+  web_release?: string;
+  tenants?: string[];
   csrf?: string | null;
 }
 
@@ -2596,12 +3009,15 @@ export interface StatusWire {
   flows: Record<string, string>;
 }
 
-/** One visit with everything that is recorded about it. `input`: the state that it saw. */
+/**
+ * One visit with everything that is recorded about it. `input`: the state that it saw. `traceback`: of
+ * its error, the frames of the flow first.
+ */
 export interface StepWire {
   node: string;
   scope: string;
   visit: number;
-  state: string;
+  state: "ready" | "running" | "waiting" | "asking" | "done" | "failed" | "skipped" | "cancelled" | "unknown" | "abandoned" | "stopped";
   outcome: string;
   started_at: string;
   ended_at: string | null;
@@ -2615,12 +3031,18 @@ export interface StepWire {
   said: string;
   progress: number | null;
   run: string;
+  first?: number;
   seq?: number;
-  effect: string;
+  trials?: AttemptWire[];
+  inside?: FoldedVisits | null;
+  name?: string;
+  effect: "" | "pure" | "read" | "write" | "external" | "human";
   input: unknown;
   output: unknown;
   error_detail: Record<string, string> | null;
-  trials: AttemptWire[];
+  traceback: string;
+  spans: AttemptSpanWire[];
+  emitted: EmittedWire[];
   calls: CallWire[];
   changes: StateChangeWire[];
   edges: string[];
@@ -2639,6 +3061,10 @@ export interface SubmitPipeline {
   strict?: boolean;
   thread?: string | null;
   lane?: string | null;
+}
+
+export interface SwitchTenant {
+  tenant: string;
 }
 
 /** `content`: the message. Without it, the `content` or `message` of the input, if that is a text. */
@@ -2673,12 +3099,17 @@ export interface ThreadWire {
 }
 
 /**
- * Visits in the order of their start. `left_out`: number of older ones that are not shown. `damage`: why
- * the run's journal cannot be read, if so.
+ * Visits in the order of their start. `next`: the cursor of the page with earlier ones; `left_out`: their
+ * number. `marks`: failures, decisions and resumes. `horizon`: the first record that is not pruned.
+ * `damage`: why the run's journal cannot be read, if so.
  */
 export interface TimelineWire {
   run: string;
   items: VisitWire[];
+  next: string | null;
+  marks: MarkWire[];
+  horizon: number;
+  head: number;
   nodes: Record<string, NodeTotals>;
   edges: Record<string, number>;
   left_out: number;
@@ -2748,12 +3179,16 @@ export interface ViewWire {
   count?: number | null;
 }
 
-/** One visit of one node, with all its attempts. */
+/**
+ * One visit of one node. `name`: as people read it. `first`: the record with which it began. `seq`: the
+ * record that settled it, or the latest about it. `run`: whose records these are, for a fork its source.
+ * `trials`: its attempts after the first. `inside`: visits of its items, if they are folded.
+ */
 export interface VisitWire {
   node: string;
   scope: string;
   visit: number;
-  state: string;
+  state: "ready" | "running" | "waiting" | "asking" | "done" | "failed" | "skipped" | "cancelled" | "unknown" | "abandoned" | "stopped";
   outcome: string;
   started_at: string;
   ended_at: string | null;
@@ -2767,10 +3202,17 @@ export interface VisitWire {
   said: string;
   progress: number | null;
   run: string;
+  first?: number;
   seq?: number;
+  trials?: AttemptWire[];
+  inside?: FoldedVisits | null;
+  name?: string;
 }
 
-/** `kind`: person, time or retry. Open while `until` is null. */
+/**
+ * `kind`: person, time, retry or failed (its run had failed, until it was retried). Open while `until` is
+ * null.
+ */
 export interface WaitWire {
   kind: string;
   since: string;

@@ -211,7 +211,7 @@ export class Socket {
     };
     line.onmessage = ({ data }) => {
       this.#watchdog.again();
-      const said = JSON.parse(data);
+      const said = this.#transport.parse(data, null);
       if (said.type === "hello") greeted = true;
       else if (said.type === "error" && !greeted) refused = new ProblemError(said.problem);
       this.#hear(said);
@@ -243,7 +243,7 @@ export class Socket {
       asked?.heard?.(said.result);
       asked?.resolve(said.result);
     }
-    // Nothing more comes of it: whether that is so for good, the server says to whoever subscribes again.
+    // Nothing more comes of it: whether that is so for good, the server says to the next subscriber.
     else if (said.type === "end" && following?.isHeard) this.subscribe(following);
     else if (said.type === "error" && asked) asked.reject(new ProblemError(said.problem));
     else if (said.type === "error") following?.fail(new ProblemError(said.problem));

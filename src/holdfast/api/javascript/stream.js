@@ -18,7 +18,7 @@ export class EventStream {
   #retry;
   #renewed = false;
 
-  /** `last`: the number of the event that was seen last; whoever keeps it can go on after it in a week. */
+  /** `last`: the number of the event that was seen last; a client that stores it can resume after it in a week. */
   constructor(transport, path, query = {}, options = {}) {
     const { after, after_sequence, ...rest } = query;
     this.#transport = transport;
@@ -40,7 +40,7 @@ export class EventStream {
    * refuses for good, and the reason of a signal that was aborted.
    */
   async *[Symbol.asyncIterator]() {
-    for await (const { id, type, text } of this.frames()) yield { id, type, data: JSON.parse(text) };
+    for await (const { id, type, text } of this.frames()) yield { id, type, data: this.#transport.parse(text, null) };
   }
 
   /** Calls a function with each event, or the functions of an object by the event's type ("*": all). One after the

@@ -9,13 +9,14 @@ const LONGEST_WAIT = 60_000;
 export class Transport {
   #csrf = null;
 
-  constructor({ url, token, fetch, headers = {}, retries = 4, timeout = 90_000, backoff: pace = {} } = {}) {
+  constructor({ url, token, fetch, headers = {}, retries = 4, timeout = 90_000, backoff: pace = {}, parse } = {}) {
     this.base = baseOf(url);
     this.token = token ?? null;
     this.headers = headers;
     this.retries = retries;
     this.timeout = timeout;
     this.pace = pace;
+    this.parse = parse ?? ((text) => JSON.parse(text));
     this.fetch = fetch ?? ((...given) => globalThis.fetch(...given));
   }
 

@@ -10,6 +10,7 @@ from holdfast.api.schemas.events import EncodedEvent
 from holdfast.errors import HoldfastError
 from holdfast.runs.events import read_events
 from holdfast.telemetry import log
+from holdfast.types.redaction import tenant_scope
 from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
@@ -147,4 +148,6 @@ class RunChannel:
 
     async def _read_events(self, row: RunRow, after: int) -> list[EncodedEvent]:
         events = await read_events(self._service, row, after=after, limit=PAGE)
-        return [EncodedEvent(event) for event in events]
+        # The task that reads may have begun for a follower of another tenant.
+        with tenant_scope(row.tenant):
+            return [EncodedEvent(event) for event in events]

@@ -51,7 +51,7 @@ class EventStream(StreamingResponse):
 
 def event_frame(number: int | str, name: str, body: bytes) -> bytes:
     """One event of the stream. Encoded JSON contains no line break."""
-    shown = redactor.redact_bytes(body)
+    shown = redactor.redact_json(body)
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(number).encode(), name.encode(), shown)
 
 

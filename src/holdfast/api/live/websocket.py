@@ -47,7 +47,7 @@ from holdfast.api.schemas.events import EncodedEvent, EventNames, HoldEventWire
 from holdfast.errors import HoldfastError
 from holdfast.runs.run_view import RunWire
 from holdfast.types.ids import new_id
-from holdfast.types.redaction import redactor
+from holdfast.types.redaction import enter_tenant, redactor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -145,6 +145,8 @@ class Socket:
         if principal is None:
             principal = await self._authenticate_by_message()
         if principal is not None:
+            # The tasks that follow runs begin after this, and are inside.
+            enter_tenant(principal.tenant)
             await self._send({"type": "hello", "by": principal.actor.id, "tenant": principal.tenant})
         return principal
 
@@ -356,7 +358,7 @@ class Socket:
     async def _write(self, data: bytes) -> None:
         # Several followed runs write to the same socket; frames must not be interleaved.
         async with self._writing:
-            await self._socket.send_text(redactor.redact_bytes(data).decode())
+            await self._socket.send_text(redactor.redact_json(data).decode())
 
 
 def _request(scope: Scope, *, token: str | None = None, key: str | None = None) -> Request:

@@ -30,7 +30,7 @@ async def absence_page(call: ApiCall) -> Response:
 @routes.post("/absence", needs=Right.holds_write)
 async def change_absence(call: ApiCall) -> Response:
     """Sets or ends one's own absence."""
-    form, store = await call.form(), await call.hf.open()
+    form, store = await call.form("act", "substitute", "last_day"), await call.hf.open()
     own, registrar = await _own(call), Registrar(store, by=call.actor.id, people=call.actor.people)
     typed = {name: str(form.get(name) or "").strip() for name in ("substitute", "last_day")}
     try:

@@ -60,7 +60,7 @@ def asset_response(call: ApiCall, known: AssetFile | None, **headers: str) -> Re
     return Response(known.data, media_type=known.kind, headers=headers)
 
 
-@routes.get("/static/{name}", needs=Access.public)
+@routes.get("/static/{name}", needs=Access.public, reads_query=True)
 async def static_file(call: ApiCall, name: str) -> Response:
     """A file of the pages."""
     known = files_of(HERE / "static").get(name)
@@ -83,7 +83,7 @@ def client_digest() -> str:
     return found.hexdigest()[:16]
 
 
-@routes.get("/client/manifest.json", needs=Access.public)
+@routes.get("/client/manifest.json", needs=Access.public, reads_query=True)
 async def client_manifest(call: ApiCall) -> Response:
     """The files, their permanent addresses, and their integrity hashes."""
     root = call.request.scope.get("root_path", "")
@@ -100,13 +100,13 @@ async def client_manifest(call: ApiCall) -> Response:
     return asset_response(call, kept, **_REVALIDATED)
 
 
-@routes.get("/client/{name}", needs=Access.public)
+@routes.get("/client/{name}", needs=Access.public, reads_query=True)
 async def client_file(call: ApiCall, name: str) -> Response:
     """A file of the JavaScript client."""
     return _client_response(call, name, _REVALIDATED)
 
 
-@routes.get("/client/{digest}/{name}", needs=Access.public)
+@routes.get("/client/{digest}/{name}", needs=Access.public, reads_query=True)
 async def client_file_for_good(call: ApiCall, digest: str, name: str) -> Response:
     """The same under a permanent address."""
     if digest != client_digest():

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 import msgspec
 from starlette.datastructures import FormData, UploadFile
 
+from holdfast.api.auth import csrf
 from holdfast.api.pages.form_fields import (
     DATA,
     PREFIX,
@@ -18,14 +19,17 @@ from holdfast.api.pages.form_fields import (
 )
 from holdfast.api.pages.tool_arguments import argument_sections
 from holdfast.api.request_body import require_single_field
-from holdfast.errors import FormInvalidError, HoldfastError
+from holdfast.errors import AnswerInvalidError, FormInvalidError, HoldfastError
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.queries.decided_values import argument_values
 from holdfast.holds.service import HoldService
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor
+from holdfast.types.text import one_line
 
 KEPT_PREFIX: Final = "kept."
+_OF_PAGE: Final = (csrf.FIELD, "act", "answer", "comment", "decision", "key", "request_hash", "who")
+"""Fields of the page itself, beside those of the question."""
 """Prefix of the form field with the reference to an attached file."""
 
 
@@ -76,6 +80,30 @@ async def submission(
         request_hash=str(form.get("request_hash") or "") or None,
     )
     return answer, draft
+
+
+def require_known_fields(row: HoldRow, form: FormData) -> None:
+    """Raises AnswerInvalidError for a field that the form of the question does not have, as the API does."""
+    asked = [each for each in sections_of(row) if each["type"] != "context"]
+    for name in form:
+        typed = name.removeprefix(PREFIX if name.startswith(PREFIX) else KEPT_PREFIX)
+        if name not in _OF_PAGE and (typed == name or not any(_has(each, typed) for each in asked)):
+            raise AnswerInvalidError(
+                f"the form has no field {one_line(typed, 100)!r}. Nothing was decided.",
+                hint="Check what is below, and send it again.",
+            )
+
+
+def _has(section: Section, name: str) -> bool:
+    """Whether the field of the section, or a part of it, is sent under this name."""
+    field, parts = section["field"], ("", ".currency")
+    if name in {f"{field}{part}" for part in parts}:
+        return True
+    if section.get("kind") != "table" or not name.startswith(f"{field}."):
+        return False
+    number, _, cell = name.removeprefix(f"{field}.").partition(".")
+    cells = {f"{column['field']}{part}" for column in section["columns"] for part in parts}
+    return (number == "rows" and not cell) or (number.isdecimal() and cell in cells)
 
 
 async def _files(

@@ -8,6 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
+from holdfast.api.draw import draw
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
 from holdfast.api.pages.runs import drawing
@@ -16,6 +17,8 @@ from holdfast.api.program_lookup import is_visible_to_tenant
 from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.input_guard import require_outside
 from holdfast.api.strict_json import decode_strictly
+from holdfast.documents.deploy import DeployedFlows
+from holdfast.documents.program import program_to_start
 from holdfast.drawing import from_graph, to_svg
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 from holdfast.model.fingerprint import decode_graph
@@ -40,7 +43,7 @@ async def flows_page(call: ApiCall) -> Response:
             versions[flow.name] = versions.get(flow.name, 0) + 1
             newest.setdefault(flow.name, flow)
     rows = [
-        (name, newest[name], versions[name], loaded_program(call, name) is not None)
+        (name, newest[name], versions[name], await _program(call, name) is not None)
         for name in sorted(newest)
     ]
     return page(call.request, "flows.html", who=call.who, rows=rows, now=service.store.now())
@@ -55,10 +58,10 @@ async def flow_page(call: ApiCall, flow: str) -> Response:
 @routes.post("/flows/{flow:path}", needs=Right.runs_write)
 async def start_page(call: ApiCall, flow: str) -> Response:
     """Starts a run of it."""
-    service, form = await call.runs(), await call.form()
+    service, form = await call.runs(), await call.form("input")
     text = str(form.get("input") or "").strip() or "{}"
     try:
-        program = _require(call, flow)
+        program = await _require(call, flow)
         row, _ = await service.create(
             program,
             _object(text),
@@ -74,7 +77,8 @@ async def start_page(call: ApiCall, flow: str) -> Response:
 @routes.get("/flows/{flow:path}/drawing.svg", needs=Right.flows_read)
 async def flow_drawing(call: ApiCall, flow: str) -> Response:
     """The graph of its newest version."""
-    return drawing(to_svg(from_graph(await _graph(call, flow))))
+    graph = await _graph(call, flow)
+    return drawing(await draw(call, lambda: to_svg(from_graph(graph))))
 
 
 async def _show(call: ApiCall, flow: str, text: str, error: HoldfastError | None) -> Response:
@@ -93,7 +97,7 @@ async def _show(call: ApiCall, flow: str, text: str, error: HoldfastError | None
         now=service.store.now(),
         error=error,
         text=text,
-        may_start=call.who.may(Right.runs_write) and loaded_program(call, flow) is not None,
+        may_start=call.who.may(Right.runs_write) and await _program(call, flow) is not None,
         csrf=call.who.csrf,
     )
 
@@ -104,11 +108,24 @@ def loaded_program(call: ApiCall, name: str) -> Program | None:
     return found[-1] if found else None
 
 
-def _require(call: ApiCall, name: str) -> Program:
+async def _program(call: ApiCall, name: str) -> Program | None:
+    """What a run is started on: the code that is loaded here, else the document that the tenant deployed."""
     found = loaded_program(call, name)
+    if found is not None and not found.graph.dialect:
+        return found
+    deployed = DeployedFlows(await call.runs(), call.tenant)
+    document = await deployed.find(name)
+    if document is not None:
+        return program_to_start(await deployed.spec(name, document.version))
+    return found if found and await is_visible_to_tenant(call, name, found.version) else None
+
+
+async def _require(call: ApiCall, name: str) -> Program:
+    found = await _program(call, name)
     if found is None:
         raise FlowNotFoundError(
-            f"this server was not started with flow {name!r}.", hint="Start it with: holdfast serve FLOW."
+            f"this server was not started with flow {name!r}, and no document of that name is deployed.",
+            hint="Start it with: holdfast serve FLOW; or deploy a document.",
         )
     return found
 

@@ -188,9 +188,9 @@ def _json(value: Any) -> str:
 def _without_zone(text: str) -> str:
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        return found.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S") if found.tzinfo else text
+    except (ValueError, OverflowError):
         return text
-    return found.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S") if found.tzinfo else text
 
 
 # ---------------------------------------------------------------------- the typed values

@@ -15,6 +15,7 @@ from holdfast.api.pages.decision_form import (
     draft_from,
     draft_with_errors,
     form_sections,
+    require_known_fields,
     submission,
 )
 from holdfast.api.pages.hold_actions import SNOOZE_CHOICES, act_on, page_actions
@@ -28,7 +29,7 @@ from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.actions.vote import ballots_of
 from holdfast.holds.queries.decided_values import decided_values
 from holdfast.holds.queries.history import Entry
-from holdfast.holds.queries.history_text import history_sentence, short_name
+from holdfast.holds.queries.history_text import short_name
 from holdfast.holds.queries.summary import (
     assignee_of,
     claim_of,
@@ -49,8 +50,14 @@ TECHNICAL = ("entity_id", "effect", "turn")
 CHOOSE = "Choose one of the decisions."
 
 
+class HoldQuery(msgspec.Struct, kw_only=True):
+    """`decided`: 1 after the page's form, for the message."""
+
+    decided: str = ""
+
+
 @routes.get("/holds/{hold}", needs=Right.holds_read)
-async def hold_page(call: ApiCall, hold: str) -> Response:
+async def hold_page(call: ApiCall, hold: str, query: HoldQuery) -> Response:
     """A hold, to be read and decided."""
     service = await call.holds()
     row = await service.get(call.actor, hold)
@@ -59,7 +66,7 @@ async def hold_page(call: ApiCall, hold: str) -> Response:
         _, draft = await submission(service, call.actor, row, kept.form)
     else:
         draft = draft_from(row, await service.draft(call.actor, row.id))
-    return await _show(call, service, row, draft, kept=kept)
+    return await _show(call, service, row, draft, kept=kept, decided=query.decided == "1")
 
 
 @routes.post("/holds/{hold}", needs=Right.holds_write)
@@ -73,6 +80,7 @@ async def decide_hold_page(call: ApiCall, hold: str) -> Response:
         return await _act(call, service, row, act, form)
     answer, draft = await submission(service, call.actor, row, form)
     try:
+        require_known_fields(row, form)
         if draft.wrong:
             raise AnswerInvalidError("a file was not accepted.")
         if row.options and answer.decision is None:
@@ -104,7 +112,10 @@ async def _act(call: ApiCall, service: HoldService, row: HoldRow, act: str, form
         raise
     except HoldfastError as error:
         draft = draft_from(row, await service.draft(call.actor, row.id))
-        return await _show(call, service, await service.get(call.actor, row.id), draft, error, act=True)
+        texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+        typed = KeptForm(path="", who=call.actor.id, fields=texts)
+        fresh = await service.get(call.actor, row.id)
+        return await _show(call, service, fresh, draft, error, act=True, kept=typed)
     try:
         await service.get(call.actor, row.id)
     except HoldfastError:
@@ -121,6 +132,7 @@ async def _show(
     *,
     act: bool = False,
     kept: KeptForm | None = None,
+    decided: bool = False,
 ) -> Response:
     """`act`: the action that failed was not a decision. `kept`: the form is filled in with what was typed
     before the session ended."""
@@ -132,7 +144,7 @@ async def _show(
         status=200 if error is None else status_of(error),
         may=may,
         error=error,
-        decided=call.request.query_params.get("decided") == "1",
+        decided=decided,
         history=[history_line(each) for each in await service.history(call.actor, row.id)],
         comments=[_comment(each) for each in await service.comments(call.actor, row.id)],
         votes=[] if row.terms.approval.mode == "any" else await ballots_of(service.ctx, row),
@@ -222,7 +234,7 @@ async def may_decide(service: HoldService, actor: Actor, row: HoldRow) -> bool:
 
 
 def history_line(entry: Entry) -> dict[str, str]:
-    return {"at": entry.at, "text": history_sentence(entry)}
+    return {"at": entry.at, "text": entry.text}
 
 
 def _comment(note: Any) -> dict[str, Any]:

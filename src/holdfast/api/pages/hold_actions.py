@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from starlette.datastructures import FormData
 
+from holdfast.api.auth import csrf
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Right
 from holdfast.api.problems import HttpError
@@ -20,6 +21,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.schedule import person_behind
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
+from holdfast.types.text import one_line
 
 SNOOZE_CHOICES: Final = {
     "1h": ("for an hour", timedelta(hours=1)),
@@ -31,6 +33,9 @@ SNOOZE_CHOICES: Final = {
 
 async def act_on(service: HoldService, actor: Actor, row: HoldRow, act: str, form: FormData) -> None:
     """Raises HttpError for an unknown action, and what the action itself raises."""
+    unknown = [name for name in form if name not in _FIELDS]
+    if unknown:
+        raise InputError(f"the form has no field {one_line(unknown[0], 100)!r}.", hint="Send it again.")
     text = str(form.get("text") or "").replace("\r\n", "\n").strip()
     if act == "comment":
         if text:
@@ -49,6 +54,7 @@ async def act_on(service: HoldService, actor: Actor, row: HoldRow, act: str, for
         raise HttpError(422, "This page has no such action.", code="invalid_input")
 
 
+_FIELDS: Final = (csrf.FIELD, "act", "for", "key", "question", "text", "to", "who")
 _PLAIN: Final = ("claim", "release", "undo", "watch", "unwatch", "unsnooze")
 
 

@@ -85,19 +85,20 @@ async def list_holds_page(call: ApiCall, query: HoldsQuery) -> Response:
     )
 
 
-@routes.get("/inbox", needs=Access.public)
+# The app has parameters of its own at these addresses.
+@routes.get("/inbox", needs=Access.public, reads_query=True)
 async def inbox_page(call: ApiCall) -> Response:
     """The target of notifications in shared channels."""
     return redirect("/", call.request)
 
 
-@routes.get("/inbox/{hold}", needs=Access.public)
+@routes.get("/inbox/{hold}", needs=Access.public, reads_query=True)
 async def inbox_hold_page(call: ApiCall, hold: str) -> Response:
     """The same for one hold, whose page checks the permission; or a view, as in the address of the app."""
     return redirect(f"/holds?view={hold}" if hold in TITLES else f"/holds/{hold}", call.request)
 
 
-@routes.get("/inbox/{view}/{hold}", needs=Access.public)
+@routes.get("/inbox/{view}/{hold}", needs=Access.public, reads_query=True)
 async def inbox_view_hold_page(call: ApiCall, view: str, hold: str) -> Response:
     """The address of a hold in the app."""
     return redirect(f"/holds/{hold}", call.request)

@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.rights import Access
-from holdfast.api.pages.decision_form import FormDraft, draft_with_errors, submission
-from holdfast.api.pages.hold import CHOOSE, hold_context
+from holdfast.api.pages.decision_form import FormDraft, draft_with_errors, require_known_fields, submission
+from holdfast.api.pages.hold import CHOOSE, HoldQuery, hold_context
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
 from holdfast.api.problems import HttpError, status_of
@@ -24,6 +24,7 @@ from holdfast.api.routing import ApiCall
 from holdfast.errors import AnswerInvalidError, HoldfastError, LinkInvalidError
 from holdfast.holds.links.open import Links, OpenedLink, link_actor
 from holdfast.types.hold import HoldRow
+from holdfast.types.redaction import enter_tenant
 from holdfast.types.terms import Actor
 
 routes = pages()
@@ -33,7 +34,8 @@ COOKIE_SECONDS: Final = 3600
 PRIVATE: Final = {"Referrer-Policy": "no-referrer"}
 
 
-@routes.get("/l/{token}", needs=Access.link)
+# Mail systems add parameters of their own to links.
+@routes.get("/l/{token}", needs=Access.link, reads_query=True)
 async def open_link(call: ApiCall, token: str) -> Response:
     """Replaces a signed link by a cookie and shows its hold. It decides nothing."""
     links = Links((await call.holds()).ctx)
@@ -55,13 +57,14 @@ async def open_link(call: ApiCall, token: str) -> Response:
 
 
 @routes.get("/link/{hold}", needs=Access.link)
-async def link_page(call: ApiCall, hold: str) -> Response:
+async def link_page(call: ApiCall, hold: str, query: HoldQuery) -> Response:
     """The hold of a link that was opened here."""
     token = _token(call)
     links = Links((await call.holds()).ctx)
     looked = await links.look(token)
     _require_same(looked.row, hold)
-    return await _show(call, looked, token, FormDraft())
+    enter_tenant(looked.row.tenant)
+    return await _show(call, looked, token, FormDraft(), decided=query.decided == "1")
 
 
 @routes.post("/link/{hold}", needs=Access.link)
@@ -72,6 +75,7 @@ async def decide_link_page(call: ApiCall, hold: str) -> Response:
     links = Links(service.ctx)
     claims, row = await links.find(token)
     _require_same(row, hold)
+    enter_tenant(row.tenant)
     form = await call.form()
     if not hmac.compare_digest(str(form.get("csrf_token") or "").encode(), csrf_value(token).encode()):
         raise HttpError(
@@ -83,6 +87,7 @@ async def decide_link_page(call: ApiCall, hold: str) -> Response:
     signed_in = _signed_in(call)
     answer, draft = await submission(service, signed_in or link_actor(claims), row, form)
     try:
+        require_known_fields(row, form)
         if draft.wrong:
             raise AnswerInvalidError("a file was not accepted.")
         if row.options and answer.decision is None:
@@ -104,7 +109,7 @@ async def fragment_page(call: ApiCall) -> Response:
 @routes.post("/links", needs=Access.public)
 async def typed_link(call: ApiCall) -> Response:
     """A pasted link."""
-    given = str((await call.form()).get("link") or "").strip()
+    given = str((await call.form("link")).get("link") or "").strip()
     token = given.rpartition("#")[2] if "#" in given else given.rpartition("/")[2]
     if not token:
         return redirect("/links", call.request)
@@ -145,7 +150,13 @@ def _signed_in(call: ApiCall) -> Actor | None:
 
 
 async def _show(
-    call: ApiCall, looked: OpenedLink, token: str, draft: FormDraft, error: HoldfastError | None = None
+    call: ApiCall,
+    looked: OpenedLink,
+    token: str,
+    draft: FormDraft,
+    error: HoldfastError | None = None,
+    *,
+    decided: bool = False,
 ) -> Response:
     service = await call.holds()
     row = looked.row
@@ -157,7 +168,7 @@ async def _show(
         status=200 if error is None else status_of(error),
         may=way == "decide",
         error=error,
-        decided=call.request.query_params.get("decided") == "1",
+        decided=decided,
         history=[],
         comments=[],
         votes=[],

@@ -25,6 +25,7 @@ from holdfast.runs.run_view import ShownRun
 from holdfast.types.clock import MICROS, iso, to_datetime
 from holdfast.types.hold import HoldRow
 from holdfast.types.human_time import human_duration
+from holdfast.types.redaction import redactor
 from holdfast.types.status import HOLD_LABELS, RUN_LABELS, run_label
 
 HERE: Final = Path(__file__).parent
@@ -85,14 +86,19 @@ def _environment() -> Environment:
 
 
 def _readable(value: Any) -> Any:
-    """Every value that a template shows: characters that are not visible, or reverse the text, are spelled
-    out. Markup was made from values that went through here."""
-    return show_invisible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """Every value that a template shows: known secrets are masked, and characters that are not visible, or
+    reverse the text, are spelled out. Markup was made from values that went through here."""
+    if isinstance(value, (dict, list, tuple)):
+        value = str(value)  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return show_invisible(redactor.redact(value))
 
 
 def exact(value: Any) -> Markup:
-    """For the value of a form's control, which the browser sends back: escaped, and otherwise as it is."""
-    return escape(value)
+    """For the value of a form's control, which the browser sends back: masked, escaped, and otherwise as it
+    is."""
+    return escape(redactor.redact(value) if isinstance(value, str) else value)
 
 
 def page(

@@ -8,14 +8,13 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
+from holdfast.api.draw import draw, svg_of_run
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
 from holdfast.api.pagination import Cursor, cursor_of, decode_cursor
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall
-from holdfast.attractor.picture import picture_of_visits
 from holdfast.checkpoint.visit import Visit
-from holdfast.drawing import to_svg
 from holdfast.errors import CheckpointNotFoundError, FlowNotFoundError, StoreError
 from holdfast.model.graph import Graph
 from holdfast.model.shown_names import shown_name
@@ -27,7 +26,6 @@ from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.event import EVENTS
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.human_time import human_duration
-from holdfast.types.redaction import redactor
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 routes = pages()
@@ -112,7 +110,7 @@ async def act_on_run_page(call: ApiCall, run: str) -> Response:
     """Cancels a run, or resumes one that failed or was interrupted."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    act = str((await call.form()).get("act") or "")
+    act = str((await call.form("act")).get("act") or "")
     if act == "cancel":
         await service.cancel(row.id, reason="cancelled on its page", by=call.actor.id)
     elif act == "resume":
@@ -128,13 +126,11 @@ async def run_drawing(call: ApiCall, run: str) -> Response:
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     line = await make_timeline(service, row, keep=0)
-    return drawing(to_svg(picture_of_visits(line.graph, line.visits, interrupted=line.interrupted)))
+    return drawing(await draw(call, lambda: svg_of_run(line)))
 
 
 def drawing(svg: str) -> Response:
-    return Response(
-        redactor.redact(svg), media_type="image/svg+xml", headers={"Content-Security-Policy": SVG_POLICY}
-    )
+    return Response(svg, media_type="image/svg+xml", headers={"Content-Security-Policy": SVG_POLICY})
 
 
 async def _holds(call: ApiCall, row: RunRow) -> list[HoldRow]:

@@ -126,8 +126,9 @@ async def show_app_at(call: ApiCall, rest: str) -> Response:
     return app_page(call)
 
 
+# The app reads its parameters itself.
 for _path in ("/", "/inbox", "/holds", "/runs", "/flows", "/operations", "/settings"):
-    routes.get(_path, needs=Access.signed_in)(show_app)
+    routes.get(_path, needs=Access.signed_in, reads_query=True)(show_app)
 _BELOW: Final = (
     "inbox/{rest:path}",
     "holds/{rest}",
@@ -136,10 +137,10 @@ _BELOW: Final = (
     "editor/{rest:path}",
 )
 for _path in (*_BELOW, "operations/{rest}"):
-    routes.get(f"/{_path}", needs=Access.signed_in)(show_app_at)
+    routes.get(f"/{_path}", needs=Access.signed_in, reads_query=True)(show_app_at)
 
 
-@routes.get("/assets/{name}", needs=Access.public)
+@routes.get("/assets/{name}", needs=Access.public, reads_query=True)
 async def web_asset(call: ApiCall, name: str) -> Response:
     """A file of the app. Its name has the digest of its content."""
     folder = call.settings.web_app

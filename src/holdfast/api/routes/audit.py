@@ -15,7 +15,7 @@ from holdfast.api.schemas.hold_query import Instant, Words
 from holdfast.errors import InputError
 from holdfast.holds.queries.audit import SignedHead
 from holdfast.types.audit import AuditRow
-from holdfast.types.clock import to_micros
+from holdfast.types.clock import END_OF_TIME, START_OF_TIME, require_moment
 
 routes = Routes("audit")
 
@@ -74,13 +74,17 @@ class VerifyAudit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 async def list_audit(call: ApiCall, query: ListAudit) -> Page[AuditWire]:
     """Actions and refusals, oldest first. A page may be short and still have a `next`."""
     store = await call.hf.open()
+    window = (
+        START_OF_TIME if query.since is None else require_moment(query.since, "since"),
+        END_OF_TIME if query.until is None else require_moment(query.until, "until"),
+    )
     place = decode_cursor(query.cursor, tuple[AuditSeq])
     after, read, found = (0 if place is None else place[0]), 0, list[AuditRow]()
     while read < MOST_READ:
         page = await store.audit(call.tenant, after=after, limit=_PAGE, hold=query.checkpoint)
         for row in page:
             after, read = row.seq, read + 1
-            if _is_match(row, query):
+            if _is_match(row, query, window):
                 found.append(row)
             if len(found) > query.limit:
                 shown = found[: query.limit]
@@ -90,14 +94,14 @@ async def list_audit(call: ApiCall, query: ListAudit) -> Page[AuditWire]:
     return Page(items=[audit_wire(each) for each in found], next=cursor_of(after))
 
 
-def _is_match(row: AuditRow, query: ListAudit) -> bool:
+def _is_match(row: AuditRow, query: ListAudit, window: tuple[int, int]) -> bool:
+    since, until = window
     return (
         (not query.module or module_of(row) in query.module)
         and (not query.execution or row.run in query.execution)
         and (not query.actor or row.actor in query.actor)
         and (not query.action or row.action in query.action)
-        and (query.since is None or row.at >= to_micros(query.since))
-        and (query.until is None or row.at < to_micros(query.until))
+        and since <= row.at < until
     )
 
 

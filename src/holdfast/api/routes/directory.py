@@ -16,7 +16,7 @@ from holdfast.holds.directory.absence import Away
 from holdfast.holds.directory.admin import Registrar
 from holdfast.holds.directory.base import Circle, Person
 from holdfast.holds.directory.stored import TableDirectory
-from holdfast.types.clock import to_micros
+from holdfast.types.clock import require_moment
 
 routes = Routes("directory", prefix="/v1/directory")
 
@@ -108,7 +108,7 @@ async def get_person(call: ApiCall, person: str) -> PersonWire:
     """By id or address."""
     found = await (await _tables(call)).person(call.tenant, person)
     if found is None:
-        raise NotFoundError(f"the directory knows no {person!r}.", hint="GET /v1/directory/people")
+        raise NotFoundError(f"{person!r} is not in the directory.", hint="GET /v1/directory/people")
     return _person(found)
 
 
@@ -124,7 +124,7 @@ async def put_person(call: ApiCall, person: str, body: PutPerson) -> PersonWire:
 async def drop_person(call: ApiCall, person: str) -> None:
     """Remove a person from the directory and from all groups and roles."""
     if not await (await _registrar(call)).drop_person(call.tenant, person):
-        raise NotFoundError(f"the directory knows no {person!r}.")
+        raise NotFoundError(f"{person!r} is not in the directory.")
 
 
 @routes.put("/people/{person}/away", needs=Right.admin, raises=CHANGING)
@@ -134,8 +134,8 @@ async def put_away(call: ApiCall, person: str, body: PutAway) -> None:
 
 
 async def _put_away(call: ApiCall, person: str, body: PutAway) -> None:
-    since = None if body.since is None else to_micros(body.since)
-    until = None if body.until is None else to_micros(body.until)
+    since = None if body.since is None else require_moment(body.since, "since")
+    until = None if body.until is None else require_moment(body.until, "until")
     away = Away(substitute=body.substitute, since=since, until=until, made_by=call.actor.people)
     await (await _registrar(call)).put_away(call.tenant, person, away)
 

@@ -1,4 +1,4 @@
-"""Documents of deployed flows: their bytes, their layout, which version is current, and what differs."""
+"""Documents of flows: their bytes, their layout, which version is current, what differs, what would break."""
 
 from __future__ import annotations
 
@@ -11,13 +11,28 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.rights import Access, Right
+from holdfast.api.draw import draw
 from holdfast.api.problems import HttpError
-from holdfast.api.routes.flows import find_version, get_flow
+from holdfast.api.routes.flows import find_version, flow_check, get_flow, require_graph
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.files import attachment
-from holdfast.api.schemas.flows import ActivateFlow, DiffFlow, DocumentQuery, FlowDiff, FlowLayout, FlowWire
+from holdfast.api.schemas.flows import (
+    ActivateFlow,
+    Arrangement,
+    DiffFlow,
+    DocumentQuery,
+    FlowCheck,
+    FlowDiff,
+    FlowLayout,
+    FlowWire,
+    ValidateFlow,
+)
 from holdfast.documents.compare import compare_documents
 from holdfast.documents.deploy import DeployedFlows
+from holdfast.documents.picture import arrange_document
+from holdfast.documents.program import program_to_start
+from holdfast.drawing import from_graph
+from holdfast.drawing.positions import NodeBox, positions_of
 from holdfast.errors import (
     DocumentChangedError,
     FlowInvalidError,
@@ -30,11 +45,13 @@ from holdfast.frontends.document.dump import dump_document
 from holdfast.frontends.document.json_schema import SCHEMA_VERSION, flow_schema
 from holdfast.frontends.document.layout import layout_of
 from holdfast.frontends.document.problem import require_valid_document
+from holdfast.model.graph import Graph
 
 routes = Routes("flows")
 
 _MISSING: Final = (FlowNotFoundError, NoDocumentError)
 _MEDIA: Final = {"json": "application/json", "yaml": "application/yaml"}
+_YAML: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 _SHARED: Final = {"Cache-Control": "public, max-age=3600", "Access-Control-Allow-Origin": "*"}
 """Of what is the same for every caller. Editors in a browser read it from their own origin."""
 
@@ -142,3 +159,37 @@ async def diff_flow(call: ApiCall, flow: str, body: DiffFlow) -> FlowDiff:
         after = await deployed.document(flow, to)
     found = await asyncio.to_thread(compare_documents, before, after)
     return msgspec.convert(msgspec.to_builtins(found), FlowDiff)
+
+
+@routes.post("/flows/arrange", needs=Right.flows_read, raises=(FlowInvalidError, InputError), raw=_YAML)
+async def arrange_flow(call: ApiCall, body: ValidateFlow) -> Arrangement:
+    """Where a canvas may place the nodes of a document or a graph: top down, with few crossings
+    unless it is very large and dense. Nothing is stored, and positions that the document has are not read.
+    """
+    if body.sent is None and body.graph is None:
+        raise InputError("send a document or a graph.", hint="GET a version of a flow returns its graph.")
+    boxes = await draw(call, lambda: _boxes(body))
+    return msgspec.convert(msgspec.to_builtins({"nodes": boxes}), Arrangement)
+
+
+def _boxes(body: ValidateFlow) -> dict[str, NodeBox]:
+    if body.sent is None:
+        return positions_of(from_graph(Graph(require_graph(body.graph)), expand=True))
+    read = body.sent.read()
+    if read.document is None:
+        require_valid_document("?", read.problems())
+    assert read.document is not None
+    return arrange_document(read.document)
+
+
+@routes.post("/flows/check", needs=Right.flows_read, raises=(FlowInvalidError, InputError), raw=_YAML)
+async def check_document(call: ApiCall, body: ValidateFlow) -> FlowCheck:
+    """Whether the live runs of a flow would fit a document that is not deployed yet, and why not. They keep
+    their version until they are migrated."""
+    if body.sent is None:
+        raise InputError("send a document.", hint="GET /v1/flows/{flow}/check checks the code of a flow.")
+    service = await call.runs()
+    compiled = await DeployedFlows(service, call.tenant).compile(body.sent)
+    program = program_to_start(compiled.require_valid())
+    verdicts = await service.check(program)
+    return await flow_check(call, program, verdicts)

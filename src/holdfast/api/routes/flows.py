@@ -9,6 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
+from holdfast.api.draw import draw
 from holdfast.api.pagination import Page
 from holdfast.api.pipelines import marked_submitted, require_no_document
 from holdfast.api.program_lookup import (
@@ -49,8 +50,10 @@ from holdfast.model.diagnostics import errors_in, require_valid
 from holdfast.model.fingerprint import CODED, decode_graph, dialect_of, encode_graph, graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.input_schema import input_schema
+from holdfast.model.program import Program
 from holdfast.model.validate import validate
 from holdfast.runs.flow_versions import newest_first, put_posted, require_free_name
+from holdfast.runs.migrate.check import MigrationReport
 from holdfast.runs.service import RunService
 from holdfast.runs.unserved import serves
 from holdfast.store.rows import FlowRow
@@ -182,16 +185,23 @@ def _graph(row: FlowRow, spec: GraphSpec) -> FlowGraph:
     )
 
 
+@routes.get("/flows/{flow:path}/versions/{version}/input-schema", needs=Right.flows_read, raises=_MISSING)
+async def get_input_schema(call: ApiCall, flow: str, version: str) -> ApiReply[dict[str, Any]]:
+    """The JSON Schema of the input that a version takes; empty if it does not say."""
+    row, spec = await find_version(call, flow, version)
+    return ApiReply(body=_document_key(spec, "input") or input_schema(spec), etag=row.version)
+
+
 @routes.get(
     "/flows/{flow:path}/versions/{version}/drawing",
     needs=Right.flows_read,
     media=("image/svg+xml",),
-    raises=_MISSING,
+    raises=(*_MISSING, InputError),
 )
 async def get_flow_drawing(call: ApiCall, flow: str, version: str) -> Response:
     """The graph of a version, as SVG."""
     _, spec = await find_version(call, flow, version)
-    return drawing(to_svg(from_graph(Graph(spec))))
+    return drawing(await draw(call, lambda: to_svg(from_graph(Graph(spec)))))
 
 
 @routes.get("/flows/{flow:path}/check", needs=Right.flows_read, raises=(FlowNotFoundError, InputError))
@@ -206,13 +216,20 @@ async def check_flow(call: ApiCall, flow: str) -> FlowCheck:
             hint="Start the server with the file that defines it.",
         )
     program = loaded[-1]
+    return await flow_check(call, program, await service.check(program))
+
+
+async def flow_check(call: ApiCall, program: Program, verdicts: list[MigrationReport]) -> FlowCheck:
+    """Of the caller's own runs."""
+    store = (await call.runs()).store
     own: list[Any] = []
-    for verdict in await service.check(program):
-        row = await service.store.get_run(verdict.run)
+    for verdict in verdicts:
+        row = await store.get_run(verdict.run)
         if row is not None and row.tenant == call.tenant:
             own.append(run_fit_wire(verdict))
     fits = sum(each.fits for each in own)
-    return FlowCheck(flow=flow, version=program.version, fits=fits, breaks=len(own) - fits, runs=own)
+    name = program.graph.name
+    return FlowCheck(flow=name, version=program.version, fits=fits, breaks=len(own) - fits, runs=own)
 
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
@@ -233,12 +250,13 @@ async def validate_flow(call: ApiCall, body: ValidateFlow) -> FlowValidation:
             name=compiled.name,
             version="" if compiled.spec is None else graph_fingerprint(compiled.spec),
             problems=[document_problem(each) for each in compiled.problems],
+            ports={name: list(ports) for name, ports in compiled.ports.items()},
         )
     if body.flow is not None:
         spec = (await find_program(call, body.flow)).graph.spec
     else:
-        spec = _spec(body.graph)
-    problems = validate(spec)
+        spec = require_graph(body.graph)
+    problems = [*validate(spec), *(await call.hf.queues()).queue_problems(spec)]
     return FlowValidation(
         valid=not errors_in(problems),
         name=spec.name,
@@ -251,7 +269,8 @@ def _sent(call: ApiCall, body: FlowSource) -> SentDocument | None:
     return body.sent or (document_of_file(call, body.flow) if body.flow is not None else None)
 
 
-def _spec(graph: Any) -> GraphSpec:
+def require_graph(graph: Any) -> GraphSpec:
+    """Raises FlowInvalidError."""
     try:
         return msgspec.convert(graph, GraphSpec)
     except msgspec.ValidationError as error:
@@ -314,7 +333,7 @@ async def _register(call: ApiCall, body: RegisterFlow) -> ApiReply[FlowGraph]:
         program = await find_program(call, body.flow)
         spec, version = program.graph.spec, program.version
     else:
-        spec = marked_submitted(_spec(body.graph))
+        spec = marked_submitted(require_graph(body.graph))
         require_not_document(spec)
         require_valid(spec.name, validate(spec))
         version = graph_fingerprint(spec)

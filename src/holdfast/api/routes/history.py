@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
+from holdfast.api.draw import draw, svg_of_run
 from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.events import event_wire
@@ -16,9 +17,13 @@ from holdfast.api.schemas.history import (
     CheckpointDetail,
     CheckpointSummary,
     EventPage,
+    PostmortemWire,
+    RecordPage,
     StepWire,
     TimelineWire,
     detail_of,
+    mark_wire,
+    record_wire,
     step_wire,
     summary_of,
     totals_of,
@@ -26,7 +31,8 @@ from holdfast.api.schemas.history import (
 )
 from holdfast.attractor.picture import picture_of_visits
 from holdfast.checkpoint.visit import Visit
-from holdfast.drawing.svg import to_svg
+from holdfast.drawing import from_graph
+from holdfast.drawing.placed import PlacedPicture, placed
 from holdfast.errors import (
     CheckpointCorruptError,
     CheckpointNotFoundError,
@@ -34,19 +40,27 @@ from holdfast.errors import (
     InputError,
     RunNotFoundError,
 )
+from holdfast.frontends.dot.lower import DIALECT
+from holdfast.model.breakpoints import SUFFIX
+from holdfast.reports.formats import renderer
+from holdfast.reports.postmortem import MAX_VISITS, build_postmortem
+from holdfast.runs.events import reader_of
 from holdfast.runs.history.checkpoints import resolve
+from holdfast.runs.history.story import Story
+from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.history.timeline import make_timeline
+from holdfast.runs.history.timeline_page import page_of
+from holdfast.runs.history.visits import Visits
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId, is_id
-from holdfast.types.record import Kind
 from holdfast.types.status import ENDED, CheckpointStatus
 
 routes = Routes("runs")
 
 _MISSING = (RunNotFoundError,)
-_OF_STEPS = (Kind.step, Kind.attempt, Kind.asked, Kind.substep)
+MOST_MARKS = 5_000
 
 
 class ListCheckpoints(msgspec.Struct, kw_only=True):
@@ -56,7 +70,12 @@ class ListCheckpoints(msgspec.Struct, kw_only=True):
 
 
 class ShowTimeline(msgspec.Struct, kw_only=True):
-    limit: Annotated[int, msgspec.Meta(ge=1, le=5000, description="Ended visits, the latest.")] = 500
+    """`fold=items`: visits inside maps and sub-flows are counted, not listed; `within` lists those of one."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=20_000, description="Visits, the latest.")] = 500
+    cursor: Cursor | None = None
+    fold: Literal["items"] | None = None
+    within: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
 class DiffQuery(msgspec.Struct, kw_only=True):
@@ -122,24 +141,39 @@ async def _record_of(service: RunService, row: RunRow, named: str) -> int:
 
 @routes.get("/runs/{run}/timeline", needs=Right.runs_read, raises=(*_MISSING, FlowNotFoundError))
 async def get_timeline(call: ApiCall, run: str, query: ShowTimeline) -> TimelineWire:
-    """Each visit of each node: its start, waits, questions, retries and outcome."""
+    """Each visit of each node: its start, waits, questions, retries and outcome; the latest first page, and
+    `next` for earlier ones."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    line = await make_timeline(service, row, keep=query.limit)
-    # Events do not name their records, which is where a step can be looked up.
-    records = await service.store.read(row.id, first=row.horizon, payloads=False)
-    seqs = {(r.scope, r.node, r.visit): r.seq for r in records if r.node and r.kind in _OF_STEPS}
-    visits = line.visits.all()
-    for visit in visits:
-        if visit.run in ("", row.id):
-            visit.seq = seqs.get((visit.scope, visit.node, visit.visit), -1)
+    place = decode_cursor(query.cursor, tuple[int])
+    line = await make_timeline(service, row)
+    page = page_of(
+        line.visits.all(),
+        limit=query.limit,
+        end=None if place is None else place[0],
+        fold=query.fold == "items",
+        within=query.within,
+    )
     return TimelineWire(
         run=row.id,
-        items=[visit_wire(each, row.id) for each in visits],
+        items=[
+            visit_wire(each, row.id, page.folded.get((each.label, each.visit)), line.graph)
+            for each in page.visits
+        ],
+        next=cursor_of(page.before) if page.before else None,
+        marks=[mark_wire(each) for each in line.visits.marks[-MOST_MARKS:]],
+        horizon=row.horizon,
+        head=row.head,
         nodes={path: totals_of(node) for path, node in line.visits.nodes.items()},
         edges=dict(line.visits.edges),
-        left_out=line.visits.left_out,
+        left_out=page.before,
         damage=line.damage,
+    )
+
+
+class ShowStep(msgspec.Struct, kw_only=True):
+    past: Annotated[bool, msgspec.Meta(description="As it was at the record, without what came later.")] = (
+        False
     )
 
 
@@ -148,39 +182,102 @@ async def get_timeline(call: ApiCall, run: str, query: ShowTimeline) -> Timeline
     needs=Right.runs_read,
     raises=(*_MISSING, InputError, CheckpointNotFoundError, CheckpointCorruptError),
 )
-async def get_step(call: ApiCall, run: str, seq: str) -> StepWire:
-    """The visit that a record settled, or that was under way there: its input, output, attempts, sub-steps,
-    changes of the state and error."""
+async def get_step(call: ApiCall, run: str, seq: str, query: ShowStep) -> StepWire:
+    """The visit that a record settled, or that was under way there: its input, output, attempts with their
+    workers, sub-steps, live output, changes of the state, and error with its traceback. Lines of code in a
+    traceback need the right `runs:write`."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     if not seq.isascii() or not seq.isdigit() or len(seq) > 11:
         raise InputError(f"{seq!r} is not the number of a record.", hint="The timeline has the numbers.")
     at = int(seq)
-    found = next((visit for visit in (await service.story(row.id)).visits if _is_at(visit, at)), None)
-    if found is None or not row.horizon <= at <= row.head:
+    story = await load_story(service, row, min(at, row.head) if query.past else None)
+    found = next((visit for visit in story.visits if _is_at(visit, row, at)), None)
+    if found is None and row.horizon <= at <= row.head:
+        found = await _under_way(service, row, story, at)
+    if found is None:
         raise CheckpointNotFoundError(f"record {at} of run {row.id} belongs to no step.", run=row.id)
     before = (await service.checkpoint(row.id, max(row.horizon, at - 1))).shown()
-    return step_wire(found, row.id, before.state)
+    graph = (await reader_of(service, row)).graph
+    writes = call.who.may(Right.runs_write)
+    return step_wire(found, row.id, before.state, story.workers, graph, with_source=writes)
 
 
-def _is_at(visit: Visit, seq: int) -> bool:
-    return visit.seq == seq or any(
-        each.seq == seq for each in (*visit.trials, *visit.calls, *visit.questions)
-    )
+async def _under_way(service: RunService, row: RunRow, story: Story, at: int) -> Visit | None:
+    """The visit that a record is about which neither settles it nor is shown of it: a sleep, an intent."""
+    (record,) = await service.store.read(row.id, first=at, last=at, payloads=False)
+    node = record.node.removesuffix(SUFFIX)
+    own = [each for each in story.visits if each.run == row.id and each.label == record.scope + node]
+    # The record of an end has its node without the number of its visit: it is the last one.
+    return next((each for each in reversed(own) if record.visit in (0, each.visit)), None)
+
+
+def _is_at(visit: Visit, row: RunRow, seq: int) -> bool:
+    """Visits, and calls, that a fork took from its source have the numbers of the source's records."""
+    if visit.run != row.id:
+        return False
+    calls = (each for each in visit.calls if each.at >= row.created_at)
+    return visit.seq == seq or any(each.seq == seq for each in (*visit.trials, *calls, *visit.questions))
+
+
+class ReadRecords(msgspec.Struct, kw_only=True):
+    first: Annotated[int, msgspec.Meta(ge=0, le=2**40, description="The number of the first record.")] = 0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 200
+
+
+@routes.get("/runs/{run}/records", needs=Right.runs_read, raises=(*_MISSING, FlowNotFoundError))
+async def list_records(call: ApiCall, run: str, query: ReadRecords) -> RecordPage:
+    """Records of a run's journal from a number on, without their values. Pruned ones are left out."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    graph = (await reader_of(service, row)).graph
+    first = max(query.first, row.horizon)
+    found = await service.store.read(row.id, first=first, last=first + query.limit - 1, payloads=False)
+    return RecordPage(items=[record_wire(each, graph) for each in found], horizon=row.horizon, head=row.head)
+
+
+class ShowGraph(msgspec.Struct, kw_only=True):
+    """`open`: maps and sub-flows whose inside is shown too, each with its path, as `child/inner`."""
+
+    open: Annotated[list[Annotated[str, msgspec.Meta(max_length=1000)]], msgspec.Meta(max_length=50)] = []
+
+
+class GraphWire(msgspec.Struct, kw_only=True):
+    """`flat`: nodes inside others are named without their path, as stages of a pipeline are."""
+
+    version: str
+    flat: bool
+    picture: PlacedPicture
+
+
+@routes.get("/runs/{run}/graph", needs=Right.runs_read, raises=(*_MISSING, FlowNotFoundError, InputError))
+async def get_run_graph(call: ApiCall, run: str, query: ShowGraph) -> GraphWire:
+    """The graph of a run's version with the place of each node and edge. It does not change while the run
+    does: the timeline has the states."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    graph = (await reader_of(service, row)).graph
+    flat = graph.dialect == DIALECT
+
+    def make() -> PlacedPicture:
+        opened = frozenset(query.open)
+        return placed(picture_of_visits(graph, Visits()) if flat else from_graph(graph, expand=opened))
+
+    return GraphWire(version=row.version, flat=flat, picture=await draw(call, make))
 
 
 @routes.get(
     "/runs/{run}/drawing",
     needs=Right.runs_read,
     media=("image/svg+xml",),
-    raises=(*_MISSING, FlowNotFoundError),
+    raises=(*_MISSING, FlowNotFoundError, InputError),
 )
 async def get_run_drawing(call: ApiCall, run: str) -> Response:
     """The run's graph with the state of each node, as SVG."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
     line = await make_timeline(service, row, keep=0)
-    return drawing(to_svg(picture_of_visits(line.graph, line.visits, interrupted=line.interrupted)))
+    return drawing(await draw(call, lambda: svg_of_run(line)))
 
 
 @routes.get(
@@ -205,6 +302,24 @@ async def _own_reference(service: RunService, ref: str, tenant: str) -> str:
         return f"{found.id}@{seq}"
     row = await service.get(run, tenant=tenant)
     return f"{row.id}{at}{place}"
+
+
+class ShowPostmortem(msgspec.Struct, kw_only=True):
+    """`visits`: the number of visits that are shown in full; 0: all."""
+
+    format: Literal["md", "html"] = "md"
+    visits: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = MAX_VISITS
+
+
+@routes.get("/runs/{run}/postmortem", needs=Right.runs_read, raises=(*_MISSING, FlowNotFoundError))
+async def get_postmortem(call: ApiCall, run: str, query: ShowPostmortem) -> PostmortemWire:
+    """A report of a run's whole history: each node in order, what it changed, what failed and how that was
+    handled. The run need not have ended."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    found = await build_postmortem(service, row.id, chapters=query.visits)
+    text = await draw(call, lambda: renderer(query.format)(found))
+    return PostmortemWire(run=row.id, format=query.format, text=text)
 
 
 @routes.get("/runs/{run}/events", needs=Right.runs_read, raises=_MISSING)

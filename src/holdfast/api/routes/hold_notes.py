@@ -11,7 +11,6 @@ from starlette.responses import Response
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
 from holdfast.api.presence import HoldPresence, HoldViewer
-from holdfast.api.problems import HttpError
 from holdfast.api.routes.holds import CHANGING, LOOKING, hold_reply
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import moment
@@ -175,11 +174,9 @@ async def read_file(call: ApiCall, hold: str, digest: str) -> Response:
 
 @routes.get("/holds/{hold}/draft", needs=Right.holds_read, raises=LOOKING)
 async def get_draft(call: ApiCall, hold: str) -> DraftWire:
-    """Your draft. 404 if there is none."""
+    """Your draft; its fields are null if there is none."""
     found = await (await call.holds()).draft(call.actor, hold)
-    if found is None:
-        raise HttpError(404, "You have no draft for this hold.", code="not_found")
-    return draft_wire(found)
+    return DraftWire() if found is None else draft_wire(found)
 
 
 @routes.put("/holds/{hold}/draft", needs=Right.holds_write, raises=CHANGING)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Page
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant
@@ -25,7 +25,7 @@ from holdfast.holds.policies.stored import drop_policy as _drop_policy
 from holdfast.holds.policies.stored import put_policy as _put_policy
 from holdfast.holds.timing.reschedule import change_calendar
 from holdfast.holds.timing.stored_calendars import KIND as CALENDAR
-from holdfast.types.clock import to_micros
+from holdfast.types.clock import require_moment
 from holdfast.types.outbox import OutboxRow, OutboxState
 
 routes = Routes("arrangements")
@@ -116,14 +116,23 @@ async def simulate_policies(call: ApiCall, body: SimulatePolicies) -> Simulation
         await call.hf.open(),
         policies,
         tenant=call.tenant,
-        since=None if body.since is None else to_micros(body.since),
+        since=None if body.since is None else require_moment(body.since, "since"),
         flows=tuple(body.flows),
         limit=body.limit,
         guardrails=(await call.hf.holds()).ctx.guardrails,
     )
 
 
-# ---------------------------------------------------------------------- undelivered notifications
+# ---------------------------------------------------------------------- notifications
+
+_STATES = {
+    "waiting": OutboxState.waiting,
+    "sent": OutboxState.done,
+    "failed": OutboxState.dead,
+    "unneeded": OutboxState.skipped,
+}
+_WORDS = {state: word for word, state in _STATES.items()}
+_NEWEST = 2**63 - 1
 
 
 class DeadNotice(msgspec.Struct, kw_only=True):
@@ -133,6 +142,42 @@ class DeadNotice(msgspec.Struct, kw_only=True):
     hold_id: str | None
     attempts: int
     error: str | None
+
+
+class NoticeWire(DeadNotice, kw_only=True):
+    """`due_at`: of a notification that waits, the time of its next attempt."""
+
+    state: str
+    due_at: str | None
+
+
+class ListNotices(msgspec.Struct, kw_only=True):
+    """`unneeded`: its hold was decided before it was sent, or it had no recipient."""
+
+    state: Literal["waiting", "sent", "failed", "unneeded"] = "failed"
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+@routes.get("/notices", needs=Right.manage)
+async def list_notices(call: ApiCall, query: ListNotices) -> Page[NoticeWire]:
+    """Notifications in one state, newest first."""
+    place = decode_cursor(query.cursor, tuple[int])
+    found = await (await call.hf.open()).list_outbox(
+        tenant=call.tenant,
+        state=_STATES[query.state],
+        before=_NEWEST if place is None else place[0],
+        limit=query.limit + 1,
+    )
+    shown = found[: query.limit]
+    more = cursor_of(shown[-1].id) if len(found) > len(shown) else None
+    return Page(items=[_state_notice(each) for each in shown], next=more)
+
+
+def _state_notice(row: OutboxRow) -> NoticeWire:
+    fields = msgspec.structs.asdict(_notice(row))
+    due = moment(row.due_at) if row.state is OutboxState.waiting else None
+    return NoticeWire(**fields, state=_WORDS[row.state], due_at=due)
 
 
 def _notice(row: OutboxRow) -> DeadNotice:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.agents.conversation import HoldConversation, conversation_at
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page
 from holdfast.api.problems import HttpError
@@ -30,13 +31,14 @@ from holdfast.api.schemas.holds import (
 )
 from holdfast.errors import (
     AnswerInvalidError,
+    CheckpointCorruptError,
     ConflictError,
     ForbiddenError,
     HoldChangedError,
     HoldNotFoundError,
     InputError,
 )
-from holdfast.holds.actions.resolve import ResolveResult
+from holdfast.holds.actions.decide import ResolveResult
 from holdfast.holds.actions.submission import read_body
 from holdfast.holds.queries.metrics import HoldMetrics
 from holdfast.holds.queries.search import Query
@@ -129,6 +131,14 @@ async def hold_schema(call: ApiCall, hold: str) -> AnswerSchema:
     )
 
 
+@routes.get("/holds/{hold}/conversation", needs=Right.holds_read, raises=(*LOOKING, CheckpointCorruptError))
+async def hold_conversation(call: ApiCall, hold: str) -> HoldConversation:
+    """What was said before an agent asked: its instructions, its model, its tools and their results. Empty
+    if no agent asked. Secrets are masked; results of tools are not checked by anybody."""
+    row = await (await call.holds()).get(call.actor, hold)
+    return conversation_at((await (await call.runs()).story(row.run)).visits, row.id)
+
+
 @routes.get("/holds/{hold}/consequences", needs=Right.holds_read, raises=(*LOOKING, ConflictError))
 async def hold_consequences(call: ApiCall, hold: str) -> HoldPreview:
     """What each option would lead to, with the values that its form proposes: the run is continued in memory
@@ -206,7 +216,12 @@ async def decide_many(call: ApiCall, body: BulkAnswer) -> BulkWire:
     read_body(answer)
     service = await call.holds()
     found = await service.bulk(
-        call.actor, body.holds, answer, preview=body.preview, versions=body.versions or None
+        call.actor,
+        body.holds,
+        answer,
+        preview=body.preview,
+        undo=body.undo,
+        versions=body.versions or None,
     )
     return bulk_wire(found)
 

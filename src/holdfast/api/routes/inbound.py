@@ -26,6 +26,7 @@ from holdfast.errors import (
 from holdfast.holds.egress import Egress
 from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.types.clock import MICROS
+from holdfast.types.redaction import enter_tenant
 
 routes = Routes("inbound")
 
@@ -43,6 +44,7 @@ async def take_click(call: ApiCall, way: str, body: bytes) -> Response:
     found = _settings(call).named(way, SlackSource)
     service = await call.holds()
     require_slack(call.request.headers, body, found, service.ctx.now() // MICROS)
+    enter_tenant(found.tenant)
     await SlackReceiver(service, found, Egress(allow=_settings(call).allow)).take(payload_of(body))
     return Response(status_code=200)  # empty, as Slack requires
 
@@ -61,6 +63,7 @@ async def take_webhook(call: ApiCall, way: str, body: bytes) -> WebhookTaken:
     service = await call.holds()
     now = service.ctx.now() // MICROS
     message = require_signed(call.request.headers, body, found.secrets, now)
+    enter_tenant(found.tenant)
     return await WebhookReceiver(service, found).take(message, body)
 
 
@@ -74,6 +77,7 @@ async def take_mail(call: ApiCall, way: str, body: bytes) -> MailTaken:
     found = _settings(call).named(way, MailSource)
     service = await call.holds()
     message = require_signed(call.request.headers, body, found.secrets, service.ctx.now() // MICROS)
+    enter_tenant(found.tenant)
     deliverer = (await call.runs()).runtime.deliverer
     channels = None if deliverer is None else deliverer.channels
     return await MailReceiver(service, found, channels).take_once(message, body)

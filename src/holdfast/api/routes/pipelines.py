@@ -10,6 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
+from holdfast.api.draw import draw
 from holdfast.api.pipelines import find_pipeline, pipeline_from_request
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.files import drawing
@@ -110,7 +111,7 @@ async def get_pipeline_graph(call: ApiCall, run: str) -> Response:
     service, row = await find_pipeline(call, run)
     line = await make_timeline(service, row, keep=0)
     picture = picture_of_run(pipeline_of(line.graph.spec), line.visits, interrupted=line.interrupted)
-    return drawing(await asyncio.to_thread(to_svg, picture))
+    return drawing(await draw(call, lambda: to_svg(picture)))
 
 
 @routes.get("/pipelines/{run}/checkpoint", needs=Right.runs_read, raises=_MISSING)

@@ -1,8 +1,8 @@
-"""What a person has chosen for themselves: language, time zone, theme, keys."""
+"""What a person has chosen for themselves: language, time zone, theme, keys, notifications."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -10,12 +10,11 @@ import msgspec
 from holdfast.api.auth.rights import Access
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.errors import ConflictError, InputError
+from holdfast.holds.notify.choices import KIND, NoticeChoices
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.types.document import Document
 
 routes = Routes("session")
-
-KIND: Final = "preferences"
 
 Language = Annotated[str, msgspec.Meta(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35)]
 
@@ -27,6 +26,7 @@ class Preferences(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     time_zone: Annotated[str, msgspec.Meta(max_length=64)] | None = None
     theme: Literal["system", "light", "dark"] = "system"
     shortcuts: bool = True
+    notifications: NoticeChoices = msgspec.field(default_factory=NoticeChoices)
 
 
 @routes.get("/me/preferences", needs=Access.signed_in)

@@ -50,6 +50,7 @@ routes = Routes("queues")
 _MESSAGES: Final = "/queues/{scope}/{queue}/messages"
 _MESSAGE: Final = "/queues/{scope}/{queue}/messages/{message}"
 _CLAIMED: Final = (MessageNotFoundError, ClaimLostError, InputError)
+_REVIEW: Final = (ForbiddenError, ConflictError, NotFoundError)
 _OPEN: Final = (MessageNotFoundError, MessageEndedError)
 _MICRO: Final = timedelta(microseconds=1)
 
@@ -129,15 +130,10 @@ async def publish_message(
 
 @routes.post(f"{_MESSAGES}/claim", needs=Right.queues_work, raises=(InputError,))
 async def claim_messages(call: ApiCall, scope: str, queue: str, body: ClaimMessages) -> ClaimedMessages:
-    """Claim ready messages: by priority, then the longest ready. The list is empty if there is none."""
+    """Claim ready messages: by priority, then the longest ready. Review requests that the caller may not
+    decide are left out. The list is empty if there is none."""
     rows = await (await _queues(call)).claim(
-        scope,
-        queue,
-        by=call.actor.id,
-        limit=body.limit,
-        wait=body.wait,
-        ttl=_micros(body.ttl, "ttl"),
-        tenant=call.tenant,
+        call.actor, scope, queue, limit=body.limit, wait=body.wait, ttl=_micros(body.ttl, "ttl")
     )
     return ClaimedMessages(items=await _wires(call, rows))
 
@@ -148,15 +144,13 @@ async def get_message(call: ApiCall, scope: str, queue: str, message: str) -> Me
     return await _wire(call, await (await _queues(call)).get(scope, queue, message, tenant=call.tenant))
 
 
-@routes.post(f"{_MESSAGE}/claim", needs=Right.queues_work, raises=(*_CLAIMED, MessageEndedError))
+@routes.post(f"{_MESSAGE}/claim", needs=Right.queues_work, raises=(*_CLAIMED, *_REVIEW, MessageEndedError))
 async def claim_message(
     call: ApiCall, scope: str, queue: str, message: str, body: ClaimMessage
 ) -> MessageWire:
-    """Claim this message."""
+    """Claim this message. A review request can be claimed by those who may decide its hold."""
     ttl = _micros(body.ttl, "ttl")
-    row = await (await _queues(call)).claim_one(
-        scope, queue, message, by=call.actor.id, ttl=ttl, tenant=call.tenant
-    )
+    row = await (await _queues(call)).claim_one(call.actor, scope, queue, message, ttl=ttl)
     return await _wire(call, row)
 
 
@@ -168,14 +162,14 @@ async def extend_message(
     ttl = _micros(body.ttl, "ttl")
     queues = await _queues(call)
     return await _wire(
-        call, await queues.extend(scope, queue, message, body.token, ttl=ttl, tenant=call.tenant)
+        call, await queues.extend(scope, queue, message, int(body.token), ttl=ttl, tenant=call.tenant)
     )
 
 
 @routes.post(
     f"{_MESSAGE}/complete",
     needs=Right.queues_work,
-    raises=(*_CLAIMED, ForbiddenError, ConflictError, NotFoundError),
+    raises=(*_CLAIMED, *_REVIEW),
 )
 async def complete_message(
     call: ApiCall, scope: str, queue: str, message: str, body: CompleteMessage
@@ -183,7 +177,7 @@ async def complete_message(
     """Complete a claimed message. Completing a review request decides its hold, under the caller's rights."""
     queues = await _queues(call)
     return await _wire(
-        call, await queues.complete(call.actor, scope, queue, message, body.token, body.result)
+        call, await queues.complete(call.actor, scope, queue, message, int(body.token), body.result)
     )
 
 
@@ -196,7 +190,7 @@ async def release_message(
         scope,
         queue,
         message,
-        body.token,
+        int(body.token),
         delay=_micros(body.delay, "delay"),
         error=body.error,
         tenant=call.tenant,
@@ -204,17 +198,19 @@ async def release_message(
     return await _wire(call, row)
 
 
-@routes.post(f"{_MESSAGE}/dead", needs=Right.queues_work, raises=(*_CLAIMED, *_OPEN))
+@routes.post(f"{_MESSAGE}/dead", needs=Right.queues_work, raises=(*_CLAIMED, *_REVIEW, *_OPEN))
 async def give_up_message(
     call: ApiCall, scope: str, queue: str, message: str, body: DeadMessage
 ) -> MessageWire:
-    """Give the message up. It is kept until it is requeued or withdrawn."""
+    """Give the message up, as its worker or while it is not claimed. It is kept until it is requeued or
+    withdrawn."""
     queues = await _queues(call)
-    row = await queues.dead(scope, queue, message, token=body.token, error=body.error, tenant=call.tenant)
+    token = None if body.token is None else int(body.token)
+    row = await queues.dead(call.actor, scope, queue, message, token=token, error=body.error)
     return await _wire(call, row)
 
 
-@routes.post(f"{_MESSAGE}/requeue", needs=Right.queues_write, raises=_OPEN)
+@routes.post(f"{_MESSAGE}/requeue", needs=Right.queues_write, raises=(*_OPEN, InputError))
 async def requeue_message(call: ApiCall, scope: str, queue: str, message: str) -> MessageWire:
     """Make a dead message ready again."""
     return await _wire(call, await (await _queues(call)).requeue(scope, queue, message, tenant=call.tenant))

@@ -12,20 +12,23 @@ from holdfast._version import __version__
 from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.grants import CredentialGrant, made_for, require_within
 from holdfast.api.auth.rights import Access, Right
-from holdfast.api.auth.sessions import local_path
+from holdfast.api.auth.sessions import ProviderSession, local_path
 from holdfast.api.auth.tokens import LIFETIME, ApiToken
+from holdfast.api.pages.web_app import read_app
 from holdfast.api.pagination import Page
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.errors import ForbiddenError, InputError, NotFoundError
-from holdfast.types.clock import iso, to_micros
+from holdfast.types.clock import iso, require_moment
+from holdfast.types.text import clean_text
 
 routes = Routes("session")
 
 
 class SessionWire(msgspec.Struct, kw_only=True):
     """The caller. `csrf`: required for each change with this session; none for tokens. `now`: the server's
-    clock, which deadlines follow; `release`: the version that the server runs."""
+    clock, which deadlines follow; `release`: the version that the server runs; `web_release`: the build of
+    its web app, empty without one. `tenants`: those between which the session can switch."""
 
     subject: str
     tenant: str
@@ -35,11 +38,17 @@ class SessionWire(msgspec.Struct, kw_only=True):
     method: str
     now: str
     release: str
+    web_release: str = ""
+    tenants: list[str] = []
     csrf: str | None = None
 
 
 class BeginSession(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     token: str
+
+
+class SwitchTenant(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    tenant: str
 
 
 class TokenWire(msgspec.Struct, kw_only=True):
@@ -94,6 +103,8 @@ async def get_session(call: ApiCall) -> SessionWire:
         method=who.method,
         now=iso((await call.hf.open()).now()),
         release=__version__,
+        web_release=web_release(call),
+        tenants=await _tenants(call),
         csrf=who.csrf,
     )
 
@@ -109,6 +120,37 @@ async def begin_session(call: ApiCall, body: BeginSession) -> Response:
     )
 
 
+@routes.post("/session/tenant", needs=Access.signed_in, status=204, raises=(ForbiddenError,))
+async def switch_tenant(call: ApiCall, body: SwitchTenant) -> Response:
+    """Continue in another of your tenants: a new session in place of this one. Only for browsers."""
+    authenticator = authenticator_of(call)
+    secret = authenticator.cookies.get(call.request) if call.who.method == "session" else None
+    opened = await (await authenticator.sessions()).switch(secret, body.tenant) if secret else None
+    if opened is None:
+        raise ForbiddenError(
+            f"this session has no tenant {clean_text(repr(body.tenant), 80)}.",
+            hint="`tenants` of GET /v1/session has those that it can switch to.",
+        )
+    response = Response(None, 204)
+    authenticator.cookies.set_session(call.request, response, opened)
+    return response
+
+
+async def _tenants(call: ApiCall) -> list[str]:
+    if call.who.method != "session":
+        return [call.tenant]
+    authenticator = authenticator_of(call)
+    secret = authenticator.cookies.get(call.request)
+    found = await (await authenticator.sessions()).find(secret) if secret else None
+    return list(found.session.grant.tenants if found else ()) or [call.tenant]
+
+
+def web_release(call: ApiCall) -> str:
+    """The build of the app that this server hands out."""
+    folder = call.settings.web_app
+    return "" if folder is None else read_app(folder).release
+
+
 @routes.delete("/session", needs=Access.public, status=204)
 async def end_session(call: ApiCall) -> Response:
     """Sign out, here and everywhere this session is used."""
@@ -116,7 +158,13 @@ async def end_session(call: ApiCall) -> Response:
 
 
 async def sign_in_response(
-    call: ApiCall, grant: CredentialGrant, *, how: str, response: Response, credential: str = ""
+    call: ApiCall,
+    grant: CredentialGrant,
+    *,
+    how: str,
+    response: Response,
+    credential: str = "",
+    provider: ProviderSession | None = None,
 ) -> Response:
     """A new session in place of the one that the browser had."""
     authenticator = authenticator_of(call)
@@ -124,7 +172,7 @@ async def sign_in_response(
     # The old session ends: a browser that signs in as another person must not leave the first one open.
     if before := authenticator.cookies.get(call.request):
         await sessions.end(before, for_subject=grant.subject)
-    opened = await sessions.begin(grant, how=how, credential=credential)
+    opened = await sessions.begin(grant, how=how, credential=credential, provider=provider)
     authenticator.cookies.set_session(call.request, response, opened)
     return response
 
@@ -156,9 +204,10 @@ async def sign_in_with_code(call: ApiCall, code: str, onwards: str | None) -> Re
             code="unauthenticated",
             hint="`holdfast sign-in` prints a new one.",
         )
-    return await sign_in_response(
-        call, grant, how="code", response=RedirectResponse(local_path(onwards), 303)
-    )
+    # Below the path prefix of this server, if it has one; an address to go on to has it already.
+    home = f"{call.request.scope.get('root_path', '')}/"
+    where = local_path(onwards) if onwards else home
+    return await sign_in_response(call, grant, how="code", response=RedirectResponse(where, 303))
 
 
 def require_own_page(call: ApiCall, authenticator: Authenticator) -> None:
@@ -218,9 +267,10 @@ def _until(body: CreateToken, now: int) -> int | None:
         return None if body.never_expires else now + LIFETIME
     if body.never_expires:
         raise InputError("expires_at and never_expires exclude each other.", hint="Send one of them.")
-    if moment.tzinfo is None or to_micros(moment) <= now:
+    until = None if moment.tzinfo is None else require_moment(moment, "expires_at")
+    if until is None or until <= now:
         raise InputError("expires_at is not in the future.", hint="Write 2027-01-31T00:00:00Z.")
-    return to_micros(moment)
+    return until
 
 
 def _token_wire(token: ApiToken, used: int | None, now: int) -> TokenWire:

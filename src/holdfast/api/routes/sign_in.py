@@ -3,9 +3,11 @@ Connect)."""
 
 from __future__ import annotations
 
-from starlette.responses import RedirectResponse, Response
+import msgspec
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from holdfast.api.auth.oidc.flow import Oidc, SignInState
+from holdfast.api.auth.oidc.provider import logout_error
 from holdfast.api.auth.rights import Access
 from holdfast.api.auth.sessions import local_path
 from holdfast.api.pages.negotiation import pages
@@ -25,15 +27,24 @@ routes = pages()
 STATE_COOKIE = "holdfast_sign_in"
 
 
+class SignInQuery(msgspec.Struct, kw_only=True):
+    """`next`: the path to continue at; `fresh`: the person is to sign in again."""
+
+    next: str | None = None
+    fresh: str | None = None
+
+
+class SignInPageQuery(SignInQuery, kw_only=True):
+    code: str = ""
+
+
 @routes.get("/sign-in", needs=Access.public)
-async def sign_in(call: ApiCall) -> Response:
+async def sign_in(call: ApiCall, query: SignInPageQuery) -> Response:
     """The sign-in page; with `code`, an operator's one-time code becomes a session at once."""
-    asked = call.request.query_params
-    code = asked.get("code")
     # A HEAD must not use up the code: mail scanners and chats preview links.
-    if code and call.request.method == "GET":
+    if query.code and call.request.method == "GET":
         try:
-            return await sign_in_with_code(call, code, asked.get("next"))
+            return await sign_in_with_code(call, query.code, query.next)
         except HttpError as error:
             return await _sign_in_failed(call, error)
     return _page(call)
@@ -44,7 +55,7 @@ async def sign_in_with_token(call: ApiCall) -> Response:
     """The page's form: a token becomes a session."""
     authenticator = authenticator_of(call)
     require_own_page(call, authenticator)
-    form = await call.form()
+    form = await call.form("token", "next")
     text, onwards = form.get("token"), form.get("next")
     try:
         grant, credential = await token_grant(authenticator, text.strip() if isinstance(text, str) else "")
@@ -79,13 +90,13 @@ async def _provider_sign_out_url(call: ApiCall) -> str | None:
 
 
 @routes.get("/sign-in/oidc", needs=Access.public)
-async def sign_in_at_provider(call: ApiCall) -> Response:
+async def sign_in_at_provider(call: ApiCall, query: SignInQuery) -> Response:
     """Send the browser to the provider; the state to check on return is kept in a cookie. `fresh`: the
     provider has to ask the person again, for a hold with `step_up`."""
     authenticator, oidc = authenticator_of(call), _oidc(call)
-    journey = SignInState.begin(local_path(call.request.query_params.get("next")))
+    journey = SignInState.begin(local_path(query.next))
     try:
-        again = "fresh" in call.request.query_params
+        again = query.fresh is not None
         response = RedirectResponse(await oidc.address(journey, _callback(call), again=again), 303)
     except HttpError as error:
         return await _sign_in_failed(call, error)
@@ -93,7 +104,8 @@ async def sign_in_at_provider(call: ApiCall) -> Response:
     return response
 
 
-@routes.get("/sign-in/oidc/callback", needs=Access.public)
+# Providers send parameters of their own.
+@routes.get("/sign-in/oidc/callback", needs=Access.public, reads_query=True)
 async def back_from_provider(call: ApiCall) -> Response:
     """The return from the provider: its claims about the person become a session."""
     authenticator, oidc = authenticator_of(call), _oidc(call)
@@ -101,14 +113,33 @@ async def back_from_provider(call: ApiCall) -> Response:
         return Response(None, 204)
     try:
         journey = SignInState.read(authenticator.cookies.get(call.request, STATE_COOKIE))
-        grant = await oidc.finish(journey, dict(call.request.query_params), _callback(call))
+        grant, provider = await oidc.finish(journey, dict(call.request.query_params), _callback(call))
     except HttpError as error:
         return await _sign_in_failed(call, error)
     response = await sign_in_response(
-        call, grant, how="oidc", response=RedirectResponse(journey.onwards, 303)
+        call, grant, how="oidc", response=RedirectResponse(journey.onwards, 303), provider=provider
     )
     authenticator.cookies.delete(call.request, response, STATE_COOKIE)
     return response
+
+
+@routes.post("/sign-in/oidc/logout", needs=Access.public)
+async def signed_out_at_provider(call: ApiCall) -> Response:
+    """The provider itself tells that a person has signed out there (back-channel logout)."""
+    oidc = _oidc(call)
+    given = (await call.form()).get("logout_token")
+    try:
+        if not isinstance(given, str):
+            raise logout_error("there is none in the field logout_token")
+        await oidc.signed_out(given, await authenticator_of(call).sessions())
+    except HttpError as error:
+        name = "invalid_request" if error.given_status == 400 else "temporarily_unavailable"
+        return JSONResponse(
+            {"error": name, "error_description": error.message},
+            error.given_status,
+            {"Cache-Control": "no-store"},
+        )
+    return Response(None, 200, {"Cache-Control": "no-store"})
 
 
 async def _sign_in_failed(call: ApiCall, error: HttpError) -> Response:

@@ -8,7 +8,8 @@ import msgspec
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
-from holdfast.api.routes.runs import page_of_runs, run_reply, send_input, start_from_request
+from holdfast.api.routes.run_list import page_of_runs
+from holdfast.api.routes.runs import run_reply, send_input, start_from_request
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Name
 from holdfast.api.schemas.runs import CreateRun, RunDetail
@@ -21,8 +22,8 @@ from holdfast.errors import (
     KeyReusedError,
 )
 from holdfast.runs.run_view import RunWire
+from holdfast.runs.send_input import answered_under_key
 from holdfast.runs.service import RunService
-from holdfast.runs.text_answers import answered_under_key
 from holdfast.store.rows import RunFilter, RunRow, ThreadRow
 from holdfast.types.clock import iso
 from holdfast.types.status import RunStatus

@@ -114,7 +114,7 @@ class HoldEventWire(msgspec.Struct, kw_only=True):
 
 def hold_event_wire(row: AuditRow, hold: HoldRow) -> HoldEventWire:
     """`status` and `version` are the hold's current ones."""
-    entry = entry_of(row)
+    entry = entry_of(row, hold)
     return HoldEventWire(
         id=entry.id,
         seq=entry.seq,

@@ -124,18 +124,63 @@ class FlowProblem(msgspec.Struct, kw_only=True):
 
 
 class FlowValidation(msgspec.Struct, kw_only=True):
-    """`valid`: no problem is an error. `version`: the fingerprint that it would have."""
+    """`valid`: no problem is an error. `version`: the fingerprint that it would have. `ports`: where
+    edges may leave each node of a document."""
 
     valid: bool
     name: str
     version: str
     problems: list[FlowProblem]
+    ports: dict[str, list[str]] = {}
 
 
 class DocumentQuery(msgspec.Struct, kw_only=True):
     """`source`: the bytes that were sent. `json`, `yaml`: written anew, with the present layout."""
 
     format: Literal["source", "json", "yaml"] = "source"
+
+
+class SaveDocument(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The text of a document, as it is to be kept."""
+
+    source: str
+    format: Literal["json", "yaml"] = "yaml"
+
+    @property
+    def sent(self) -> SentDocument:
+        return SentDocument(raw=self.source.encode(errors="surrogateescape"), format=self.format)
+
+
+class SavedDocument(msgspec.Struct, kw_only=True):
+    """A document that people work on. `saved_by`, `saved_at`: of its draft; None without one. `version`: the
+    version that new runs start on; None: it was never deployed."""
+
+    name: str
+    format: Literal["json", "yaml"]
+    saved_by: str | None
+    saved_at: str | None
+    version: str | None
+
+
+class EditableDocument(SavedDocument, kw_only=True):
+    """`source`: the text of the draft; without a draft, that of the current version."""
+
+    source: str
+
+
+class NodeBoxWire(msgspec.Struct, kw_only=True):
+    """`x`, `y`: its upper left corner, from that of the node around it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Arrangement(msgspec.Struct, kw_only=True):
+    """`nodes` by id; of a graph, a node inside of another one has its name in front: `each/pay`."""
+
+    nodes: dict[str, NodeBoxWire]
 
 
 class NodeLayout(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

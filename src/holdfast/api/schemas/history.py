@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
 
@@ -11,9 +12,17 @@ from holdfast.api.schemas.events import EventWire
 from holdfast.checkpoint.checkpoint import Checkpoint, CheckpointMeta, PendingInput
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.checkpoint.visit import Visit, Wait
-from holdfast.runs.history.visits import NodeSum
+from holdfast.model.breakpoints import SUFFIX
+from holdfast.model.graph import Graph
+from holdfast.model.shown_names import shown_name
+from holdfast.runs.driver.flow_traceback import without_source
+from holdfast.runs.history.attempts import AttemptSpan, attempts_of
+from holdfast.runs.history.timeline_page import FoldedVisits
+from holdfast.runs.history.visits import Mark, NodeSum
+from holdfast.runs.record_codec import kind_name
 from holdfast.types.hold import HoldRow, options_json
-from holdfast.types.status import CheckpointStatus
+from holdfast.types.record import Record
+from holdfast.types.status import CheckpointStatus, Effect
 
 
 class PendingContext(msgspec.Struct, kw_only=True):
@@ -186,7 +195,8 @@ def node_states(checkpoint: Checkpoint) -> dict[str, NodeState]:
 
 
 class WaitWire(msgspec.Struct, kw_only=True):
-    """`kind`: person, time or retry. Open while `until` is null."""
+    """`kind`: person, time, retry or failed (its run had failed, until it was retried). Open while `until` is
+    null."""
 
     kind: str
     since: str
@@ -198,13 +208,50 @@ class WaitWire(msgspec.Struct, kw_only=True):
     decision: Any = None
 
 
+def _one_of(*values: str) -> msgspec.Meta:
+    """For the documents of the API, and for clients that have a word for each."""
+    return msgspec.Meta(extra_json_schema={"enum": list(values)})
+
+
+VisitState = Annotated[
+    str,
+    _one_of(
+        "ready",
+        "running",
+        "waiting",
+        "asking",
+        "done",
+        "failed",
+        "skipped",
+        "cancelled",
+        "unknown",
+        "abandoned",
+        "stopped",
+    ),
+]
+EffectName = Annotated[str, _one_of("", *Effect)]
+
+
+class AttemptWire(msgspec.Struct, kw_only=True):
+    """One more attempt and why. `error`: that of the attempt before it. `seq`: the record that began it."""
+
+    reason: str
+    attempt: int
+    at: str
+    error: dict[str, str] | None
+    wake_at: str | None
+    seq: int = -1
+
+
 class VisitWire(msgspec.Struct, kw_only=True):
-    """One visit of one node, with all its attempts."""
+    """One visit of one node. `name`: as people read it. `first`: the record with which it began. `seq`: the
+    record that settled it, or the latest about it. `run`: whose records these are, for a fork its source.
+    `trials`: its attempts after the first. `inside`: visits of its items, if they are folded."""
 
     node: str
     scope: str
     visit: int
-    state: str
+    state: VisitState
     outcome: str
     started_at: str
     ended_at: str | None
@@ -218,28 +265,46 @@ class VisitWire(msgspec.Struct, kw_only=True):
     said: str
     progress: float | None
     run: str
+    first: int = -1
     seq: int = -1
+    trials: list[AttemptWire] = []
+    inside: FoldedVisits | None = None
+    name: str = ""
 
 
-class AttemptWire(msgspec.Struct, kw_only=True):
+class AttemptSpanWire(msgspec.Struct, kw_only=True):
+    """One attempt. `worker`: empty if no record names it; `term` is the number of its claim of the run."""
+
+    number: int
     reason: str
-    attempt: int
-    at: str
+    started_at: str
+    ended_at: str | None
+    term: int
+    worker: str
     error: dict[str, str] | None
-    wake_at: str | None
+    traceback: str
+
+
+class EmittedWire(msgspec.Struct, kw_only=True):
+    """A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ..."""
+
+    kind: str
+    at: str
+    data: Any
 
 
 class CallWire(msgspec.Struct, kw_only=True):
     """A sub-step: a tool call, a model call, a memory read."""
 
     name: str
-    effect: str
+    effect: EffectName
     at: str
     seq: int
     value: Any
     error: dict[str, str] | None
     tokens: int
     cost: float
+    traceback: str = ""
 
 
 class StateChangeWire(msgspec.Struct, kw_only=True):
@@ -252,13 +317,16 @@ class StateChangeWire(msgspec.Struct, kw_only=True):
 
 
 class StepWire(VisitWire, kw_only=True):
-    """One visit with everything that is recorded about it. `input`: the state that it saw."""
+    """One visit with everything that is recorded about it. `input`: the state that it saw. `traceback`: of
+    its error, the frames of the flow first."""
 
-    effect: str
+    effect: EffectName
     input: Any
     output: Any
     error_detail: dict[str, str] | None
-    trials: list[AttemptWire]
+    traceback: str
+    spans: list[AttemptSpanWire]
+    emitted: list[EmittedWire]
     calls: list[CallWire]
     changes: list[StateChangeWire]
     edges: list[str]
@@ -276,19 +344,79 @@ class NodeTotals(msgspec.Struct, kw_only=True):
     cost: float
 
 
+class MarkWire(msgspec.Struct, kw_only=True):
+    """A record that readers look for. `kind`: failed, decided or resumed."""
+
+    kind: str
+    seq: int
+    at: str
+    node: str
+    worker: str
+
+
+class RecordWire(msgspec.Struct, kw_only=True):
+    """A record of the journal by its columns. `kind`: created, intent, attempt, substep, asked, chunk, step,
+    snapshot or end. `name`: of its node, as people read it; empty: it is about the whole run. `term`: the
+    claim of the run under which it was written."""
+
+    seq: int
+    at: str
+    kind: str
+    name: str
+    visit: int
+    attempt: int
+    outcome: str
+    term: int
+
+
+class RecordPage(msgspec.Struct, kw_only=True):
+    """Records in order. `horizon`: the first that is not pruned; `head`: the last."""
+
+    items: list[RecordWire]
+    horizon: int
+    head: int
+
+
+def record_wire(record: Record, graph: Graph) -> RecordWire:
+    node = record.node.removesuffix(SUFFIX)
+    return RecordWire(
+        seq=record.seq,
+        at=moment(record.at) or "",
+        kind=kind_name(record),
+        name=shown_name(record.scope + node, graph) if node else "",
+        visit=record.visit,
+        attempt=record.attempt,
+        outcome=record.outcome,
+        term=record.term,
+    )
+
+
 class TimelineWire(msgspec.Struct, kw_only=True):
-    """Visits in the order of their start. `left_out`: number of older ones that are not shown. `damage`: why
-    the run's journal cannot be read, if so."""
+    """Visits in the order of their start. `next`: the cursor of the page with earlier ones; `left_out`: their
+    number. `marks`: failures, decisions and resumes. `horizon`: the first record that is not pruned.
+    `damage`: why the run's journal cannot be read, if so."""
 
     run: str
     items: list[VisitWire]
+    next: str | None
+    marks: list[MarkWire]
+    horizon: int
+    head: int
     nodes: dict[str, NodeTotals]
     edges: dict[str, int]
     left_out: int
     damage: str = ""
 
 
-def visit_wire(visit: Visit, run: str) -> VisitWire:
+def mark_wire(mark: Mark) -> MarkWire:
+    return MarkWire(
+        kind=mark.kind, seq=mark.seq, at=moment(mark.at) or "", node=mark.node, worker=mark.worker
+    )
+
+
+def visit_wire(
+    visit: Visit, run: str, inside: FoldedVisits | None = None, graph: Graph | None = None
+) -> VisitWire:
     return VisitWire(
         node=visit.node,
         scope=visit.scope,
@@ -307,19 +435,8 @@ def visit_wire(visit: Visit, run: str) -> VisitWire:
         said=visit.said,
         progress=visit.progress,
         run=visit.run or run,
+        first=visit.first,
         seq=visit.seq,
-    )
-
-
-def step_wire(visit: Visit, run: str, state: Any) -> StepWire:
-    """`state`: as it was before the visit settled."""
-    wire = visit_wire(visit, run)
-    return StepWire(
-        **{name: getattr(wire, name) for name in VisitWire.__struct_fields__},
-        effect=visit.effect,
-        input=jsonable(state),
-        output=jsonable(visit.output),
-        error_detail=visit.error,
         trials=[
             AttemptWire(
                 reason=each.reason,
@@ -327,8 +444,37 @@ def step_wire(visit: Visit, run: str, state: Any) -> StepWire:
                 at=moment(each.at) or "",
                 error=each.error,
                 wake_at=moment(each.wake_at),
+                seq=each.seq,
             )
             for each in visit.trials
+        ],
+        inside=inside,
+        name=shown_name(visit.label, graph),
+    )
+
+
+def step_wire(
+    visit: Visit, run: str, state: Any, workers: Mapping[int, str], graph: Graph, *, with_source: bool
+) -> StepWire:
+    """`state`: as it was before the visit settled. `workers`: their names by term. `with_source`: whether
+    tracebacks have lines of code."""
+    wire = visit_wire(visit, run, graph=graph)
+    wire.state = _open_state(visit)
+    spans = [_span(each) for each in attempts_of(visit, workers)]
+    shown = str if with_source else without_source
+    for span in spans:
+        span.traceback = shown(span.traceback)
+    return StepWire(
+        **{name: getattr(wire, name) for name in VisitWire.__struct_fields__},
+        effect=visit.effect,
+        input=jsonable(state),
+        output=jsonable(visit.output),
+        error_detail=visit.error,
+        traceback=shown(visit.traceback),
+        spans=spans,
+        emitted=[
+            EmittedWire(kind=each.kind, at=moment(each.at) or "", data=jsonable(each.data))
+            for each in visit.chunks
         ],
         calls=[
             CallWire(
@@ -340,6 +486,7 @@ def step_wire(visit: Visit, run: str, state: Any) -> StepWire:
                 error=each.error,
                 tokens=each.tokens,
                 cost=each.cost,
+                traceback=shown(each.traceback),
             )
             for each in visit.calls
         ],
@@ -353,6 +500,27 @@ def step_wire(visit: Visit, run: str, state: Any) -> StepWire:
             for each in visit.changes
         ],
         edges=visit.edges,
+    )
+
+
+def _open_state(visit: Visit) -> str:
+    """A story does not say that an open visit waits; its waits do."""
+    if visit.ended_at is not None or visit.state != "running":
+        return visit.state
+    kinds = {wait.kind for wait in visit.waits if wait.until is None}
+    return "asking" if "person" in kinds else "waiting" if kinds else visit.state
+
+
+def _span(span: AttemptSpan) -> AttemptSpanWire:
+    return AttemptSpanWire(
+        number=span.number,
+        reason=span.reason,
+        started_at=moment(span.started_at) or "",
+        ended_at=moment(span.ended_at),
+        term=span.term,
+        worker=span.worker,
+        error=span.error,
+        traceback=span.traceback,
     )
 
 
@@ -391,6 +559,14 @@ class EventPage(msgspec.Struct, kw_only=True):
     next: int | None
     last: int
     ended: bool
+
+
+class PostmortemWire(msgspec.Struct, kw_only=True):
+    """The text of a report. `format`: md or html."""
+
+    run: str
+    format: str
+    text: str
 
 
 class ArtifactWire(msgspec.Struct, kw_only=True):

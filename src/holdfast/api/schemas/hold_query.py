@@ -11,7 +11,7 @@ import msgspec
 from holdfast.api.pagination import Cursor, Limit
 from holdfast.holds.permissions.assignees import parse_assignee, person_key
 from holdfast.holds.queries.search import Query, read_query
-from holdfast.types.clock import to_micros
+from holdfast.types.clock import require_moment
 from holdfast.types.deployment import deployment_id
 from holdfast.types.hold import HoldFilter, HoldOrder
 from holdfast.types.ids import is_id
@@ -131,7 +131,7 @@ def query_of(given: Filters, actor: Actor, now: int) -> Query:
         fields["text"] = given.text if where.text is None else f"{where.text} {given.text}"
     for name in ("created_from", "created_to", "expires_from", "expires_to"):
         if (instant := getattr(given, name)) is not None:
-            fields[name] = to_micros(instant)
+            fields[name] = require_moment(instant, name)
     return msgspec.structs.replace(typed, where=msgspec.structs.replace(where, **fields))
 
 

@@ -14,10 +14,10 @@ from holdfast.holds.actions.submission import Submission
 from holdfast.holds.forms.attached_files import AttachedFile
 from holdfast.holds.queries.decided_values import decided_values
 from holdfast.holds.queries.history import Entry
-from holdfast.holds.queries.history_text import history_sentence
 from holdfast.holds.queries.hold_view import checkpoint_view, hold_view
 from holdfast.holds.queries.summary import countdown, title_of, why_of
 from holdfast.types.hold import HoldRow, Note
+from holdfast.types.terms import PRIORITIES
 
 Comment = Annotated[str, msgspec.Meta(max_length=10_000)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -59,7 +59,7 @@ class _HoldFields(msgspec.Struct, kw_only=True):
     assignee_resolved: AssigneeWire
     context: Any
     schema: Any
-    priority: str
+    priority: Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(PRIORITIES)})]
     tags: list[str]
     status: str
     expires_at: str | None
@@ -215,7 +215,7 @@ class EntryWire(msgspec.Struct, kw_only=True):
 
 
 def entry_wire(entry: Entry) -> EntryWire:
-    return EntryWire(**msgspec.structs.asdict(entry), text=history_sentence(entry))
+    return EntryWire(**msgspec.structs.asdict(entry))
 
 
 class FileWire(msgspec.Struct, kw_only=True):
@@ -230,12 +230,15 @@ def file_wire(kept: AttachedFile) -> FileWire:
 
 
 class BulkItemWire(msgspec.Struct, kw_only=True):
+    """`placed_until`: when it is decided; it can be undone until then."""
+
     hold: str
     done: bool
     code: str | None = None
     why: str | None = None
     status: str | None = None
     version: int | None = None
+    placed_until: str | None = None
 
 
 class BulkWire(msgspec.Struct, kw_only=True):
@@ -256,6 +259,7 @@ def bulk_wire(found: BulkResult) -> BulkWire:
             why=each.why,
             status=str(each.row.status) if each.row and not found.preview else None,
             version=each.row.version if each.row else None,
+            placed_until=moment(each.row.placed_until) if each.row else None,
         )
         for each in found.items
     ]
@@ -285,12 +289,14 @@ class PreviewAnswer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class BulkAnswer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`preview`: change nothing. `versions`: those that were shown; holds that changed are left out."""
+    """`preview`: change nothing. `undo`: each is decided after its undo window, as with `place`. `versions`:
+    those that were shown; holds that changed are left out."""
 
     holds: Annotated[list[str], msgspec.Meta(max_length=1000)]
     decision: str
     comment: str | None = None
     preview: bool = True
+    undo: bool = False
     versions: dict[str, int] = {}
 
 

@@ -11,7 +11,7 @@ from holdfast.queues.view import counts_view, message_view
 from holdfast.types.queue_message import MessageRow, QueueCounts
 
 Length = Annotated[str, msgspec.Meta(max_length=60, description="`30s`, `5m`, `1h30m`")]
-Token = Annotated[int, msgspec.Meta(ge=1, lt=2**62, description="`claim_token` of the claim.")]
+Token = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,19}$", description="`claim_token` of the claim.")]
 ErrorText = Annotated[str, msgspec.Meta(max_length=2000)]
 State = Literal["ready", "claimed", "completed", "dead", "withdrawn", "expired"]
 Priority = Literal["low", "normal", "high", "critical"]
@@ -65,7 +65,7 @@ class ReleaseMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class DeadMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`token`: only if this claim still stands."""
+    """`token`: of the claim; needed while the message is claimed."""
 
     token: Token | None = None
     error: ErrorText | None = None
@@ -88,7 +88,7 @@ class MessageWire(msgspec.Struct, kw_only=True):
     attempts: int
     max_attempts: int
     claimed_by: str | None
-    claim_token: int | None
+    claim_token: str | None
     claim_until: str | None
     result: Any
     completed_by: str | None

@@ -96,12 +96,13 @@ class PendingWire(msgspec.Struct, kw_only=True):
 
 class RunFilters(msgspec.Struct, kw_only=True):
     """`q`: words as `status:failed flow:claims created<2d took>1h by:me key: thread: error: at:breakpoint`,
-    and text."""
+    and text. `forked_from`: the run that they were forked from."""
 
     status: list[RunStatus] = []
     flow: str | None = None
     version: str | None = None
     thread: str | None = None
+    forked_from: Annotated[str, msgspec.Meta(min_length=36, max_length=36)] | None = None
     instance_key: str | None = None
     q: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
 

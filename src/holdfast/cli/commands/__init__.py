@@ -60,7 +60,7 @@ COMMANDS: Final[dict[str, str]] = {
     "export": "Write a run with its whole history to a file.",
     "import": "Import an exported run.",
     "keys": "Create and rotate keys for encryption at rest.",
-    "promote": "Move a whole store: SQLite to PostgreSQL, and back.",
+    "promote": "Move a whole store: between SQLite, PostgreSQL and MariaDB.",
     "migrate": "Update the schema of a shared store.",
     "doctor": "Check the store and say what to do.",
     "completion": "Print the completion script of a shell.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_fields, print_json, print_line, print_list, print_table
 from holdfast.errors import InputError
-from holdfast.types.clock import SystemClock, iso, to_datetime, to_micros
+from holdfast.types.clock import SystemClock, iso, require_moment, to_datetime
 from holdfast.types.duration import parse_length
 from holdfast.types.ids import DEFAULT_TENANT
 
@@ -190,9 +190,7 @@ def _instant(text: str, calendar: Calendar) -> int:
         raise InputError(
             f"--from {text!r} is not a time.", hint="Write it as 2026-01-09T15:00+01:00."
         ) from error
-    return to_micros(
-        (found if found.tzinfo else found.replace(tzinfo=zone_of(calendar.zone))).astimezone(UTC)
-    )
+    return require_moment(found if found.tzinfo else found.replace(tzinfo=zone_of(calendar.zone)), "--from")
 
 
 def _read(file: str) -> bytes:

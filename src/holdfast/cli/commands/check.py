@@ -138,10 +138,13 @@ def _folder(spec: str) -> InputError:
 
 def check_flow(flow: Flow, file: str) -> CheckedFile:
     from holdfast.frontends.python.lower import lower
+    from holdfast.queues.listed import queue_problems
+    from holdfast.queues.settings import queue_settings
 
     lowered = lower(flow)
     ends = {edge.id: (edge.source, edge.target) for edge in lowered.spec.edges}
-    found = [diagnostic_of(problem, ends) for problem in lowered.problems]
+    problems = [*lowered.problems, *queue_problems(lowered.spec, queue_settings(None))]
+    found = [diagnostic_of(problem, ends) for problem in problems]
     return CheckedFile(
         file=file,
         diagnostics=tuple(sorted(found, key=_order)),

@@ -205,7 +205,9 @@ def _head(name: str) -> None:
 
 
 def _change(change: Change, indent: str) -> None:
-    lines = _text_lines(change)
+    from holdfast.checkpoint.value_diff import text_lines
+
+    lines = text_lines(change, _LINES)
     text = "" if lines else _sides(change)
     print_line(f"{indent}{_SIGNS[change.kind]} {change.path}  {text}".rstrip(), style=_COLOURS[change.kind])
     for line in lines:
@@ -221,18 +223,6 @@ def _sides(change: Change) -> str:
     if change.kind == "removed":
         return show_text(change.before)
     return f"{show_text(change.before)} → {show_text(change.after)}"
-
-
-def _text_lines(change: Change) -> list[str]:
-    """Texts of several lines are compared line by line."""
-    import difflib
-
-    before, after = change.before, change.after
-    if not (isinstance(before, str) and isinstance(after, str) and "\n" in before + after):
-        return []
-    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))[2:]
-    more = len(lines) - _LINES
-    return lines[:_LINES] + ([f"… and {more} lines more"] if more > 0 else [])
 
 
 def _nodes(found: Diff, visits: int, names: Names) -> None:

@@ -23,7 +23,7 @@ from holdfast.cli.output.directory import (
     state_text,
 )
 from holdfast.errors import InputError, NotFoundError
-from holdfast.types.clock import micros, to_micros
+from holdfast.types.clock import micros, require_moment
 from holdfast.types.duration import DurationError, parse_duration
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ async def delete_person(who: str, tenant: str, *, store: str | None, json: bool)
 
     async with _open_store(store) as opened:
         if not await Registrar(opened).drop_person(tenant, who):
-            raise NotFoundError(f"the directory knows no {who!r}.", hint="`holdfast directory list`")
+            raise NotFoundError(f"{who!r} is not in the directory.", hint="`holdfast directory list`")
     print_entry({"dropped": who}, f"{who} is removed from the directory.", json=json)
     return Exit.ok
 
@@ -270,7 +270,7 @@ async def drop_circle(circle: str, tenant: str, *, store: str | None, json: bool
 
     async with _open_store(store) as opened:
         if not await Registrar(opened).drop_circle(tenant, circle):
-            raise NotFoundError(f"the directory knows no {circle!r}.", hint="`holdfast directory list`")
+            raise NotFoundError(f"{circle!r} is not in the directory.", hint="`holdfast directory list`")
     print_entry({"dropped": circle}, f"{circle} is removed from the directory.", json=json)
     return Exit.ok
 
@@ -322,7 +322,7 @@ def _instant(text: str | None, now: int) -> int | None:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise InputError(f"{text!r} is not a time.", hint="Write 14d, or 2026-12-24T00:00:00Z with its zone.")
-    return to_micros(moment)
+    return require_moment(moment, "the time")
 
 
 def _print_circle(which: str, circle: Circle, *, json: bool) -> Exit:

@@ -43,11 +43,14 @@ Which = Annotated[Text, typer.Option("--flow", help="Flow name, if NEW has sever
 @group.command("list", epilog="Examples:  holdfast flows list   ·   holdfast flows list --flow refund --json")
 def list_(
     flow: Annotated[Text, typer.Option(help="Only this flow")] = None,
+    tenant: Annotated[
+        str, typer.Option(help="Whose current versions of deployed documents are marked")
+    ] = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
     """List versions of flows: runs by status, times of use, location of code."""
-    return run_async(list_flows(flow, store=store, json=json))
+    return run_async(list_flows(flow, tenant, store=store, json=json))
 
 
 @group.command(
@@ -144,7 +147,7 @@ class VersionUse(msgspec.Struct):
         return sum(count for status, count in self.statuses.items() if status not in ENDED)
 
 
-async def list_flows(flow: str | None, *, store: str | None, json: bool) -> Exit:
+async def list_flows(flow: str | None, tenant: str, *, store: str | None, json: bool) -> Exit:
     from holdfast.cli.options.flow_sources import Sources
 
     async with open_store_for_command(store, must_exist=True) as hf:
@@ -152,8 +155,13 @@ async def list_flows(flow: str | None, *, store: str | None, json: bool) -> Exit
         rows = [row for row in await service.store.flows() if flow in (None, row.name)]
         uses = await version_uses(service, flow)
         names = await labels(service)
+        current = await _current(service, {row.name for row in rows}, tenant)
     sources = Sources(store)
-    found = [_listed(row.name, row.version, row.created_at, names, uses, sources) for row in rows]
+    found = [
+        _listed(row.name, row.version, row.created_at, names, uses, sources)
+        | {"current": current.get(row.name) == row.version}
+        for row in rows
+    ]
     if json:
         print_list([iso_times(entry) for entry in found])
     elif not found:
@@ -162,6 +170,15 @@ async def list_flows(flow: str | None, *, store: str | None, json: bool) -> Exit
         heads = ("flow", "version", "runs", "first used", "last used", "code")
         print_table(heads, [_cells(entry) for entry in found])
     return Exit.ok
+
+
+async def _current(service: RunService, flows: set[str], tenant: str) -> dict[str, str]:
+    """The version of each deployed document on which new runs start."""
+    from holdfast.documents.deploy import DeployedFlows
+
+    deployed = DeployedFlows(service, tenant)
+    found = {flow: await deployed.current(flow) for flow in flows}
+    return {flow: version for flow, version in found.items() if version is not None}
 
 
 def _listed(
@@ -191,7 +208,7 @@ def _cells(entry: dict[str, Any]) -> tuple[str, ...]:
     code = entry["code"]
     return (
         entry["flow"],
-        version_text(entry["label"], entry["version"]),
+        version_text(entry["label"], entry["version"]) + (" (current)" if entry["current"] else ""),
         runs or "none",
         clock_time(entry["first_used_at"]),
         clock_time(entry["last_used_at"]),

@@ -16,7 +16,6 @@ from holdfast.cli.options.store import open_store_for_command, shown_address, st
 from holdfast.cli.output.console import busy, is_plain, print_drawing, print_json, print_note, width
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
 from holdfast.types.ids import DEFAULT_TENANT
-from holdfast.types.redaction import redactor
 
 if TYPE_CHECKING:
     from holdfast.drawing import Picture
@@ -65,7 +64,7 @@ async def draw_graph(what: str, *, svg: str | None, expand: bool, store: str | N
 
     picture = await _picture(what, expand=expand or json, store=store)
     if svg is not None:
-        _write(redactor.redact(to_svg(picture)), svg)
+        _write(to_svg(picture), svg)
     elif json:
         print_json(graph_json(picture))
     else:

@@ -13,7 +13,7 @@ from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_json, print_line, print_list, print_table
 
 if TYPE_CHECKING:
-    from holdfast.runs.limit_service import Limit
+    from holdfast.runs.limits.service import Limit
 
 _HEADS = ("limit", "at once", "rate", "running", "waiting", "set by")
 limits = typer.Typer(

@@ -49,7 +49,7 @@ def promote(
     ] = False,
     json: Json = False,
 ) -> int:
-    """Move a whole store: SQLite to PostgreSQL, and back.
+    """Move a whole store: between SQLite, PostgreSQL and MariaDB.
 
     Active runs, open holds, timers, history and all ids are moved. When it starts, workers of the old store
     get no more runs and stop with a message that names the new store. Then everything is copied, compared by
@@ -148,7 +148,7 @@ def _print_moved(moved: PromoteResult) -> None:
     if moved.outside:
         values = _count(moved.outside, "large value")
         print_note(f"{values} stay in your blob store: configure the new store with the same `objects`.")
-    password = " (and its password)" if moved.target.startswith("postgresql:") else ""
+    password = " (and its password)" if moved.target.startswith(("postgresql:", "mariadb:")) else ""
     print_note(f"Start workers with --store {moved.target}{password}; the old store can still be read.")
 
 

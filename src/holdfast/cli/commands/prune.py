@@ -14,7 +14,7 @@ from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_error, print_json, print_line, print_note, print_table
 from holdfast.errors import HoldfastError, InputError, RunBusyError
 from holdfast.types.duration import DurationError, parse_duration
-from holdfast.types.retention import Retention
+from holdfast.types.retention import KEEP, Retention
 
 if TYPE_CHECKING:
     from holdfast.runs.retention import CleanupResult, RetentionItem
@@ -88,8 +88,13 @@ async def prune_runs(wanted: PruneOptions, *, store: str | None, json: bool) -> 
         if wanted.flow is not None:
             await _require_flow(service, wanted.flow)
         shares, refused = await _plan(service, wanted, retention)
-        if wanted.dry_run or not _confirm(shares, wanted, json=json):
-            return _print_outcome(shares, refused, None, 0, dry=wanted.dry_run, json=json)
+        if wanted.dry_run:
+            found = await _garbage(service, wanted, grace)
+            if wanted.blobs and found and not json:
+                print_note(f"Blobs younger than {wanted.grace} stay.")
+            return _print_outcome(shares, refused, None, found, dry=True, json=json)
+        if not _confirm(shares, wanted, json=json):
+            return _print_outcome(shares, refused, None, 0, dry=False, json=json)
         done = await _prune_shares(service, shares, retention, quiet=json)
         # After the runs: only then are their blobs unreferenced.
         collected = await service.collect_blobs(grace=grace) if wanted.blobs else 0
@@ -100,13 +105,22 @@ async def prune_runs(wanted: PruneOptions, *, store: str | None, json: bool) -> 
     return _print_outcome(shares, refused, done, collected, dry=False, json=json)
 
 
-def _retention(wanted: PruneOptions) -> Retention:
+async def _garbage(service: RunService, wanted: PruneOptions, grace: float) -> int:
+    """Blobs and objects that belong to no run, as they are before runs are deleted."""
     from holdfast.runs import retention as pruning
 
+    found = await pruning.collect_orphans(service, grace=grace, dry_run=True) if wanted.orphans else 0
+    if wanted.blobs:
+        # Not only those older than the grace period: the store tells no times of unreferenced blobs.
+        found += (await service.store.examine(deep=False)).unreferenced
+    return found
+
+
+def _retention(wanted: PruneOptions) -> Retention:
     if wanted.older is not None:
         # With --older alone, younger runs keep all their checkpoints.
         return Retention(wanted.keep, _seconds("--older", wanted.older) / 86_400)
-    return Retention(wanted.keep or pruning.KEEP)
+    return Retention(wanted.keep or KEEP)
 
 
 def _seconds(option: str, text: str) -> float:
@@ -212,7 +226,12 @@ def _print_summary(
     if done is None:
         if dry:
             _show(shares)
-        print_line(_sentence(shares, "would be deleted") if dry and shares else "Nothing was changed.")
+        if dry and shares:
+            print_line(_sentence(shares, "would be deleted"))
+        if dry and collected:
+            print_line(f"{_count(collected, 'blob')} that no run refers to would be deleted.")
+        if not dry or not (shares or collected):
+            print_line("Nothing would be deleted." if dry else "Nothing was changed.")
         return
     if not shares:
         if not done.feed:

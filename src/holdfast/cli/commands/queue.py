@@ -27,6 +27,7 @@ from holdfast.errors import InputError
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.human_time import ago, clock_time
 from holdfast.types.queue_message import MessageRow, MessageState
+from holdfast.types.terms import Actor, operator
 
 if TYPE_CHECKING:
     from holdfast.queues.service import QueueService
@@ -127,10 +128,11 @@ def claim(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Claim messages, by priority and age. The token that is printed completes or releases them."""
+    """Claim messages, by priority and age; review requests only if the person of --by may decide them. The
+    token that is printed completes or releases them."""
     length, waits = _micros(ttl, "--ttl"), (_micros(wait, "--wait") or 0) / 1_000_000
-    how = {"by": by, "ttl": length, "tenant": tenant}
-    return run_async(claim_messages(queue, message, how, limit, waits, store=store, json=json))
+    whose = operator(by, tenant=tenant, channel="cli")
+    return run_async(claim_messages(queue, message, whose, limit, waits, ttl=length, store=store, json=json))
 
 
 def message_command(example: str) -> Callable[[Callable[..., Act]], Callable[..., Act]]:
@@ -161,14 +163,14 @@ def message_command(example: str) -> Callable[[Callable[..., Act]], Callable[...
     return add
 
 
-@message_command("extend support/reviews ID --token 1 --ttl 15m")
+@message_command("extend support/reviews ID --token 4611686018427387904 --ttl 15m")
 def extend(token: Token, ttl: Ttl = None) -> Act:
     """Extend a claim."""
     length = _micros(ttl, "--ttl")
     return lambda queues, place, tenant: queues.extend(*place, token, ttl=length, tenant=tenant)
 
 
-@message_command("complete support/reviews ID --token 1 --result '{\"ok\": true}'")
+@message_command("complete support/reviews ID --token 4611686018427387904 --result '{\"ok\": true}'")
 def complete(
     token: Token,
     result: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,
@@ -176,15 +178,13 @@ def complete(
 ) -> Act:
     """Complete a claimed message. For a review request the result is the decision:
     {"decision": "approve", "comment": "..."}."""
-    from holdfast.types.terms import operator
-
     value = read_json(result, "--result")
     return lambda queues, place, tenant: queues.complete(
         operator(by, tenant=tenant, channel="cli"), *place, token, value
     )
 
 
-@message_command("release support/reviews ID --token 1 --error 'no access'")
+@message_command("release support/reviews ID --token 4611686018427387904 --error 'no access'")
 def release(
     token: Token,
     delay: Annotated[
@@ -200,7 +200,9 @@ def release(
 @message_command("dead support/reviews ID --error 'unreadable'")
 def dead(error: Error = None) -> Act:
     """Give a message up. It is kept until it is requeued or withdrawn."""
-    return lambda queues, place, tenant: queues.dead(*place, error=error, tenant=tenant)
+    return lambda queues, place, tenant: queues.dead(
+        operator("user:local", tenant=tenant, channel="cli"), *place, frees=True, error=error
+    )
 
 
 @message_command("requeue support/reviews ID")
@@ -297,7 +299,7 @@ async def list_messages(
     elif not rows:
         print_line(f"No such messages in {queue}.")
     else:
-        heads = ("id", "state", "type", "priority", "attempts", "claimed by", "published")
+        heads = ("id", "state", "type", "priority", "attempts", "claimed by", "published", "error")
         print_table(heads, [_line(row, now) for row in rows])
         print_note(f"Show one: {command('queue show', f'{queue} {rows[0].id}', store)}")
     return Exit.ok
@@ -306,7 +308,7 @@ async def list_messages(
 def _line(row: MessageRow, now: int) -> tuple[str, ...]:
     return (
         row.id, str(row.state), row.type, row.priority, str(row.attempts), row.claimed_by or "",
-        ago(row.created_at, now),
+        ago(row.created_at, now), (row.error or "")[:80],
     )  # fmt: skip
 
 
@@ -344,10 +346,11 @@ async def show_message(queue: str, id_: str, tenant: str, *, store: str | None, 
 async def claim_messages(
     queue: str,
     id_: str | None,
-    how: dict[str, Any],
+    actor: Actor,
     limit: int,
     wait: float,
     *,
+    ttl: int | None,
     store: str | None,
     json: bool,
 ) -> Exit:
@@ -356,13 +359,13 @@ async def claim_messages(
     async with open_store_for_command(store, must_exist=True) as hf:
         queues: QueueService = await hf.queues()
         if id_ is None:
-            rows = await queues.claim(*_place(queue), limit=limit, wait=wait, **how)
+            rows = await queues.claim(actor, *_place(queue), limit=limit, wait=wait, ttl=ttl)
         else:
-            rows = [await queues.claim_one(*_place(queue), id_, **how)]
+            rows = [await queues.claim_one(actor, *_place(queue), id_, ttl=ttl)]
     if json:
         print_list([message_view(row, token=True) for row in rows])
     elif not rows:
-        print_line(f"No message of {queue} is ready.")
+        print_line(f"No message of {queue} is ready for {actor.id}.")
     else:
         heads = ("id", "token", "type", "claim until", "payload")
         print_table(heads, [_claimed_line(row) for row in rows])

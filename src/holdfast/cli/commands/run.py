@@ -13,13 +13,47 @@ from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.cli.output.results import command, row_json, shown_run, status_text
-from holdfast.errors import InputError, StateError
+from holdfast.errors import FlowNotFoundError, InputError, StateError
 
 DOCUMENTS = (".yaml", ".yml", ".json")
 
 if TYPE_CHECKING:
     from holdfast.app.flow import Flow
     from holdfast.cli.pipeline_directory import ResumeDirectoryOptions
+
+FlowAddress = Annotated[
+    Text,
+    typer.Argument(
+        help="path/to/file.py[:name], package.module[:name], file.yaml or file.dot", metavar="FLOW"
+    ),
+]
+Detach = Annotated[bool, typer.Option("--detach", help="Only create the run; a worker advances it")]
+IdempotencyKey = Annotated[Text, typer.Option(help="Idempotency key: the same key starts only one run")]
+InstanceKey = Annotated[
+    Text, typer.Option(help="Entity of the run, if the deployment has entities", metavar="KEY")
+]
+Checkpoints = Annotated[
+    Text,
+    typer.Option(help="Checkpoints to list, overriding the flow: every, explicit or none", metavar="WHICH"),
+]
+Simulate = Annotated[
+    bool, typer.Option("--simulate", help="Pipelines: call no model, answer with a fixed text")
+]
+AutoApprove = Annotated[
+    bool, typer.Option("--auto-approve", help="Pipelines: take the first choice at every gate")
+]
+Logs = Annotated[
+    Text,
+    typer.Option(help="Pipelines: run directory (default: .holdfast/logs/RUN)", metavar="DIR"),
+]
+Resume = Annotated[Text, typer.Option(help="Pipelines: resume from this run directory", metavar="DIR")]
+ResumeFidelity = Annotated[
+    Text,
+    typer.Option(help="With --resume: fidelity of the first stage in place of full", metavar="MODE|keep"),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="With --resume: resume even if the pipeline has changed")
+]
 
 
 @app.command(
@@ -28,63 +62,33 @@ if TYPE_CHECKING:
     "   ·   holdfast run --resume logs/"
 )
 def run(
-    flow: Annotated[
-        Text,
-        typer.Argument(
-            help="path/to/file.py[:name], package.module[:name], file.yaml or file.dot", metavar="FLOW"
-        ),
-    ] = None,
+    flow: FlowAddress = None,
     input: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,  # noqa: A002
     store: Store = None,
     watch: Watch = False,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Only create the run; a worker advances it")
-    ] = False,
+    detach: Detach = False,
     json: Json = False,
     lane: Annotated[Text, typer.Option(help="Lane of the run")] = None,
     priority: Annotated[int | None, typer.Option(help="Priority; higher runs first")] = None,
     tenant: Annotated[Text, typer.Option(help="Tenant of the run")] = None,
     run_id: Annotated[Text, typer.Option(help="Run id to use: a version-4 UUID")] = None,
-    idempotency_key: Annotated[
-        Text, typer.Option(help="Idempotency key: the same key starts only one run")
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     deployment: Annotated[Text, typer.Option(help="Deployment name", metavar="NAME")] = None,
-    instance_key: Annotated[
-        Text, typer.Option(help="Entity of the run, if the deployment has entities", metavar="KEY")
-    ] = None,
+    instance_key: InstanceKey = None,
     by: Annotated[Text, typer.Option(help="Person who starts the run, as user:NAME", metavar="WHO")] = None,
     breaks: Breaks = None,
-    checkpoints: Annotated[
-        Text,
-        typer.Option(
-            help="Checkpoints to list, overriding the flow: every, explicit or none", metavar="WHICH"
-        ),
-    ] = None,
-    simulate: Annotated[
-        bool, typer.Option("--simulate", help="Pipelines: call no model, answer with a fixed text")
-    ] = False,
-    auto_approve: Annotated[
-        bool, typer.Option("--auto-approve", help="Pipelines: take the first choice at every gate")
-    ] = False,
+    checkpoints: Checkpoints = None,
+    simulate: Simulate = False,
+    auto_approve: AutoApprove = False,
     ask: Annotated[bool, typer.Option("--ask", help="Pipelines: ask the questions in this terminal")] = False,
-    logs: Annotated[
-        Text,
-        typer.Option(help="Pipelines: run directory (default: .holdfast/logs/RUN)", metavar="DIR"),
-    ] = None,
+    logs: Logs = None,
     backend: Backend = None,
     handlers: Handlers = None,
     functions: Functions = None,
     strict: Annotated[bool, typer.Option("--strict", help="Pipelines: strict grammar")] = False,
-    resume: Annotated[
-        Text, typer.Option(help="Pipelines: resume from this run directory", metavar="DIR")
-    ] = None,
-    resume_fidelity: Annotated[
-        Text,
-        typer.Option(help="With --resume: fidelity of the first stage in place of full", metavar="MODE|keep"),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="With --resume: resume even if the pipeline has changed")
-    ] = False,
+    resume: Resume = None,
+    resume_fidelity: ResumeFidelity = None,
+    force: Force = False,
 ) -> int:
     """Start a run and advance it until it ends or waits.
 
@@ -162,7 +166,12 @@ async def _run_named(
     if functions:
         raise InputError(f"--functions: {flow} is not a document.", hint="Documents are *.yaml or *.json.")
     begin = start_detached if detach else run_flow
-    return await begin(flow, given, options, manner)
+    try:
+        return await begin(flow, given, options, manner)
+    except FlowNotFoundError as error:
+        if may_be_deployed(flow) and not is_module(flow):
+            error.hint = f"No document of that name is deployed either (`holdfast flows list`). {error.hint}"
+        raise
 
 
 def _resume_directory(
@@ -196,7 +205,7 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Outpu
     from holdfast.app.loader import absolute
     from holdfast.cli.advance import drive_and_print
     from holdfast.cli.flow_check import load_checked_flow
-    from holdfast.runs.limits_for_run import QueuedRun
+    from holdfast.runs.limits.run_limits import QueuedRun
     from holdfast.store.rows import RunRow
 
     flow = load_checked_flow(spec)

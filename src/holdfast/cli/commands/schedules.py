@@ -46,6 +46,35 @@ group = typer.Typer(
 app.add_typer(group, name="schedules")
 Name = Annotated[str, typer.Argument(help="Schedule name", metavar="NAME")]
 Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
+FlowAddress = Annotated[
+    str,
+    typer.Option("--flow", help="FILE[:NAME], module[:NAME], or the name of a flow in the store"),
+]
+Cron = Annotated[
+    Text, typer.Option(help='minute hour day month weekday: "0 9 * * mon-fri"; @daily', metavar="CRON")
+]
+Every = Annotated[Text, typer.Option(help="Interval: 15m, 6h, 1d; see --anchor", metavar="DURATION")]
+At = Annotated[Text, typer.Option(help="Start once, at this time: 2027-01-31T09:00", metavar="MOMENT")]
+Zone = Annotated[str, typer.Option(help="Time zone of --cron and of times without one", metavar="ZONE")]
+Anchor = Annotated[
+    Text, typer.Option(help="A time that --every counts from (default: 1970-01-01 UTC)", metavar="MOMENT")
+]
+Jitter = Annotated[Text, typer.Option(help="Random delay of each start, up to this long", metavar="DURATION")]
+Missed = Annotated[
+    str, typer.Option(help="Starts missed while no worker ran: skip, last (one run), all (each)")
+]
+Grace = Annotated[
+    str, typer.Option(help="With --missed skip: a start this late still counts", metavar="DURATION")
+]
+Overlap = Annotated[
+    Text,
+    typer.Option(
+        help="If the previous run is still active: skip, allow, wait or cancel it "
+        "(default: skip; wait with --missed all)"
+    ),
+]
+Stamp = Annotated[Text, typer.Option(help="Input field that receives the scheduled time", metavar="FIELD")]
+InstanceKey = Annotated[Text, typer.Option(help="Entity of its runs, with --deployment", metavar="KEY")]
 
 
 @group.command(
@@ -56,54 +85,25 @@ Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
 )
 def set_(
     name: Name,
-    flow: Annotated[
-        str,
-        typer.Option("--flow", help="FILE[:NAME], module[:NAME], or the name of a flow in the store"),
-    ],
-    cron: Annotated[
-        Text, typer.Option(help='minute hour day month weekday: "0 9 * * mon-fri"; @daily', metavar="CRON")
-    ] = None,
-    every: Annotated[
-        Text, typer.Option(help="Interval: 15m, 6h, 1d; see --anchor", metavar="DURATION")
-    ] = None,
-    at: Annotated[
-        Text, typer.Option(help="Start once, at this time: 2027-01-31T09:00", metavar="MOMENT")
-    ] = None,
-    zone: Annotated[
-        str, typer.Option(help="Time zone of --cron and of times without one", metavar="ZONE")
-    ] = "UTC",
-    anchor: Annotated[
-        Text, typer.Option(help="A time that --every counts from (default: 1970-01-01 UTC)", metavar="MOMENT")
-    ] = None,
+    flow: FlowAddress,
+    cron: Cron = None,
+    every: Every = None,
+    at: At = None,
+    zone: Zone = "UTC",
+    anchor: Anchor = None,
     start: Annotated[Text, typer.Option(help="Do not start before this time", metavar="MOMENT")] = None,
     end: Annotated[Text, typer.Option(help="Do not start after this time", metavar="MOMENT")] = None,
-    jitter: Annotated[
-        Text, typer.Option(help="Random delay of each start, up to this long", metavar="DURATION")
-    ] = None,
-    missed: Annotated[
-        str, typer.Option(help="Starts missed while no worker ran: skip, last (one run), all (each)")
-    ] = "last",
-    grace: Annotated[
-        str, typer.Option(help="With --missed skip: a start this late still counts", metavar="DURATION")
-    ] = "1m",
-    overlap: Annotated[
-        Text,
-        typer.Option(
-            help="If the previous run is still active: skip, allow, wait or cancel it "
-            "(default: skip; wait with --missed all)"
-        ),
-    ] = None,
+    jitter: Jitter = None,
+    missed: Missed = "last",
+    grace: Grace = "1m",
+    overlap: Overlap = None,
     input: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,  # noqa: A002
-    stamp: Annotated[
-        Text, typer.Option(help="Input field that receives the scheduled time", metavar="FIELD")
-    ] = None,
+    stamp: Stamp = None,
     lane: Annotated[Text, typer.Option(help="Lane of its runs")] = None,
     priority: Annotated[int | None, typer.Option(help="Priority of its runs; higher runs first")] = None,
     thread: Annotated[Text, typer.Option(help="Thread of its runs")] = None,
     deployment: Annotated[Text, typer.Option(help="Deployment name", metavar="NAME")] = None,
-    instance_key: Annotated[
-        Text, typer.Option(help="Entity of its runs, with --deployment", metavar="KEY")
-    ] = None,
+    instance_key: InstanceKey = None,
     mode: Annotated[Text, typer.Option(help="barrier, strict or exit")] = None,
     by: By = "user:local",
     tenant: Whose = "default",

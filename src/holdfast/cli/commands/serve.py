@@ -18,7 +18,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source, shown_address
 from holdfast.cli.options.telemetry import start_logging
 from holdfast.cli.output.console import print_line, print_note, to_json
-from holdfast.errors import StoreError
+from holdfast.errors import InputError, StoreError
 from holdfast.telemetry import log
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.cli.server_access import ServerAccess
     from holdfast.runs.service import RunService
     from holdfast.runs.worker.health_server import Health
-    from holdfast.runs.worker.reaper import Reaper
+    from holdfast.runs.worker.recovery import Reaper
 
 PORT = 8420
 
@@ -45,84 +45,96 @@ class ProjectionMode(Enum):
     none = "none"
 
 
+FlowModules = Annotated[
+    list[str] | None,
+    typer.Argument(help="Files or modules whose flows the server serves", metavar="FLOW..."),
+]
+HostAddress = Annotated[str, typer.Option(help="Address to listen on; other than loopback it needs tokens")]
+NoWorker = Annotated[bool, typer.Option("--no-worker", help="Do not run a worker in this process")]
+Lanes = Annotated[
+    list[str] | None, typer.Option(help="Its worker claims only runs of this lane; may be repeated")
+]
+WorkerLease = Annotated[
+    Text, typer.Option(help="Lease of its worker (default: HOLDFAST_LEASE or 30s)", metavar="TIME")
+]
+MetricsAddress = Annotated[
+    Text,
+    typer.Option(
+        help="Serve /metrics for Prometheus, /healthz and /readyz on this address", metavar="[HOST:]PORT"
+    ),
+]
+Origins = Annotated[
+    list[str] | None,
+    typer.Option(help="Allow this origin (CORS); may be repeated", metavar="URL"),
+]
+HostNames = Annotated[
+    list[str] | None,
+    typer.Option(help="Accept only this host name, or *.NAME; may be repeated", metavar="NAME"),
+]
+Proxies = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Believe X-Forwarded-For and X-Forwarded-Proto of this address or network; may be repeated",
+        metavar="ADDRESS",
+    ),
+]
+SignInFile = Annotated[
+    Text,
+    typer.Option(help="Sign-in settings, a TOML file (default: HOLDFAST_SIGN_IN)", metavar="FILE"),
+]
+Roots = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Allow starting flows from files of this folder, to all tenants; TENANT=FOLDER: flow documents, "
+        "to this tenant; may be repeated",
+        metavar="[TENANT=]FOLDER",
+    ),
+]
+AllowCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code",
+        help="Allow commands, and files of the first --root, in submitted pipelines",
+    ),
+]
+DrainTime = Annotated[float, typer.Option(help="Seconds for open requests to finish at shutdown", min=0)]
+Projection = Annotated[
+    ProjectionMode,
+    typer.Option(help="Checkpoints projected into SQL tables (docs/reference/tables.md)"),
+]
+
+
 @app.command(
     epilog="Examples:  holdfast serve flows/refund.py   ·   holdfast serve shop.flows --port 9000   ·   "
     "holdfast serve shop.flows --store postgresql://db/shop --no-worker",
 )
 def serve(
-    flows: Annotated[
-        list[str] | None,
-        typer.Argument(help="Files or modules whose flows the server serves", metavar="FLOW..."),
-    ] = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; other than loopback it needs tokens")
-    ] = "127.0.0.1",
+    flows: FlowModules = None,
+    host: HostAddress = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port (0 = any free port)", min=0, max=65535)] = 8420,
-    no_worker: Annotated[
-        bool, typer.Option("--no-worker", help="Do not run a worker in this process")
-    ] = False,
-    lane: Annotated[
-        list[str] | None, typer.Option(help="Its worker claims only runs of this lane; may be repeated")
-    ] = None,
+    no_worker: NoWorker = False,
+    lane: Lanes = None,
     concurrency: Annotated[int, typer.Option(help="Maximum number of active runs", min=1)] = 10,
     name: Annotated[Text, typer.Option(help="Worker name (default: generated)", metavar="NAME")] = None,
-    lease: Annotated[
-        Text, typer.Option(help="Lease of its worker (default: HOLDFAST_LEASE or 30s)", metavar="TIME")
-    ] = None,
-    metrics: Annotated[
-        Text,
-        typer.Option(
-            help="Serve /metrics for Prometheus, /healthz and /readyz on this address", metavar="[HOST:]PORT"
-        ),
-    ] = None,
-    origin: Annotated[
-        list[str] | None,
-        typer.Option(help="Allow this origin (CORS); may be repeated", metavar="URL"),
-    ] = None,
-    hosts: Annotated[
-        list[str] | None,
-        typer.Option(help="Accept only this host name, or *.NAME; may be repeated", metavar="NAME"),
-    ] = None,
-    proxy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Believe X-Forwarded-For and X-Forwarded-Proto of this address or network; may be repeated",
-            metavar="ADDRESS",
-        ),
-    ] = None,
-    sign_in: Annotated[
-        Text,
-        typer.Option(help="Sign-in settings, a TOML file (default: HOLDFAST_SIGN_IN)", metavar="FILE"),
-    ] = None,
-    root: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Allow starting flows from files of this folder; may be repeated", metavar="FOLDER"
-        ),
-    ] = None,
-    allow_code: Annotated[
-        bool,
-        typer.Option(
-            "--allow-code",
-            help="Allow commands, and files of the first --root, in submitted pipelines",
-        ),
-    ] = False,
-    drain: Annotated[
-        float, typer.Option(help="Seconds for open requests to finish at shutdown", min=0)
-    ] = 10.0,
-    projection: Annotated[
-        ProjectionMode,
-        typer.Option(help="Checkpoints projected into SQL tables (docs/reference/tables.md)"),
-    ] = ProjectionMode.holds,
+    lease: WorkerLease = None,
+    metrics: MetricsAddress = None,
+    origin: Origins = None,
+    hosts: HostNames = None,
+    proxy: Proxies = None,
+    sign_in: SignInFile = None,
+    root: Roots = None,
+    allow_code: AllowCode = False,
+    drain: DrainTime = 10.0,
+    projection: Projection = ProjectionMode.holds,
     functions: Functions = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
     """Serve runs and holds over HTTP, with pages for people.
 
-    By default: SQLite in the working folder and a worker in the same process. On PostgreSQL any number of
-    servers share one store; with --no-worker they only serve. SIGTERM and Ctrl-C drain it. /healthz says
-    whether the process is alive, /readyz whether it is ready.
+    By default: SQLite in the working folder and a worker in the same process. On PostgreSQL or MariaDB any
+    number of servers share one store; with --no-worker they only serve. SIGTERM and Ctrl-C drain it.
+    /healthz says whether the process is alive, /readyz whether it is ready.
     """
     wanted = ServeOptions(
         flows=flows or [],
@@ -206,15 +218,30 @@ def _settings(wanted: ServeOptions, probe: Any) -> ApiSettings:
     from holdfast.api.inbound.settings import settings_from_environment as inbound_settings
     from holdfast.api.pages.web_app import packaged_app
 
+    roots = [folder_of_root(each) for each in wanted.roots]
     return ApiSettings(
         observed=getattr(probe, "request", None),
         origins=wanted.origins,
         hosts=wanted.hosts,
-        roots=tuple(Path(each) for each in wanted.roots),
+        roots=tuple(folder for tenant, folder in roots if tenant is None),
+        tenant_roots={
+            tenant: tuple(folder for of, folder in roots if of == tenant)
+            for tenant in {of for of, _ in roots if of is not None}
+        },
         allow_code=wanted.allow_code,
         inbound=inbound_settings(),
         web_app=packaged_app(),
     )
+
+
+def folder_of_root(given: str) -> tuple[str | None, Path]:
+    """The tenant that it is for, if it names one, and the folder. Raises InputError."""
+    tenant, equals, folder = given.partition("=")
+    if not equals or "/" in tenant or Path(given).is_dir():
+        return None, Path(given)
+    if not tenant or not folder:
+        raise InputError(f"--root {given!r} is not TENANT=FOLDER.", hint="Write acme=flows/acme.")
+    return tenant, Path(folder)
 
 
 def _worker(hf: Holdfast, flows: list[Flow], wanted: ServeOptions, options: dict[str, Any]) -> Worker:
@@ -229,7 +256,7 @@ class ServeRunner:
     """The server and its worker, and their shutdown."""
 
     def __init__(self, hf: Holdfast, door: ServerAccess, worker: Worker | None, wanted: ServeOptions) -> None:
-        from holdfast.api.readiness import ReadinessApp, ServerState
+        from holdfast.api.health import ReadinessApp, ServerState
         from holdfast.api.server import HttpServer
 
         self.hf = hf
@@ -315,7 +342,7 @@ class ServeRunner:
 
     def _reaper(self, service: RunService) -> Reaper:
         """Without a worker of its own: runs whose workers are all gone become resumable all the same."""
-        from holdfast.runs.worker.reaper import Reaper
+        from holdfast.runs.worker.recovery import Reaper
 
         lease, limit = service.runtime.settings.lease_ttl, self.wanted.terms.max_recoveries
         reaper = Reaper(service.store, service.runtime.clock, every=lease / 3, backoff=lease)

@@ -172,6 +172,8 @@ async def _show_run(service: RunService, row: RunRow, view: ShowOptions, *, stor
     if view.timeline or not view.chosen:
         _print_separator(view, draws=view.graph or not view.chosen)
         print_timeline(line.visits, now, graph=line.graph, limit=0 if view.everything else SHOWN)
+    if row.status is RunStatus.failed and not view.chosen:
+        await _print_traceback(service, row)
     if view.records:
         _print_separator(view, draws=view.graph or view.timeline)
         found = await service.store.read(row.id, payloads=False)
@@ -184,6 +186,16 @@ async def _show_run(service: RunService, row: RunRow, view: ShowOptions, *, stor
     if damage:
         print_error(f"{damage} What can still be read is shown.")
     return Exit.store_trouble if damage else Exit.ok
+
+
+async def _print_traceback(service: RunService, row: RunRow) -> None:
+    """Of the error that ended the run, if one of its nodes raised it."""
+    failed = [visit for visit in (await service.story(row.id)).visits if visit.halts and visit.traceback]
+    if failed:
+        print_line()
+        print_line("traceback", style="bold")
+        for line in failed[-1].traceback.splitlines():
+            print_line(line)
 
 
 def _print_separator(view: ShowOptions, *, draws: bool) -> None:
@@ -212,7 +224,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("changed", clock_time(row.updated_at)),
             ("worker", f"{row.worker}, until {clock_time(row.lease_until)}" if row.worker else ""),
             ("limits", row.limit),
-            ("resumed", str(len(line.visits.resumes) or "")),
+            ("resumed", str(sum(mark.kind == "resumed" for mark in line.visits.marks) or "")),
             ("recoveries", str(row.recoveries or "")),
             ("suspect", "its worker died; it runs alone until it makes progress" if row.suspect else ""),
             ("forked from", row.forked_from or ""),

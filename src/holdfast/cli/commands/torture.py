@@ -22,6 +22,36 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 
+Decisions = Annotated[
+    list[str] | None,
+    typer.Option(help="Answer of a hold; may be repeated", metavar="NODE=DECISION"),
+]
+Answers = Annotated[Text, typer.Option(help="Answers with data, by node: JSON or @file", metavar="JSON")]
+InDoubtAnswer = Annotated[
+    str, typer.Option(help="Answer to 'did it happen?': truth, happened, not_happened, fail")
+]
+EffectFiles = Annotated[
+    list[str] | None,
+    typer.Option(help="File to which the flow appends its effects; may be repeated", metavar="FILE"),
+]
+CopiedPaths = Annotated[
+    list[str] | None,
+    typer.Option(help="Copy this into each run's working folder; may be repeated", metavar="PATH"),
+]
+CrashPoints = Annotated[
+    list[str] | None,
+    typer.Option(help="Only these crash points, e.g. 'after_*'; may be repeated", metavar="NAME"),
+]
+MostPoints = Annotated[
+    int, typer.Option("--max", help="Maximum number of crash points, spread evenly", min=1)
+]
+Kills = Annotated[
+    int, typer.Option(help="2 = also kill the recovering process, at as many crash points", min=1, max=2)
+]
+MayFail = Annotated[
+    bool, typer.Option("--may-fail", help="Accept that the run fails, if it always fails in the same way")
+]
+
 
 @app.command(
     epilog="Examples:  holdfast torture refund.py --input @order.json --decide approve=approve"
@@ -31,40 +61,18 @@ _SHOWN = 12
 def torture(
     flow: Flow,
     input: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,  # noqa: A002
-    decide: Annotated[
-        list[str] | None,
-        typer.Option(help="Answer of a hold; may be repeated", metavar="NODE=DECISION"),
-    ] = None,
-    answers: Annotated[
-        Text, typer.Option(help="Answers with data, by node: JSON or @file", metavar="JSON")
-    ] = None,
-    in_doubt: Annotated[
-        str, typer.Option(help="Answer to 'did it happen?': truth, happened, not_happened, fail")
-    ] = "truth",
-    effects: Annotated[
-        list[str] | None,
-        typer.Option(help="File to which the flow appends its effects; may be repeated", metavar="FILE"),
-    ] = None,
-    copy: Annotated[
-        list[str] | None,
-        typer.Option(help="Copy this into each run's working folder; may be repeated", metavar="PATH"),
-    ] = None,
-    points: Annotated[
-        list[str] | None,
-        typer.Option(help="Only these crash points, e.g. 'after_*'; may be repeated", metavar="NAME"),
-    ] = None,
-    most: Annotated[
-        int, typer.Option("--max", help="Maximum number of crash points, spread evenly", min=1)
-    ] = 400,
-    kills: Annotated[
-        int, typer.Option(help="2 = also kill the recovering process, at as many crash points", min=1, max=2)
-    ] = 1,
+    decide: Decisions = None,
+    answers: Answers = None,
+    in_doubt: InDoubtAnswer = "truth",
+    effects: EffectFiles = None,
+    copy: CopiedPaths = None,
+    points: CrashPoints = None,
+    most: MostPoints = 400,
+    kills: Kills = 1,
     jobs: Annotated[int, typer.Option(help="Number of parallel runs", min=1)] = 2,
     limit: Annotated[str, typer.Option(help="Time limit of one process")] = "30s",
     time: Annotated[str, typer.Option(help="Start no further run after this time")] = "10m",
-    may_fail: Annotated[
-        bool, typer.Option("--may-fail", help="Accept that the run fails, if it always fails in the same way")
-    ] = False,
+    may_fail: MayFail = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folders of all runs")] = False,
     json: Json = False,
 ) -> int:

@@ -28,57 +28,62 @@ if TYPE_CHECKING:
 LEASE = 30.0
 _STORE_BACKOFF = Backoff(first=0.5, longest=10.0)
 
+FlowModules = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Files or modules whose flows it serves (pipelines and documents need none)",
+        metavar="[FLOW...]",
+    ),
+]
+WorkerLease = Annotated[
+    Text,
+    typer.Option(
+        help="Lease: after this long without a heartbeat others claim its runs (default: "
+        "HOLDFAST_LEASE or 30s)",
+        metavar="TIME",
+    ),
+]
+HotTime = Annotated[
+    Text,
+    typer.Option(help="How long a run that waits for input stays in memory, e.g. 30s", metavar="TIME"),
+]
+MetricsAddress = Annotated[
+    Text,
+    typer.Option(
+        help="Serve /metrics for Prometheus, /healthz and /readyz; a port alone means loopback",
+        metavar="[HOST:]PORT",
+    ),
+]
+HealthAddress = Annotated[Text, typer.Option(help="Serve /healthz and /readyz only", metavar="[HOST:]PORT")]
+MaxRecoveries = Annotated[
+    int | None,
+    typer.Option(
+        help="Give up a run after more worker deaths in a row than this (default: 5); see `holdfast dead`",
+        metavar="N",
+        min=0,
+    ),
+]
+AllowCode = Annotated[
+    bool,
+    typer.Option("--allow-code", help="Run commands of pipelines that were submitted to a server"),
+]
+
 
 @app.command(
     epilog="Examples:  holdfast worker flows/refund.py   ·   holdfast worker shop.flows --lane fast   ·   "
     "holdfast worker shop.flows --name shop-1 --lease 10s --metrics 9464"
 )
 def worker(
-    flows: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Files or modules whose flows it serves (pipelines and documents need none)",
-            metavar="[FLOW...]",
-        ),
-    ] = None,
+    flows: FlowModules = None,
     lane: Annotated[list[str] | None, typer.Option(help="Only runs of this lane; may be repeated")] = None,
     concurrency: Annotated[int, typer.Option(help="Maximum number of active runs", min=1)] = 10,
     name: Annotated[Text, typer.Option(help="Worker name (default: generated)", metavar="NAME")] = None,
-    lease: Annotated[
-        Text,
-        typer.Option(
-            help="Lease: after this long without a heartbeat others claim its runs (default: "
-            "HOLDFAST_LEASE or 30s)",
-            metavar="TIME",
-        ),
-    ] = None,
-    hot: Annotated[
-        Text,
-        typer.Option(help="How long a run that waits for input stays in memory, e.g. 30s", metavar="TIME"),
-    ] = None,
-    metrics: Annotated[
-        Text,
-        typer.Option(
-            help="Serve /metrics for Prometheus, /healthz and /readyz; a port alone means loopback",
-            metavar="[HOST:]PORT",
-        ),
-    ] = None,
-    health: Annotated[
-        Text, typer.Option(help="Serve /healthz and /readyz only", metavar="[HOST:]PORT")
-    ] = None,
-    max_recoveries: Annotated[
-        int | None,
-        typer.Option(
-            help="Give up a run after more worker deaths in a row than this (default: 5); see "
-            "`holdfast dead`",
-            metavar="N",
-            min=0,
-        ),
-    ] = None,
-    allow_code: Annotated[
-        bool,
-        typer.Option("--allow-code", help="Run commands of pipelines that were submitted to a server"),
-    ] = False,
+    lease: WorkerLease = None,
+    hot: HotTime = None,
+    metrics: MetricsAddress = None,
+    health: HealthAddress = None,
+    max_recoveries: MaxRecoveries = None,
+    allow_code: AllowCode = False,
     functions: Functions = None,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Exit when no run is ready")] = False,
     store: Store = None,

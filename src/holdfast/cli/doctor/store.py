@@ -14,7 +14,7 @@ from holdfast.checkpoint.encrypt import header_of
 from holdfast.cli.doctor.finding import FAIL, OK, WARN, Finding, few
 from holdfast.cli.options.store import address_of, file_of_store
 from holdfast.config import ENVIRONMENT
-from holdfast.errors import BlobMissingError, StoreError
+from holdfast.errors import BlobMissingError, StoreError, StoreUnavailableError
 from holdfast.runs.encryption.store import EncryptedStore
 from holdfast.runs.service import RunService
 from holdfast.store.copy import MoveMark
@@ -256,12 +256,16 @@ async def _used_keys(store: EncryptedStore) -> list[tuple[str, str]]:
 
 async def _blobs(service: RunService, facts: StoreFacts, *, deep: bool) -> Finding:
     try:
-        owned = await service.runtime.blobs.name_owner()
-        if owned is not None:
-            await owned.require_owner()
+        if service.runtime.blobs.objects is not None:
+            await service.runtime.blobs.has_place()
+        elif facts.outside:
+            raise StoreUnavailableError(
+                "large values are in a blob store, and none is set here.",
+                hint="set HOLDFAST_BLOBS to its address; no data is lost",
+            )
         lost = [digest.hex() for digest in facts.missing] + await _lost_outside(service, facts)
     except StoreError as error:
-        todo = "mount or start it; runs that need it wait, and continue by themselves"
+        todo = error.hint or "mount or start it; runs that need it wait, and continue by themselves"
         about = few([digest.hex() for digest in (*facts.missing, *facts.outside)])
         return Finding("blobs", FAIL, f"the blob store cannot be used: {error.message}", todo, about)
     if lost:
@@ -284,8 +288,7 @@ async def _lost_outside(service: RunService, facts: StoreFacts) -> list[str]:
     lost: list[str] = []
     for digest in facts.outside:
         try:
-            if objects is None:
-                raise BlobMissingError("no blob store has it")
+            assert objects is not None, "checked before"
             await objects.get(digest)
         except BlobMissingError:
             lost.append(digest.hex())

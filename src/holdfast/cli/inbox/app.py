@@ -25,7 +25,7 @@ from holdfast.cli.hold_session import HoldSession
 from holdfast.cli.inbox import navigate
 from holdfast.cli.inbox.bindings import BINDINGS, DIGITS, HelpScreen
 from holdfast.cli.inbox.decide import MOVED, arm, begin, save_draft, submit_line, typed_so_far
-from holdfast.cli.inbox.inbox_view import AsciiFilter, InboxView
+from holdfast.cli.inbox.inbox_view import AsciiFilter, ControlFilter, InboxView
 from holdfast.cli.inbox.service_calls import Actions
 from holdfast.cli.inbox.state import VIEWS, Act, InboxState, Prompt, Step, with_message
 from holdfast.errors import HoldfastError, StoreError
@@ -95,7 +95,7 @@ class InboxApp(App[None]):
         return InboxDriver
 
     def get_line_filters(self) -> list[LineFilter]:
-        return [*super().get_line_filters(), *([self._ascii] if self._plain else [])]
+        return [*super().get_line_filters(), ControlFilter(), *([self._ascii] if self._plain else [])]
 
     def on_load(self) -> None:
         # Before the terminal is changed: from then on a signal has to restore it.

@@ -19,6 +19,7 @@ from holdfast.cli.commands.holds.show import comment_line
 from holdfast.cli.inbox.state import HoldDetails, InboxState
 from holdfast.cli.output.console import clean_text, one_line
 from holdfast.cli.output.forms import decided_lines, form_lines
+from holdfast.drawing.labels import shortened
 from holdfast.holds.queries.summary import (
     claim_of,
     countdown,
@@ -35,6 +36,8 @@ from holdfast.types.status import HoldStatus
 
 SHORT = 80
 DIGITS = 9
+LABEL = 40
+"""Characters of an option's label at the bottom: one that is longer must not hide the others."""
 BRIEF = 8
 """Lines of context that are shown until `e` shows all."""
 
@@ -77,6 +80,7 @@ def _page(state: InboxState, sheet: HoldDetails, width: int) -> Group:
         parts += _section("Decided values", list(decided_lines(row)))
     else:
         parts += _section("Form", list(form_lines(row)))
+    parts += _section("Options", _long_options(row))
     parts += _section("Context", _context(row, width, None if state.expanded else BRIEF))
     parts += _section("Comments", [comment_line(each, state.now) for each in sheet.notes])
     if sheet.draft and state.filling is None:
@@ -131,6 +135,14 @@ def _section(title: str, texts: list[str]) -> list[RenderableType]:
     return ["", Text(title, style="bold cyan"), *lines]
 
 
+def _long_options(row: HoldRow) -> list[str]:
+    """In full, where one of them is cut off at the bottom."""
+    labels = [one_line(option.label) for option in row.options or ()]
+    if all(len(label) <= LABEL for label in labels):
+        return []
+    return [f"{digit} {label}" for digit, label in enumerate(labels, 1)]
+
+
 def _context(row: HoldRow, width: int, limit: int | None) -> list[str]:
     console = Console(width=width)
     context: Any = msgspec.json.decode(row.context)
@@ -162,7 +174,8 @@ def decision_bar(state: InboxState) -> Content:
         return Content("")
     options = row.options or (Option(id="", label="answer in words"),)
     parts = [_choice(state, digit, option) for digit, option in enumerate(options[:DIGITS], 1)]
-    bar = Content("   ").join(parts)
+    # A long one beside another would be broken in the middle of either.
+    bar = Content("\n" if _long_options(row) else "   ").join(parts)
     if len(options) <= DIGITS:
         return bar
     rest = f"{len(options) - DIGITS} more: holdfast holds resolve {row.id[:8]}"
@@ -175,7 +188,7 @@ def _choice(state: InboxState, digit: int, option: Option) -> Content:
         *(["careful"] if option.variant == "danger" else []),
         *(["why?"] if option.requires_comment is True else []),
     ]
-    text = one_line(option.label) + (f" ({', '.join(notes)})" if notes else "")
+    text = shortened(one_line(option.label), LABEL) + (f" ({', '.join(notes)})" if notes else "")
     # Without breaks inside one of them.
     shown = (f"[{text}: Enter]" if armed else text).replace(" ", "\N{NO-BREAK SPACE}")
     style = "reverse bold" if armed else "$text-error" if option.variant == "danger" else ""

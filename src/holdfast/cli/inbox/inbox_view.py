@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 from holdfast.cli.inbox.hold_pane import HoldPane
 from holdfast.cli.inbox.state import VIEWS, InboxState
 from holdfast.cli.output.console import clean_text, one_line
+from holdfast.drawing.labels import shortened
 from holdfast.holds.queries.summary import (
     PLAIN_SIGNS,
     SIGNS,
@@ -29,11 +30,14 @@ from holdfast.holds.queries.summary import (
     roughly,
     title_of,
 )
+from holdfast.model.forms.visible_text import signs_for_terminal
 from holdfast.model.template import as_text
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 
 WIDE = 90
+FILLED = 30
+"""Characters of a value that is filled in already."""
 _EMPTY = {
     "mine": "No open holds for you.",
     "groups": "No open holds for your groups and roles.",
@@ -173,7 +177,10 @@ def _filled(state: InboxState) -> str:
     filling = state.filling
     if filling is None or not filling.values:
         return ""
-    text = " · ".join(f"{name} {one_line(as_text(value))}" for name, value in filling.values.items())
+    text = " · ".join(
+        f"{one_line(name)} {shortened(one_line(as_text(value)), FILLED)}"
+        for name, value in filling.values.items()
+    )
     return f"{one_line(filling.decision)}: {text}"
 
 
@@ -184,6 +191,17 @@ class AsciiFilter(LineFilter):
         known = getattr(sys.__stderr__, "encoding", None) or "ascii"
         return [
             Segment(text.translate(_PLAIN).encode(known, "replace").decode(known), style, control)
+            for text, style, control in segments
+        ]
+
+
+class ControlFilter(LineFilter):
+    """Nothing that a widget shows moves or recolours the terminal. Texts of holds are clean before; what
+    stands in the line to type in (a draft, a paste) is as it was written."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            Segment(text if control else signs_for_terminal(text), style, control)
             for text, style, control in segments
         ]
 

@@ -230,7 +230,4 @@ def _place(state: InboxState, ids: Sequence[str]) -> int:
 
 
 def _line(entry: Entry) -> str:
-    text = ", ".join(f"{name} {value}" for name, value in entry.data.items() if value is not None)
-    return (
-        f"{entry.at[:19].replace('T', ' ')}  {entry.actor} {entry.action.replace('_', ' ')}  {text}".rstrip()
-    )
+    return f"{entry.at[:19].replace('T', ' ')}  {entry.text}"

@@ -8,6 +8,7 @@ from holdfast.app.flow import Flow
 from holdfast.app.loader import load_flows, split
 from holdfast.cli.options.store import known_sources
 from holdfast.errors import HoldfastError
+from holdfast.model.fingerprint import CODED, dialect_of
 
 
 class SourceStatus(msgspec.Struct, frozen=True):
@@ -27,6 +28,8 @@ class Sources:
 
     def of(self, version: str) -> SourceStatus:
         spec = self._noted.get(version)
+        if spec is None and dialect_of(version) != CODED:
+            return SourceStatus(True, "the store")  # a document or pipeline: its graph is all that it needs
         if spec is None:
             return SourceStatus(False, why="the location of its code is unknown")
         place = split(spec)[0]

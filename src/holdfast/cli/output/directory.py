@@ -34,7 +34,7 @@ def print_empty(groups: Sequence[Circle], roles: Sequence[Circle]) -> None:
 
 def show_circle(circle: Circle | None, which: str, *, json: bool) -> Exit:
     if circle is None:
-        raise NotFoundError(f"the directory knows no {which}.", hint="`holdfast directory list` shows all.")
+        raise NotFoundError(f"{which} is not in the directory.", hint="`holdfast directory list` shows all.")
     if json:
         print_json(circle)
     else:
@@ -52,7 +52,9 @@ def show_person(
     json: bool,
 ) -> Exit:
     if person is None:
-        raise NotFoundError(f"the directory knows no {which!r}.", hint="`holdfast directory list` shows all.")
+        raise NotFoundError(
+            f"{which!r} is not in the directory.", hint="`holdfast directory list` shows all."
+        )
     if json:
         others = [each.id for each in instead]
         print_json(

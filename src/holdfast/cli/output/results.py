@@ -184,7 +184,9 @@ def stored_json(row: RunRow) -> dict[str, Any]:
 
 def event_json(event: Event) -> dict[str, Any]:
     """As in the stream of the HTTP API."""
-    return iso_times(msgspec.structs.asdict(event))
+    shown = msgspec.structs.asdict(event)
+    del shown["seq"]  # streams do not deliver it either
+    return iso_times(shown)
 
 
 def event_line(event: Event, graph: Graph | None = None) -> str | None:

@@ -100,7 +100,13 @@ def _merged(stretches: list[Stretch]) -> list[Stretch]:
 SHOWN = 60
 """Visits that a timeline tells unless asked for all."""
 
-_BARS = {"work": ("█", "#"), "person": ("░", "."), "time": ("·", "-"), "retry": ("·", "-")}
+_BARS = {
+    "work": ("█", "#"),
+    "person": ("░", "."),
+    "time": ("·", "-"),
+    "retry": ("·", "-"),
+    "failed": (" ", " "),
+}
 
 
 def print_timeline(visits: Visits, now: int, *, graph: Graph | None = None, limit: int = SHOWN) -> None:

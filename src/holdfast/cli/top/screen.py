@@ -180,7 +180,7 @@ def _waits(seen: FleetSnapshot) -> list[Cell]:
     ends = "" if not result.next_timer else f", the next ends in {human_duration(result.next_timer)}"
     return [
         (f"{asleep} sleeping", ""),
-        (f"{asked} for input", ""),
+        (f"{asked} waiting for input", ""),
         (f"{seen.hot} in memory", ""),
         (f"{result.timers} timers{ends}", ""),
     ]

@@ -440,6 +440,48 @@ class AsyncDirectory(AsyncGroup):
         return await self._list(request, models.Circle)
 
 
+class AsyncDocuments(AsyncGroup):
+    """`client.documents`."""
+
+    async def discard(self, document: str, *, if_match: str | None = None) -> None:
+        """Discard the draft. What is deployed stays, and is the text of the document again."""
+        request = request_of("DELETE", "/v1/documents/{document}", {"document": document}, if_match=if_match)
+        await self._none(request)
+
+    async def get(self, document: str) -> models.EditableDocument:
+        """The text that people work on: the draft that was saved last, else that of the current version."""
+        request = request_of("GET", "/v1/documents/{document}", {"document": document})
+        return await self._json(request, models.EditableDocument)
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> AsyncPages[models.SavedDocument]:
+        """The documents of the tenant, by name: drafts, and those that are deployed."""
+        request = request_of("GET", "/v1/documents")
+        return self._pages(request, models.SavedDocument, limit, cursor)
+
+    async def save(
+        self,
+        document: str,
+        source: str,
+        *,
+        format: Literal["json", "yaml"] | None = None,
+        if_match: str | None = None,
+    ) -> models.EditableDocument:
+        """Save the text as it is, finished or not. Runs and the deployed version stay as they are; `POST
+
+        /v1/flows` deploys it."""
+        request = request_of(
+            "PUT",
+            "/v1/documents/{document}",
+            {"document": document},
+            sent={"source": source},
+            maybe={"format": format},
+            if_match=if_match,
+        )
+        return await self._json(request, models.EditableDocument)
+
+
 class AsyncFlows(AsyncGroup):
     """`client.flows`."""
 
@@ -448,9 +490,49 @@ class AsyncFlows(AsyncGroup):
         request = request_of("POST", "/v1/flows/{flow}/activate", {"flow": flow}, sent={"version": version})
         return await self._json(request, models.Flow)
 
+    async def arrange(
+        self,
+        *,
+        document: Mapping[str, Any] | None = None,
+        source: str | None = None,
+        format: Literal["json", "yaml"] | None = None,
+        graph: Mapping[str, Any] | None = None,
+        flow: str | None = None,
+    ) -> models.Arrangement:
+        """Where a canvas may place the nodes of a document or a graph: top down, with few crossings
+
+        unless it is very large and dense. Nothing is stored, and positions that the document has are
+        not read."""
+        request = request_of(
+            "POST",
+            "/v1/flows/arrange",
+            maybe={"document": document, "source": source, "format": format, "graph": graph, "flow": flow},
+        )
+        return await self._json(request, models.Arrangement)
+
     async def check(self, flow: str) -> models.FlowCheck:
         """Whether active runs on other versions fit the newest version loaded here, and why not."""
         request = request_of("GET", "/v1/flows/{flow}/check", {"flow": flow})
+        return await self._json(request, models.FlowCheck)
+
+    async def check_document(
+        self,
+        *,
+        document: Mapping[str, Any] | None = None,
+        source: str | None = None,
+        format: Literal["json", "yaml"] | None = None,
+        graph: Mapping[str, Any] | None = None,
+        flow: str | None = None,
+    ) -> models.FlowCheck:
+        """Whether the live runs of a flow would fit a document that is not deployed yet, and why not. They
+        keep
+
+        their version until they are migrated."""
+        request = request_of(
+            "POST",
+            "/v1/flows/check",
+            maybe={"document": document, "source": source, "format": format, "graph": graph, "flow": flow},
+        )
         return await self._json(request, models.FlowCheck)
 
     async def diff(
@@ -502,6 +584,13 @@ class AsyncFlows(AsyncGroup):
         )
         return await self._bytes(request)
 
+    async def get_input_schema(self, flow: str, version: str) -> dict[str, Any]:
+        """The JSON Schema of the input that a version takes; empty if it does not say."""
+        request = request_of(
+            "GET", "/v1/flows/{flow}/versions/{version}/input-schema", {"flow": flow, "version": version}
+        )
+        return await self._json(request, dict[str, Any])
+
     async def get_layout(self, flow: str, version: str) -> models.FlowLayout:
         """How a document is drawn. Its ETag changes with each change of the layout."""
         request = request_of(
@@ -517,6 +606,15 @@ class AsyncFlows(AsyncGroup):
         tenant."""
         request = request_of("GET", "/v1/schemas/flow/{version}", {"version": version})
         return await self._json(request, dict[str, Any])
+
+    async def get_stats(
+        self, flow: str, *, version: str | None = None, runs: int | None = None
+    ) -> models.FlowStatistics:
+        """Where the latest runs of a flow failed, and how long each node takes."""
+        request = request_of(
+            "GET", "/v1/flows/{flow}/stats", {"flow": flow}, query={"version": version, "runs": runs}
+        )
+        return await self._json(request, models.FlowStatistics)
 
     async def list(self) -> Listing[models.Flow]:
         """All flows in the store, by name, with their versions."""
@@ -746,6 +844,14 @@ class AsyncHolds(AsyncGroup):
         request = request_of("GET", "/v1/holds/{hold}/consequences", {"hold": hold})
         return await self._json(request, models.HoldPreview)
 
+    async def conversation(self, hold: str) -> models.HoldConversation:
+        """What was said before an agent asked: its instructions, its model, its tools and their results.
+        Empty
+
+        if no agent asked. Secrets are masked; results of tools are not checked by anybody."""
+        request = request_of("GET", "/v1/holds/{hold}/conversation", {"hold": hold})
+        return await self._json(request, models.HoldConversation)
+
     async def count(
         self,
         *,
@@ -804,6 +910,7 @@ class AsyncHolds(AsyncGroup):
         *,
         comment: str | None = None,
         preview: bool | None = None,
+        undo: bool | None = None,
         versions: Mapping[str, int] | None = None,
     ) -> models.Bulk:
         """Apply one decision to many holds, each separately. By default only a preview."""
@@ -811,12 +918,12 @@ class AsyncHolds(AsyncGroup):
             "POST",
             "/v1/holds/bulk",
             sent={"holds": holds, "decision": decision},
-            maybe={"comment": comment, "preview": preview, "versions": versions},
+            maybe={"comment": comment, "preview": preview, "undo": undo, "versions": versions},
         )
         return await self._json(request, models.Bulk)
 
     async def draft(self, hold: str) -> models.Draft:
-        """Your draft. 404 if there is none."""
+        """Your draft; its fields are null if there is none."""
         request = request_of("GET", "/v1/holds/{hold}/draft", {"hold": hold})
         return await self._json(request, models.Draft)
 
@@ -1323,8 +1430,42 @@ class AsyncLimits(AsyncGroup):
         return await self._json(request, models.Limit)
 
 
+class AsyncMetrics(AsyncGroup):
+    """`client.metrics`."""
+
+    async def get(
+        self,
+        metric: str,
+        *,
+        from_: str | datetime | None = None,
+        to: str | datetime | None = None,
+        step: str | None = None,
+    ) -> models.Metric:
+        """One series of the tenant, computed from its newest holds or runs.
+
+        `time_to_decision`: p50 and p95 in seconds, and the number of decisions by people. `backlog`:
+        open holds by age, at the end of each step. `breaches`: deadlines that passed before the
+        decision. `runs`: runs that completed, failed and were cancelled. For long series, collect the
+        metrics of `--metrics`."""
+        request = request_of(
+            "GET", "/v1/metrics/{metric}", {"metric": metric}, query={"from": from_, "to": to, "step": step}
+        )
+        return await self._json(request, models.Metric)
+
+
 class AsyncNotices(AsyncGroup):
     """`client.notices`."""
+
+    def by_state(
+        self,
+        *,
+        state: Literal["failed", "sent", "unneeded", "waiting"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> AsyncPages[models.Notice]:
+        """Notifications in one state, newest first."""
+        request = request_of("GET", "/v1/notices", query={"state": state})
+        return self._pages(request, models.Notice, limit, cursor)
 
     async def list(self) -> Listing[models.DeadNotice]:
         """Notifications that could not be delivered, at most 200."""
@@ -1484,7 +1625,7 @@ class AsyncQueues(AsyncGroup):
     async def claim_message(
         self, scope: str, queue: str, message: str, *, ttl: str | None = None
     ) -> models.Message:
-        """Claim this message."""
+        """Claim this message. A review request can be claimed by those who may decide its hold."""
         request = request_of(
             "POST",
             "/v1/queues/{scope}/{queue}/messages/{message}/claim",
@@ -1502,7 +1643,10 @@ class AsyncQueues(AsyncGroup):
         wait: float | None = None,
         ttl: str | None = None,
     ) -> models.ClaimedMessages:
-        """Claim ready messages: by priority, then the longest ready. The list is empty if there is none."""
+        """Claim ready messages: by priority, then the longest ready. Review requests that the caller may
+        not
+
+        decide are left out. The list is empty if there is none."""
         request = request_of(
             "POST",
             "/v1/queues/{scope}/{queue}/messages/claim",
@@ -1513,7 +1657,7 @@ class AsyncQueues(AsyncGroup):
         return await self._json(request, models.ClaimedMessages)
 
     async def complete_message(
-        self, scope: str, queue: str, message: str, token: int, *, result: Any = None
+        self, scope: str, queue: str, message: str, token: str, *, result: Any = None
     ) -> models.Message:
         """Complete a claimed message. Completing a review request decides its hold, under the caller's
         rights."""
@@ -1527,7 +1671,7 @@ class AsyncQueues(AsyncGroup):
         return await self._json(request, models.Message)
 
     async def extend_message(
-        self, scope: str, queue: str, message: str, token: int, *, ttl: str | None = None
+        self, scope: str, queue: str, message: str, token: str, *, ttl: str | None = None
     ) -> models.Message:
         """Extend the claim, while the work takes longer."""
         request = request_of(
@@ -1549,9 +1693,12 @@ class AsyncQueues(AsyncGroup):
         return await self._json(request, models.Message)
 
     async def give_up_message(
-        self, scope: str, queue: str, message: str, *, token: int | None = None, error: str | None = None
+        self, scope: str, queue: str, message: str, *, token: str | None = None, error: str | None = None
     ) -> models.Message:
-        """Give the message up. It is kept until it is requeued or withdrawn."""
+        """Give the message up, as its worker or while it is not claimed. It is kept until it is requeued
+        or
+
+        withdrawn."""
         request = request_of(
             "POST",
             "/v1/queues/{scope}/{queue}/messages/{message}/dead",
@@ -1629,7 +1776,7 @@ class AsyncQueues(AsyncGroup):
         scope: str,
         queue: str,
         message: str,
-        token: int,
+        token: str,
         *,
         delay: str | None = None,
         error: str | None = None,
@@ -1743,6 +1890,7 @@ class AsyncRuns(AsyncGroup):
         flow: str | None = None,
         version: str | None = None,
         thread: str | None = None,
+        forked_from: str | None = None,
         instance_key: str | None = None,
         q: str | None = None,
     ) -> models.RunCounts:
@@ -1755,6 +1903,7 @@ class AsyncRuns(AsyncGroup):
                 "flow": flow,
                 "version": version,
                 "thread": thread,
+                "forked_from": forked_from,
                 "instance_key": instance_key,
                 "q": q,
             },
@@ -1876,12 +2025,35 @@ class AsyncRuns(AsyncGroup):
         request = request_of("GET", "/v1/runs/{run}", {"run": run})
         return await self._json(request, models.RunDetail)
 
-    async def get_step(self, run: str, seq: str) -> models.Step:
-        """The visit that a record settled, or that was under way there: its input, output, attempts,
-        sub-steps,
+    async def get_graph(self, run: str, *, open: Sequence[str] | None = None) -> models.Graph:
+        """The graph of a run's version with the place of each node and edge. It does not change while the
+        run
 
-        changes of the state and error."""
-        request = request_of("GET", "/v1/runs/{run}/steps/{seq}", {"run": run, "seq": seq})
+        does: the timeline has the states."""
+        request = request_of("GET", "/v1/runs/{run}/graph", {"run": run}, query={"open": open})
+        return await self._json(request, models.Graph)
+
+    async def get_postmortem(
+        self, run: str, *, format: Literal["html", "md"] | None = None, visits: int | None = None
+    ) -> models.Postmortem:
+        """A report of a run's whole history: each node in order, what it changed, what failed and how that
+        was
+
+        handled. The run need not have ended."""
+        request = request_of(
+            "GET", "/v1/runs/{run}/postmortem", {"run": run}, query={"format": format, "visits": visits}
+        )
+        return await self._json(request, models.Postmortem)
+
+    async def get_step(self, run: str, seq: str, *, past: bool | None = None) -> models.Step:
+        """The visit that a record settled, or that was under way there: its input, output, attempts with
+        their
+
+        workers, sub-steps, live output, changes of the state, and error with its traceback. Lines of
+        code in a traceback need the right `runs:write`."""
+        request = request_of(
+            "GET", "/v1/runs/{run}/steps/{seq}", {"run": run, "seq": seq}, query={"past": past}
+        )
         return await self._json(request, models.Step)
 
     async def input(
@@ -1916,6 +2088,7 @@ class AsyncRuns(AsyncGroup):
         flow: str | None = None,
         version: str | None = None,
         thread: str | None = None,
+        forked_from: str | None = None,
         instance_key: str | None = None,
         q: str | None = None,
         limit: int | None = None,
@@ -1930,11 +2103,21 @@ class AsyncRuns(AsyncGroup):
                 "flow": flow,
                 "version": version,
                 "thread": thread,
+                "forked_from": forked_from,
                 "instance_key": instance_key,
                 "q": q,
             },
         )
         return self._pages(request, models.Run, limit, cursor)
+
+    async def list_records(
+        self, run: str, *, first: int | None = None, limit: int | None = None
+    ) -> models.RecordPage:
+        """Records of a run's journal from a number on, without their values. Pruned ones are left out."""
+        request = request_of(
+            "GET", "/v1/runs/{run}/records", {"run": run}, query={"first": first, "limit": limit}
+        )
+        return await self._json(request, models.RecordPage)
 
     def pending(
         self,
@@ -2082,9 +2265,25 @@ class AsyncRuns(AsyncGroup):
         )
         return await self._json(request, models.RunDetail)
 
-    async def timeline(self, run: str, *, limit: int | None = None) -> models.Timeline:
-        """Each visit of each node: its start, waits, questions, retries and outcome."""
-        request = request_of("GET", "/v1/runs/{run}/timeline", {"run": run}, query={"limit": limit})
+    async def timeline(
+        self,
+        run: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        fold: Literal["items"] | None = None,
+        within: str | None = None,
+    ) -> models.Timeline:
+        """Each visit of each node: its start, waits, questions, retries and outcome; the latest first
+        page, and
+
+        `next` for earlier ones."""
+        request = request_of(
+            "GET",
+            "/v1/runs/{run}/timeline",
+            {"run": run},
+            query={"limit": limit, "cursor": cursor, "fold": fold, "within": within},
+        )
         return await self._json(request, models.Timeline)
 
 
@@ -2250,16 +2449,28 @@ class AsyncSession(AsyncGroup):
         time_zone: str | None = None,
         theme: Literal["dark", "light", "system"] | None = None,
         shortcuts: bool | None = None,
+        notifications: models.NoticeChoices | Mapping[str, Any] | None = None,
         if_match: str | None = None,
     ) -> models.Preferences:
         """All of them at once; what is left out gets its default."""
         request = request_of(
             "PUT",
             "/v1/me/preferences",
-            maybe={"language": language, "time_zone": time_zone, "theme": theme, "shortcuts": shortcuts},
+            maybe={
+                "language": language,
+                "time_zone": time_zone,
+                "theme": theme,
+                "shortcuts": shortcuts,
+                "notifications": notifications,
+            },
             if_match=if_match,
         )
         return await self._json(request, models.Preferences)
+
+    async def switch_tenant(self, tenant: str) -> None:
+        """Continue in another of your tenants: a new session in place of this one. Only for browsers."""
+        request = request_of("POST", "/v1/session/tenant", sent={"tenant": tenant})
+        await self._none(request)
 
 
 class AsyncSkills(AsyncGroup):
@@ -2498,11 +2709,13 @@ class AsyncGroups:
         self.dead = AsyncDead(transport)
         self.deployments = AsyncDeployments(transport)
         self.directory = AsyncDirectory(transport)
+        self.documents = AsyncDocuments(transport)
         self.flows = AsyncFlows(transport)
         self.graph = AsyncGraph(transport)
         self.holds = AsyncHolds(transport)
         self.inbound = AsyncInbound(transport)
         self.limits = AsyncLimits(transport)
+        self.metrics = AsyncMetrics(transport)
         self.notices = AsyncNotices(transport)
         self.pipelines = AsyncPipelines(transport)
         self.policies = AsyncPolicies(transport)

@@ -15,7 +15,7 @@ from holdfast.client.sync.pages import Pages
 from holdfast.client.sync.streams import EventStream
 from holdfast.errors import HoldfastError
 from holdfast.types.backoff import Backoff
-from holdfast.types.status import ENDED
+from holdfast.types.status import ENDED, RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.client.sync.client import Client
@@ -102,7 +102,7 @@ class Run:
 
     def _still_running_error(self, status: str, timeout: float | None) -> StillRunningError:
         return StillRunningError(
-            f"run {self.id} is {status} after {timeout or 0:g} seconds.",
+            f"run {self.id} is {run_label(RunStatus(status))} after {timeout or 0:g} seconds.",
             hint="It keeps running. Wait longer, or follow it.",
             run=self.id,
         )

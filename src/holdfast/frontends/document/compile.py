@@ -14,17 +14,31 @@ import msgspec
 from holdfast.errors import StateError
 from holdfast.frontends.document.canonical import meaning_of
 from holdfast.frontends.document.document import FlowDocument, Json
-from holdfast.frontends.document.names import ReadText, check_names, input_names, read_texts
-from holdfast.frontends.document.node_type import RESERVED, DocumentNode, FlowFacts, NodeReport
+from holdfast.frontends.document.names import (
+    ReadText,
+    check_names,
+    check_unreached_names,
+    input_names,
+    read_texts,
+)
+from holdfast.frontends.document.node_type import (
+    ERROR,
+    RESERVED,
+    DocumentNode,
+    DoubleReport,
+    FlowFacts,
+    NodeReport,
+)
 from holdfast.frontends.document.node_types.loop import LOOP_END, NEXT
+from holdfast.frontends.document.node_types.subflow import GraphRoom
 from holdfast.frontends.document.problem import DocumentProblem, Path, ProblemReport, require_valid_document
 from holdfast.frontends.document.read import ReadDocument, read_data
 from holdfast.frontends.document.regions import check_parents, first_nodes, members_by_graph, with_regions
-from holdfast.frontends.document.secret_rules import check_secrets
+from holdfast.frontends.document.secret_rules import check_default, check_secrets
 from holdfast.frontends.document.site import NOWHERE, DocumentSite
 from holdfast.frontends.document.state import DocumentState
 from holdfast.frontends.document.topology import check_ways, document_nodes
-from holdfast.frontends.document.validation import report_graph_problems
+from holdfast.frontends.document.validation import check_single_conditions, report_graph_problems
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.graph import Edge, GraphSpec, Node
 from holdfast.model.validate import StateFacts, validate
@@ -34,13 +48,15 @@ DIALECT: Final = "canvas"
 
 
 class CompiledDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """`spec` is None where the document has errors. `nodes`: those that become part of the graph."""
+    """`spec` is None where the document has errors. `nodes`: those that become part of the graph. `ports`:
+    where edges may leave each node of the document."""
 
     name: str
     document: FlowDocument | None
     spec: GraphSpec | None
     nodes: tuple[DocumentNode, ...]
     problems: list[DocumentProblem]
+    ports: dict[str, tuple[str, ...]] = {}
 
     def require_valid(self) -> GraphSpec:
         """Raises FlowInvalidError that lists every error."""
@@ -53,14 +69,22 @@ def compile_document(given: ReadDocument, site: DocumentSite = NOWHERE) -> Compi
     document, report = given.document, given.report
     if document is None:
         return CompiledDocument(name="?", document=None, spec=None, nodes=(), problems=given.problems())
-    nodes, spec = _Compiler(document, report, site).compile()
+    compiler = _Compiler(document, report, site)
+    nodes, spec = compiler.compile()
     return CompiledDocument(
         name=document.name,
         document=document,
         spec=None if report.has_errors else spec,
         nodes=nodes,
         problems=given.problems(),
+        ports=_ports((*nodes, *compiler.unreached)),
     )
+
+
+def _ports(nodes: Iterable[DocumentNode]) -> dict[str, tuple[str, ...]]:
+    """Of each node that the document itself has."""
+    written = (node for node in nodes if node.type is not LOOP_END)
+    return {node.id: (*node.type.ports(node), ERROR) for node in written}
 
 
 def nodes_of_stored(source: Json, site: DocumentSite) -> tuple[DocumentNode, ...]:
@@ -76,14 +100,17 @@ class _Compiler:
         self.document, self.report, self.site = document, report, site
         self.texts: list[ReadText] = []
         self.unreached: tuple[DocumentNode, ...] = ()
+        self.room = GraphRoom(len(document.nodes))
+        self.doubles: list[DocumentNode] = []
 
     def nodes(self) -> tuple[DocumentNode, ...]:
         """Those that a run can reach: an edge from any other would never be decided."""
-        found = document_nodes(self.document, FlowFacts(name=self.document.name), self.report)
+        found, doubles = document_nodes(self.document, FlowFacts(name=self.document.name), self.report)
         found = check_parents(found, self.report)
         self.texts = read_texts(found, self.report)
         reached = check_ways(found, self.report)
         flow = self._facts(found)
+        self.doubles = [msgspec.structs.replace(node, flow=flow) for node in doubles]
         found = with_regions(found, self.texts, self.report)
         reached |= {
             name for name, node in found.items() if node.type is LOOP_END and name[: -len(NEXT)] in reached
@@ -101,6 +128,10 @@ class _Compiler:
         by_id = {node.id: node for node in nodes}
         texts = [text for text in self.texts if text.node in by_id]
         check_names(self.document, by_id, texts, self.report)
+        whole = by_id | {node.id: node for node in self.unreached}
+        others = [text for text in self.texts if text.node not in by_id and text.node in whole]
+        check_unreached_names(self.document, whole.values(), others, self.report)
+        self._check_doubles(whole.values())
         spec = self._whole_graph(by_id)
         facts = StateFacts(
             writes={node.id: frozenset(node.type.writes(node)) for node in nodes},
@@ -108,7 +139,15 @@ class _Compiler:
             given=frozenset(input_names(self.document)),
         )
         self._validate(spec, facts, by_id)
+        check_single_conditions(nodes, self.report)
         return nodes, spec
+
+    def _check_doubles(self, others: Iterable[DocumentNode]) -> None:
+        """Of nodes whose id another one has: what is wrong with each for itself."""
+        for node in self.doubles:
+            self._lower(node, DoubleReport(self.report, node))
+            texts = read_texts({node.id: node}, self.report)
+            check_unreached_names(self.document, [*others, *self.doubles], texts, self.report)
 
     def _validate(self, spec: GraphSpec, facts: StateFacts, nodes: Mapping[str, DocumentNode]) -> None:
         """With the bodies of maps; a sub-flow is another document, and was valid."""
@@ -132,6 +171,7 @@ class _Compiler:
 
     def _check_variables(self) -> None:
         for name, declared in self.document.variables.items():
+            check_default(name, declared.default, self.report)
             if name in RESERVED or not (name.isidentifier() and name.isascii()):
                 why = "is reserved" if name in RESERVED else "cannot be the name of a variable"
                 self.report.error(
@@ -161,8 +201,8 @@ class _Compiler:
                     path = ("variables", name, "default")
                     self.report.error(path, "variable-default", error.message, "give another default")
 
-    def _lower(self, node: DocumentNode) -> tuple[Node, list[Edge]]:
-        found = NodeReport(self.report, node)
+    def _lower(self, node: DocumentNode, found: NodeReport | None = None) -> tuple[Node, list[Edge]]:
+        found = found or NodeReport(self.report, node)
         node.type.check(node, found, self.site)
         check_secrets(node, found, self.site)
         return node.type.graph_node(node, found, self.site), node.type.graph_edges(node, found)
@@ -193,7 +233,8 @@ class _Compiler:
             edges += leaving
             child = node.type.subgraph(node, self.site)
             if child is not None:
-                inner[child.name] = child
+                if child.name not in inner and self.room.has(child, NodeReport(self.report, node)):
+                    inner[child.name] = child
             elif node.inside and one.map is not None:
                 inner[node.id] = self._graph(whole, node.id, node.id)
         return GraphSpec(

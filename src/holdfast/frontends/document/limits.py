@@ -9,6 +9,12 @@ MAX_BYTES: Final = 4_000_000
 MAX_NODES: Final = 2_000
 MAX_EDGES: Final = 10_000
 MAX_DEPTH: Final = 64
+MAX_NESTED: Final = 32
+"""Maps and loops around a node: each one more is a graph inside of a graph."""
+MAX_GRAPH_NODES: Final = 10_000
+"""Of a document with all of its sub-flows: each is a part of its graph, with those inside of it."""
+MAX_GRAPH_BYTES: Final = 32_000_000
+"""Of all of its sub-flows, as they are stored."""
 MAX_CONFIG_BYTES: Final = 256_000
 MAX_TEXT: Final = 16_000_000
 """Characters of a text that a template makes when its node runs."""

@@ -148,18 +148,34 @@ def check_names(
                 _maybe(name, text, report)
 
 
+def check_unreached_names(
+    document: FlowDocument,
+    nodes: Iterable[DocumentNode],
+    texts: Iterable[ReadText],
+    report: ProblemReport,
+) -> None:
+    """Of nodes that no way leads to: what nothing in the document sets. What would be set before them depends
+    on the ways that are missing."""
+    known = {"run", *input_names(document), *document.variables, *_EDGE_NAMES}
+    for node in nodes:
+        known.update(node.type.writes(node), _may_set(node), node.type.scope_names(node))
+    for text in texts:
+        for name in sorted(text.names - known):
+            _unknown(name, text, known - {"run"}, report)
+
+
 _SET_BY_DEFAULT: Final = ("decision", "decision_result", "item")
 
 
 def _may_set(node: DocumentNode) -> tuple[str, ...]:
-    """Of a node that could not be read as a whole: the names that stand anywhere in its config. It may be
-    what sets one of them; any other name is not known, whatever its config was to say."""
+    """Of a node that could not be read as a whole: the names that stand anywhere in what could not be read.
+    It may be what sets one of them; any other name is not known, whatever its config was to say."""
     if not node.broken and node.type is not UNREADABLE:
         return ()
     found = list[str](_SET_BY_DEFAULT)
     if node.bind:
         found += [node.bind, f"{node.bind}_response"]
-    todo: list[Any] = [node.given]
+    todo: list[Any] = [node.given] if node.type is UNREADABLE else [_at(node.given, p) for p in node.broken]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):
@@ -170,6 +186,16 @@ def _may_set(node: DocumentNode) -> tuple[str, ...]:
         elif isinstance(value, str):
             found.append(value)
     return tuple(each for each in dict.fromkeys(found) if len(each) < 100 and each.isidentifier())
+
+
+def _at(value: Any, path: Path) -> Any:
+    """None: nothing is there."""
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
 
 
 class _SomePaths:

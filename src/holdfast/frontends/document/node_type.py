@@ -96,7 +96,8 @@ class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node, with what could be read of its config. `given`: the config as data, with inherited values.
     `leaving`: its edges that lead to nodes. `inside`: the nodes whose parent it is. `shares`, `gives`: see
     `MapSpec`. `broken`: the paths, from the config on, of values that could not be read and of unknown keys;
-    a problem that rests on one of them is not reported a second time."""
+    a problem that rests on one of them is not reported a second time. `cut`: the ports that an edge
+    may leave by that has a problem of its own."""
 
     node: FlowNode
     type: NodeType
@@ -109,6 +110,7 @@ class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
     shares: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
     broken: frozenset[Path] = frozenset()
+    cut: frozenset[str] = frozenset()
 
     def rests_on_broken(self, fields: Iterable[str | int]) -> bool:
         """Whether one of these fields of its config could not be read."""
@@ -124,6 +126,10 @@ class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
 
     def from_port(self, port: str) -> tuple[DocumentEdge, ...]:
         return tuple(edge for edge in self.leaving if edge.port == port)
+
+    def is_connected(self, port: str) -> bool:
+        """Whether an edge leaves by this port, also one that is wrong."""
+        return port in self.cut or any(edge.port == port for edge in self.leaving)
 
     @property
     def bind(self) -> str | None:
@@ -172,6 +178,23 @@ class NodeReport:
         return self.reader(field).duration(value, field, zero=zero)
 
 
+class DoubleReport(NodeReport):
+    """Of a second node with the same id: no edge and no node inside is known to be its own, so what is said
+    of the node as a whole is not reported."""
+
+    def error(
+        self, field: Sequence[str | int], rule: str, message: str, fix: str, *, rests_on: Iterable[str] = ()
+    ) -> None:
+        if field:
+            super().error(field, rule, message, fix, rests_on=rests_on)
+
+    def warn(
+        self, field: Sequence[str | int], rule: str, message: str, fix: str, *, rests_on: Iterable[str] = ()
+    ) -> None:
+        if field:
+            super().warn(field, rule, message, fix, rests_on=rests_on)
+
+
 class NodeType:
     """`name`: as documents write it. `summary` and `example` are for people. `defaults`: whether it takes the
     flow's `config.defaults`; a hold does not, whose timeout is a deadline for people."""
@@ -192,6 +215,10 @@ class NodeType:
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
         """Its ports beside `error`, in the order of the canvas."""
         return (OUT,)
+
+    def implied_edges(self, node: DocumentNode) -> tuple[tuple[str, str], ...]:
+        """(port, target) of edges that its config names instead of the document's edges."""
+        return ()
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:
         """The variables that it sets."""

@@ -111,6 +111,11 @@ class ProblemReport:
         self._asked += 1
         return near_name(name, known) if self._asked <= MAX_PROBLEMS else ""
 
+    def edges_with(self, rule: str) -> set[str | None]:
+        """The edges that have this problem."""
+        found = {each.problem.edge for each in self._found if each.problem.rule == rule}
+        return found - {None}
+
     @property
     def has_errors(self) -> bool:
         return self.errors > 0

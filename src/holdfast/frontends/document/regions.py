@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from holdfast.frontends.document.document import FlowEdge, FlowNode
+from holdfast.frontends.document.limits import MAX_NESTED
 from holdfast.frontends.document.names import ReadText
 from holdfast.frontends.document.node_type import ERROR, OUT, DocumentEdge, DocumentNode
 from holdfast.frontends.document.node_types.loop import BODY, DONE, LOOP_END, NEXT
@@ -46,16 +47,22 @@ def _sound_parent(node: DocumentNode, parent: str, nodes: Nodes, report: Problem
         message = f"a {node.node.type} cannot be inside of {parent!r}"
         report.error(path, "crosses-parent", message, "remove parent", node=node.id)
         return False
-    if node.id in _around(node.id, nodes):
+    around = _around(node.id, nodes)
+    if len(around) > MAX_NESTED:
+        message = f"it is inside of more than {MAX_NESTED} maps and loops"
+        report.error(path, "document-depth", message, "move the inner ones to a sub-flow", node=node.id)
+        return False
+    if node.id in around:
         report.error(path, "parent-unknown", "it is inside of itself", "remove parent", node=node.id)
         return False
     return True
 
 
 def _around(name: str, nodes: Nodes) -> list[str]:
+    """From the inside; not all of them if there are too many."""
     found: list[str] = []
     parent = nodes[name].node.parent
-    while parent is not None and parent in nodes and parent not in found:
+    while parent is not None and parent in nodes and parent not in found and len(found) <= MAX_NESTED:
         found.append(parent)
         parent = nodes[parent].node.parent
     return found

@@ -8,7 +8,7 @@ from typing import Any, cast
 from holdfast.errors import ValueTooLargeError
 from holdfast.frontends.document.limits import MAX_TEXT, MAX_VALUES
 from holdfast.model.expr import Resolve, partition_resolver
-from holdfast.model.template import compile_template
+from holdfast.model.template import TemplateRenderError, compile_template
 
 Render = Callable[[Resolve], Any]
 
@@ -25,8 +25,16 @@ def compile_value(value: Any) -> Render:
     memory of the worker, and stop everything beside it."""
     if isinstance(value, dict):
         parts = {key: _limited(each) for key, each in cast("dict[str, Any]", value).items()}
-        return lambda resolve: {key: part(resolve) for key, part in parts.items()}
+        return lambda resolve: {key: _field(key, part, resolve) for key, part in parts.items()}
     return _compiled(value)
+
+
+def _field(name: str, part: Render, resolve: Resolve) -> Any:
+    try:
+        return part(resolve)
+    except TemplateRenderError as error:
+        error.message = f"{name}: {error.message}"
+        raise
 
 
 def _limited(value: Any) -> Render:
@@ -36,22 +44,38 @@ def _limited(value: Any) -> Render:
 
     def limited(resolve: Resolve) -> Any:
         made = render(resolve)
-        left: int = MAX_VALUES
-        rest: list[Any] = [made]
-        while rest:
-            each = rest.pop()
-            if not isinstance(each, (dict, list, tuple)):
-                continue
-            values = cast("Any", each)
-            inner: list[Any] = list(values.values() if isinstance(each, dict) else values)
-            left -= len(inner)
-            if left < 0:
-                message = f"the data has more than {MAX_VALUES:,} values."
-                raise ValueTooLargeError(message, hint="Make it in a function instead.")
-            rest.extend(inner)
+        require_few_values(made, "the data", "Make it in a function instead.")
         return made
 
     return limited
+
+
+def require_few_values(value: Any, what: str, hint: str, *, held: int = 0) -> None:
+    """Raises ValueTooLargeError if there are more than MAX_VALUES in it at any depth, with the `held` ones.
+    What is over the limit is not walked through."""
+    left = MAX_VALUES - held
+    rest: list[Any] = [value]
+    while rest:
+        each = rest.pop()
+        if not isinstance(each, (dict, list, tuple)):
+            continue
+        values = cast("Any", each)
+        left -= len(values)
+        if left < 0:
+            raise ValueTooLargeError(f"{what} has more than {MAX_VALUES:,} values.", hint=hint)
+        rest.extend(values.values() if isinstance(each, dict) else values)
+
+
+def require_growth(name: str, old: Any, new: Any) -> None:
+    """What a reducer adds to a variable, before it is added: a list that is added to itself doubles in each
+    turn of a loop. Raises ValueTooLargeError."""
+    hint = "Add less in each turn, or store a file and keep its reference."
+    if isinstance(old, (str, bytes)) and isinstance(new, (str, bytes)):
+        if len(old) + len(new) > MAX_TEXT:
+            raise ValueTooLargeError(f"{name!r} would have more than {MAX_TEXT:,} characters.", hint=hint)
+        return
+    held = len(cast("Any", old)) if isinstance(old, (dict, list, tuple)) else 0
+    require_few_values(new, f"{name!r}, with what is added to it,", hint, held=held)
 
 
 def _compiled(value: Any) -> Render:

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import DocumentNode, NodeReport
-from holdfast.frontends.document.problem import Path
+from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.checks.names import near_name
+from holdfast.types.redaction import redactor
 
 SECRET: Final = "secret"
 _PLACES: Final = ("headers", "query")
 _KEYS: Final = frozenset({SECRET, "prefix"})
-_CREDENTIAL: Final = re.compile(
-    r"^(proxy-)?authorization$|^cookie$|(^|[-_])api[-_]?key$|(^|[-_])(access|auth)[-_]token$|(^|[-_])client[-_]secret$",
+_NAMES: Final = (
+    r"(?:proxy-)?authorization|cookie|(?:[\w-]*[-_])?(?:api[-_]?key|(?:access|auth|refresh|bearer|session)[-_]?token"
+    r"|client[-_]?secret|(?:private|secret|signing)[-_]?key|password|passwd|passphrase)"
+)
+_CREDENTIAL: Final = re.compile(f"^(?:{_NAMES})$", re.IGNORECASE)
+# A body that is text: JSON, or the fields of a form. A value with a placeholder is not written down.
+_PAIR: Final = re.compile(
+    rf"""(?:["'](?P<name>{_NAMES})["']\s*:\s*["'](?!\{{\{{)[^"']|(?:^|&)(?P<field>{_NAMES})=(?!\{{\{{)[^&\s])""",
     re.IGNORECASE,
+)
+# Forms of credentials that are nothing else.
+_KNOWN: Final = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36}|\bgithub_pat_\w{50}"
+    r"|\bxox[abprs]-[A-Za-z0-9-]{10}|\bsk-[A-Za-z0-9_-]{32}|\bglpat-[\w-]{20}"
+    r"|\bBearer [A-Za-z0-9._~+/-]{20}|\beyJ[\w-]{10,200}\.eyJ[\w-]{10,200}\."
 )
 
 
@@ -32,8 +45,13 @@ def is_secret(value: Any) -> bool:
 
 def check_secrets(node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
     """For nodes of every type."""
+    for path, what in _literals(node.given, ()):
+        fix = "send {secret: NAME} as a header or query value, or use a connection that has it"
+        if len(path) == 2 and path[0] in _PLACES:
+            fix = f"write {path[1]}: {{secret: NAME}}"
+        found.error(path, "secret-literal", _written_down(what), fix)
     for path, name in _secrets(node.given, ()):
-        if path[0] not in _PLACES or len(path) != 2 or path[0] not in node.type.config.__struct_fields__:
+        if len(path) != 2 or path[0] not in _PLACES or path[0] not in node.type.config.__struct_fields__:
             message = "a secret stands only in headers and query values"
             found.error(
                 path, "secret-place", message, "send it as a header, or use another key than 'secret'"
@@ -54,15 +72,38 @@ def _secrets(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
             yield from _secrets(each, (*path, index))
 
 
-def check_literals(place: str, values: Mapping[str, Any], found: NodeReport) -> None:
-    """Credentials that are written down. A value from an earlier node, such as a token that a login gave,
-    is none."""
-    for name, value in values.items():
-        if _CREDENTIAL.search(name) and isinstance(value, str) and "{{" not in value:
-            message = (
-                f"the value of {name} is written down; it would be stored with every version of the flow"
-            )
-            found.error((place, name), "secret-literal", message, f"write {name}: {{secret: NAME}}")
+def _literals(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    """Where a credential is written down, and which. A value from an earlier node, such as a token that a
+    login gave, is none."""
+    if isinstance(value, str):
+        name = str(path[-1]) if path else ""
+        if _CREDENTIAL.search(name) and value and "{{" not in value:
+            yield path, f"the value of {name}"
+        elif _KNOWN.search(value):
+            yield path, "a credential"
+        elif redactor.finds_strong(value):
+            yield path, "a secret of this tenant"
+        elif path[:1] == ("body",) and (written := _PAIR.search(value)):
+            yield path, f"the value of {written['name'] or written['field']}"
+    elif is_secret(value):
+        return
+    elif isinstance(value, dict):
+        for key, each in cast("Json", value).items():
+            yield from _literals(each, (*path, key))
+    elif isinstance(value, (list, tuple)):
+        for index, each in enumerate(cast("list[Any]", value)):
+            yield from _literals(each, (*path, index))
+
+
+def check_default(name: str, default: Any, report: ProblemReport) -> None:
+    """Of a variable."""
+    for _, what in _literals({name: default}, ()):
+        fix = "pass it as input, or send {secret: NAME} in the node that needs it"
+        report.error(("variables", name, "default"), "secret-literal", _written_down(what), fix)
+
+
+def _written_down(what: str) -> str:
+    return f"{what} is written down; it would be stored with every version of the flow"
 
 
 def check_address(field: str, text: str, found: NodeReport) -> None:

@@ -40,6 +40,8 @@ class DocumentSite(msgspec.Struct, frozen=True, kw_only=True):
     functions: Mapping[str, Callable[..., Any]] | None = None
     checks: Mapping[str, Callable[..., Any]] | None = None
     tools: Mapping[str, Any] | None = None
+    listed_tools: frozenset[str] = frozenset()
+    """Those that the operator lists: where functions are not known, a worker may have more of them."""
     connections: Mapping[str, str] | None = None
     """The kind of each: `http` or `model`."""
     secrets: frozenset[str] | None = None

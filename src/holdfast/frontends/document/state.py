@@ -9,9 +9,11 @@ import msgspec
 
 from holdfast.errors import StateError
 from holdfast.frontends.document.document import Variable
+from holdfast.frontends.document.render import require_growth
 from holdfast.frontends.document.site import Validate
 from holdfast.model.reducer_marks import ReducerMark
 from holdfast.model.state_schema import StateField, StateSchema
+from holdfast.types.record import Op
 from holdfast.types.reducers import GROWS
 
 _TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
@@ -22,6 +24,8 @@ _TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "array": ((list, tuple), "a list"),
     "object": ((dict,), "a mapping"),
 }
+
+_COMBINES: Final = GROWS | {"sum", "merge"}
 
 
 class DocumentState(StateSchema):
@@ -46,6 +50,12 @@ class DocumentState(StateSchema):
                     problems=wrong,
                 )  # fmt: skip
         return super().start(given)
+
+    def _op(self, name: str, value: Any, scratch: dict[str, Any]) -> Op:
+        # Before it is checked, copied and written: that takes as long as the value is large.
+        if name in self.fields and self.fields[name].op in _COMBINES:
+            require_growth(name, scratch.get(name), value)
+        return super()._op(name, value, scratch)
 
 
 def _field(name: str, variable: Variable, validate: Validate | None) -> StateField:

@@ -107,12 +107,12 @@ class StructReader:
                 step: str | int = int(part[0]) if part[0].isdigit() else part[1]
                 if step == "":
                     break
-                path = (*path, step)
+                path, kind = (*path, step), _kind_at(kind, step)
         if "matching regex" in text:
             text = f"{clean_text(repr(given), 80)} is not allowed here"
         else:
             text = _message(text)
-        self._wrong(path, "type", text, _description(kind) or _choices(kind) or _wanted(text))
+        self._wrong(path, "type", text, _description(kind) or _advice(kind, text))
 
     def _wrong(self, path: Path, rule: str, message: str, fix: str, *, on_key: bool = False) -> None:
         self.broken.append(path)
@@ -165,7 +165,29 @@ def _description(kind: Any) -> str:
     """What its annotation says, for a value that does not match."""
     metas = [meta.description for meta in getattr(kind, "__metadata__", ()) if isinstance(meta, msgspec.Meta)]
     found = next((text for text in metas if text), "")
+    if get_origin(kind) in (dict, tuple, list):
+        return ""  # the annotation is that of its values
     return found or next((text for each in get_args(kind) if (text := _description(each))), "")
+
+
+def _kind_at(kind: Any, step: str | int) -> Any:
+    """The type of what a value of this type has at a key or a place; Any if that is not known."""
+    if _is_struct(kind):
+        field = _fields(kind).get(str(step))
+        return Any if field is None else field.type
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (tuple, list, dict):
+        return args[1] if origin is dict else args[0]
+    return next((found for each in args if (found := _kind_at(each, step)) is not Any), Any)
+
+
+def _advice(kind: Any, text: str) -> str:
+    choices = _choices(kind)
+    others = [each for each in get_args(kind) if each is not type(None) and not _choices(each)]
+    # Texts that it may be, and numbers or other data beside them.
+    if choices and others and text.startswith("expected "):
+        return f"{choices}, or {_wanted(text)}"
+    return choices or _wanted(text)
 
 
 def _choices(kind: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +24,7 @@ from holdfast.frontends.document.registry import node_types
 from holdfast.frontends.document.struct_reader import StructReader
 from holdfast.types.text import clean_text
 
+PORT_UNKNOWN: Final = "port-unknown"
 _DEFAULTS: Final = ("timeout", "retry", "in_doubt")
 
 
@@ -45,17 +46,21 @@ class NodeDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     in_doubt: str | None = None
 
 
-def document_nodes(document: FlowDocument, flow: FlowFacts, report: ProblemReport) -> dict[str, DocumentNode]:
-    """By id, in the order of the document, with their edges."""
+def document_nodes(
+    document: FlowDocument, flow: FlowFacts, report: ProblemReport
+) -> tuple[dict[str, DocumentNode], list[DocumentNode]]:
+    """By id, in the order of the document, with their edges; then those whose id another node has."""
     found: dict[str, DocumentNode] = {}
+    doubles: list[DocumentNode] = []
     defaults = _defaults(document, report)
     for node, path in zip(document.nodes, document.node_paths, strict=True):
         if node.id in found:
             message = f"two nodes have the id {node.id!r}"
             report.error((*path, "id"), "node-duplicate", message, "give one another id", node=node.id)
-            continue
-        found[node.id] = _typed(node, path, flow, defaults, report, document.broken)
-    return _with_edges(document, found, report)
+        typed = _typed(node, path, flow, defaults, report, document.broken)
+        if found.setdefault(node.id, typed) is not typed:
+            doubles.append(typed)
+    return _with_edges(document, found, report), doubles
 
 
 def _defaults(document: FlowDocument, report: ProblemReport) -> Json:
@@ -107,14 +112,17 @@ def _with_edges(
     leaving: dict[str, list[DocumentEdge]] = {name: [] for name in nodes}
     seen: dict[str, Path] = {}
     ports: dict[str, Collection[str]] = {}
+    cut: dict[str, set[str]] = {name: set() for name in nodes}
     for edge, path in zip(document.edges, document.edge_paths, strict=True):
         if edge.source in nodes:
             if edge.source not in ports:
                 ports[edge.source] = dict.fromkeys(
                     (*nodes[edge.source].type.ports(nodes[edge.source]), ERROR)
                 )
-            _check_port(nodes[edge.source], ports[edge.source], edge, path, report)
+            if not _check_port(nodes[edge.source], ports[edge.source], edge, path, report):
+                cut[edge.source].update(ports[edge.source])  # it may be meant for any of them
         if not _sound(edge, path, nodes, report):
+            cut.get(edge.source, set()).add(edge.port)
             continue
         if edge.name in seen:
             message = f"two edges have the id {edge.name!r}"
@@ -123,9 +131,25 @@ def _with_edges(
         seen[edge.name] = path
         leaving[edge.source].append(DocumentEdge(id=edge.name, edge=edge, path=path, target=edge.target))
     found = {
-        name: msgspec.structs.replace(node, leaving=tuple(leaving[name])) for name, node in nodes.items()
+        name: msgspec.structs.replace(
+            node,
+            leaving=(*leaving[name], *_implied(node, leaving[name], nodes)),
+            cut=frozenset(cut[name]),
+        )
+        for name, node in nodes.items()
     }
     return _without_disabled(found, report)
+
+
+def _implied(
+    node: DocumentNode, leaving: Collection[DocumentEdge], nodes: Mapping[str, DocumentNode]
+) -> Iterator[DocumentEdge]:
+    """`on_timeout: branch:NODE` is a way to the node, as an edge from the port `timeout` is."""
+    taken = {edge.port for edge in leaving}
+    for port, target in () if node.node.disabled else node.type.implied_edges(node):
+        if port not in taken and target in nodes:
+            edge = FlowEdge(source=node.id, target=target, source_port=port)
+            yield DocumentEdge(id=edge.name, edge=edge, path=node.at("on_timeout"), target=target)
 
 
 def _sound(edge: FlowEdge, path: Path, nodes: Mapping[str, DocumentNode], report: ProblemReport) -> bool:
@@ -151,17 +175,19 @@ def _sound(edge: FlowEdge, path: Path, nodes: Mapping[str, DocumentNode], report
 
 def _check_port(
     node: DocumentNode, known: Collection[str], edge: FlowEdge, path: Path, report: ProblemReport
-) -> None:
+) -> bool:
     if node.type is UNREADABLE or node.rests_on_broken(node.type.port_fields):
-        return
-    if edge.port not in known and not (edge.port == OUT and len(known) == 1):
-        report.error(
-            (*path, "source_port" if edge.source_handle is None else "sourceHandle"),
-            "port-unknown",
-            f"{node.id!r} has no port {clean_text(edge.port, 60)!r}",
-            report.near(edge.port, known) or f"its ports are {', '.join(known)}",
-            edge=edge.name,
-        )
+        return True
+    if edge.port in known or (edge.port == OUT and len(known) == 1):
+        return True
+    report.error(
+        (*path, "source_port" if edge.source_handle is None else "sourceHandle"),
+        PORT_UNKNOWN,
+        f"{node.id!r} has no port {clean_text(edge.port, 60)!r}",
+        report.near(edge.port, known) or f"its ports are {', '.join(known)}",
+        edge=edge.name,
+    )
+    return False
 
 
 def _without_disabled(nodes: dict[str, DocumentNode], report: ProblemReport) -> dict[str, DocumentNode]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from holdfast.frontends.document.node_type import DocumentNode
+from holdfast.frontends.document.node_type import ERROR, DocumentNode
 from holdfast.frontends.document.problem import Path, ProblemReport
-from holdfast.frontends.document.topology import UNREADABLE
+from holdfast.frontends.document.topology import PORT_UNKNOWN, UNREADABLE
 from holdfast.model.diagnostics import GraphProblem, Severity
 
 _REPORTED: Final = frozenset(
@@ -41,7 +41,10 @@ def report_graph_problems(
     problems: Iterable[GraphProblem], nodes: Mapping[str, DocumentNode], report: ProblemReport
 ) -> None:
     edges = {edge.id: edge.path for node in nodes.values() for edge in node.leaving}
+    misled = report.edges_with(PORT_UNKNOWN)
     for problem in problems:
+        if problem.edge in misled:
+            continue  # what its port stands for is not known
         node = nodes.get(problem.node or "")
         if problem.rule in _REPORTED or (node is not None and _is_consequence(problem.rule, node)):
             continue
@@ -51,10 +54,25 @@ def report_graph_problems(
         add(path, problem.rule, problem.message, fix, node=problem.node, edge=problem.edge)
 
 
+def check_single_conditions(nodes: Iterable[DocumentNode], report: ProblemReport) -> None:
+    """Where the only edge of a node has a condition. Of several, the graph's own validation finds gaps."""
+    for node in nodes:
+        ways = [edge for edge in node.leaving if edge.port != ERROR]
+        if len(ways) == 1 and ways[0].edge.when is not None:
+            message = f"it is the only edge of {node.id!r}: if its condition does not hold, nothing follows"
+            if node.node.parent is None:
+                message += ", and the run completes without an end"
+            report.warn(ways[0].path, "no-edge", message, _FIXES["no-edge"], edge=ways[0].id)
+
+
 def _is_consequence(rule: str, node: DocumentNode) -> bool:
     """Whether it may follow from what could not be read of the node."""
     if node.type is UNREADABLE:
         return True
+    if rule == "no-timeout" and "timeout" in node.given:
+        return True  # there is one, which is no duration
+    if rule == "no-edge" and node.cut:
+        return True  # the edge is there, and wrong
     field = _FIELDS.get(rule)
     return node.rests_on_broken((field,)) if field is not None else bool(node.broken) and rule != "cycle"
 

@@ -36,6 +36,8 @@ _FIXES: Final = {
 }
 """By words of the parser's message."""
 _MAX_DIGITS: Final = 400
+_SMALL: Final = 1_000
+"""Values and characters of a document that may become ten times larger in any case."""
 _FIRST: Final = frozenset("0123456789-+.~ntfNTF")
 
 
@@ -151,7 +153,8 @@ class _Reader:
 
     def _scalar(self, event: Any) -> None:
         self._refuse_tag(event)
-        self._written += 1
+        size = _size(event.value)
+        self._written += size
         around = self._open[-1] if self._open else None
         value: Any = event.value
         plain = event.implicit[0]
@@ -164,8 +167,8 @@ class _Reader:
             return
         self._path(event, plain or event.style in ("'", '"'))
         if event.anchor is not None:
-            self._anchors[event.anchor] = value, 1
-        self._put(value, 1)
+            self._anchors[event.anchor] = value, size
+        self._put(value, size)
 
     def _key(self, event: Any, around: _Open, key: Any) -> None:
         if not isinstance(key, str):
@@ -176,8 +179,9 @@ class _Reader:
             message = f"the key {clean_text(key, 80)!r} stands twice in this mapping"
             self._refuse(event, "duplicate-key", message, "remove one of them")
         if event.anchor is not None:
-            self._anchors[event.anchor] = key, 1
+            self._anchors[event.anchor] = key, _size(key)
         around.key, around.waits = key, False
+        around.size += _size(key)
         if self._with_places:
             quoted = event.style in ("'", '"')
             place = Place(event.start_mark.line + 1, event.start_mark.column + 1, True, int(quoted))
@@ -188,6 +192,7 @@ class _Reader:
             message = f"the alias *{event.anchor} stands inside what it names, or names nothing"
             self._refuse(event, "alias", message, "write the value out")
         value, size = self._anchors.get(event.anchor, (None, 1))
+        self._count_alias(event, size)
         around = self._open[-1] if self._open else None
         if around is not None and around.waits:
             if not isinstance(value, str):
@@ -195,13 +200,15 @@ class _Reader:
                 self._refuse_all(event, "key-text", message, "write the key out")
             self._key(event, around, value)
             return
-        self._written += 1
-        self._expanded += size
-        if self._expanded > MAX_EXPANSION * max(self._written, 100):
-            message = f"aliases make the document more than {MAX_EXPANSION} times larger"
-            self._refuse_all(event, "alias", message, "write the values out")
         self._path(event, False)
         self._put(_copied(value), size)
+
+    def _count_alias(self, event: Any, size: int) -> None:
+        self._written += 1
+        self._expanded += size
+        if self._expanded > MAX_EXPANSION * max(self._written, _SMALL):
+            message = f"aliases make the document more than {MAX_EXPANSION} times larger"
+            self._refuse_all(event, "alias", message, "write the values out")
 
     def _put(self, value: Any, size: int) -> None:
         if not self._open:
@@ -281,6 +288,11 @@ def _has_surrogates(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
+
+
+def _size(text: str) -> int:
+    """Of a scalar: each character counts, as each value does."""
+    return 1 + len(text)
 
 
 def _copied(value: Any) -> Any:

@@ -23,7 +23,7 @@ from holdfast.frontends.dot.document import Link, Stage
 from holdfast.frontends.dot.parallel_rules import PARALLEL
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
-from holdfast.model.labels import split_label
+from holdfast.model.edge_labels import split_label
 from holdfast.model.pipeline_conditions import Clause, ParsedCondition
 
 WARNING, INFO = DiagnosticSeverity.warning, DiagnosticSeverity.info

@@ -9,19 +9,21 @@ with five mistakes shows five.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.frontends.python.builder_edges import Edges
 from holdfast.frontends.python.builder_nodes import Nodes
 from holdfast.frontends.python.guard import Guard
 from holdfast.frontends.python.handle import NodeHandle
-from holdfast.frontends.python.lower import lower
 from holdfast.frontends.python.migrations import Migrations
 from holdfast.frontends.python.policies import Join
 from holdfast.model.diagnostics import GraphProblem, require_valid
 from holdfast.model.graph import MapSpec, Node, NodeKind, SubflowSpec
 from holdfast.model.program import Program
 from holdfast.types.status import Effect
+
+if TYPE_CHECKING:
+    from holdfast.frontends.python.lower import LoweredFlow
 
 
 class FlowBuilder(Nodes, Edges, Migrations):
@@ -114,13 +116,19 @@ class FlowBuilder(Nodes, Edges, Migrations):
 
     def problems(self) -> list[GraphProblem]:
         """All results of validation, including warnings and hints."""
-        return lower(self).problems
+        return self._lowered().problems
 
     def compile(self) -> Program:
         """Compiles again only after a change. Raises FlowInvalidError that lists every error."""
         stamp = self.stamp()
         if self._compiled is None or self._compiled[0] != stamp:
-            lowered = lower(self)
+            lowered = self._lowered()
             require_valid(self.name, lowered.problems)
             self._compiled = (stamp, lowered.program())
         return self._compiled[1]
+
+    def _lowered(self) -> LoweredFlow:
+        # Imported on first use: a program that only declares flows needs none of the checks.
+        from holdfast.frontends.python.lower import lower
+
+        return lower(self)

@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Any, Final, cast
 
 from holdfast.frontends.python.functions import context_name
+from holdfast.model.syntax_tree import parse_module
 
 _SUBSTEPS: Final = frozenset({"step", "ask"})
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -106,7 +107,7 @@ def source_of(fn: Any) -> FunctionSource | None:
 def _read(code: CodeType, _file: str) -> FunctionSource | None:
     """Code objects of two files can be equal, so the file is part of the key."""
     try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(code))).body
+        body = parse_module(textwrap.dedent(inspect.getsource(code))).body
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
     return FunctionSource(body[0]) if len(body) == 1 and isinstance(body[0], _FunctionNode) else None
@@ -144,7 +145,7 @@ def _place(node: ast.expr) -> tuple[int | None, ...]:
 @lru_cache(maxsize=64)
 def _lambdas(file: str) -> tuple[ast.Lambda, ...]:
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        tree = parse_module("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError, RecursionError):
         return ()
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Lambda))
@@ -158,7 +159,7 @@ def _normalised(tree: _FunctionNode) -> str:
 
 def _strip(tree: _FunctionNode) -> _FunctionNode:
     """A copy without docstrings."""
-    copy = ast.parse(ast.unparse(tree)).body[0]
+    copy = parse_module(ast.unparse(tree)).body[0]
     assert isinstance(copy, _FunctionNode)
     for node in ast.walk(copy):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

@@ -117,20 +117,12 @@ class Collector(DeclaredParts):
         self.default_effect = read.choice(Effect, effect, "effect", Effect.external)
         self.settings: dict[str, Any] = {
             "in_doubt": read.choice(InDoubt, in_doubt, "in-doubt policy", InDoubt.ask),
-            "checkpoints": checkpoints,
-            "checkpoint_when": checkpoint_when,
-            "mode": mode,
-            "lane": lane,
-            "priority": priority,
-            "memory": memory,
-            "code_change": code_change,
-            "allow_uncheckpointed": allow_uncheckpointed,
-            "traversal": traversal,
-            "max_visits": max_visits,
-            "max_goal_jumps": max_goal_jumps,
-            "retry_target": retry_target and node_id(retry_target),
+            "checkpoints": checkpoints, "checkpoint_when": checkpoint_when, "mode": mode, "lane": lane,
+            "priority": priority, "memory": memory, "code_change": code_change,
+            "allow_uncheckpointed": allow_uncheckpointed, "traversal": traversal, "max_visits": max_visits,
+            "max_goal_jumps": max_goal_jumps, "retry_target": retry_target and node_id(retry_target),
             "fallback_retry_target": fallback_retry_target and node_id(fallback_retry_target),
-        }
+        }  # fmt: skip
         # Not part of the graph: a change of retention makes no new version.
         self.retention = retention
         # Neither is what people and agents read about it.

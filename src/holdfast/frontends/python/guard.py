@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import msgspec
 
@@ -16,7 +16,7 @@ from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.calls.boundary import call, call_plain
-from holdfast.model.guardrails import Violation
+from holdfast.model.guardrails import Violation, to_violation
 from holdfast.model.program import NodeHandler
 from holdfast.types.status import REPEATABLE, Effect
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from holdfast.frontends.python.declarations import Collector
 
 Check = Callable[..., Any]
-
-_UNNAMED: Final = "the guardrail was violated"
 
 
 class Guard:
@@ -177,15 +175,12 @@ def _verdict(found: list[Any], on_violation: str) -> Any:
     if not found:
         return None
     if len(found) > 1:
-        return Violation("; ".join(_reason(one) for one in found))
-    if on_violation == "sanitize" and not getattr(found[0], "replace", None):
+        return Violation("; ".join(to_violation(one).reason for one in found))
+    violation = to_violation(found[0])
+    if on_violation == "sanitize" and not violation.replace:
         # Continuing would let the rejected value pass.
-        raise GuardrailError(f"{_reason(found[0])}; the check gives no replacement")
-    return found[0]
-
-
-def _reason(violation: Any) -> str:
-    return str(getattr(violation, "reason", None) or _UNNAMED)
+        raise GuardrailError(f"{violation.reason}; the check gives no replacement")
+    return violation
 
 
 def _code(checks: list[NodeHandler]) -> str:

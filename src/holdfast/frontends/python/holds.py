@@ -10,6 +10,7 @@ import msgspec
 from holdfast.frontends.python.inline import inlined
 from holdfast.frontends.python.policies import DeclarationReader, Duration
 from holdfast.model.approver_edits import FIELD, KINDS, data_schema, section
+from holdfast.model.forms import field_kinds
 from holdfast.model.forms.compile import SUBMIT, CompiledForm, compile_form
 from holdfast.model.forms.json_schema import sections_of
 from holdfast.model.graph import HoldSpec
@@ -109,7 +110,14 @@ def _form(read: DeclarationReader, given: FormOptions, modifies: Mapping[str, st
     found = compile_form(sections, allow_extra=given.allow_extra, templates=given.form is None)
     for problem in found.problems:
         read.wrong("hold-form", problem)
-    return None if found.problems else found
+    if not found.problems:
+        return found
+    # Of a form without problems these are found with the graph.
+    for warning in found.warnings:
+        read.wrong(
+            "field-kind", warning.partition(";")[0], f"use one of {', '.join(sorted(field_kinds.KINDS))}"
+        )
+    return None
 
 
 def _with_changes(sections: Sequence[Any], modifies: Mapping[str, str]) -> list[Any]:

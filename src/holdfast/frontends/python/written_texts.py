@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.frontends.python.code import innermost
+from holdfast.model.syntax_tree import parse_module
 
 _DEPTH: Final = 8
 _MOST: Final = 20_000
@@ -35,7 +36,7 @@ def written_texts(fn: Callable[..., Any]) -> frozenset[str]:
 def _of_module(file: str) -> frozenset[str]:
     lines = linecache.getlines(file)
     try:
-        tree = ast.parse("".join(lines))
+        tree = parse_module("".join(lines))
     except (SyntaxError, ValueError):
         return frozenset()
     found = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from holdfast.errors import AnswerInvalidError, HoldfastError, InputError, StoreError
 from holdfast.holds.actions.change import change, load
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.resolve import ResolveConditions, consider, is_replay
+from holdfast.holds.actions.decide import ResolveConditions, consider, is_replay
 from holdfast.holds.actions.submission import Submission, needs_input
+from holdfast.holds.actions.undo_window import placed
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.terms import Actor
 
@@ -51,13 +52,14 @@ async def bulk(
     submission: Submission,
     *,
     preview: bool,
+    undo: bool = False,
     versions: Mapping[str, int] | None = None,
 ) -> BulkResult:
     """Each hold is decided separately: one that cannot be decided does not stop the others. A preview writes
     nothing.
 
-    `versions`: those that were shown; holds that changed since are left out. Raises InputError for too
-    many."""
+    `undo`: each is decided when its undo window ends, unless it is undone. `versions`: those that were
+    shown; holds that changed since are left out. Raises InputError for too many."""
     if isinstance(holds, str):
         raise InputError("the holds are a list of ids, not one text.", hint=f"Write [{holds!r}].")
     if len(holds) > MAX_HOLDS:
@@ -65,25 +67,31 @@ async def bulk(
             f"{len(holds):,} holds at once are more than the maximum of {MAX_HOLDS:,}.", hint="Send fewer."
         )
     seen = versions or {}
+    how = _How(submission, preview, undo)
     each = [
-        await _one(ctx, actor, hold, submission, ResolveConditions(if_match=seen.get(hold)), preview)
+        await _one(ctx, actor, hold, how, ResolveConditions(if_match=seen.get(hold)))
         # Each once: a repetition is accepted as a replay, and would count the same hold twice.
         for hold in dict.fromkeys(holds)
     ]
     return BulkResult(preview, tuple(each))
 
 
-async def _one(
-    ctx: HoldContext, actor: Actor, hold: str, submission: Submission, terms: ResolveConditions, preview: bool
-) -> BulkItem:
+class _How(NamedTuple):
+    submission: Submission
+    preview: bool
+    undo: bool
+
+
+async def _one(ctx: HoldContext, actor: Actor, hold: str, how: _How, terms: ResolveConditions) -> BulkItem:
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
-        if await is_replay(ctx, actor, row, submission, terms):
+        if await is_replay(ctx, actor, row, how.submission, terms):
             return None
         _require_bulk(row)
-        return await consider(ctx, actor, row, now, submission, terms)
+        made = await consider(ctx, actor, row, now, how.submission, terms)
+        return placed(row, actor, made) if how.undo else made
 
     try:
-        if preview:
+        if how.preview:
             row = await load(ctx, actor, hold)
             await decide(row, ctx.now())
         else:

@@ -12,6 +12,7 @@ from holdfast.holds.actions.audit_entries import CLAIMED, RELEASED, entry, event
 from holdfast.holds.actions.change import change
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.reassign import moved
+from holdfast.holds.actions.vote import require_vote
 from holdfast.holds.permissions.assignees import UNROUTED, parse_assignee
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.hold import HoldChange, HoldRow
@@ -19,6 +20,16 @@ from holdfast.types.terms import Actor
 
 CLAIM_SECONDS: Final = 30 * 60
 MAX_SECONDS: Final = 7 * 86_400
+
+
+async def require_reviewer(ctx: HoldContext, actor: Actor, hold: str) -> None:
+    """Whether the actor may take the question of this hold out of a queue: what they cannot decide would be
+    hidden from those who can. Raises ForbiddenError and its subclasses, HoldClaimedError, AlreadyVotedError,
+    HoldNotFoundError."""
+    row, now = await ctx.load(actor, hold), ctx.now()
+    permit = await ctx.permit(actor, "review", row, now)
+    if row.terms.approval.mode != "any":
+        await require_vote(ctx, actor, row, permit, now)
 
 
 async def claim(

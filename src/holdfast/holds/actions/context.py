@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Audit actions that change the assignee.
 MOVES = ("reassigned", "escalated")
-DECIDING = frozenset({"resolve", "claim", "ask_back"})
+DECIDING = frozenset({"resolve", "claim", "ask_back", "review"})
 
 
 class Permit(msgspec.Struct, frozen=True):

@@ -242,7 +242,14 @@ def _misfit(row: HoldRow, problems: list[str]) -> AnswerInvalidError:
         hint=f"{_FORMS.get(row.type, _FORM)} Nothing was stored; the hold is still open.",
         hold=row.id,
         problems=problems,
+        errors=[_field_error(problem) for problem in problems],
     )
+
+
+def _field_error(problem: str) -> dict[str, str]:
+    """`data.arguments.amount: is missing`, as the errors of a form are."""
+    place, _, message = problem.partition(": ")
+    return {"field": place.removeprefix("data").removeprefix("."), "code": "schema", "message": message}
 
 
 def needs_input(row: HoldRow) -> bool:

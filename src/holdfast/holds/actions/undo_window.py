@@ -16,9 +16,9 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.audit_entries import PLACED, TAKEN_BACK, entry, event
 from holdfast.holds.actions.change import change, draft_note
 from holdfast.holds.actions.context import HoldContext
+from holdfast.holds.actions.decide import ResolveConditions, ResolveResult, consider, is_replay
 from holdfast.holds.actions.lapsed_votes import without_lapsed_votes
 from holdfast.holds.actions.placed import EMPTY
-from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult, consider, is_replay
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.permissions.assignees import same_person
 from holdfast.types.clock import MICROS, iso
@@ -49,13 +49,17 @@ async def place(
             return None
         # All checks are made now: the person must learn of an invalid answer while they are still there.
         row = await without_lapsed_votes(ctx, row, now)
-        made = await consider(ctx, actor, row, now, submission, terms)
-        window = _window(row, seconds)
-        # A row has room for one placed decision, and votes of several people may overlap.
-        return made if window <= 0 or row.terms.approval.mode != "any" else _placed(row, actor, made, window)
+        return placed(row, actor, await consider(ctx, actor, row, now, submission, terms), seconds)
 
     row = await change(ctx, actor, hold, "place", decide, submission=submission, link=terms.link)
     return ResolveResult(row, bool(replayed))
+
+
+def placed(row: HoldRow, actor: Actor, made: HoldChange, seconds: float | None = None) -> HoldChange:
+    """The decision, to be made when the window ends; made at once if the hold has no window."""
+    window = _window(row, seconds)
+    # A row has room for one placed decision, and votes of several people may overlap.
+    return made if window <= 0 or row.terms.approval.mode != "any" else _placed(row, actor, made, window)
 
 
 def _window(row: HoldRow, seconds: float | None) -> int:
@@ -71,18 +75,18 @@ def _window(row: HoldRow, seconds: float | None) -> int:
 
 def _placed(row: HoldRow, actor: Actor, made: HoldChange, window: int) -> HoldChange:
     until = made.at + window
-    placed = made.fields["resolution"]
+    resolution = made.fields["resolution"]
     if actor.credential or actor.session:
         # Only until it is final: a token or session that ends meanwhile decides nothing.
         used = {"credential": actor.credential, "session": actor.session}
-        placed = msgspec.json.encode({**msgspec.json.decode(placed), **used})
+        resolution = msgspec.json.encode({**msgspec.json.decode(resolution), **used})
     return HoldChange(
         hold=row.id,
         version=row.version,
         at=made.at,
         # The finished resolution and not the request: the answer was checked. Whether the author may still
         # decide is checked again when the window ends.
-        fields={"placed": placed, "placed_by": actor.id, "placed_until": until},
+        fields={"placed": resolution, "placed_by": actor.id, "placed_until": until},
         audit=(entry(row, actor.id, "placed", made.at, until=iso(until)),),
         event=event(row, PLACED, made.at, by=actor.id, until=iso(until)),
         # Used up now and not when the window ends: otherwise the same link could place a second decision.
@@ -103,9 +107,9 @@ async def undo(ctx: HoldContext, actor: Actor, hold: str) -> HoldRow:
             raise ConflictError(f"hold {row.id} has no decision to undo.", hold=row.id)
         if not same_person(row.placed_by, actor.id):
             raise ForbiddenError(f"only {row.placed_by} can undo this decision.", hold=row.id)
-        placed: dict[str, Any] = msgspec.json.decode(row.placed)
+        given: dict[str, Any] = msgspec.json.decode(row.placed)
         submission = Submission(
-            **{name: placed.get(name) for name in ("decision", "response_data", "comment")}
+            **{name: given.get(name) for name in ("decision", "response_data", "comment")}
         )
         return HoldChange(
             hold=row.id,

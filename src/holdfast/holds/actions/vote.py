@@ -78,6 +78,13 @@ async def voted(
     return msgspec.structs.replace(closing, notes=(note,), audit=(audit, *closing.audit))
 
 
+async def require_vote(ctx: HoldContext, actor: Actor, row: HoldRow, permit: Permit, now: int) -> None:
+    """Raises AlreadyVotedError, and NotAssignedError for a person who has no vote or whose turn it is not."""
+    before = await ballots_of(ctx, row)
+    undecided = {"decision": "", "on_behalf_of": permit.verdict.on_behalf_of}
+    _require_turn(row, before, _ballot(row, actor, permit, undecided, before, now))
+
+
 def _ballot(
     row: HoldRow,
     actor: Actor,

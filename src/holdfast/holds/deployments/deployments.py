@@ -15,7 +15,7 @@ from holdfast.holds.deployments.skills import SkillRegistry, parse_binding
 from holdfast.holds.permissions.assignees import parse_assignee, person_key
 from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
-from holdfast.types.clock import micros, to_micros
+from holdfast.types.clock import micros, require_moment
 from holdfast.types.deployment import Binding, Defaults, Delegation, Deployment, Mode, deployment_id
 from holdfast.types.document import Document
 from holdfast.types.ids import DEFAULT_TENANT, is_id
@@ -184,7 +184,7 @@ class Deployments:
             return self.store.now() + micros(when)
         if when.tzinfo is None:
             raise InputError("the datetime has no time zone.", hint="Give datetime(..., tzinfo=UTC).")
-        return to_micros(when)
+        return require_moment(when, "the datetime")
 
 
 def check_name(name: str) -> str:

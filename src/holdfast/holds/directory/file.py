@@ -19,7 +19,7 @@ from holdfast.holds.directory.absence import Away
 from holdfast.holds.directory.base import Circle, Memberships, Person
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.telemetry import log
-from holdfast.types.clock import to_micros
+from holdfast.types.clock import require_moment
 from holdfast.types.ids import DEFAULT_TENANT
 
 
@@ -206,7 +206,8 @@ def _book(tenant: _Tenant, place: str) -> TenantDirectory:
 def _person(entry: _Person) -> Person:
     away = None
     if entry.away is not None:
-        since, until = (None if at is None else to_micros(at) for at in (entry.away.since, entry.away.until))
+        given = (entry.away.since, entry.away.until)
+        since, until = (None if at is None else require_moment(at, "away") for at in given)
         away = Away(substitute=entry.away.substitute, since=since, until=until)
     return Person(
         id=entry.id,

@@ -14,7 +14,7 @@ from holdfast.errors import ExpressionError
 from holdfast.holds.forms.field_error import FieldValueError
 from holdfast.holds.forms.file_references import read_file
 from holdfast.holds.forms.json_schema import problems_in
-from holdfast.holds.forms.money import amount_of
+from holdfast.holds.forms.money import amount_of, number_text
 from holdfast.model.checks.regex_safety import matches
 from holdfast.model.forms import field_kinds
 from holdfast.types.duration import parse_duration
@@ -87,10 +87,15 @@ def _url(field: Field, value: Any) -> str:
 
 def _number(_field: Field, value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise FieldValueError("type", "is not a number")
+        raise FieldValueError("type", f"is not a number{_comma_hint(value)}")
     if isinstance(value, float) and not abs(value) < float("inf"):
         raise FieldValueError("type", "is not a finite number")
     return value
+
+
+def _comma_hint(value: Any) -> str:
+    """Many people write 646,5, which is no number here; 1,840 could be two."""
+    return "; write it with a decimal point, such as 646.5" if isinstance(value, str) and "," in value else ""
 
 
 def _integer(field: Field, value: Any) -> int:
@@ -104,7 +109,7 @@ def _percent(field: Field, value: Any) -> int | float:
     if isinstance(value, str):
         text = amount_of(value.strip().removesuffix("%").strip(), str(field.get("locale", "")))
         if text is None:
-            raise FieldValueError("type", "is not a percentage")
+            raise FieldValueError("type", f"is not a percentage{_comma_hint(value)}")
         number = Decimal(text)
         return int(number) if number == number.to_integral_value() else float(number)
     return _number(field, value)
@@ -123,7 +128,7 @@ def _currency(field: Field, value: Any) -> Any:
             raise FieldValueError("format", "its currency is not an ISO code such as EUR")
     amount = amount_of(given, str(field.get("locale", "")))
     if amount is None:
-        raise FieldValueError("format", "is not an amount of money")
+        raise FieldValueError("format", f"is not an amount of money{_comma_hint(given)}")
     if code is not None and stated is not None and stated != code:
         raise FieldValueError("currency", f"is in {stated}, but {code} was asked for")
     return amount if stated is None or code is not None else {"amount": amount, "currency": stated}
@@ -179,7 +184,9 @@ def _duration(_field: Field, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise FieldValueError("type", "is not a duration")
     try:
-        parse_duration(value, allow_zero=True)
+        # 5.0 seconds are called 5 in an error too.
+        whole = isinstance(value, float) and value.is_integer()
+        parse_duration(int(value) if whole else value, allow_zero=True)
     except (ExpressionError, OverflowError, ValueError) as error:
         raise FieldValueError("format", str(error)[:300]) from None
     return value
@@ -190,7 +197,8 @@ def _json(field: Field, value: Any) -> Any:
         problems = problems_in(value, field["schema"])
         if problems:
             raise FieldValueError(
-                "schema", "; ".join(each.removeprefix("data") for each in problems[:5])[:500]
+                "schema",
+                "; ".join(each.removeprefix("data").removeprefix(": ") for each in problems[:5])[:500],
             )
     return value
 
@@ -239,12 +247,12 @@ def _limits(field: Field, order: Callable[[Any], Any], value: Any) -> None:
     except (ValueError, TypeError, ArithmeticError, ExpressionError):
         raise FieldValueError("limit", "cannot be compared with the limits of this field") from None
     if below:
-        raise FieldValueError("min", f"is below {field['min']}")
+        raise FieldValueError("min", f"is below {number_text(field['min'])}")
     if above:
-        raise FieldValueError("max", f"is above {field['max']}")
+        raise FieldValueError("max", f"is above {number_text(field['max'])}")
     step = field.get("step")
     if step is not None and isinstance(own, Fraction) and own % Fraction(str(step)) != 0:
-        raise FieldValueError("step", f"is not a multiple of {step}")
+        raise FieldValueError("step", f"is not a multiple of {number_text(step)}")
 
 
 def _exact(value: Any) -> Fraction:

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, cast
 
+from holdfast.holds.forms.money import number_text
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.checks.regex_safety import MAX_TEXT, matches
 
@@ -118,7 +119,7 @@ def _multiple(_validator: Any, step: Any, value: Any, _schema: Mapping[str, Any]
 
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if number and Fraction(str(value)) % Fraction(str(step)) != 0:
-        yield _error(f"{_short(value)} is not a multiple of {step}")
+        yield _error(f"{_short(value)} is not a multiple of {_short(step)}")
 
 
 def _pattern(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
@@ -186,7 +187,7 @@ def _size(what: str, than: str) -> Callable[[Any], str]:
 
 
 def _bound(what: str) -> Callable[[Any], str]:
-    return lambda error: f"{_short(error.instance)} is not {what} {error.validator_value}"
+    return lambda error: f"{_short(error.instance)} is not {what} {_short(error.validator_value)}"
 
 
 def _no_form(error: Any) -> str:
@@ -227,7 +228,7 @@ def _short(value: Any) -> str:
         return "an object"
     if isinstance(value, list):
         return "a list"
-    text = repr(value)
+    text = number_text(value) if isinstance(value, float) else repr(value)
     return text if len(text) <= 60 else text[:59] + "…"
 
 

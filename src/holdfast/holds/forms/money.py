@@ -1,4 +1,4 @@
-"""Amounts of money: read by locale, stored as decimal text. Never a float."""
+"""Amounts of money: read by locale, stored as decimal text. Never a float. And numbers as text."""
 
 from __future__ import annotations
 
@@ -49,9 +49,17 @@ def amount_of(given: object, locale: str = "") -> str | None:
 
 def _written(number: float) -> str:
     try:
-        return format(Decimal(str(number)), "f") if abs(number) < 1e30 else ""
+        return number_text(number) if abs(number) < 1e30 else ""
     except (InvalidOperation, ValueError, OverflowError):
         return ""
+
+
+def number_text(value: object) -> str:
+    """As people write it, and as a browser reads it: no exponent, and 1.0 is 1."""
+    if not isinstance(value, float):
+        return str(value)
+    text = format(Decimal(repr(value)), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _grouped(text: str, locale: str) -> str | None:

@@ -58,6 +58,6 @@ class LinkKeys:
         found: list[tuple[LinkKey, int]] = []
         for document in await self.store.documents(tenant, KIND):
             kept = msgspec.json.decode(document.body, type=_Kept)
-            redactor.learn(kept.secret)
+            redactor.learn_for(tenant, kept.secret)
             found.append((LinkKey(document.name, b64decode(kept.secret)), kept.made_at))
         return sorted(found, key=lambda each: (-each[1], each[0].id))

@@ -12,7 +12,7 @@ from holdfast.holds.actions.audit_entries import entry, message
 from holdfast.holds.actions.change import change, record_refusal
 from holdfast.holds.actions.conflicts import require_open
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.resolve import ResolveConditions, ResolveResult, resolve
+from holdfast.holds.actions.decide import ResolveConditions, ResolveResult, resolve
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.tokens import Claims, LinkGrant, claimed_tenant, mint, read, strength_of
@@ -171,7 +171,7 @@ class Links:
 
 def _invalid_link(why: str) -> LinkInvalidError:
     return LinkInvalidError(
-        f"this link is void: {why}.", hint="Sign in to see your questions.", reason="void"
+        f"this link is no longer valid: {why}.", hint="Sign in to see your questions.", reason="void"
     )
 
 

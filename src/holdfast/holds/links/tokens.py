@@ -209,7 +209,7 @@ def _key_of(part: str, place: int) -> LinkKey:
             hint="`holdfast links new-key` makes one.",
         )
     # From here on the secret is masked in logs and in output, also if an error text contains it.
-    redactor.learn(secret)
+    redactor.learn_for(None, secret)
     return LinkKey(name, raw)
 
 

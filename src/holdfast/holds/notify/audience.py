@@ -17,7 +17,7 @@ from holdfast.store.hold_protocols import Outbox
 from holdfast.store.protocols import Store
 from holdfast.types.hold import UNASKED, HoldRow
 from holdfast.types.outbox import ASKED_BACK, CLOSED, JUDGE, LINK, REMINDED, OutboxRow, OutboxState
-from holdfast.types.status import HoldStatus
+from holdfast.types.status import HOLD_LABELS, HoldStatus
 from holdfast.types.terms import Assignee
 
 
@@ -79,7 +79,7 @@ def skip_reason(row: HoldRow | None, message: OutboxRow, payload: dict[str, Any]
     if message.topic == CLOSED:
         return None
     if row.status is not HoldStatus.pending:
-        return f"the hold is {row.status} already"
+        return f"the hold is already {HOLD_LABELS[row.status]}"
     if payload.get("epoch") != row.epoch:
         return "the hold was reassigned"
     if message.topic == REMINDED and not _is_due(row, message, now):

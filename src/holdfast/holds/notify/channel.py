@@ -9,10 +9,10 @@ from typing import Final, Protocol
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.holds.notify.escape import error_line
 from holdfast.holds.notify.notice import Notice
 from holdfast.telemetry import log
 from holdfast.types.terms import Assignee
-from holdfast.types.text import clean_text
 
 PATIENCE: Final = 60.0  # seconds for one recipient
 
@@ -76,7 +76,7 @@ async def reach(channel: Channel, to: Assignee, tenant: str) -> Sequence[str] | 
         raise
     except Exception as error:
         log.warning("channel %s has no address for %s: %r", channel.name, to, error)
-        return Delivery(accepted=False, retry=True, detail=f"{channel.name}: {clean_text(error, 200)}")
+        return Delivery(accepted=False, retry=True, detail=f"{channel.name}: {error_line(error)}")
 
 
 async def send_notice(channel: Channel, notice: Notice) -> Delivery:
@@ -88,4 +88,4 @@ async def send_notice(channel: Channel, notice: Notice) -> Delivery:
         return Delivery(accepted=False, retry=True, detail="no answer in time")
     except Exception as error:
         log.exception("channel %s failed", channel.name)
-        return Delivery(accepted=False, retry=True, detail=clean_text(error, 200))
+        return Delivery(accepted=False, retry=True, detail=error_line(error))

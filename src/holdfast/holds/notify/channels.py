@@ -25,6 +25,7 @@ from holdfast.store.hold_protocols import Documents
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock
 from holdfast.types.document import Document
+from holdfast.types.redaction import tenant_scope
 
 KIND = "channel"
 
@@ -56,8 +57,10 @@ class Channels:
         # Hosts that the operator allows are for the operator's channels, not for those of tenants.
         self._egress = Egress(allow=self.settings.allow, timeout=self.settings.timeout)
         self._fixed: list[tuple[str | None, Channel]] = [(None, channel) for channel in given]
-        for spec in self.settings.channel:
-            self._fixed.append((spec.tenant, make(spec, self._egress, clock, directory)))
+        # Their secrets are the operator's, also if the first request of a tenant makes them.
+        with tenant_scope(None):
+            for spec in self.settings.channel:
+                self._fixed.append((spec.tenant, make(spec, self._egress, clock, directory)))
 
     @property
     def are_given(self) -> bool:
@@ -69,7 +72,8 @@ class Channels:
         for document in await self.store.documents(tenant, KIND):
             try:
                 spec = tenant_spec(document.body, document.name)
-                found.append(make(spec, Egress(timeout=self.settings.timeout), self.clock, None))
+                with tenant_scope(tenant):
+                    found.append(make(spec, Egress(timeout=self.settings.timeout), self.clock, None))
             except SettingsError as error:
                 log.warning("a channel of tenant %s cannot be used: %s", tenant, error)
         return found
@@ -77,7 +81,8 @@ class Channels:
     async def put(self, tenant: str, spec: TenantSpec) -> Document | None:
         """Set up a channel for a tenant. Raises SettingsError, and EgressError for an internal address."""
         body = msgspec.json.encode(spec)
-        make(tenant_spec(body, spec.name), Egress(), self.clock, None)
+        with tenant_scope(tenant):
+            make(tenant_spec(body, spec.name), Egress(), self.clock, None)
         # Checked when it is set up, so that the tenant sees the error; it is checked again at each message.
         target_of(spec.url, Egress())
         document = Document(tenant=tenant, kind=KIND, name=spec.name, body=body)

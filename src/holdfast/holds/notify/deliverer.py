@@ -24,8 +24,10 @@ from holdfast.holds.links.tokens import LinkGrant, mint, strength_of
 from holdfast.holds.notify.audience import asked_back, audience, in_flight, skip_reason
 from holdfast.holds.notify.channel import Channel, Delivery, reach, send_notice
 from holdfast.holds.notify.channels import Channels
+from holdfast.holds.notify.choices import is_wanted_by
 from holdfast.holds.notify.delivery_log import DeliveryLog
 from holdfast.holds.notify.digest import Digest
+from holdfast.holds.notify.escape import error_line
 from holdfast.holds.notify.expiry import next_try, skip_overdue
 from holdfast.holds.notify.notice import Notice, notice_of
 from holdfast.holds.notify.recipients import Recipient, informed_recipients, recipients_of
@@ -36,8 +38,8 @@ from holdfast.types.clock import MICROS, Clock
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import ASKED_BACK, CLOSED, LINK, OutboxRow, OutboxState
+from holdfast.types.redaction import tenant_scope
 from holdfast.types.terms import Assignee
-from holdfast.types.text import clean_text
 
 
 class LinkBuilder:
@@ -182,14 +184,15 @@ class Deliverer:
 
     async def _one(self, message: OutboxRow) -> OutboxState:
         """A message that cannot be sent must not stop the others."""
-        try:
-            end = await self._deliver_one(message)
-        except StoreError:
-            # Not the message's fault: its claim expires, and it is sent when the store is back.
-            raise
-        except Exception as error:
-            log.exception("notice %s could not be delivered", message.key)
-            end = self._again(message, clean_text(error, 200), None)
+        with tenant_scope(message.tenant):
+            try:
+                end = await self._deliver_one(message)
+            except StoreError:
+                # Not the message's fault: its claim expires, and it is sent when the store is back.
+                raise
+            except Exception as error:
+                log.exception("notice %s could not be delivered", message.key)
+                end = self._again(message, error_line(error), None)
         await self.store.finish_outbox(
             message.id, attempt=message.attempts, state=end.state, error=end.error, due_at=end.due_at
         )
@@ -213,7 +216,7 @@ class Deliverer:
         notice = notice_of(row, id=message.key, topic=message.topic, payload=payload, prompt=words)
         known = await recipients_of(self.store, row.id)
         unknown: list[Delivery] = []
-        places = await self._places(row, notice, known, payload, unknown)
+        places = await self._wanted(row, await self._places(row, notice, known, payload, unknown))
         if not places and not unknown:
             return MessageOutcome(OutboxState.skipped, "no recipient")
         return await self._each(message, notice, places, known, unknown)
@@ -248,6 +251,16 @@ class Deliverer:
                 for to in reached:
                     found.setdefault((channel.name, to), ((channel, to), meant))
         return list(found.values())
+
+    async def _wanted(
+        self, row: HoldRow, places: Sequence[tuple[Place, Notice]]
+    ) -> list[tuple[Place, Notice]]:
+        """Without people who chose not to get such notices."""
+        return [
+            ((channel, to), meant)
+            for (channel, to), meant in places
+            if not channel.personal or await is_wanted_by(self.store, row.tenant, to, meant)
+        ]
 
     async def _each(
         self,

@@ -17,6 +17,7 @@ from holdfast.telemetry import log
 from holdfast.types.clock import to_datetime
 from holdfast.types.document import Document
 from holdfast.types.hold import UNASKED, HoldFilter, HoldRow
+from holdfast.types.redaction import tenant_scope
 from holdfast.types.status import HoldStatus
 
 KIND: Final = "digest"
@@ -36,6 +37,10 @@ class Digest:
         return sum([await self.send(tenant) for tenant in await self.store.audit_tenants()])
 
     async def send(self, tenant: str) -> int:
+        with tenant_scope(tenant):
+            return await self._send_to(tenant)
+
+    async def _send_to(self, tenant: str) -> int:
         astray = await Deployments(self.store).astray(tenant, self.store.now())
         where = HoldFilter(
             tenant=tenant,

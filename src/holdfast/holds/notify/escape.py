@@ -35,6 +35,11 @@ def one_line(text: str, limit: int = MAX_LINE) -> str:
     return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"
 
 
+def error_line(error: BaseException | str) -> str:
+    """The text of an error that a service of the operator gave."""
+    return one_line(redactor.redact_operator(str(error) or type(error).__name__))
+
+
 def for_html(text: str) -> str:
     return html.escape(clean_text(text), quote=True).replace("\n", "<br>\n")
 

@@ -17,7 +17,7 @@ import msgspec
 from holdfast.errors import EgressError
 from holdfast.holds.egress import Egress, EgressTarget, Resolve, address_of, target_of
 from holdfast.holds.notify.channel import ChannelScope, Delivery
-from holdfast.holds.notify.escape import one_line
+from holdfast.holds.notify.escape import error_line, one_line
 from holdfast.types.clock import MICROS, Clock, SystemClock, to_micros
 from holdfast.types.redaction import redactor
 from holdfast.types.terms import Assignee
@@ -188,13 +188,13 @@ class HttpChannel:
         except EgressError as error:
             # Final: a forbidden address does not become allowed by
             # waiting; `replay` sends it after the setting is fixed.
-            return Delivery(accepted=False, detail=str(error))
+            return Delivery(accepted=False, detail=error_line(error))
         except ssl.SSLCertVerificationError as error:
             return Delivery(accepted=False, retry=True, detail=f"its certificate: {error.verify_message}")
         except TimeoutError:
             return Delivery(accepted=False, retry=True, detail="no answer in time")
         except (OSError, ValueError) as error:
-            return Delivery(accepted=False, retry=True, detail=one_line(str(error) or type(error).__name__))
+            return Delivery(accepted=False, retry=True, detail=error_line(error))
         return delivery_for(reply, self._clock.now())
 
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.holds.notify.escape import clean_text, one_line
+from holdfast.holds.queries.history_text import outcome_sentence
 from holdfast.types import outbox
 from holdfast.types.clock import to_datetime
 from holdfast.types.hold import HoldRow, Option
 from holdfast.types.redaction import redactor
-from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee
 
 DIGEST: Final = "holds.unrouted"
@@ -122,7 +122,7 @@ def notice_of(
         created_at=row.created_at,
         expires_at=row.expires_at,
         number=number if isinstance(number, int) else 0,
-        outcome=_outcome(row),
+        outcome=outcome_sentence(row),
         epoch=row.epoch,
         request_hash=row.request_hash,
     )
@@ -135,13 +135,3 @@ def _why(row: HoldRow) -> str:
     if row.assignee_type in ("group", "role"):
         return f"it is assigned to the {row.assignee_type} {row.assignee_value}"
     return ""
-
-
-def _outcome(row: HoldRow) -> str:
-    if row.status is HoldStatus.pending:
-        return ""
-    if row.resolution is None:
-        by = f" by {row.closed_by}" if row.closed_by else ""
-        return f"{row.status}{by}"
-    resolution = msgspec.json.decode(row.resolution)
-    return f"{resolution.get('effective_decision') or resolution.get('decision')} by {row.resolved_by}"

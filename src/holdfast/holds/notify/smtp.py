@@ -19,7 +19,7 @@ import msgspec
 from holdfast.errors import SettingsError
 from holdfast.holds.directory.base import Directory, Person
 from holdfast.holds.notify.channel import ChannelScope, Delivery
-from holdfast.holds.notify.escape import one_line
+from holdfast.holds.notify.escape import error_line, one_line
 from holdfast.holds.notify.mail_text import as_html, as_text
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.permissions.assignees import looks_like_email, person_key
@@ -156,11 +156,11 @@ class Smtp:
         except smtplib.SMTPNotSupportedError as error:
             # Before SMTPException, its base class, which is
             # retried: a server does not learn STARTTLS by waiting.
-            return Delivery(accepted=False, detail=one_line(str(error)))
+            return Delivery(accepted=False, detail=error_line(error))
         except (smtplib.SMTPException, OSError) as error:
-            return Delivery(accepted=False, retry=True, detail=one_line(str(error) or type(error).__name__))
+            return Delivery(accepted=False, retry=True, detail=error_line(error))
         except ValueError as error:
-            return Delivery(accepted=False, detail=one_line(str(error)))
+            return Delivery(accepted=False, detail=error_line(error))
         return Delivery(accepted=True, detail="accepted by the mail server")
 
     def _message(self, notice: Notice) -> EmailMessage:
@@ -209,4 +209,4 @@ class Smtp:
 def _refused(code: int, reply: bytes | str) -> Delivery:
     """4xx is temporary, 5xx is final."""
     words = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
-    return Delivery(accepted=False, retry=400 <= code < 500, detail=one_line(f"SMTP {code}: {words}"))
+    return Delivery(accepted=False, retry=400 <= code < 500, detail=error_line(f"SMTP {code}: {words}"))

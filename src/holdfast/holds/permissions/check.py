@@ -388,7 +388,7 @@ def _not_theirs(case: _Case) -> PermissionVerdict:
 
 ACTIONS: Final[dict[str, Callable[[_Case], PermissionVerdict]]] = {
     **dict.fromkeys(("view", "comment", "watch", "snooze", "seen", "draft"), _sees),
-    **dict.fromkeys(("resolve", "vote", "place", "ask_back"), _decides),
+    **dict.fromkeys(("resolve", "vote", "place", "ask_back", "review"), _decides),
     **dict.fromkeys(("cancel", "extend"), _manages),
     "claim": _claims,
     "release": _releases,

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.errors import ConflictError, HoldfastError, StoreError
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.resolve import ResolveConditions, resolve
+from holdfast.holds.actions.decide import ResolveConditions, resolve
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.policies.apply import PolicyStep, is_for_people
 from holdfast.holds.policies.facts import as_asked, facts_of_row
@@ -29,7 +29,7 @@ from holdfast.types.duration import parse_duration
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import JUDGE, OutboxRow, OutboxState
-from holdfast.types.redaction import redactor
+from holdfast.types.redaction import redactor, tenant_scope
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, ChainLink
 from holdfast.types.text import clean_text
@@ -74,19 +74,23 @@ class Arbiter:
         # Asking again until the judge says yes would be no judgement.
         if await self._was_left(row):
             return None
+        with tenant_scope(row.tenant):
+            return await self._judge(row, row.terms.auto)
+
+    async def _judge(self, row: HoldRow, auto: str) -> HoldRow | None:
         try:
             # Read again and not taken from the hold: a rule
             # that was withdrawn since must not decide any more.
-            chosen = rule_named(await self.book.policies(row.tenant), row.terms.auto, facts_of_row(row))
+            chosen = rule_named(await self.book.policies(row.tenant), auto, facts_of_row(row))
             ruling = await rule_on(row, chosen)
             makers = () if chosen is None else chosen.policy.made_by
-            return await self._resolve(row, row.terms.auto, ruling, makers)
+            return await self._resolve(row, auto, ruling, makers)
         except ConflictError:
             return None  # another decision was first
         except StoreError:
             raise
         except (UnsureError, HoldfastError) as error:
-            await self._leave(row, row.terms.auto, str(error))
+            await self._leave(row, auto, str(error))
             return None
 
     async def judge_here(self, hold: str) -> bool:
@@ -118,6 +122,10 @@ class Arbiter:
         return len(messages)
 
     async def _handle(self, message: OutboxRow) -> None:
+        with tenant_scope(message.tenant):
+            await self._judge_message(message)
+
+    async def _judge_message(self, message: OutboxRow) -> None:
         try:
             done = await self.judge_now(message.hold or "")
         except Exception as error:
@@ -128,7 +136,7 @@ class Arbiter:
                 message.id,
                 attempt=message.attempts,
                 state=state,
-                error=clean_text(str(error), 500),
+                error=clean_text(redactor.redact_operator(str(error)), 500),
                 due_at=due,
             )
             log.warning("hold %s could not be judged: %s", message.hold, error)
@@ -161,7 +169,7 @@ class Arbiter:
     async def _leave(self, row: HoldRow, rule: str, why: str) -> None:
         log.info("hold %s stays with people: %s", row.id, why)
         # Redacted, because the text of an error may repeat what the judge was shown.
-        data = canonical({"rule": rule, "why": clean_text(redactor.redact(why), 500)})
+        data = canonical({"rule": rule, "why": clean_text(redactor.redact_operator(why), 500)})
         note = NewAudit(
             at=self.store.now(), actor=f"policy:{rule}", action=LEFT, hold=row.id, run=row.run, data=data
         )

@@ -33,7 +33,7 @@ class WebhookJudge:
         on_refusal: str = "people",
         clock: Clock | None = None,
     ) -> None:
-        redactor.learn(url)
+        redactor.learn_for(None, url)
         self._url = url
         self._secrets = [secret_of(text, f"secrets[{place}]") for place, text in enumerate(secrets)]
         self._egress = egress or Egress()

@@ -105,8 +105,13 @@ def as_json(value: Any) -> bytes:
 
 def shown_content(row: HoldRow) -> str:
     """The content that the request hash covers: prompt, options, context, schema (the form)."""
-    parts = (json_bytes(row.prompt), json_bytes(row.options), row.context, row.schema or b"null")
+    parts = (json_bytes(row.prompt), json_bytes(row.options), _sorted(row.context), _sorted(row.schema))
     return (b"[" + b",".join(parts) + b"]").decode()
+
+
+def _sorted(stored: bytes | None) -> bytes:
+    """As the request hash covers it: the order of keys does not count."""
+    return b"null" if stored is None else json_bytes(msgspec.json.decode(stored))
 
 
 def _facts(row: HoldRow) -> dict[str, Any]:
@@ -130,7 +135,7 @@ def _facts(row: HoldRow) -> dict[str, Any]:
         "closed_by": row.closed_by,
         "closed_reason": row.closed_reason,
         **facts_of(row),
-        "form": None if row.schema is None else "sha256:" + sha256(row.schema).hexdigest(),
+        "form": None if row.schema is None else "sha256:" + sha256(_sorted(row.schema)).hexdigest(),
     }
 
 

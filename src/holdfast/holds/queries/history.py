@@ -9,8 +9,10 @@ import msgspec
 from holdfast.holds.actions.change import load_visible
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.queries.audit import records_of
+from holdfast.holds.queries.history_text import DECIDING, history_sentence
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import iso
+from holdfast.types.hold import HoldRow
 from holdfast.types.terms import Actor
 
 # The fields of an entry that may be shown; others stay in the audit.
@@ -28,11 +30,10 @@ SHOWN: Final = frozenset(
 RETURNED: Final = "returned"
 """The action of an entry for an answer that did not fit the form: it may be corrected and sent again."""
 INVALID: Final = 422
-DECIDING: Final = ("resolve", "vote", "place", "bulk")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """`id` never changes; `seq` is its number in the tenant's audit."""
+    """`id` never changes; `seq` is its number in the tenant's audit; `text`: the entry as one sentence."""
 
     id: str
     seq: int
@@ -40,24 +41,28 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     actor: str
     action: str
     data: dict[str, Any]
+    text: str
 
 
 async def history(ctx: HoldContext, actor: Actor, hold: str) -> list[Entry]:
     """The history of an open or ended hold. Raises HoldNotFoundError, ForbiddenError."""
     row = await load_visible(ctx, actor, hold)
-    return [entry_of(each) for each in await records_of(ctx.store, row.tenant, hold=row.id)]
+    return [entry_of(each, row) for each in await records_of(ctx.store, row.tenant, hold=row.id)]
 
 
-def entry_of(row: AuditRow) -> Entry:
+def entry_of(row: AuditRow, hold: HoldRow | None = None) -> Entry:
+    """`hold`: as it is now; with it, sentences name values and people."""
     data: dict[str, Any] = msgspec.json.decode(row.data) if row.data else {}
     action = RETURNED if _is_invalid_form(row.action, data) else row.action
+    shown = {name: _shown(name, value) for name, value in data.items() if name in SHOWN}
     return Entry(
         id=f"{row.hold or row.tenant}:{row.seq}",
         seq=row.seq,
         at=iso(row.at),
         actor=row.actor,
         action=action,
-        data={name: _shown(name, value) for name, value in data.items() if name in SHOWN},
+        data=shown,
+        text=history_sentence(row.actor, action, shown, hold),
     )
 
 

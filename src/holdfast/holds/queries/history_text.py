@@ -1,4 +1,4 @@
-"""An entry of a hold's history as one sentence, for pages, the command line and the API."""
+"""What happened to a hold, in sentences: the same on pages, the command line, in notices and in the API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.holds.queries.history import DECIDING, Entry
+from holdfast.holds.actions.conflicts import resolution_of
+from holdfast.holds.queries.edits_text import edits_of
+from holdfast.types.hold import HoldRow
+from holdfast.types.status import HoldStatus
+
+DECIDING: Final = ("resolve", "vote", "place", "bulk")
 
 CHANNELS: Final = {
     "inbox": "on the web page",
@@ -41,12 +46,26 @@ REFUSALS: Final = {
 }
 
 
-def history_sentence(entry: Entry) -> str:
-    """`dana approved, on the web page`. An action that is not known here is shown by its name."""
-    result = _SENTENCES.get(entry.action)
-    if result is not None:
-        return result(short_name(entry.actor), entry.data)
-    return f"{short_name(entry.actor)}: {entry.action.replace('_', ' ')}"
+def history_sentence(actor: str, action: str, data: dict[str, Any], row: HoldRow | None = None) -> str:
+    """`dana approved with amount 900.00 (proposed 1,840.00), on the web page`. `row`: the hold as it is now.
+    An action that is not known here is shown by its name."""
+    who = short_name(actor)
+    if action == "resolved":
+        return _decided(who, data, row)
+    if action == "refused":
+        return _refused(who, data, row)
+    sentence = _SENTENCES.get(action)
+    return f"{who}: {action.replace('_', ' ')}" if sentence is None else sentence(who, data)
+
+
+def outcome_sentence(row: HoldRow) -> str:
+    """How a hold ended; empty while it is open."""
+    if row.status is HoldStatus.pending:
+        return ""
+    if row.resolution is not None:
+        return _decided(short_name(row.resolved_by or ""), resolution_of(row), row)
+    data = {"reason": row.closed_reason} if row.closed_reason else {}
+    return history_sentence(row.closed_by or "system:holdfast", str(row.status), data)
 
 
 def short_name(actor: str) -> str:
@@ -79,10 +98,13 @@ def _created(_who: str, data: dict[str, Any]) -> str:
     return asked + (f", due {short_date(data['expires_at'])}" if data.get("expires_at") else "")
 
 
-def _decided(who: str, data: dict[str, Any]) -> str:
+def _decided(who: str, data: dict[str, Any], row: HoldRow | None = None) -> str:
     chosen = str(data.get("effective_decision") or data.get("decision") or "")
-    did = DECISIONS.get(chosen, f"chose “{chosen}”" if chosen else "answered")
+    label = next((each.label for each in (row and row.options) or () if each.id == chosen), chosen)
+    did = DECISIONS.get(chosen, f"chose “{label}”" if chosen else "answered")
     text = f"{who} {did}"
+    if row is not None and row.status is HoldStatus.resolved and (edits := edits_of(row)):
+        text += f" with {edits}"
     if data.get("on_behalf_of"):
         text += f" for {short_name(str(data['on_behalf_of']))}"
     if data.get("rule"):
@@ -91,19 +113,30 @@ def _decided(who: str, data: dict[str, Any]) -> str:
         text += ", because no answer came in time"
     elif channel := CHANNELS.get(str(data.get("channel"))):
         text += f", {channel}"
+    if data.get("late"):
+        text += ", after the deadline"
     if data.get("authority") == "override":
         text += ", overriding the assignment" + _because(data, "override_reason")
     return text
 
 
-def _refused(who: str, data: dict[str, Any]) -> str:
+def _refused(who: str, data: dict[str, Any], row: HoldRow | None = None) -> str:
     code, action = str(data.get("code")), str(data.get("action"))
     if code == "hold_decided":
-        return f"{who} answered too late; it was already decided"
+        first = "" if row is None else row.resolved_by or row.closed_by or ""
+        return f"{who} was too late; {_had_ended(first, row)}"
     why = REFUSALS.get(code, code.replace("_", " "))
     if action in DECIDING:
         return f"{who}'s answer was not accepted: {why}"
     return f"{who} was not allowed to {action.replace('_', ' ')}: {why}"
+
+
+def _had_ended(first: str, row: HoldRow | None) -> str:
+    if row is None or row.status is HoldStatus.pending:
+        return "it was already decided"
+    if row.status is HoldStatus.expired or first.startswith("system:"):
+        return "the deadline had passed"
+    return f"{short_name(first)} had {'decided' if row.resolution else 'withdrawn the question'}"
 
 
 def _returned(who: str, data: dict[str, Any]) -> str:
@@ -157,9 +190,7 @@ def _plain(text: str) -> Callable[[str, dict[str, Any]], str]:
 _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
     "created": _created,
     "warned": _warned,
-    "resolved": _decided,
     "voted": lambda who, data: f"{_decided(who, data)} (one of several votes)",
-    "refused": _refused,
     "returned": _returned,
     "cancelled": _plain("{who} withdrew the question"),
     "expired": _plain("The deadline passed without an answer"),
@@ -169,14 +200,14 @@ _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
     "rescheduled": lambda who, data: f"{who} recalculated the deadline: {short_date(data.get('expires_at'))}",
     "claimed": _until("claimed it"),
     "released": _plain("{who} released it"),
-    "placed": _until("decided; the decision can be taken back"),
+    "placed": _until("decided; the decision can be undone"),
     "vote_lapsed": _plain("The vote of {who} lapsed: they may not decide it any more"),
     "placed_lapsed": _plain("The decision of {who} lapsed: they may not decide it any more"),
-    "taken_back": _plain("{who} took the decision back"),
+    "taken_back": _plain("{who} undid the decision"),
     "commented": _plain("{who} commented"),
     "asked_back": lambda who, data: f"{who} asked {short_name(str(data.get('to') or ''))} a question",
     "replied": _plain("{who} replied"),
-    "question_dropped": _plain("{who} withdrew the question back"),
+    "question_dropped": _plain("{who} withdrew their question"),
     "notified": _notified,
     "notification_failed": _not_notified,
     "reminded": lambda _who, data: f"Reminder {data.get('reminder', '')} sent".replace("  ", " "),

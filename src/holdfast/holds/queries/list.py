@@ -25,6 +25,8 @@ OPEN_VIEWS: Final = frozenset({"mine", "groups", "asked", "unassigned", "snoozed
 MAX_LIMIT: Final = 500
 _PAGE = 200
 _COUNTED = 10_000
+_COUNTED_BY_STORE = 1_000_000
+"""An index counts so many in a moment; rows that are checked one by one are not."""
 
 _replace = msgspec.structs.replace
 
@@ -81,12 +83,12 @@ async def list_holds(
 async def count_holds(
     ctx: HoldContext, actor: Actor, *, view: str = "mine", where: HoldFilter | None = None
 ) -> int:
-    """How many the list has; counting ends at 10,000."""
+    """How many the list has; counting ends at a million, or at 10,000 if each row has to be checked."""
     now = ctx.now()
     standing = await ctx.standing(actor, now)
     found = await _view(ctx, standing, view, where or HoldFilter(), now)
     if found.exact:
-        return await ctx.store.count_holds(found.where, limit=_COUNTED)
+        return await ctx.store.count_holds(found.where, limit=_COUNTED_BY_STORE)
     total = 0
     async for _ in _visible_rows(ctx, standing, found, now, after=None, limit=_PAGE):
         total += 1

@@ -1,20 +1,22 @@
 """Search queries for holds: `priority>=high due<2d flow:refund invoice`.
 
-Words with a known name restrict the list; the rest is searched in the prompt. AND across the names, OR within
-each (LI-1).
+Words with a known name restrict the list; the rest is searched in the prompt and at the beginning of the id.
+AND across the names, OR within each (LI-1).
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
 
 from holdfast.errors import InputError
 from holdfast.holds.permissions.assignees import parse_assignee, person_key
-from holdfast.types.clock import micros
+from holdfast.types.clock import MICROS, micros
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.hold import HoldFilter
 from holdfast.types.status import HoldStatus
@@ -23,6 +25,9 @@ from holdfast.types.text import require_text
 
 SIGNS: Final = (">=", "<=", ">", "<", ":")
 HAS: Final = ("comment",)
+_NAME: Final = re.compile("[a-z_]{3,20}")
+LONGEST: Final = 365_000 * 86_400 * MICROS
+"""A longer time, added to an instant, does not fit into a column."""
 _PLAIN: Final = {"flow": "flow", "type": "type", "tag": "tags", "run": "run", "key": "instance_key"}
 WORDS: Final = "status: assignee:me group: role: flow: type: priority>=high due<2d age>1h tag: has:comment"
 
@@ -66,10 +71,12 @@ class _Reading:
         name, sign, value = parted(word)
         read = _READERS.get(name)
         if read is None or not value:
+            require_no_misspelt(word, name, value, _READERS)
             self._free.append(word)
             return
-        for each in value.split(","):
-            read(self, name, sign, each)
+        with named(word):
+            for each in value.split(","):
+                read(self, name, sign, each)
         self._chips.append(word)
 
     def query(self) -> Query:
@@ -118,7 +125,10 @@ class _Reading:
         chosen = kept.get(sign, (value,))
         if not chosen:
             raise InputError(
-                f"no priority is {sign}{value}.", hint=f"From low to high: {', '.join(PRIORITIES)}."
+                f"no priority is {sign}{value}.",
+                hint=f"From low to high: {', '.join(PRIORITIES)}.",
+                reason="none",
+                known=PRIORITIES,
             )
         self.add("priority", *chosen)
 
@@ -161,19 +171,74 @@ def parted(word: str) -> tuple[str, str, str]:
     return word[:at].lower(), sign, word[at + len(sign) :]
 
 
+def require_no_misspelt(word: str, name: str, value: str, known: Iterable[str]) -> None:
+    """A name that is nearly one of a condition is a mistake, and not a text to search for."""
+    near = near_names(name, known) if value else ()
+    if near:
+        raise InputError(
+            f"{name} is not a name of a condition.",
+            hint=f"Did you mean {' or '.join(near)}?",
+            reason="name",
+            known=near,
+            word=word,
+        )
+
+
+def near_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The nearest of the known names; short ones must begin alike. Empty if none is near."""
+    if _NAME.fullmatch(name) is None:
+        return ()
+    is_short = len(name) <= 4
+    found = {each: _distance(name, each) for each in sorted(known) if not is_short or each[0] == name[0]}
+    least = min(found.values(), default=3)
+    return tuple(each for each, far in found.items() if far == least <= (1 if is_short else 2) and far > 0)
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters are wrong, missing, added or swapped with the next."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]
+
+
+@contextmanager
+def named(word: str) -> Generator[None]:
+    """An error says which word of the search is wrong (`word`) and in which way (`reason`)."""
+    try:
+        yield
+    except InputError as error:
+        error.facts = {"reason": "value", **error.facts, "word": word}
+        raise
+
+
 def require_colon(name: str, sign: str) -> None:
     if sign != ":":
-        raise InputError(f"{name} cannot be compared.", hint=f"Write {name}:VALUE.")
+        raise InputError(f"{name} cannot be compared.", hint=f"Write {name}:VALUE.", reason="compared")
 
 
 def length_of(name: str, sign: str, value: str) -> int:
     if sign == ":":
-        raise InputError(f"{name}:{value} needs < or >.", hint=f"Write {name}<2d or {name}>2d.")
+        hint = f"Write {name}<2d or {name}>2d."
+        raise InputError(f"{name}:{value} needs < or >.", hint=hint, reason="sign")
+    hint = f"Write {name}{sign}2d, 4h or 30m."
     try:
-        return micros(parse_duration(value))
+        length = micros(parse_duration(value))
     except DurationError as error:
-        raise InputError(f"{name}: {error}.", hint=f"Write {name}{sign}2d, 4h or 30m.") from None
+        raise InputError(f"{name}: {error}.", hint=hint, reason="length") from None
+    if length > LONGEST:
+        raise InputError(f"{name}: {value} is more than a thousand years.", hint=hint, reason="length")
+    return length
 
 
 def unknown_value(name: str, value: str, known: tuple[str, ...]) -> InputError:
-    return InputError(f"unknown {name} {value!r}.", hint=f"Known: {', '.join(known)}.")
+    return InputError(
+        f"unknown {name} {value!r}.", hint=f"Known: {', '.join(known)}.", reason="value", known=known
+    )

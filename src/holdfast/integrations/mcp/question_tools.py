@@ -33,7 +33,7 @@ from holdfast.integrations.mcp.tool_schemas import (
 from holdfast.model.diagnostics import GraphProblem, errors_in
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
-from holdfast.types.status import ENDED, HoldStatus
+from holdfast.types.status import ENDED, HoldStatus, run_label
 
 tools: Final = ToolRegistry()
 
@@ -116,7 +116,8 @@ async def _unopened(agent: McpCaller, row: RunRow, question: str) -> McpQuestion
     row = await (await agent.call.runs()).get(row.id)
     if row.status in ENDED:
         raise StateError(
-            f"the question could not be asked: its run {row.status}{f': {row.error}' if row.error else ''}.",
+            f"the question could not be asked: its run is {run_label(row.status)}"
+            f"{f': {row.error}' if row.error else ''}.",
             hint="Correct the question, and ask again with another idempotency_key.",
         )
     return view_unopened(row, question)

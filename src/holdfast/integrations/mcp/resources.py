@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.routes.runs import list_runs
+from holdfast.api.routes.run_list import list_runs
 from holdfast.api.schemas.runs import ListRuns
 from holdfast.errors import NotFoundError
 from holdfast.integrations.mcp.agent import McpCaller
@@ -73,10 +73,10 @@ async def read_resource(agent: McpCaller, uri: str) -> bytes:
     if kind == "runs":
         service = await agent.call.runs()
         row = await service.get(name, tenant=agent.call.tenant)
-        return redactor.redact_bytes(msgspec.json.encode(await run_view(agent, row)))
+        return redactor.redact_json(msgspec.json.encode(await run_view(agent, row)))
     people = await agent.call.holds()
     question = await view_question(agent, await people.get(agent.call.actor, name))
-    return redactor.redact_bytes(msgspec.json.encode(question))
+    return redactor.redact_json(msgspec.json.encode(question))
 
 
 async def version_of(agent: McpCaller, uri: str) -> str:

@@ -9,9 +9,9 @@ import msgspec
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit
 from holdfast.api.routes.flows import list_flows as all_flows
+from holdfast.api.routes.run_list import list_runs as all_runs
 from holdfast.api.routes.runs import cancel_run as cancel
 from holdfast.api.routes.runs import get_run_result, start_from_request
-from holdfast.api.routes.runs import list_runs as all_runs
 from holdfast.api.schemas.common import Name, moment
 from holdfast.api.schemas.events import EventWire, event_wire
 from holdfast.api.schemas.flows import FlowWire
@@ -243,5 +243,5 @@ def _next(row: RunRow, waits: list[McpPendingQuestion]) -> str:
     if row.status in ENDED:
         return f"It is {row.status}: call get_result for its state and error."
     if waits:
-        return "It waits for people, who answer in their inbox. Call again later."
+        return "It is waiting for input: people answer in their inbox. Call again later."
     return f"It is not done. Call get_run or follow_run with wait_seconds (up to {LONGEST_WAIT}) to wait."

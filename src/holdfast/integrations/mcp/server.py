@@ -145,7 +145,7 @@ async def _call_tool(
         return _failed(
             "The tool failed with an internal error. The operator finds the details in the server's log."
         )
-    body = redactor.redact_bytes(msgspec.json.encode(result))
+    body = redactor.redact_json(msgspec.json.encode(result))
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=body.decode())],
         structured_content=msgspec.json.decode(body),

@@ -15,6 +15,7 @@ from holdfast.integrations.mcp.http import routes
 from holdfast.integrations.mcp.pending_requests import FAREWELL, PATIENCE, PendingRequests
 from holdfast.integrations.mcp.server import make_server
 from holdfast.integrations.mcp.stdin_lines import StdinLines, ended_by_sigterm
+from holdfast.types.redaction import tenant_scope
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -33,7 +34,7 @@ async def serve_stdio(hf: Holdfast, principal: Principal) -> None:
     lines, under_way = StdinLines(), PendingRequests()
     # The library's reader blocks in a thread, which Ctrl-C cannot interrupt.
     texts = cast("anyio.AsyncFile[str]", _texts(hf, lines, under_way))
-    with ended_by_sigterm(lines.stop):
+    with ended_by_sigterm(lines.stop), tenant_scope(principal.tenant):
         async with stdio_server(stdin=texts) as (reading, writing):
             replies = _ReplyStream(writing, under_way)
             await server.run(reading, replies, server.create_initialization_options())

@@ -16,6 +16,7 @@ import msgspec
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.problems import HttpError
+from holdfast.api.request_body import require_strict
 from holdfast.integrations.mcp.agent import McpCaller, Progress
 
 Handler = Callable[[McpCaller, Any, Progress], Awaitable[Any]]
@@ -61,6 +62,7 @@ class ToolRegistry:
         def declare(handler: Handler) -> Handler:
             hints = get_type_hints(handler)
             name = handler.__name__
+            require_strict(hints["given"], name)
             self.found[name] = McpTool(
                 name=name,
                 title=name.replace("_", " ").capitalize(),

@@ -24,6 +24,7 @@ from holdfast.integrations.otel.facts import Moment, RunEnded, RunStory, StepEnd
 from holdfast.integrations.otel.ids import DerivedIds, Key, root_of, segment_of, step_of, trace_id_of, wanted
 from holdfast.model.secrets import outgoing
 from holdfast.store.rows import RunRow
+from holdfast.types.redaction import tenant_scope
 
 _FAILED = frozenset({"fail", "failed", "unknown", "cancelled"})
 Attributes = dict[str, str | int | float]
@@ -130,7 +131,10 @@ class Spans:
         error: dict[str, str] | None = None,
     ) -> None:
         # Names of steps have the arguments of an agent's tools, and messages what a handler wrote.
-        name, attributes, error = outgoing(name), outgoing(attributes), outgoing(error)
+        # Spans are the operator's: secrets of all tenants are masked.
+        with tenant_scope(None):
+            name, attributes, error = outgoing(name), outgoing(attributes), outgoing(error)
+            moments = [(at, what, outgoing(_attributes(entry))) for at, what, entry in moments]
         wanted.set((trace_id_of(run), span_id))
         parent = (
             Context() if is_root else set_span_in_context(NonRecordingSpan(self._place(run, root_of(run))))
@@ -139,7 +143,7 @@ class Spans:
             name, parent, SpanKind.INTERNAL, attributes, links, start_time=_nanos(when[0])
         )
         for at, what, entry in moments:
-            span.add_event(what, outgoing(_attributes(entry)), _nanos(at))
+            span.add_event(what, entry, _nanos(at))
         if error is not None:
             span.add_event("exception", self._error(error), _nanos(when[1]))
         if failed:

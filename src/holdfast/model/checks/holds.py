@@ -71,7 +71,9 @@ def _assignee(view: ValidationView, node: Node, text: Any, what: str) -> None:
     view.template(text, f"its {what}", node=node.id)
     fault = assignee_fault(text)
     if fault is not None:
-        view.error("assignee", f"its {what} {text!r}: {fault}", node=node.id, fix="write it on one line")
+        view.error(
+            "assignee", f"its {what} {text!r}: {fault}", node=node.id, fix="write user:NAME or role:KEY"
+        )
     kind, colon, _ = text.strip().partition(":")
     # Other kinds are compared as text, so only what looks like a slip is mentioned.
     near = near_name(kind, _ASSIGNEES) if colon and kind not in _ASSIGNEES else ""

@@ -10,6 +10,8 @@ import ast
 from functools import lru_cache
 from typing import Any, Final, Literal, Union
 
+from holdfast.model.syntax_tree import parse_expression
+
 _PLAIN: Final[dict[str, Any]] = {"int": int, "float": float, "str": str, "bool": bool, "None": None}
 _LISTS: Final[dict[str, Any]] = {"list": list, "dict": dict}
 _LONGEST: Final = 2_000
@@ -21,7 +23,7 @@ def annotation_of(text: str) -> Any:
     if len(text) > _LONGEST:
         return Any
     try:
-        return _annotation(ast.parse(text, mode="eval").body)
+        return _annotation(parse_expression(text))
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return Any
 

@@ -33,7 +33,15 @@ from __future__ import annotations
 from holdfast.model.expr.errors import ExprSyntaxError
 from holdfast.model.expr.expr import MAX_DEPTH, MAX_LENGTH, Expr, compile_expr
 from holdfast.model.expr.nodes import required_names
-from holdfast.model.expr.resolve import PARTITIONS, Path, Resolve, mapping_resolver, partition_resolver, walk
+from holdfast.model.expr.resolve import (
+    PARTITIONS,
+    Path,
+    Resolve,
+    mapping_resolver,
+    nested_values,
+    partition_resolver,
+    walk,
+)
 from holdfast.model.expr.values import MISSING, Missing, truthy
 
 __all__ = [
@@ -48,6 +56,7 @@ __all__ = [
     "Resolve",
     "compile_expr",
     "mapping_resolver",
+    "nested_values",
     "partition_resolver",
     "required_names",
     "truthy",

@@ -23,7 +23,17 @@ from holdfast.model.expr.nodes import (
     Not,
 )
 from holdfast.model.expr.resolve import Path, Resolve
-from holdfast.model.expr.values import MISSING, ORDER, STRICT_ORDER, contains, equal, strictly_equal, truthy
+from holdfast.model.expr.values import (
+    MISSING,
+    ORDER,
+    STRICT_ORDER,
+    contains,
+    equal,
+    is_small,
+    strictly_equal,
+    truthy,
+)
+from holdfast.model.expr.visits import counted
 
 Evaluate: TypeAlias = Callable[[Resolve], object]
 Relation: TypeAlias = Callable[[object, object], bool]
@@ -154,7 +164,16 @@ class _Compiler:
         if isinstance(node.left, Name) and isinstance(node.right, Literal):
             return self._name_with_literal(relation, node.left.path, node.right.value)
         left, right = self.closure(node.left), self.closure(node.right)
-        return lambda resolve: relation(left(resolve), right(resolve))
+        if not self._strict:
+            return lambda resolve: relation(left(resolve), right(resolve))
+
+        def evaluate(resolve: Resolve) -> object:
+            first, second = left(resolve), right(resolve)
+            if is_small(second):
+                return relation(first, second)
+            return counted(relation, first, second, resolve)
+
+        return evaluate
 
     def _name_with_literal(self, relation: Relation, path: Path, literal: object) -> Evaluate:
         """The most common condition, with two calls less."""
@@ -176,7 +195,9 @@ class _Compiler:
         def evaluate(resolve: Resolve) -> object:
             value = item(resolve)
             for member in members:
-                if equal(value, member(resolve)):
+                other = member(resolve)
+                same = equal(value, other) if is_small(other) else counted(equal, value, other, resolve)
+                if same:
                     return wanted
             return not wanted
 

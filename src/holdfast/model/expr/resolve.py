@@ -58,6 +58,18 @@ def mapping_resolver(values: Mapping[str, object]) -> Resolve:
     return resolve
 
 
+def nested_values(values: Mapping[str, object]) -> dict[str, Any]:
+    """`{"input.order": 7}` as `{"input": {"order": 7}}`."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        place = found
+        *parts, last = name.split(".")
+        for part in parts:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return found
+
+
 def walk(value: object, parts: Path, *, records: bool = True) -> object:
     """Follow the parts from a value; MISSING as soon as one leads nowhere. Without `records` the values of
     dataclasses and the like have no parts."""

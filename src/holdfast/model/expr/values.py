@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Final, cast
 
 from holdfast.errors import NotComparableError
+from holdfast.model.expr.visits import CHARACTERS, visit
 
 _INCOMPARABLE = (TypeError, ValueError, ArithmeticError, RecursionError)
 _NUMBERS = (int, float, Decimal)
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_STEP = 1_000
 _PLAINLY_ORDERED = frozenset({str, int, float})
 _ORDERED_FAMILIES = (str, bytes, datetime, date, time, timedelta)
 
@@ -36,6 +39,11 @@ class Missing(enum.Enum):
 
 
 MISSING: Final = Missing.MISSING
+
+
+def is_small(value: object) -> bool:
+    """Whether a comparison with it visits next to nothing."""
+    return type(value) in _SCALARS and (type(value) is not str or len(value) <= _STEP)
 
 
 def truthy(value: object) -> bool:
@@ -107,13 +115,14 @@ STRICT_ORDER: Final = {sign: ordered(compare, strict=True) for sign, compare in 
 
 def contains(container: object, item: object) -> bool:
     if isinstance(container, str):
+        visit(len(container) // CHARACTERS)
         return isinstance(item, str) and item in container
     if not isinstance(container, (Mapping, Set)) and not _is_list(container):
         return False
     members = cast("Collection[object]", container)
     if type(item) is str and isinstance(container, (Mapping, Set)):
         return item in members
-    return any(equal(item, member) for member in members)
+    return not _all_in_turn((not equal(item, member) for member in members), len(members))
 
 
 def _same(left: object, right: object) -> bool:
@@ -139,13 +148,26 @@ def _same_slowly(left: object, right: object) -> bool:
 
 
 def _same_items(left: Sequence[object], right: Sequence[object]) -> bool:
-    return len(left) == len(right) and all(map(_same, left, right))
+    return len(left) == len(right) and _all_in_turn(map(_same, left, right), len(left))
 
 
 def _same_entries(left: Mapping[object, object], right: Mapping[object, object]) -> bool:
     if len(left) != len(right):
         return False
-    return all(key in right and _same(value, right[key]) for key, value in left.items())
+    same = (key in right and _same(value, right[key]) for key, value in left.items())
+    return _all_in_turn(same, len(left))
+
+
+def _all_in_turn(holds: Iterator[bool], count: int) -> bool:
+    """As `all`; what is visited until one does not hold is counted, in large steps."""
+    if count <= _STEP:
+        visit(count)
+        return all(holds)
+    for begun in range(0, count, _STEP):
+        visit(min(_STEP, count - begun))
+        if not all(islice(holds, _STEP)):
+            return False
+    return True
 
 
 def _is_number(value: object) -> bool:

@@ -14,11 +14,14 @@ from holdfast.model.expr import ExprSyntaxError, compile_expr
 from holdfast.model.forms import field_kinds
 from holdfast.model.template import TemplateSyntaxError, compile_template
 from holdfast.types.hold import Option
+from holdfast.types.text import clean_text
 
 SUBMIT: Final = Option("submit", "Submit", "primary")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _ALIASES: Final = {"maxLength": "max_length", "minLength": "min_length"}
 _NUMERIC: Final = ("min_length", "max_length", "max_size")
+_OPTION: Final = ("id", "label", "variant")
+_FLAGS: Final = ("default", "requires_comment")
 _CODE = re.compile(r"[A-Z]{3}")
 
 Section = dict[str, Any]
@@ -62,10 +65,11 @@ def primary(form: Mapping[str, Any]) -> Section | None:
 
 
 def primary_options(form: Mapping[str, Any]) -> tuple[Option, ...] | None:
-    section = primary(form)
+    section, known = primary(form), Option.__struct_fields__
     if section is None:
         return None
-    return tuple(Option(each["id"], each["label"], each["variant"]) for each in section["options"])
+    given = [{name: value for name, value in each.items() if name in known} for each in section["options"]]
+    return tuple(Option(**each) for each in given)
 
 
 class _Compiler:
@@ -93,6 +97,9 @@ class _Compiler:
             self._decision(section, where)
         else:
             self._wrong(f"{where}.type", f"{_short(kind)} is not one of {', '.join(field_kinds.SECTIONS)}")
+            # What others may refer to is known all the same.
+            if isinstance(field := section.get("field"), str):
+                self.readable.add(field)
         return section
 
     def _context(self, section: Section, where: str) -> None:
@@ -124,7 +131,8 @@ class _Compiler:
             self._wrong(f"{where}.visible_if", "the first decision is always asked")
         self._condition(section, "visible_if", where)
         section.setdefault("field", "decision")
-        section["options"] = self._options(section.get("options"), f"{where}.options")
+        first = self._decisions == 1
+        section["options"] = self._options(section.get("options"), f"{where}.options", flags=first)
         self._field(section, where)
 
     def _kind(self, section: Section, where: str) -> None:
@@ -137,7 +145,9 @@ class _Compiler:
 
     def _field(self, section: Section, where: str) -> None:
         field = section.get("field")
-        if not isinstance(field, str) or _NAME.fullmatch(field) is None or field.startswith("__"):
+        if field is None:
+            self._wrong(f"{where}.field", "it has no field; name what gets the answer")
+        elif not isinstance(field, str) or _NAME.fullmatch(field) is None or field.startswith("__"):
             self._wrong(f"{where}.field", f"{_short(field)} is not a plain name")
         elif field in self.fields:
             self._wrong(f"{where}.field", f"{field!r} is already used by {self.fields[field]}")
@@ -147,19 +157,20 @@ class _Compiler:
             self.fields[field] = where
             self.readable.add(field)
 
-    def _options(self, given: Any, where: str) -> list[dict[str, str]]:
+    def _options(self, given: Any, where: str, *, flags: bool = False) -> list[dict[str, Any]]:
+        """`flags`: they are the options of the hold itself, which may have the flags of `Option`."""
         if not isinstance(given, (list, tuple)) or not given:
             self._wrong(where, "it has no options; give at least one")
             return []
         items = cast("list[Any]", given)
-        found = [self._option(each, f"{where}[{index}]") for index, each in enumerate(items)]
+        found = [self._option(each, f"{where}[{index}]", flags) for index, each in enumerate(items)]
         ids = [each["id"] for each in found]
         for index, each in enumerate(ids):
             if each in ids[:index]:
                 self._wrong(f"{where}[{index}].id", f"{each!r} is used twice")
         return found
 
-    def _option(self, given: Any, where: str) -> dict[str, str]:
+    def _option(self, given: Any, where: str, flags: bool) -> dict[str, Any]:
         parts: Any = {"id": given} if isinstance(given, str) else given
         if not isinstance(parts, Mapping):
             self._wrong(where, f"{_short(given)} is not an option")
@@ -173,7 +184,19 @@ class _Compiler:
         if self._templates and "{{" in str(id_):
             self._wrong(f"{where}.id", "an id must not have placeholders: edges and answers refer to it")
         self._template(label, f"{where}.label")
-        return {"id": str(id_), "label": str(label), "variant": str(variant)}
+        found = {"id": str(id_), "label": str(label), "variant": str(variant)}
+        return {**found, **self._flags(option, where, flags)}
+
+    def _flags(self, option: Mapping[str, Any], where: str, flags: bool) -> dict[str, bool]:
+        known = (*_OPTION, *(_FLAGS if flags else ()))
+        for name in option:
+            if name not in known:
+                only = "; only an option of the first decision has it" if name in _FLAGS else ""
+                wrong = f"{clean_text(name, 60)!r} is unknown{only}; an option has {', '.join(known)}"
+                self._wrong(where, wrong)
+            elif name in _FLAGS and not isinstance(option[name], bool):
+                self._wrong(f"{where}.{name}", f"{_short(option[name])} is neither true nor false")
+        return {name: True for name in known if name in _FLAGS and option.get(name) is True}
 
     def _content(self, section: Section, where: str) -> None:
         kind = section["kind"]

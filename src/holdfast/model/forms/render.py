@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.model.expr import Resolve
 from holdfast.model.hold_text import PlaceholderRenderer
-from holdfast.model.template import json_bytes
+from holdfast.model.template import json_bytes, shown_json
 
 
 def confidence_of(given: Any) -> float | None:
@@ -76,4 +76,4 @@ class _Renderer:
 
     def _value(self, value: Any, where: str, *, read: bool = True) -> Any:
         """As JSON: the state may contain other types."""
-        return msgspec.json.decode(json_bytes(self.showing.value(value, where, read=read)))
+        return msgspec.json.decode(shown_json(self.showing.value(value, where, read=read)))

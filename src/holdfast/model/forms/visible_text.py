@@ -25,9 +25,19 @@ _CONTROLS: dict[int, int | str] = {
 }
 
 
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+_SIGNS = {code: sign if isinstance(sign, int) else _UNKNOWN for code, sign in _CONTROLS.items()}
+
+
 def for_terminal(text: str) -> str:
     """Also without control characters, which make a terminal move or recolour what it shows."""
     return show_invisible(text).translate(_CONTROLS)
+
+
+def signs_for_terminal(text: str) -> str:
+    """The same, with one sign for each character: for a line in which a cursor moves."""
+    seen = text if text.isascii() else _UNSEEN.sub(_UNKNOWN, text)
+    return seen.translate(_SIGNS)
 
 
 def show_invisible(value: Any) -> Any:

@@ -22,7 +22,7 @@ from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_answers import without_answers
 from holdfast.runs.hold_states import prepare_first_holds
 from holdfast.runs.idempotency import branch_id, branch_of_key
-from holdfast.runs.limits_for_run import limits_for_fork
+from holdfast.runs.limits.run_limits import limits_for_fork
 from holdfast.runs.stored_program import stored_program
 from holdfast.store.refusals import require_live
 from holdfast.store.rows import NewRun, RunRow
@@ -91,14 +91,19 @@ async def fork(
     add_blobs(records[0], await inherited_files(service.runtime.blobs, source))
     crashpoint("inside_fork")
     new = _row(program, run, records, source, at, now, supersedes=superseded, started_by=started_by)
-    starters = RunStarters(service.store)
-    people = (*(actor.people if actor else ()), *await starters.of_source(asked))
-    await starters.put(new.tenant, new.id, people, started_by=new.started_by)
-    if actor is not None:
-        await starters.put_forked_by(new.tenant, new.id, actor.people)
+    await _put_starters(service, new, asked, actor)
     await prepare_first_holds(service, program, new)
     row, _ = await service.store.create(new)
     return row
+
+
+async def _put_starters(service: RunAccess, new: NewRun, source: RunRow, actor: Actor | None) -> None:
+    """Who counts as having started the new run: the caller and the initiators of the source."""
+    starters = RunStarters(service.store)
+    people = (*(actor.people if actor else ()), *await starters.of_source(source))
+    await starters.put(new.tenant, new.id, people, started_by=new.started_by)
+    if actor is not None:
+        await starters.put_forked_by(new.tenant, new.id, actor.people)
 
 
 async def branch(

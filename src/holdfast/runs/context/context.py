@@ -61,7 +61,7 @@ _LONGEST: Final = 1e11
 
 
 class Context:
-    """Handed to handlers that ask for it. Valid only while its attempt runs."""
+    """Passed to handlers that ask for it. Valid only while its attempt runs."""
 
     # Whether its handler runs in a thread, which is not kept over a wait.
     _in_thread = False
@@ -149,12 +149,12 @@ class Context:
 
     @property
     def run_input(self) -> Any:
-        """What the run as a whole was given, wherever this node stands."""
+        """The input of the whole run, also in a sub-flow or an item of a map."""
         return self._session.pos.scopes[""].tree.see(0, "input")
 
     @property
     def totals(self) -> Mapping[str, float]:
-        """Of all settled steps of the run so far: steps, duration (microseconds), tokens, cost."""
+        """Totals over all settled steps of the run so far: steps, duration (microseconds), tokens, cost."""
         return dict(self._session.pos.totals)
 
     @property
@@ -473,7 +473,7 @@ class Context:
         self._numbers.check_all_asked_for()
 
     def close(self, why: str) -> None:
-        """From now on it raises on use: a thread cannot be stopped, but kept from continuing."""
+        """After this call every method raises: a thread cannot be stopped, but kept from continuing."""
         if not self._at.closed:
             self.flush_chunks()
             self._at.closed = why

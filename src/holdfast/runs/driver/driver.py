@@ -35,6 +35,7 @@ from holdfast.runs.recorder.recorder import MAX_DELAY
 from holdfast.runs.typed_values import TypedValues
 from holdfast.store.rows import Claim
 from holdfast.telemetry import current_node
+from holdfast.types.redaction import enter_tenant
 from holdfast.types.status import REPEATABLE, RunStatus
 
 # Seconds after which a run whose handlers never wait yields to other tasks of the loop, if nothing is
@@ -96,6 +97,7 @@ class Driver:
     async def _drive_from(self, first: Callable[[], Awaitable[list[Message]]]) -> RunStatus:
         session = self.session
         current_node.set((session, None))
+        enter_tenant(session.row.tenant)
         try:
             self._begun = True
             if self._stop_early:

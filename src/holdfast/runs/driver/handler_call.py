@@ -24,7 +24,6 @@ from holdfast.runs.driver import handler_result, retryable_errors
 from holdfast.runs.driver.context_calls import ContextCalls, Suspended
 from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.session import RunSession
-from holdfast.runs.node_process.message import decode_reply
 from holdfast.telemetry import crashpoint
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
@@ -49,18 +48,14 @@ class HandlerCall:
         self, execution: Exec, task: OwnedTask[Any] | None = None
     ) -> HandlerFinished | SubstepDoubted | None:
         """Call a node's handler and report how it ended. `task`: the one that runs this, if it is known."""
-        session = self.session
-        scope = session.pos.scopes[execution.scope]
-        program = session.program if scope.graph == "" else session.program.at(scope.graph)
+        scope = self.session.pos.scopes[execution.scope]
+        program = self.session.program if scope.graph == "" else self.session.program.at(scope.graph)
         node = program.graph.nodes[execution.node]
         handler = program.handlers.get(node.id)
         if execution.subs and SETTLED in execution.subs:
             return await self._choose(program, node, execution)
         if execution.intent >= 0:
-            # The intent is durable before the call: a crash after this line leaves a trace that the effect
-            # may have happened.
-            await self.writer.commit_intent(execution.intent)
-            self.writer.uncalled.discard((execution.scope, execution.node))
+            await self._commit_intent(execution)
         started, began = time.perf_counter_ns(), forks.count
         task = task or running_task()
         ctx: Context | None = None
@@ -87,16 +82,11 @@ class HandlerCall:
             program.schema.unchanged(
                 state, handler_result.loaded_part(scratch) if scope.tree.lazy else scratch
             )
-            if ctx is not None:
-                # Sub-steps that the handler started and did not await are part of this attempt: they must not
-                # write records after it has settled.
-                await ctx.wait_for_substeps()
-                ctx.check_all_asked_for()
-                if ctx.doubt is not None:
-                    return _doubt(execution, ctx)
+            if ctx is not None and await _is_in_doubt(ctx):
+                return _doubt(execution, ctx)
             crashpoint("after_handler")
             if handler.isolation:
-                finished = decode_reply(result, _finished(execution, started), session.codec.registry)
+                finished = self._decode(execution, result, started)
             else:
                 finished = self._success(program, node, execution, result, scratch, ctx, started)
             if node.id in program.routers and _may_route(node, finished):
@@ -106,24 +96,30 @@ class HandlerCall:
             return None
         except BaseException as error:
             found = await _error_of(task, error, began)
-            # A handler may use Holdfast itself and get these errors from another run. They end the driver
-            # only if this run's own queue failed.
-            if isinstance(found, (LeaseLostError, StoreError)) and session.queue.poison is not None:
+            if self._ends_driver(found):
                 raise
-            if ctx is not None:
-                await ctx.wait_for_substeps()
-                if ctx.doubt is not None:
-                    return _doubt(execution, ctx)
+            if ctx is not None and await _is_in_doubt(ctx, failed=True):
+                return _doubt(execution, ctx)
             return retryable_errors.failure(node, handler, execution, found, _since(started))
         finally:
             if ctx is not None:
                 self._close_context(ctx)
+
+    async def _commit_intent(self, execution: Exec) -> None:
+        """Durable before the call: a crash after this leaves a trace that the effect may have happened."""
+        await self.writer.commit_intent(execution.intent)
+        self.writer.uncalled.discard((execution.scope, execution.node))
 
     def _no_code(self, node: Node) -> HoldfastError:
         return HoldfastError(
             f"no code for node {node.id!r} of flow {self.session.graph.name!r} is loaded here",
             hint="Start a worker that serves this version of the flow.",
         )
+
+    def _ends_driver(self, error: BaseException) -> bool:
+        """A handler may use Holdfast itself and get these errors from another run: they end the driver only
+        if this run's own queue failed."""
+        return isinstance(error, (LeaseLostError, StoreError)) and self.session.queue.poison is not None
 
     def _context(self, execution: Exec, node: Node, handler: NodeHandler) -> Context:
         ctx = (Context if handler.is_async else ThreadContext)(self.calls, execution, node)
@@ -152,6 +148,12 @@ class HandlerCall:
         if node.timeout is None:
             return await call
         return await call_in_time(call, node.id, node.timeout, ctx.patience, ctx.close)
+
+    def _decode(self, execution: Exec, reply: Any, started: int) -> HandlerFinished:
+        """Of a node in a process of its own."""
+        from holdfast.runs.node_process.message import decode_reply
+
+        return decode_reply(reply, _finished(execution, started), self.session.codec.registry)
 
     def _success(
         self,
@@ -269,6 +271,15 @@ class HandlerCall:
 def _may_route(node: Node, finished: HandlerFinished) -> bool:
     """An effect is recorded first, so that it is not run again whatever its router does."""
     return node.effect in REPEATABLE and node.guard is None and finished.error is None
+
+
+async def _is_in_doubt(ctx: Context, *, failed: bool = False) -> bool:
+    """Waits for sub-steps that the handler started and did not await: they are part of this attempt and must
+    not write records after it has settled."""
+    await ctx.wait_for_substeps()
+    if not failed:
+        ctx.check_all_asked_for()
+    return ctx.doubt is not None
 
 
 def _doubt(execution: Exec, ctx: Context) -> SubstepDoubted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -20,14 +19,14 @@ from holdfast.model.calls.threads import run_in_thread
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Node
 from holdfast.model.growing_lists import Segment
+from holdfast.model.guardrails import to_violation
 from holdfast.model.program import NodeHandler, Program, Router
 from holdfast.model.record_bodies import HALTED, RETRY_ASKED, ErrorInfo
+from holdfast.runs.driver.flow_traceback import MAX_TRACEBACK, flow_traceback
 from holdfast.types.outcome import FAIL, RETRY, Outcome
 from holdfast.types.record import Op
 from holdfast.types.text import clean_text, require_text
 from holdfast.types.value import FrozenDict, freeze
-
-MAX_DETAIL = 4000
 
 
 def build_state(program: Program, tree: FrameTree, scratch: dict[str, Any]) -> Any:
@@ -135,8 +134,8 @@ def judge_guardrail(
     if result is None or result is True:
         finished.notes = FrozenDict({"guardrail": node.id, "passed": True})
         return
-    reason = clean_text(getattr(result, "reason", None) or "the guardrail was violated")
-    replace = getattr(result, "replace", None)
+    violation = to_violation(result)
+    reason, replace = clean_text(violation.reason), cast("Any", violation.replace)
     finished.notes = FrozenDict(
         {"guardrail": node.id, "passed": False, "action": spec.on_violation, "reason": reason}
     )
@@ -206,10 +205,9 @@ def preview(tree: FrameTree, frame: int, ops: list[Op]) -> dict[str, Any]:
 def describe(error: BaseException) -> ErrorInfo:
     code = error.code if isinstance(error, HoldfastError) else "node_failed"
     try:
-        # The end of a traceback, because the error and the line that raised it are there.
-        detail = "".join(traceback.format_exception(error))[-MAX_DETAIL:]
+        detail = flow_traceback(error)
     except Exception as broken:  # an error whose text cannot be read
         detail = f"no traceback: {type(broken).__name__}"
     return ErrorInfo(
-        code, clean_text(type(error).__name__), clean_text(error), clean_text(detail, MAX_DETAIL)
+        code, clean_text(type(error).__name__), clean_text(error), clean_text(detail, MAX_TRACEBACK)
     )

@@ -155,8 +155,10 @@ class RecordWriter:
         self._note_run(AttemptBody("uncheckpointed", info))
 
     def announce(self, asked: list[str]) -> None:
-        """The run resumes: its first record says so, with the questions that are still open (R-16, R-17)."""
-        self._note_run(AttemptBody("loaded", token=",".join(asked)))
+        """The run resumes: its first record says so, with the questions that are still open (R-16, R-17) and
+        the worker that has it."""
+        worker = self.session.lease.worker
+        self._note_run(AttemptBody("loaded", token=",".join(asked), nodes=[worker] if worker else []))
 
     def _note_run(self, body: AttemptBody) -> None:
         session = self.session

@@ -36,7 +36,7 @@ _DOES = frozenset({Kind.step, Kind.intent, Kind.substep, Kind.asked})
 async def load_or_repair(services: RunServices, claim: Claim, program: Program) -> LoadedRun:
     """The run at its last record, or before the damage. Raises CheckpointCorruptError or BlobMissingError
     after the run was stopped with that error."""
-    codec = services.codec_for(program)
+    codec = services.codec_for(program, claim.run.tenant)
     try:
         loaded = await _load(services, claim, program, codec)
         await services.blobs.materialise(loaded.pos, codec.registry)

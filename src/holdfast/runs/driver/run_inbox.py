@@ -26,7 +26,6 @@ from holdfast.engine.messages import (
 )
 from holdfast.errors import VersionMismatchError
 from holdfast.model.hold_rules import decision_for_flow
-from holdfast.runs.driver.code_change import changed_ahead, require_same_substeps
 from holdfast.runs.driver.evidence_outbox import decode_evidence
 from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.session import RunSession
@@ -112,6 +111,8 @@ class DriverInbox:
         old, new = session.pos.code or session.row.code, session.program.code_digest
         if old == new:
             return None
+        from holdfast.runs.driver.code_change import changed_ahead, require_same_substeps
+
         require_same_substeps(session)
         store, program = session.store, session.program
         nodes = await changed_ahead(store, program, session.pos, old)

@@ -28,7 +28,7 @@ from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.release import release_unserved
 from holdfast.runs.driver.repair import load_or_repair
 from holdfast.runs.driver.services import RunServices, ServiceOptions
-from holdfast.runs.limits_for_run import inside_limit, limit_reached_error
+from holdfast.runs.limits.run_limits import inside_limit, limit_reached_error
 from holdfast.runs.record_codec import log_records
 from holdfast.runs.recorder.recorder import RunQueue
 from holdfast.store.protocols import Store
@@ -37,6 +37,7 @@ from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.ids import RunId, new_id
 from holdfast.types.record import Record
+from holdfast.types.redaction import tenant_scope
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
@@ -200,7 +201,9 @@ class Runtime(RunServices):
     def _start_watch_soon(self) -> None:
         """If runs are still in memory then: most end or park before anything is sent to them."""
         if self._watch_timer is None and (self._watch_task is None or self._watch_task.done()):
-            self._watch_timer = self._loop.call_later(WATCH_AFTER, self._start_watch)
+            # It watches the runs of all tenants, whichever comes first.
+            with tenant_scope(None):
+                self._watch_timer = self._loop.call_later(WATCH_AFTER, self._start_watch)
 
     def _start_watch(self) -> None:
         self._watch_timer = None

@@ -12,7 +12,7 @@ from holdfast.model.program import Program
 from holdfast.runs.attachments import BlobAttachments
 from holdfast.runs.blobs import BlobStore
 from holdfast.runs.driver.evidence_outbox import EvidenceOutbox
-from holdfast.runs.driver.heartbeat import LeaseHolder, LeaseKeeper
+from holdfast.runs.driver.lease import LeaseHolder, LeaseKeeper
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.hold_preparation import Preparer
 from holdfast.runs.memory import MemoryBackend, StoredMemory
@@ -22,7 +22,7 @@ from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import Clock, SharedClock
-from holdfast.types.ids import RunId
+from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.record import Record, Side
 
 if TYPE_CHECKING:
@@ -117,14 +117,20 @@ class RunServices:
         # How often the code of a node did not stop when it was cancelled, by flow and node.
         self.disowned: Counter[tuple[str, str]] = Counter()
         # Weak: a program that a later one replaces (`register`) is freed with its codec.
-        self._codecs: WeakKeyDictionary[Program, RecordCodec] = WeakKeyDictionary()
+        self._codecs: WeakKeyDictionary[Program, dict[str, RecordCodec]] = WeakKeyDictionary()
 
-    def codec_for(self, program: Program) -> RecordCodec:
-        codec = self._codecs.get(program)
-        if codec is None:
+    def codec_for(self, program: Program, tenant: str = DEFAULT_TENANT) -> RecordCodec:
+        """`tenant`: whose runs it reads and writes; their secrets are kept apart."""
+        codecs = self._codecs.get(program)
+        if codecs is None:
             registry = TypeRegistry(*program.all_types())
             program.adopt_with(registry.adopt)
-            codec = self._codecs[program] = RecordCodec(registry, program.graph.secrets)
+            codecs = self._codecs[program] = {"": RecordCodec(registry, program.graph.secrets)}
+        secrets = program.graph.secrets
+        # One for all tenants where it does not matter whose it is.
+        codec = codecs.get(tenant if secrets else "")
+        if codec is None:
+            codec = codecs[tenant] = RecordCodec(codecs[""].registry, secrets, tenant)
         return codec
 
     async def sweep_holds(self, run: RunId | None = None) -> bool:

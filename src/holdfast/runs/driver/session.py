@@ -25,6 +25,7 @@ from holdfast.store.rows import Claim
 from holdfast.telemetry import NodePlace
 from holdfast.types.ids import RunId
 from holdfast.types.record import Side
+from holdfast.types.redaction import tenant_scope
 
 Place = tuple[str, int]
 """(scope, node) of an execution"""
@@ -78,7 +79,7 @@ class RunSession:
         self.lease = claim.lease
         self.run: RunId = claim.run.id
         self.pos: Position = loaded.pos
-        self.codec = services.codec_for(program)
+        self.codec = services.codec_for(program, claim.run.tenant)
         self.facts = facts_of(claim.run)
         self.queue = services.recorder.open(claim.lease, loaded.pos.head, on_lost)
         self.queue.route = self._prepare_holds
@@ -110,9 +111,11 @@ class RunSession:
     async def _prepare_holds(self, side: Side) -> None:
         """Before the record that opens them is written."""
         put_states = self.services.put_hold_states
-        if put_states is not None:
-            await put_states(self.program, self.row, self.queue.pending, side)
-        await self.services.preparer.prepare(side, self.facts)
+        # The recorder calls this, for runs of all tenants.
+        with tenant_scope(self.row.tenant):
+            if put_states is not None:
+                await put_states(self.program, self.row, self.queue.pending, side)
+            await self.services.preparer.prepare(side, self.facts)
 
     def take_finished(self) -> list[Message]:
         messages, self.finished = self.finished, []

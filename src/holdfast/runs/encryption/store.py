@@ -23,7 +23,16 @@ from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
 from holdfast.types.event import EventRow
-from holdfast.types.hold import ChangeRefusal, HoldChange, HoldFilter, HoldKey, HoldOrder, HoldRow, Note
+from holdfast.types.hold import (
+    ChangeRefusal,
+    HoldChange,
+    HoldFilter,
+    HoldKey,
+    HoldOrder,
+    HoldRow,
+    Note,
+    has_text,
+)
 from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.memory import Memory, words
 from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
@@ -34,6 +43,7 @@ from holdfast.types.schedule import ScheduleRow
 
 READ_AT_MOST = 10_000
 _PAGE = 500
+_HEADS = 10
 # When to try a message again whose key is missing: a person has to add it, so there is no hurry.
 _LATER = 600 * MICROS
 _DECIDES = frozenset({"resolution", "placed"})
@@ -85,7 +95,6 @@ METHODS = {
     "list_outbox": out(OutboxRow),
     "put_document": both(Document),
     "document": out(Document),
-    "documents": out(Document),
     "queue_message": out(MessageRow),
     "list_messages": out(MessageRow),
     "ready_messages": out(MessageRow),
@@ -107,7 +116,7 @@ PLAIN = frozenset({
     "audit_head", "audit_tenants", "finish_outbox", "replay_outbox", "drop_document",
     "sweep_messages", "queue_counts", "queue_changes", "wait_queues",
     "put_limit", "limits", "drop_limit", "next_schedule", "drop_schedule",
-    "put_worker", "workers", "drop_worker", "deaths", "fleet_figures",
+    "put_worker", "workers", "drop_worker", "deaths", "fleet_figures", "ended_runs", "hold_times",
     "next_suspect", "end_isolation", "expire_leases", "correct_ready_times",
     "put_flow", "flow", "flows", "put_code", "code",
     "put_blob", "blob", "condemn_blobs", "drop_blobs",
@@ -222,6 +231,29 @@ class EncryptedStore:
         )
         row, fresh = await self.inner.adopt(encrypted)
         return self._run(row), fresh
+
+    # ------------------------------------------------------------------ documents
+    async def documents(
+        self,
+        tenant: str,
+        kind: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 1000,
+        head: int | None = None,
+    ) -> list[Document]:
+        """The head of a body is known only with all of it: then a few are read at a time."""
+        step, found = limit if head is None else min(limit, _HEADS), list[Document]()
+        while len(found) < limit:
+            some = min(step, limit - len(found))
+            page = await self.inner.documents(tenant, kind, prefix=prefix, after=after, limit=some)
+            shown: list[Document] = self.decrypted(page, {})
+            found += shown if head is None else [replace(each, body=each.body[:head]) for each in shown]
+            if len(page) < some:
+                break
+            after = page[-1].name
+        return found
 
     # ------------------------------------------------------------------ the journal
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:
@@ -343,7 +375,7 @@ class EncryptedStore:
             page = await self.inner.list_holds(plain, order=order, after=after, limit=_PAGE)
             for row, place in page:
                 readable = self.cipher.decrypt_or_mark(row)
-                if wanted in readable.prompt.casefold():
+                if has_text(readable, wanted):
                     yield readable, place
             if len(page) < _PAGE:
                 return

@@ -136,7 +136,9 @@ async def resolve(service: RunAccess, ref: str, seq: int | None = None) -> tuple
             found = checkpoint_seq(ref, row.id)
             if found is not None:
                 return _within(row, found, missing)
-    raise CheckpointNotFoundError(missing, hint="`holdfast show RUN` lists checkpoints.", checkpoint=ref)
+    raise CheckpointNotFoundError(
+        missing, hint="`holdfast checkpoints RUN` lists checkpoints.", checkpoint=ref
+    )
 
 
 async def resolve_run(
@@ -161,7 +163,7 @@ async def resolve_run(
         except CheckpointNotFoundError:
             raise RunNotFoundError(
                 f"there is neither a run nor a checkpoint {ref!r} in this store.",
-                hint="`holdfast runs` lists runs, `holdfast show RUN` their checkpoints.",
+                hint="`holdfast runs` lists runs, `holdfast checkpoints RUN` their checkpoints.",
                 run=ref,
             ) from None
     else:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.checkpoint.value_diff import MISSING, Change
-from holdfast.model.secrets import Paths, hide_at, masked
+from holdfast.model.secrets import Paths, hide_at, masked, redact_known_secrets
 from holdfast.runs.history.story import Story
 from holdfast.types.redaction import redactor
 
@@ -42,10 +42,15 @@ def hide_story(story: Story, paths: Paths) -> None:
     for visit in story.visits:
         visit.output = masked(visit.output, paths)
         visit.notes = masked(visit.notes, paths)
+        for part in (visit, *visit.trials, *visit.calls):
+            part.error = redact_known_secrets(part.error)
+            part.traceback = redactor.redact(part.traceback)
         visit.changes = [_hidden(change, paths) for change in visit.changes]
         for call in visit.calls:
             call.value = masked(call.value, paths)
             # The name of an agent's call has the arguments of its tool.
             call.name = redactor.redact(call.name)
+        for chunk in visit.chunks:
+            chunk.data = masked(chunk.data, paths)
         for question in visit.questions:
             question.data = masked(question.data, paths)

@@ -13,7 +13,15 @@ import msgspec
 
 from holdfast.checkpoint.fold import error_of, output_of
 from holdfast.checkpoint.value_diff import MISSING, changes, limit_changes
-from holdfast.checkpoint.visit import STATES, Alteration, AttemptDetail, CallDetail, QuestionDetail, Visit
+from holdfast.checkpoint.visit import (
+    STATES,
+    Alteration,
+    AttemptDetail,
+    CallDetail,
+    EmittedDetail,
+    QuestionDetail,
+    Visit,
+)
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.breakpoints import SUFFIX
 from holdfast.model.events import derive_events, graph_at
@@ -25,8 +33,10 @@ from holdfast.model.position import SETTLED, Position, find_exec
 from holdfast.model.record_bodies import (
     AskedBody,
     AttemptBody,
+    ChunkBody,
     CreatedBody,
     EndBody,
+    ErrorInfo,
     IntentBody,
     SnapshotBody,
     StepBody,
@@ -34,6 +44,7 @@ from holdfast.model.record_bodies import (
 )
 from holdfast.model.shown_names import shown_name
 from holdfast.model.values import MISSING as NOT_THERE
+from holdfast.runs.driver.flow_traceback import with_short_paths
 from holdfast.runs.history.decision_text import ended_text, moves_text
 from holdfast.runs.history.visits import Visits, apply_event, drop_branch
 from holdfast.types.event import Event
@@ -65,9 +76,13 @@ class Story(msgspec.Struct, kw_only=True):
     # Visits that a fork or a pruned run brought along without their records.
     brought: int = 0
     lineage: dict[str, Any] = {}
+    # By their terms, as far as they are recorded: a run that never resumed does not name its worker.
+    workers: dict[int, str] = {}
 
 
 PARTS = 50
+MAX_CHUNKS = 2_000
+"""Pieces of live output of one visit that a story keeps."""
 _NAMES = {"scratch": "state"}
 
 
@@ -129,10 +144,11 @@ class StoryBuilder:
         self.graph = graph
         self.story = Story(run=run)
         self.pos: Position | None = None
+        self._term = 0
         self.visits = Visits(on_begin=self._began)
 
     def _began(self, visit: Visit) -> None:
-        visit.run = visit.run or self.story.run
+        visit.run, visit.term = visit.run or self.story.run, self._term
         self.story.visits.append(visit)
 
     def add_earlier(self, visit: Visit) -> None:
@@ -142,6 +158,7 @@ class StoryBuilder:
 
     def add(self, record: Record, body: Any) -> None:
         self.story.records += 1
+        self._term = record.term
         if body is None:
             self._unreadable(record)
             return
@@ -239,6 +256,8 @@ class StoryBuilder:
             _fill_noted(visit, record, body)
         elif isinstance(body, SubstepBody):
             _fill_call(visit, record, body)
+        elif isinstance(body, ChunkBody):
+            _fill_emitted(visit, record, body)
         elif isinstance(body, AskedBody):
             visit.questions.append(_question(record, body))
 
@@ -246,6 +265,7 @@ class StoryBuilder:
         visit.seq, visit.effect, visit.halts = record.seq, str(record.effect), body.halts
         visit.attempts, visit.state = record.attempt, "failed" if body.halts else visit.state
         visit.output, visit.notes = output_of(record, body), body.notes
+        visit.traceback = _traceback(body.error)
         visit.changes = alterations(self.graph, self.pos, record, body.ops)
         visit.followed = moves_text(self.graph, body.moves)
         taken = [move for move in body.moves if move[0] in ("G", "F")]
@@ -263,12 +283,13 @@ class StoryBuilder:
             visit.trials.append(trial)
             visit.attempts = max(visit.attempts, record.attempt)
         trial.seq, trial.error, trial.wake_at = record.seq, error_of(body.error), body.wake_at
+        trial.traceback, trial.term = _traceback(body.error), record.term
         if body.reason == "resumed":
-            trial.error = visit.error
+            trial.error, trial.traceback = visit.error, visit.traceback
         if ended:
-            visit.halts, visit.error = False, None
+            visit.halts, visit.error, visit.traceback = False, None, ""
             if visit.ended_at is not None:
-                self.visits.reopen(visit)
+                self.visits.reopen(visit, record.at)
 
     def _hand_up(self, owner: Visit) -> None:
         for visit in self.story.visits:
@@ -282,6 +303,8 @@ class StoryBuilder:
     def attempt(self, record: Record, body: AttemptBody) -> None:
         text = _REMARKS.get(body.reason)
         if body.reason == "loaded":
+            if body.nodes:
+                self.story.workers[record.term] = body.nodes[0]
             self._claimed(record)
         elif text is not None:
             where = f" at {shown_name(record.scope + record.node, self.graph)}" if record.node else ""
@@ -326,6 +349,11 @@ def _because(body: AttemptBody | EndBody) -> str:
     return f": {body.error.type}: {body.error.message}" if body.error is not None else ""
 
 
+def _traceback(error: ErrorInfo | None) -> str:
+    """Also of a record from before paths were shortened."""
+    return "" if error is None else with_short_paths(error.detail)
+
+
 def _why(body: AskedBody) -> str:
     return body.key.partition(":")[0]
 
@@ -341,10 +369,17 @@ def _fill_call(visit: Visit, record: Record, body: SubstepBody) -> None:
         seq=record.seq,
         value=body.value,
         error=error_of(body.error),
+        traceback=_traceback(body.error),
     )
     if body.usage is not None:
         call.tokens, call.cost = body.usage.tokens, body.usage.cost
     visit.calls.append(call)
+
+
+def _fill_emitted(visit: Visit, record: Record, body: ChunkBody) -> None:
+    """The newest are kept: the end of a long output is where it stopped."""
+    visit.chunks += [EmittedDetail(kind=kind, at=record.at, data=data) for kind, data in body.items]
+    del visit.chunks[:-MAX_CHUNKS]
 
 
 def _fill_noted(visit: Visit, record: Record, body: IntentBody) -> None:
@@ -368,6 +403,7 @@ def _question(record: Record, body: AskedBody) -> QuestionDetail:
         options=[str(option[0]) for option in body.options or ()],
         assignee=body.assignee,
         expires_at=body.expires_at,
+        key=body.key,
     )
 
 

@@ -51,10 +51,7 @@ async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None
     stored."""
     readers = await readers_of(service, row)
     reader = readers.at(row.head)
-    visits = Visits(keep)
-    await _brought_along(service, row, readers.at(row.horizon), visits)
-    async for event in _events(service, row, readers):
-        apply_event(visits, event)
+    visits = await _folded(service, row, readers, keep)
     pos, damage = await _position(service, row, reader)
     if pos is not None:
         _reconcile(visits, pos, reader.graph)
@@ -68,9 +65,56 @@ async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None
     return Timeline(reader.graph, reader, visits, pos, damage, interrupted)
 
 
-async def _events(service: RunAccess, row: RunRow, readers: RunReaders) -> AsyncIterator[Event]:
-    """All events, without secrets: visits are shown to people."""
-    after, secret = 0, bool(readers.at(row.head).graph.secrets)
+MAX_KEPT = 20_000
+"""Visits of a run whose fold is kept for the next request."""
+MAX_AGE = 300_000_000
+"""Microseconds after which a kept fold is made anew, so that it does not outlive what was removed."""
+
+
+class KeptVisits(msgspec.Struct):
+    """The visits of a run up to an event, which the next request continues with."""
+
+    visits: Visits
+    last: Event | None
+    horizon: int
+    made_at: int
+
+
+async def _folded(service: RunAccess, row: RunRow, readers: RunReaders, keep: int | None) -> Visits:
+    """From all events, or from those since the last request. What is secret is masked by what is known at
+    the time, so a flow with secrets is folded anew."""
+    kept_here = keep is None and not readers.at(row.head).graph.secrets
+    if not kept_here:
+        visits = Visits(keep)
+        await _brought_along(service, row, readers.at(row.horizon), visits)
+        async for event in _events(service, row, readers, 0):
+            apply_event(visits, event)
+        return visits
+    # Taken out while it is in use: another request in the meantime makes its own.
+    kept: KeptVisits | None = service.caches.timelines.pop(row.id, None)
+    if kept is None or not await _is_current(service, row, readers, kept):
+        kept = KeptVisits(Visits(), None, row.horizon, service.store.now())
+        await _brought_along(service, row, readers.at(row.horizon), kept.visits)
+    async for event in _events(service, row, readers, 0 if kept.last is None else kept.last.number):
+        apply_event(kept.visits, event)
+        kept.last = event
+    if kept.last is None or len(kept.visits.ended) > MAX_KEPT:
+        return kept.visits
+    service.caches.keep_timeline(row.id, kept)
+    return kept.visits.copy()
+
+
+async def _is_current(service: RunAccess, row: RunRow, readers: RunReaders, kept: KeptVisits) -> bool:
+    """Whether its journal goes on where the visits end."""
+    if kept.last is None or kept.horizon != row.horizon or service.store.now() - kept.made_at > MAX_AGE:
+        return False
+    found = await bare_events(service, row, readers, after=kept.last.number - 1, limit=1)
+    return bool(found) and found[0] == kept.last
+
+
+async def _events(service: RunAccess, row: RunRow, readers: RunReaders, after: int) -> AsyncIterator[Event]:
+    """Without secrets: visits are shown to people."""
+    secret = bool(readers.at(row.head).graph.secrets)
     while events := await bare_events(service, row, readers, after=after, limit=PAGE):
         after = events[-1].number
         for event in await hide_secrets(service, row, events) if secret else events:

@@ -41,15 +41,15 @@ class RunReader(msgspec.Struct, frozen=True):
 
 async def reader_of(service: JournalAccess, row: RunRow) -> RunReader:
     """For the run's present version: its program if that is loaded, else the stored graph."""
-    return await reader_for(service, row.flow, row.version)
+    return await reader_for(service, row, row.version)
 
 
-async def reader_for(service: JournalAccess, flow: str, version: str) -> RunReader:
+async def reader_for(service: JournalAccess, row: RunRow, version: str) -> RunReader:
     """No user code is needed. Raises FlowNotFoundError if the version is neither loaded nor stored."""
-    runtime = service.runtime
+    runtime, flow = service.runtime, row.flow
     program = runtime.programs.get(version)
     if program is not None:
-        return RunReader(program.graph, runtime.codec_for(program), True)
+        return RunReader(program.graph, runtime.codec_for(program, row.tenant), True)
     stored = await service.store.flow(flow, version)
     if stored is None:
         raise FlowNotFoundError(
@@ -59,7 +59,7 @@ async def reader_for(service: JournalAccess, flow: str, version: str) -> RunRead
             version=version,
         )
     graph = Graph(decode_graph(stored.graph))
-    return RunReader(graph, RecordCodec(LenientRegistry(), graph.secrets), False)
+    return RunReader(graph, RecordCodec(LenientRegistry(), graph.secrets, row.tenant), False)
 
 
 class VersionSpan(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ async def version_at(service: JournalAccess, row: RunRow, seq: int) -> str:
 
 async def reader_at(service: JournalAccess, row: RunRow, seq: int) -> RunReader:
     """How the run is read at one of its records."""
-    return await reader_for(service, row.flow, await version_at(service, row, seq))
+    return await reader_for(service, row, await version_at(service, row, seq))
 
 
 class RunReaders:
@@ -117,7 +117,7 @@ class RunReaders:
 async def readers_of(service: JournalAccess, row: RunRow, exact: RunReader | None = None) -> RunReaders:
     """`exact`: the reader of the values, for all versions."""
     spans = await spans_of(service, row)
-    found = {span.version: await reader_for(service, row.flow, span.version) for span in spans}
+    found = {span.version: await reader_for(service, row, span.version) for span in spans}
     if exact is not None:
         found = {v: RunReader(one.graph, exact.codec, exact.exact) for v, one in found.items()}
     return RunReaders(spans, found)

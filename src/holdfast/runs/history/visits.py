@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.checkpoint.visit import STATES, AttemptDetail, Visit, Wait, path_of, place_of, split_scope
 from holdfast.model.breakpoints import SUFFIX
@@ -34,6 +35,17 @@ class NodeSum(msgspec.Struct, kw_only=True):
     cost: float = 0.0
 
 
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that readers look for. `kind`: failed, decided or resumed; `worker`: who resumed it, if that
+    is recorded."""
+
+    kind: str
+    seq: int
+    at: int
+    node: str = ""
+    worker: str = ""
+
+
 def _owner(scope: str) -> str:
     """The label of the node that a scope is inside of."""
     return scope.rpartition("[")[0].rpartition(".")[0]
@@ -50,8 +62,10 @@ class Visits:
         # How often each edge was taken, by the path of its graph and its id.
         self.edges: dict[str, int] = {}
         self.asked: dict[str, Visit] = {}
-        self.resumes: list[int] = []
+        self.marks: list[Mark] = []
         self.left_out = 0
+        # Ended visits are shared with copies: one that continues is replaced, not changed.
+        self._shared = False
         self._keep = keep
         self._on_begin = on_begin
         self._last: dict[str, Visit] = {}
@@ -59,6 +73,16 @@ class Visits:
     def all(self) -> list[Visit]:
         """In the order in which they began."""
         return sorted([*self.ended, *self.open.values()], key=lambda v: (v.started_at, v.visit, v.label))
+
+    def copy(self) -> Visits:
+        """Whose open visits and sums can change without these: to show them as they are now, and go on."""
+        self._shared = True
+        found = Visits(self._keep)
+        found.ended, found.left_out, found._shared = list(self.ended), self.left_out, True
+        found.open = {label: _copied(visit) for label, visit in self.open.items()}
+        found.nodes = {path: replace(node) for path, node in self.nodes.items()}
+        found.edges, found.marks = dict(self.edges), list(self.marks)
+        return found
 
     def node(self, path: str) -> NodeSum:
         return self.nodes.setdefault(path, NodeSum())
@@ -138,17 +162,25 @@ class Visits:
             visit = Visit(node=node, scope=scope, visit=number or 1, started_at=at)
             self.begin(visit)
         else:
-            self.reopen(visit)
+            visit = self.reopen(visit, at)
         return visit
 
-    def reopen(self, visit: Visit) -> None:
+    def reopen(self, visit: Visit, at: int) -> Visit:
+        """Between its failure and the retry of its run nothing worked, and nothing of it waited."""
+        self.ended = [ended for ended in self.ended if ended is not visit]
+        if self._shared:
+            visit, old = _copied(visit), visit
+            self._last[visit.label] = visit
+            self.asked = {hold: visit if each is old else each for hold, each in self.asked.items()}
+        if visit.state in FAILED and visit.ended_at is not None:
+            visit.waits.append(Wait(kind="failed", since=visit.ended_at, until=at))
         node = self.node(visit.path)
         node.done -= visit.state == "done"
         node.failed -= visit.state in FAILED
         node.open += 1
         visit.ended_at, visit.state = None, "running"
-        self.ended = [ended for ended in self.ended if ended is not visit]
         self.open[visit.label] = visit
+        return visit
 
     def rename(self, labels: dict[str, str]) -> None:
         """The run was migrated to a version with other node names. Ended visits keep their old name."""
@@ -163,6 +195,10 @@ class Visits:
 
     def set_state(self, visit: Visit, state: str) -> None:
         visit.state = self.node(visit.path).state = state
+
+
+def _copied(visit: Visit) -> Visit:
+    return replace(visit, waits=[replace(wait) for wait in visit.waits], trials=list(visit.trials))
 
 
 def close_waits(visit: Visit, at: int) -> None:
@@ -186,12 +222,22 @@ def _error(data: dict[str, Any]) -> dict[str, str] | None:
 
 
 def _visit_for(visits: Visits, event: Event) -> Visit:
-    return visits.at_work(event.node, event.scope, int(event.data.get("visit") or 0), event.at)
+    visit = visits.at_work(event.node, event.scope, int(event.data.get("visit") or 0), event.at)
+    if event.seq >= 0 and event.type != "node.emitted":
+        visit.seq, visit.run = event.seq, event.run
+        visit.first = event.seq if visit.first < 0 else visit.first
+    return visit
+
+
+def _mark(visits: Visits, visit: Visit, event: Event, kind: str) -> None:
+    visits.marks.append(Mark(kind=kind, seq=event.seq, at=event.at, node=visit.label))
 
 
 def _started(visits: Visits, event: Event) -> None:
     number = int(event.data.get("visit") or 1)
-    visits.begin(Visit(node=event.node, scope=event.scope, visit=number, started_at=event.at))
+    visits.begin(
+        Visit(node=event.node, scope=event.scope, visit=number, started_at=event.at, first=event.seq)
+    )
 
 
 def _settled(visits: Visits, event: Event) -> None:
@@ -200,7 +246,11 @@ def _settled(visits: Visits, event: Event) -> None:
     visit.duration = int(data.get("duration_us") or 0)
     visits.spend(visit, visit.duration, *_spent(data))
     visit.outcome, visit.error = str(data.get("outcome") or ""), _error(data)
+    if any(wait.kind == "person" for wait in visit.waits):
+        _mark(visits, visit, event, "decided")
     visits.end(visit, event.at, _SETTLED[event.type])
+    if visit.state in FAILED:
+        _mark(visits, visit, event, "failed")
 
 
 def _spent(data: dict[str, Any]) -> tuple[int, float]:
@@ -216,7 +266,9 @@ def _attempted(visits: Visits, event: Event) -> None:
     visit.attempts = max(visit.attempts, attempt)
     if reason not in _NO_TRIAL:
         error, wake_at = _error(data), data.get("wake_at")
-        trial = AttemptDetail(reason=reason, attempt=attempt, at=event.at, error=error, wake_at=wake_at)
+        trial = AttemptDetail(
+            reason=reason, attempt=attempt, at=event.at, seq=event.seq, error=error, wake_at=wake_at
+        )
         visit.trials.append(trial)
     close_waits(visit, event.at)
     visits.set_state(visit, "running")
@@ -226,6 +278,7 @@ def _retried(visits: Visits, event: Event) -> None:
     _attempted(visits, event)
     visit, wake_at = _visit_for(visits, event), event.data.get("wake_at")
     visits.node(visit.path).retries += 1
+    _mark(visits, visit, event, "failed")
     if wake_at is not None:
         visit.waits.append(Wait(kind="retry", since=event.at, wake_at=wake_at))
         visits.set_state(visit, "waiting")
@@ -242,7 +295,7 @@ def _asked(visits: Visits, event: Event) -> None:
         return  # a question of the run itself, not of one of its nodes
     if event.data.get("type") == BREAKPOINT:
         # A breakpoint is before a node, and is not a node: the node's visit waits.
-        event = msgspec.structs.replace(event, node=event.node.removesuffix(SUFFIX))
+        event = replace(event, node=event.node.removesuffix(SUFFIX))
     visit, hold = _visit_for(visits, event), str(event.data.get("hold_id", ""))
     about = str(event.data.get("prompt") or "")
     visit.waits.append(Wait(kind="person", since=event.at, about=about, hold=hold))
@@ -358,7 +411,8 @@ def _took(visits: Visits, event: Event) -> None:
 
 
 def _resumed(visits: Visits, event: Event) -> None:
-    visits.resumes.append(event.at)
+    worker = str(event.data.get("worker", ""))
+    visits.marks.append(Mark(kind="resumed", seq=event.seq, at=event.at, worker=worker))
 
 
 def _unreadable(visits: Visits, event: Event) -> None:

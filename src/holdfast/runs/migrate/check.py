@@ -101,7 +101,8 @@ def _unfit(row: RunRow, program: Program) -> str:
         return f"belongs to flow {row.flow!r}, not to {program.graph.name!r}"
     if row.read_only:
         return "is imported history"
-    return f"has already {row.status}" if row.status in (RunStatus.completed, RunStatus.cancelled) else ""
+    ends = {RunStatus.completed: "has already completed", RunStatus.cancelled: "has already been cancelled"}
+    return ends.get(row.status, "")
 
 
 def _verdict(service: RunAccess, found: MigrationPlan) -> MigrationReport:

@@ -57,9 +57,9 @@ class MigrationPlan(msgspec.Struct, kw_only=True):
 async def plan(service: RunAccess, row: RunRow, program: Program, *, force: bool = False) -> MigrationPlan:
     """The run as it would be in `program`. Reads only; runs the declared state functions."""
     try:
-        old = (await reader_for(service, row.flow, row.version)).graph
+        old = (await reader_for(service, row, row.version)).graph
         # Values of types that the new version knows are decoded, others are kept unchanged.
-        codec = RecordCodec(OpaqueRegistry(*program.all_types()), program.graph.secrets)
+        codec = RecordCodec(OpaqueRegistry(*program.all_types()), program.graph.secrets, row.tenant)
         loaded = await load(service.store, codec, old, row.id, blobs=service.runtime.blobs)
         await service.runtime.blobs.of(row.tenant).materialise(loaded.pos, codec.registry)
     except (HoldfastError, TypeError, ValueError) as error:
@@ -100,7 +100,8 @@ async def _fit(service: RunAccess, found: MigrationPlan, old: Graph, program: Pr
     if found.misfits:
         return
     try:
-        _encode_snapshot(found, program, service.runtime.codec_for(program), service.store.now())
+        codec = service.runtime.codec_for(program, row.tenant)
+        _encode_snapshot(found, program, codec, service.store.now())
     except HoldfastError as error:
         found.misfits.append(
             MigrationBlocker("", f"its values cannot be stored in NEW: {error.message}", error.hint or "")

@@ -133,5 +133,9 @@ def _failure(name: str, visit: Visit) -> PreviewEntry:
 
 def _end(row: RunRow) -> PreviewEntry:
     status = RunStatus(row.status)
-    words = {RunStatus.completed: "The run completes.", RunStatus.failed: "The run fails."}
+    words = {
+        RunStatus.completed: "The run completes.",
+        RunStatus.failed: "The run fails.",
+        RunStatus.cancelled: "The run is cancelled.",
+    }
     return PreviewEntry(kind="end", status=status, text=words.get(status, f"The run ends as {status}."))

@@ -200,7 +200,7 @@ class PreviewWorld:
         folded = await fold_to(service, self.row, self.row.head, reader)
         await service.runtime.blobs.materialise(folded.pos, reader.codec.registry)
         run, now = new_run_id(), self.store.now()
-        codec = runtime.codec_for(self.program)
+        codec = runtime.codec_for(self.program, self.row.tenant)
         records, blobs = first_records(self.program, folded, run, now, codec, supersedes=None, changes={})
         await runtime.blobs.put(blobs)
         await self._copy_blobs(records[0])

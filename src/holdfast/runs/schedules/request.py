@@ -14,7 +14,7 @@ from holdfast.errors import InputError
 from holdfast.runs.create import check_options
 from holdfast.runs.schedules.cron import instants, upcoming, zone_info
 from holdfast.runs.schedules.schedule import MISSED, OVERLAP, SchedulePlan
-from holdfast.types.clock import MICROS, micros, to_datetime, to_micros
+from holdfast.types.clock import MICROS, micros, require_moment, to_datetime
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.text import clean_text, require_text
 
@@ -158,7 +158,14 @@ def moment_for(given: Moment, what: str, zone: str) -> int:
         raise InputError(
             f"{what} {clean_text(repr(given), 60)} is not a moment.", hint="Write it as 2027-01-31T09:00."
         ) from None
-    return to_micros(found.replace(tzinfo=zone_info(zone)) if found.tzinfo is None else found)
+    info = zone_info(zone)
+    moment = require_moment(found.replace(tzinfo=info) if found.tzinfo is None else found, what)
+    try:
+        # The times of a schedule are computed in its zone.
+        to_datetime(moment).astimezone(info)
+    except OverflowError:
+        raise InputError(f"{what} is not in the years 1 to 9999 in {zone}.") from None
+    return moment
 
 
 def _word(given: Any, what: str, words: tuple[str, ...]) -> str:

@@ -64,8 +64,9 @@ class OwnedObjects(Protocol):
         """The identity of the store that writes here, before the first object is written."""
         ...
 
-    async def require_owner(self) -> None:
-        """Raises BlobForbiddenError if the place belongs to another store."""
+    async def is_taken(self, owner: str | None) -> bool:
+        """Whether the place is marked as that of the store; it writes nothing. `owner`: None: the store has
+        no identity yet. Raises BlobForbiddenError if the place belongs to another store."""
         ...
 
 

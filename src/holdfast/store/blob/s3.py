@@ -46,6 +46,7 @@ _OPTIONS = frozenset({"endpoint", "region", "sse", "sse_kms_key_id", "path_style
 _SSE = frozenset({"AES256", "aws:kms"})
 # A creation that meets another one in progress is refused with 409: it is tried again.
 _CREATE_TRIES = 4
+_WRONG_ADDRESS = "Check the address in HOLDFAST_BLOBS. Runs wait and then resume by themselves."
 _CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=30)}
 _RETRY = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 
@@ -154,9 +155,17 @@ class S3Blobs:
     def set_owner(self, owner: str) -> None:
         self._place.owner = owner
 
-    async def require_owner(self) -> None:
-        """Raises BlobForbiddenError if the prefix belongs to another store."""
-        await self._mark()
+    async def is_taken(self, owner: str | None) -> bool:
+        """Whether the prefix has the store's marker; it writes nothing. Raises BlobForbiddenError if it
+        belongs to another store, StoreUnavailableError if there is no such bucket."""
+        marker = await self._read(f"{self._root}/{MARKER}")
+        if marker is None:
+            # A bucket that does not exist has no marker either.
+            await self._tenants()
+            return False
+        # A store without an identity has never marked a place.
+        self._require_own_marker(marker, owner or "none")
+        return True
 
     async def put(self, digest: bytes, data: bytes) -> None:
         """Durable when it returns. An existing blob of the same size is not changed."""
@@ -384,11 +393,11 @@ class S3Blobs:
                 text = f"{_MARK}{owner}\n".encode()
                 await obstore.put_async(self._store, key, text, mode="create", use_multipart=False)
             except exceptions.AlreadyExistsError:
-                self._require_own_marker(await self._read(key) or b"")
+                self._require_own_marker(await self._read(key) or b"", owner)
         self._place.marked = True
 
-    def _require_own_marker(self, marker: bytes) -> None:
-        owner, found = self._place.owner, marker.decode(errors="replace").removeprefix(_MARK).strip()
+    def _require_own_marker(self, marker: bytes, owner: str) -> None:
+        found = marker.decode(errors="replace").removeprefix(_MARK).strip()
         # A marker without a name is of a program that used the objects without a store.
         if owner and found and found != owner:
             raise BlobForbiddenError(
@@ -400,7 +409,7 @@ class S3Blobs:
         if await self._size(f"{self._root}/{MARKER}") is None:
             raise StoreUnavailableError(
                 "The blob store has no Holdfast marker: it may be another bucket, prefix or endpoint.",
-                hint="Check the address in HOLDFAST_BLOBS. Runs wait and then resume by themselves.",
+                hint=_WRONG_ADDRESS,
             )
 
 
@@ -422,6 +431,10 @@ def _store_errors(what: str) -> Generator[None]:
             hint="Check the credentials and the permissions of the bucket. Runs wait and then resume.",
         ) from error
     except (exceptions.BaseError, OSError) as error:
+        if "NoSuchBucket" in str(error):
+            raise StoreUnavailableError(
+                "The bucket of the blob store does not exist.", hint=_WRONG_ADDRESS
+            ) from error
         raise StoreUnavailableError(
             f"A large value cannot be {what} now: the blob store did not answer ({type(error).__name__}).",
             hint="Check that it can be reached; the run waits, and resumes when it can.",

@@ -77,6 +77,7 @@ class MemoryAudit(MemoryRunHolds):
         hold: str | None = None,
         topic: str | None = None,
         due_before: int | None = None,
+        before: int | None = None,
         limit: int = 100,
     ) -> list[OutboxRow]:
         with self._lock:
@@ -88,7 +89,10 @@ class MemoryAudit(MemoryRunHolds):
                 and (hold is None or row.hold == hold)
                 and (topic is None or row.topic == topic)
                 and (due_before is None or row.due_at < due_before)
+                and (before is None or row.id < before)
             ]
+        if before is not None:
+            return sorted(found, key=_when_written, reverse=True)[:limit]
         by_due = state is OutboxState.waiting and hold is None
         return sorted(found, key=_when_due if by_due else _when_written)[:limit]
 
@@ -121,7 +125,14 @@ class MemoryAudit(MemoryRunHolds):
             return self._documents.get((tenant, kind, name))
 
     async def documents(
-        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
+        self,
+        tenant: str,
+        kind: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 1000,
+        head: int | None = None,
     ) -> list[Document]:
         with self._lock:
             found = [
@@ -129,11 +140,16 @@ class MemoryAudit(MemoryRunHolds):
                 for (whose, what, name), document in self._documents.items()
                 if (whose, what) == (tenant, kind) and name.startswith(prefix) and name > after
             ]
-        return sorted(found, key=lambda document: document.name)[:limit]
+        shown = sorted(found, key=lambda document: document.name)[:limit]
+        return shown if head is None else [replace(each, body=each.body[:head]) for each in shown]
 
-    async def drop_document(self, tenant: str, kind: str, name: str) -> bool:
+    async def drop_document(self, tenant: str, kind: str, name: str, *, expect: int | None = None) -> bool:
         with self._lock:
-            return self._documents.pop((tenant, kind, name), None) is not None
+            found = self._documents.get((tenant, kind, name))
+            if found is None or expect not in (None, found.revision):
+                return False
+            del self._documents[tenant, kind, name]
+            return True
 
 
 def _when_written(row: OutboxRow) -> int:

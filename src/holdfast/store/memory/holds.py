@@ -17,7 +17,7 @@ from holdfast.store.hold_rules import (
 )
 from holdfast.store.memory.settle import MemoryRunHolds
 from holdfast.store.queue_rules import changed_message
-from holdfast.types.hold import ChangeRefusal, Due, HoldKey, HoldOrder
+from holdfast.types.hold import ChangeRefusal, Due, HoldKey, HoldOrder, has_text
 from holdfast.types.queue_message import MessageRow
 from holdfast.types.status import ENDED, HoldStatus
 
@@ -247,7 +247,7 @@ def _is_what(row: HoldRow, where: HoldFilter) -> bool:
         and row.type not in where.not_type
         and _in(row.priority, where.priority)
         and (not where.tags or not set(where.tags).isdisjoint(row.tags))
-        and (not where.text or where.text.casefold() in row.prompt.casefold())
+        and (not where.text or has_text(row, where.text.casefold()))
     )
 
 

@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.errors import StoreError
-from holdfast.store.memory.wake import MemoryChangeSignal
+from holdfast.store.change_signal import ChangeSignal
 from holdfast.store.queue_rules import concern_queues
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import SystemClock
@@ -51,8 +51,8 @@ class MemoryTables:
         self._clock = clock or SystemClock()
         self._now = self._clock.now
         self._lock = threading.Lock()
-        self._changes = MemoryChangeSignal(self._clock)
-        self._queue_changes = MemoryChangeSignal(self._clock)
+        self._changes = ChangeSignal(self._clock)
+        self._queue_changes = ChangeSignal(self._clock)
         self._ids: dict[RunId, MemoryRun] = {}
         self._keys: dict[int, MemoryRun] = {}
         self._leased: dict[int, MemoryRun] = {}

@@ -14,11 +14,15 @@ from holdfast.store.memory.holds import MemoryHolds
 from holdfast.store.memory.tables import MemoryTables
 from holdfast.types.fleet import (
     WORKER_ROW_RETENTION,
+    EndedRun,
     FleetFigures,
+    HoldTimes,
     LaneFigures,
+    RecentRows,
     ScheduledFlow,
     VersionBacklog,
 )
+from holdfast.types.hold import UNASKED, HoldRow
 from holdfast.types.outbox import OutboxState
 from holdfast.types.schedule import ScheduleRow
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
@@ -91,6 +95,32 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
                 ),
                 suspects=sum(run.suspect for run in runs if run.status not in ENDED),
             )
+
+    async def ended_runs(self, tenant: str, *, since: int, limit: int) -> RecentRows[EndedRun]:
+        with self._lock:
+            runs = [
+                (run.ended_at, run)
+                for run in self._keys.values()
+                if run.tenant == tenant and run.ended_at is not None and run.ended_at >= since
+            ]
+        newest = sorted(runs, key=lambda each: each[0])[-limit:]
+        rows = [
+            EndedRun(at, str(run.status)) for at, run in newest if run.status in ENDED and not run.read_only
+        ]
+        return RecentRows(rows, newest[0][0] if len(newest) == limit else None)
+
+    async def hold_times(self, tenant: str, *, since: int, limit: int) -> RecentRows[HoldTimes]:
+        with self._lock:
+            holds = [row for row in self._holds.values() if row.tenant == tenant]
+        rows: list[HoldTimes] = []
+        reach: list[int] = []
+        for status in HoldStatus:
+            newest = sorted((row for row in holds if row.status is status), key=lambda row: row.created_at)
+            newest = newest[-limit:]
+            reach += [newest[0].created_at] if len(newest) == limit else []
+            rows += [_hold_times(row) for row in newest if row.type not in UNASKED and not row.read_only]
+        shown = [each for each in rows if each.ended_at is None or each.ended_at >= since]
+        return RecentRows(shown, max(reach, default=None))
 
     def _versions(self, now: int) -> list[VersionBacklog]:
         ready: dict[tuple[str, str, str], list[int]] = {}
@@ -182,3 +212,15 @@ class MemorySchedules(MemoryTables):
     async def drop_schedule(self, tenant: str, name: str) -> bool:
         with self._lock:
             return self._schedules.pop((tenant, name), None) is not None
+
+
+def _hold_times(row: HoldRow) -> HoldTimes:
+    return HoldTimes(
+        status=str(row.status),
+        created_at=row.created_at,
+        ended_at=row.closed_at if row.resolved_at is None else row.resolved_at,
+        ended_by=row.resolved_by or row.closed_by,
+        expires_at=row.expires_at,
+        original_timeout=row.original_timeout,
+        escalations=row.escalation_count,
+    )

@@ -9,15 +9,18 @@ import msgspec
 
 from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
 from holdfast.store.rows import ClaimRequest, RunRow
-from holdfast.store.sql import due_holds, reclaim
+from holdfast.store.sql import due_holds, recent, reclaim
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.concurrency_limits import root_of
 from holdfast.types.fleet import (
     WORKER_ROW_RETENTION,
     Death,
+    EndedRun,
     FleetFigures,
+    HoldTimes,
     LaneFigures,
+    RecentRows,
     ScheduledFlow,
     VersionBacklog,
     WorkerRow,
@@ -200,3 +203,11 @@ class SqlFleet(SqlAccess):
 
     async def fleet_figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
         return await self._read(partial(figures, now=self._server_time(), ages=ages), slow=True)
+
+    async def ended_runs(self, tenant: str, *, since: int, limit: int) -> RecentRows[EndedRun]:
+        given = {"tenant": tenant, "since": since, "limit": limit}
+        return await self._read(partial(recent.ended_runs, **given), slow=True)
+
+    async def hold_times(self, tenant: str, *, since: int, limit: int) -> RecentRows[HoldTimes]:
+        given = {"tenant": tenant, "since": since, "limit": limit}
+        return await self._read(partial(recent.hold_times, **given), slow=True)

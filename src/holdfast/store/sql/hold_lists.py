@@ -85,11 +85,17 @@ async def _places(
     places: list[Place] = []
     while len(places) < limit:
         page = await _page(conn, lists, where, order, after, _PAGE)
-        places += [tuple(values[:-1]) for values in page if wanted in values[-1].casefold()]
+        places += [tuple(values[:-1]) for values in page if _has_text(values[-1].casefold(), wanted)]
         if len(page) < _PAGE:
             break
         after = page[-1][:-1]
     return places[:limit]
+
+
+def _has_text(searched: str, wanted: str) -> bool:
+    """`searched`: the id, a space and the prompt."""
+    name, _, prompt = searched.partition(" ")
+    return wanted in prompt or name.startswith(wanted)
 
 
 async def _page(
@@ -100,7 +106,7 @@ async def _page(
     after: Sequence[Any] | None,
     limit: int,
 ) -> list[Row]:
-    """Places, each with its prompt if that is searched."""
+    """Places, each with its id and prompt if they are searched."""
     text, args = _stretches(lists, where, order, after, limit)
     return await conn.rows(f"{text} ORDER BY {_sorting(order)} LIMIT ?", *args, limit)
 
@@ -116,8 +122,8 @@ def _stretches(
     """Each range returns as many as could be shown; they are combined."""
     each = [_stretch(lists, where, order, after, of) for of in ranges(where)]
     columns = ", ".join(f"holds.{column}" for column in _PLACES[order])
-    prompt = "holds.prompt" if where.text else "''"
-    select = f"SELECT {columns}, {prompt} AS prompt FROM @holds AS holds"
+    searched = "concat(holds.id, ' ', holds.prompt)" if where.text else "''"
+    select = f"SELECT {columns}, {searched} AS searched FROM @holds AS holds"
     parts = [f"({select} WHERE {text} ORDER BY {_sorting(order)} LIMIT ?)" for text, _ in each]
     args = [value for _, values in each for value in (*values, limit)]
     return f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS stretches", args

@@ -35,6 +35,7 @@ _SOME = f"""
 SELECT {_COLUMNS} FROM @documents
 WHERE tenant = ? AND kind = ? AND name >= ? AND name > ? AND substr(name, 1, length(?::text)) = ?
 ORDER BY name LIMIT ?"""
+_HEADS = _SOME.replace(" body,", " substr(body, 1, ?) AS body,", 1)
 _PUT = f"""
 INSERT INTO @documents AS known (tenant, kind, name, body, revision, updated_at) VALUES (?, ?, ?, ?, 1, ?)
 ON CONFLICT (tenant, kind, name)
@@ -47,6 +48,7 @@ _PUT_OVER = f"""
 UPDATE @documents SET body = ?, revision = revision + 1, updated_at = ?
 WHERE tenant = ? AND kind = ? AND name = ? AND revision = ? RETURNING {_COLUMNS}"""
 _DROP = "DELETE FROM @documents WHERE tenant = ? AND kind = ? AND name = ?"
+_DROP_ONE = f"{_DROP} AND revision = ?"
 
 
 async def put(conn: Conn, now: int, document: Document, expect: int | None) -> Document | None:
@@ -63,12 +65,17 @@ async def get(conn: Conn, tenant: str, kind: str, name: str) -> Document | None:
     return None if found is None else _document(found)
 
 
-async def select(conn: Conn, tenant: str, kind: str, prefix: str, after: str, limit: int) -> list[Document]:
-    return [_document(r) for r in await conn.rows(_SOME, tenant, kind, prefix, after, prefix, prefix, limit)]
+async def select(
+    conn: Conn, tenant: str, kind: str, prefix: str, after: str, limit: int, head: int | None
+) -> list[Document]:
+    which = (tenant, kind, prefix, after, prefix, prefix, limit)
+    found = await (conn.rows(_SOME, *which) if head is None else conn.rows(_HEADS, head, *which))
+    return [_document(row) for row in found]
 
 
-async def drop(conn: Conn, _now: int, tenant: str, kind: str, name: str) -> bool:
-    return await conn.run(_DROP, tenant, kind, name) == 1
+async def drop(conn: Conn, _now: int, tenant: str, kind: str, name: str, expect: int | None) -> bool:
+    which = (tenant, kind, name)
+    return await (conn.run(_DROP, *which) if expect is None else conn.run(_DROP_ONE, *which, expect)) == 1
 
 
 def _document(values: Row) -> Document:
@@ -158,10 +165,11 @@ class SqlHolds(SqlAccess):
         hold: str | None = None,
         topic: str | None = None,
         due_before: int | None = None,
+        before: int | None = None,
         limit: int = 100,
     ) -> list[OutboxRow]:
         given = {"tenant": tenant, "state": state, "hold": hold, "topic": topic, "due_before": due_before}
-        return await self._read(partial(outbox.select, **given, limit=limit))
+        return await self._read(partial(outbox.select, **given, before=before, limit=limit))
 
     async def replay_outbox(self, message: int) -> bool:
         return await self._write(partial(outbox.replay, message=message), wakes=True)
@@ -173,13 +181,21 @@ class SqlHolds(SqlAccess):
         return await self._peek(partial(get, tenant=tenant, kind=kind, name=name))
 
     async def documents(
-        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 1000
+        self,
+        tenant: str,
+        kind: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 1000,
+        head: int | None = None,
     ) -> list[Document]:
-        given = {"tenant": tenant, "kind": kind, "prefix": prefix, "after": after, "limit": limit}
-        return await self._read(partial(select, **given))
+        which = partial(select, tenant=tenant, kind=kind, prefix=prefix, after=after, limit=limit, head=head)
+        return await self._read(which)
 
-    async def drop_document(self, tenant: str, kind: str, name: str) -> bool:
-        return await self._write(partial(drop, tenant=tenant, kind=kind, name=name), single=True)
+    async def drop_document(self, tenant: str, kind: str, name: str, *, expect: int | None = None) -> bool:
+        which = partial(drop, tenant=tenant, kind=kind, name=name, expect=expect)
+        return await self._write(which, single=True)
 
 
 async def _append_audit(conn: Conn, _now: int, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:

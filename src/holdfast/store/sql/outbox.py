@@ -55,6 +55,7 @@ async def select(
     hold: str | None,
     topic: str | None,
     due_before: int | None,
+    before: int | None,
     limit: int,
 ) -> list[OutboxRow]:
     conditions: list[tuple[str, tuple[str | int, ...]]] = [("true", ())]
@@ -66,14 +67,17 @@ async def select(
         conditions.append(("outbox.topic = ?", (topic,)))
     if due_before is not None:
         conditions.append(("outbox.due_at < ?", (due_before,)))
+    if before is not None:
+        conditions.append(("outbox.id < ?", (before,)))
     if state is not None:
         # In the text: the partial indexes name a state.
         conditions.append((f"outbox.state = '{state}'", ()))
     text = " AND ".join(condition for condition, _ in conditions)
     args = [value for _, values in conditions for value in values]
-    index = _INDEXES.get(state) if state is not None and hold is None else None
+    index = _INDEXES.get(state) if state is not None and hold is None and before is None else None
     source = SELECT.replace("@outbox", f"@outbox[{index}]") if index else SELECT
     order = "outbox.topic, outbox.due_at, outbox.id" if index == "outbox_due" else "outbox.id"
+    order = "outbox.id DESC" if before is not None else order
     found = await conn.rows(f"{source} WHERE {text} ORDER BY {order} LIMIT ?", *args, limit)
     return [message_row(values) for values in found]
 

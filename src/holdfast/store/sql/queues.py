@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from holdfast.store.memory.wake import MemoryChangeSignal
+from holdfast.store.change_signal import ChangeSignal
 from holdfast.store.queue_rules import (
     changed_message,
     claimed_message,
@@ -276,7 +276,7 @@ async def counts(conn: Conn, now: int, tenant: str | None) -> list[QueueCounts]:
 class SqlQueues(SqlAccess):
     """The part of the store that keeps the messages of queues."""
 
-    _queue_changes: MemoryChangeSignal
+    _queue_changes: ChangeSignal
 
     def queue_changes(self) -> int:
         return self._queue_changes.count

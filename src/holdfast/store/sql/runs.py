@@ -13,7 +13,7 @@ from holdfast.store.sql.holds import RunRef
 from holdfast.store.sql.side import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.concurrency_limits import flow_limit, root_of
 from holdfast.types.hold import BREAKPOINT
-from holdfast.types.ids import RunId
+from holdfast.types.ids import RunId, run_prefix
 from holdfast.types.record import Side
 from holdfast.types.status import ENDED, RunStatus
 
@@ -253,6 +253,9 @@ def _conditions(where: RunFilter) -> tuple[str, list[object]]:
         value = getattr(where, column)
         if value is not None:
             conditions.append((f"{column} = ?", (value,)))
+    if where.forked_from is not None:
+        # The column has the checkpoint, whose id begins as that of its run.
+        conditions.append(("forked_from LIKE ?", (f"{run_prefix(where.forked_from)}%",)))
     if where.status:
         conditions.append(_statuses(where))
     if where.dead is not None:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 from weakref import WeakSet
 
 from holdfast.errors import StoreError
-from holdfast.store.memory.wake import MemoryChangeSignal
+from holdfast.store.change_signal import ChangeSignal
 from holdfast.store.rows import RunRow
-from holdfast.store.sql import hold_lists
+from holdfast.store.sql import hold_lists, run_inbox
+from holdfast.store.sql.acknowledgements import Acknowledgements, log_stopped, send_counted
 from holdfast.store.sql.connection import Query
 from holdfast.store.sql.heartbeat_thread import HeartbeatThread
 from holdfast.store.sql.lost_history import stop_lost_run
@@ -20,7 +21,8 @@ from holdfast.store.sql.server_clock import ServerClock
 from holdfast.store.sql.store import SqlStore
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.clock import SystemClock
-from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
+from holdfast.types.event import EventRow
+from holdfast.types.hold import ChangeRefusal, HoldChange, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.record import RunBatch, SettleAnswer
@@ -33,11 +35,12 @@ class ServerStore(SqlStore, Generic[P]):
     lists: ClassVar[hold_lists.HoldListDialect]
     """How the dialect lists holds."""
 
-    def __init__(self, clock: ServerClock, pools: P, beats: HeartbeatThread) -> None:
+    def __init__(self, clock: ServerClock, pools: P, beats: HeartbeatThread, acks: Acknowledgements) -> None:
+        self._acks = acks
         self._clock = clock
         self._pools = pools
         self._beats = beats
-        self._queue_changes = MemoryChangeSignal(SystemClock())
+        self._queue_changes = ChangeSignal(SystemClock())
         # When a rate admits the next run that the last claim found queued.
         self._opens_at: int | None = None
         _open_stores.add(self)
@@ -69,6 +72,43 @@ class ServerStore(SqlStore, Generic[P]):
 
     async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
         return await self._write(partial(stop_lost_run, known=known), server_time=True)
+
+    async def _came_back(self, run: RunId | None = None) -> bool:
+        """Whether that run, or any, was lost in a failover and created again: then it is stopped."""
+        known = self._acks.gone(run)
+        if not known:
+            return False
+        behind = await self._pools.read(lambda conn: self._acks.dialect.find(conn, known))
+        stops = False
+        for each in self._acks.returned(known, behind):
+            row = await self.lost_history(each)
+            self._acks.found(each.run)
+            log_stopped(row)
+            stops = stops or row is not None
+        return stops
+
+    async def send(
+        self,
+        run: RunId,
+        kind: str,
+        payload: bytes,
+        *,
+        dedupe: str | None = None,
+        event: EventRow | None = None,
+    ) -> bool:
+        now = self.now()
+        given = {"run": run, "kind": kind, "payload": payload, "dedupe": dedupe, "event": event}
+        work = partial(send_counted, run=run, send=partial(run_inbox.send, now=now, **given))
+        sent, count = await self._write(lambda conn, _: work(conn), wakes=True)
+        if sent:
+            self._acks.mailed(run, count, now)
+        return sent
+
+    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
+        done = await super().change_hold(change)
+        if isinstance(done, HoldRow):
+            self._acks.changed(done)
+        return done
 
     async def list_holds(
         self,

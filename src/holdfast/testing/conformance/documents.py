@@ -81,6 +81,23 @@ class DocumentSuite:
         assert await names(after="a", limit=2) == ["b", "c/1"]
         assert await names(prefix="nothing") == []
 
+    async def test_documents_are_listed_with_the_heads_of_their_bodies(self, kit: StoreKit) -> None:
+        for name, body in (("a", b"\x00\xff" + b"x" * 5000), ("b", b"y"), ("c", b"")):
+            await kit.store.put_document(named(name, body))
+        found = await kit.store.documents("default", "group", after="", limit=2, head=3)
+        assert [(each.name, each.body, each.revision) for each in found] == [
+            ("a", b"\x00\xffx", 1),
+            ("b", b"y", 1),
+        ]
+
+    async def test_document_that_changed_is_not_dropped(self, kit: StoreKit) -> None:
+        await kit.store.put_document(named("a"))
+        await kit.store.put_document(named("a", b"new"))
+        assert not await kit.store.drop_document("default", "group", "a", expect=1)
+        assert await kit.store.document("default", "group", "a") is not None
+        assert await kit.store.drop_document("default", "group", "a", expect=2)
+        assert not await kit.store.drop_document("default", "group", "a", expect=2)
+
     async def test_dropped_document_is_gone_and_new_when_put_again(self, kit: StoreKit) -> None:
         await kit.store.put_document(named("a"))
         assert await kit.store.drop_document("default", "group", "a")

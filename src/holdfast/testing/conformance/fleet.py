@@ -247,3 +247,49 @@ class FleetSuite:
         await kit.store.finish_outbox(taken.id, attempt=1, state=OutboxState.dead)
         result = await kit.store.fleet_figures(ages=AGES)
         assert (result.outbox_waiting, result.outbox_dead) == (1, 1)
+
+    # -- rows of series
+
+    @pytest.mark.covers("WB-45-rows")
+    async def test_ended_runs_are_the_newest_of_their_tenant(self, kit: StoreKit) -> None:
+        start = kit.clock.now()
+        for status, tenant in (("completed", "acme"), ("failed", "acme"), ("completed", "other")):
+            lease = await kit.claimed(tenant=tenant)
+            kit.clock.advance(seconds=10)
+            await kit.written(lease, kit.record(1, side=Side(status=RunStatus(status))))
+        await kit.claimed(tenant="acme")
+        found = await kit.store.ended_runs("acme", since=start, limit=10)
+        assert sorted((row.at - start, row.status) for row in found.rows) == [
+            (10 * MICROS, "completed"), (20 * MICROS, "failed"),
+        ]  # fmt: skip
+        assert found.since is None
+        later = await kit.store.ended_runs("acme", since=start + 15 * MICROS, limit=10)
+        assert [row.status for row in later.rows] == ["failed"]
+        # The cost is bounded, and a newer run of another tenant takes no place.
+        both = await kit.store.ended_runs("acme", since=start, limit=2)
+        assert sorted(row.status for row in both.rows) == ["completed", "failed"]
+        few = await kit.store.ended_runs("acme", since=start, limit=1)
+        assert [row.status for row in few.rows] == ["failed"]
+        assert few.since == start + 20 * MICROS
+
+    @pytest.mark.covers("WB-45-rows")
+    async def test_times_of_holds_are_the_newest_of_their_tenant(self, kit: StoreKit) -> None:
+        start = kit.clock.now()
+        terms = {"expires_at": start + 60 * MICROS, "original_timeout": 60 * MICROS}
+        first = await kit.asked(await kit.claimed(tenant="acme"), kit.new_hold(**terms))
+        kit.clock.advance(seconds=10)
+        await kit.decide(first, by="user:ada")
+        await kit.asked(await kit.claimed(tenant="acme"))
+        await kit.asked(await kit.claimed(tenant="acme"), kit.new_hold(type="debug_breakpoint"))
+        await kit.asked(await kit.claimed(tenant="other"))
+        found = await kit.store.hold_times("acme", since=start, limit=10)
+        decided, opened = sorted(found.rows, key=lambda row: row.created_at)
+        assert (decided.status, decided.created_at, decided.ended_at) == ("resolved", start, kit.clock.now())
+        assert (decided.ended_by, decided.expires_at) == ("user:ada", start + 60 * MICROS)
+        assert (decided.original_timeout, decided.escalations) == (60 * MICROS, 0)
+        assert (opened.status, opened.ended_at, opened.ended_by) == ("pending", None, None)
+        assert found.since is None
+        later = await kit.store.hold_times("acme", since=kit.clock.now() + 1, limit=10)
+        assert [row.status for row in later.rows] == ["pending"]
+        few = await kit.store.hold_times("acme", since=start, limit=1)
+        assert few.since == kit.clock.now()

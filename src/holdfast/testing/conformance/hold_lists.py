@@ -108,6 +108,8 @@ class HoldListSuite:
         assert await ids(kit, text="ÜBERWEISUNG") == [a.id]
         assert await ids(kit, text="5%_", tenant="default") == [b.id]
         assert await ids(kit, text="%") == [b.id]
+        assert await ids(kit, text=a.id[:9]) == [a.id]
+        assert await ids(kit, text=a.id[1:]) == []
         page = await kit.store.list_holds(HoldFilter(text="öbb"), limit=1)
         assert [row.id for row, _ in page] == [a.id]
         rest = await kit.store.list_holds(HoldFilter(text="öbb"), after=page[0][1], limit=1)

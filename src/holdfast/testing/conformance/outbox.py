@@ -70,6 +70,17 @@ class OutboxSuite:
         await run_with_messages(kit, message())
         assert await claim(kit) == []
 
+    @pytest.mark.covers("WB-67-notices")
+    async def test_messages_are_listed_newest_first_before_a_number(self, kit: StoreKit) -> None:
+        await run_with_messages(kit, *[message(f"m{number}") for number in range(4)])
+        sent = (await claim(kit))[1]
+        assert await kit.store.finish_outbox(sent.id, attempt=1, state=DONE)
+        found = await kit.store.list_outbox(tenant="default", state=WAITING, before=2**63 - 1, limit=2)
+        rest = await kit.store.list_outbox(tenant="default", state=WAITING, before=found[-1].id)
+        keys = [row.key for row in [*found, *rest]]
+        assert keys == sorted({"m0", "m1", "m2", "m3"} - {sent.key}, reverse=True)
+        assert await kit.store.list_outbox(tenant="acme", state=WAITING, before=2**63 - 1) == []
+
     async def test_claimed_message_is_not_claimed_again_until_the_lease_is_over(self, kit: StoreKit) -> None:
         await run_with_messages(kit, message())
         (first,) = await claim(kit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -75,6 +76,12 @@ async def changed(kit: StoreKit, what: MessageAct, id: str = "m1", **given: Any)
     return row
 
 
+async def token_of(kit: StoreKit, id: str) -> int:  # noqa: A002
+    row = await kit.store.queue_message("default", id)
+    assert row is not None
+    return row.claim_token
+
+
 async def ids_claimed(kit: StoreKit, **given: Any) -> list[str]:
     return [row.id for row in await kit.store.claim_messages(wanted(**given))]
 
@@ -143,16 +150,16 @@ class QueueSuite:
         assert await ids_claimed(kit, limit=9) == ["a1", "b1"]
         assert await ids_claimed(kit, limit=9) == []
         assert await ids_claimed(kit, id="a2") == []
-        await changed(kit, MessageAct.release, "a1", token=1, delay=0)
+        await changed(kit, MessageAct.release, "a1", token=await token_of(kit, "a1"), delay=0)
         assert await ids_claimed(kit, limit=9) == ["a1"]
-        await changed(kit, MessageAct.complete, "a1", token=2, by="user:dana")
+        await changed(kit, MessageAct.complete, "a1", token=await token_of(kit, "a1"), by="user:dana")
         assert await ids_claimed(kit, limit=9) == ["a2"]
 
     async def test_one_message_is_claimed_by_its_id_while_it_is_ready(self, kit: StoreKit) -> None:
         await published(kit, "m1")
         await published(kit, "m2")
         row = await claimed(kit, id="m2", by="user:dana")
-        assert (row.id, row.claimed_by, row.claim_token) == ("m2", "user:dana", 1)
+        assert (row.id, row.claimed_by) == ("m2", "user:dana")
         assert row.claim_until == kit.clock.now() + TTL
         assert await ids_claimed(kit, id="m2") == []
         assert await ids_claimed(kit, id="unknown") == []
@@ -163,12 +170,42 @@ class QueueSuite:
         first = await claimed(kit)
         await changed(kit, MessageAct.release, token=first.claim_token, delay=0)
         second = await claimed(kit, by="other")
-        assert second.claim_token > first.claim_token
+        assert second.claim_token != first.claim_token
         for what in (MessageAct.extend, MessageAct.complete, MessageAct.release, MessageAct.dead):
             done = await kit.store.change_message(act(what, token=first.claim_token, ttl=TTL))
             assert done is MessageRefusal.claim_lost
         assert await kit.store.queue_message("default", "m1") == second
         assert await kit.store.change_message(act(MessageAct.extend, "?")) is MessageRefusal.unknown
+
+    @pytest.mark.covers("QU-7")
+    async def test_token_of_a_claim_cannot_be_guessed(self, kit: StoreKit) -> None:
+        names = [f"m{i}" for i in range(20)]
+        for name in names:
+            await published(kit, name)
+        rows = await kit.store.claim_messages(wanted(limit=20))
+        tokens = [row.claim_token for row in rows]
+        # Random in 62 bits: neither counted, nor near each other, nor the same again.
+        assert len(set(tokens)) == 20
+        assert min(abs(a - b) for a, b in pairwise(sorted(tokens))) > 2**32
+        assert all(0 < each < 2**62 for each in tokens)
+        kept = await kit.store.queue_message("default", rows[0].id)
+        assert kept == rows[0]
+        guesses = (0, 1, 2, rows[0].claim_token + 1, rows[1].claim_token, -1, 2**62, 2**80, None)
+        for what in (MessageAct.extend, MessageAct.complete, MessageAct.release):
+            for guess in guesses:
+                done = await kit.store.change_message(act(what, rows[0].id, token=guess, ttl=TTL))
+                assert done is MessageRefusal.claim_lost, (what, guess)
+        assert await kit.store.queue_message("default", rows[0].id) == kept
+
+    @pytest.mark.covers("QU-7")
+    async def test_claimed_message_is_given_up_by_its_worker(self, kit: StoreKit) -> None:
+        await published(kit)
+        row = await claimed(kit)
+        done = await kit.store.change_message(act(MessageAct.dead, frees=False))
+        assert done is MessageRefusal.claimed
+        assert await kit.store.queue_message("default", "m1") == row
+        gone = await changed(kit, MessageAct.dead, token=row.claim_token, frees=False)
+        assert gone.state is MessageState.dead
 
     @pytest.mark.covers("QU-7")
     async def test_claim_is_extended_and_never_shortened(self, kit: StoreKit) -> None:
@@ -204,7 +241,7 @@ class QueueSuite:
         assert (back.state, back.attempts, back.claimed_by) == (MessageState.ready, 1, None)
         late = await kit.store.change_message(act(MessageAct.complete, token=row.claim_token))
         assert late is MessageRefusal.claim_lost
-        assert (await claimed(kit)).claim_token == 2
+        assert (await claimed(kit)).claim_token != row.claim_token
 
     @pytest.mark.covers("QU-8")
     async def test_release_backs_off_and_the_last_attempt_is_dead(self, kit: StoreKit) -> None:

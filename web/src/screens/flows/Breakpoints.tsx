@@ -1,12 +1,17 @@
-/** Nodes before which the run stops. */
+/** Nodes before which the run stops: in a list, or on the graph. */
+import { Suspense, lazy, useState } from "react";
 import { Problem } from "@/components/Problem";
-import { Drawing, useNodes } from "./Graph";
+import { Skeleton } from "@/components/Skeleton";
+import { useNodes } from "./Graph";
 import { t } from "./text";
+
+const GraphPicker = lazy(async () => ({ default: (await import("@/screens/editor/GraphPicker")).GraphPicker }));
 
 type BreakpointsProps = { flow: string; version: string; chosen: string[]; onChange: (chosen: string[]) => void };
 
 export function Breakpoints({ flow, version, chosen, onChange }: BreakpointsProps) {
   const nodes = useNodes(flow, version);
+  const [isOpen, setOpen] = useState(false);
   const toggle = (name: string) => onChange(chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name]);
   return (
     <section className="panel flow-part" aria-label={t("breakpoints")}>
@@ -21,9 +26,13 @@ export function Breakpoints({ flow, version, chosen, onChange }: BreakpointsProp
           </label>
         ))}
       </fieldset>
-      <details>
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>{t("showGraph")}</summary>
-        <Drawing flow={flow} version={version} />
+        {isOpen ? (
+          <Suspense fallback={<Skeleton />}>
+            <GraphPicker flow={flow} version={version} chosen={chosen} onPick={toggle} />
+          </Suspense>
+        ) : null}
       </details>
     </section>
   );

@@ -1,5 +1,5 @@
 /** Why runs of a flow fail and where, and how long its nodes take. */
-import { useQueries, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Moment } from "@/components/Moment";
 import { Notice, Problem } from "@/components/Problem";
@@ -7,12 +7,11 @@ import { Skeleton } from "@/components/Skeleton";
 import { Text } from "@/components/Value";
 import { writeRunQuery } from "@/models/runQuery";
 import { duration } from "@/models/time";
-import { listFlowRuns, listNodeVisits } from "@/services/flows";
-import { type FailureGroup, type NodeFacts, failedNode, groupsOf, nodeFacts } from "./failures";
+import { type NodeFacts, getNodeFacts, listFlowRuns, listNodeVisits } from "@/services/flows";
+import { type FailureGroup, failedNode, groupsOf } from "./failures";
 import { t } from "./text";
 
 const MOST_FAILED = 100;
-const LATEST = 20;
 const LINKS = 5;
 
 export function Failures({ flow }: { flow: string }) {
@@ -44,7 +43,7 @@ function Group({ flow, group }: { flow: string; group: FailureGroup }) {
   return (
     <li>
       <p className="failure-line">
-        <Link to="/runs" search={{ q: writeRunQuery({ status: ["failed"], flow }) }} className="failure-count">
+        <Link to="/runs" search={{ q: writeRunQuery({ status: ["failed"], flow, error: partOf(group.error) }) }} className="failure-count">
           {t("runCount", { count: group.runs.length })}
         </Link>
         {node ? <span className="muted">{t("failedAt", { node })}</span> : null}
@@ -66,18 +65,16 @@ function Group({ flow, group }: { flow: string; group: FailureGroup }) {
   );
 }
 
-/** Of the latest runs only: each costs a request. */
 function NodeTable({ flow }: { flow: string }) {
-  const runs = useQuery({ queryKey: ["flows", "runs", flow], queryFn: () => listFlowRuns(flow, [], LATEST) });
-  const all = useQueries({
-    queries: (runs.data ?? []).map((run) => ({ queryKey: ["flows", "visits", run.id], queryFn: () => listNodeVisits(run.id), staleTime: 60_000 })),
-  });
-  const facts = nodeFacts(all.flatMap((each) => each.data ?? []));
-  if (facts.length === 0) return null;
+  const found = useQuery({ queryKey: ["flows", "stats", flow], queryFn: () => getNodeFacts(flow) });
+  if (found.isError) return <Problem error={found.error} onRetry={() => void found.refetch()} />;
+  if (!found.data || found.data.nodes.length === 0) return null;
   return (
     <section className="panel flow-part" aria-label={t("byNode")}>
       <h2>{t("byNode")}</h2>
-      <p className="muted small">{t("ofLatest", { count: all.length })}</p>
+      <p className="small">
+        <Link to="/runs" search={{ q: writeRunQuery({ status: [], flow }) }}>{t("ofLatest", { count: found.data.runs })}</Link>
+      </p>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys */}
       <div className="table-scroll" tabIndex={0}>
         <table className="flow-table">
@@ -92,8 +89,8 @@ function NodeTable({ flow }: { flow: string }) {
             </tr>
           </thead>
           <tbody>
-            {facts.map((each) => (
-              <NodeRow key={each.node} facts={each} />
+            {found.data.nodes.map((each) => (
+              <NodeRow key={each.node} flow={flow} facts={each} />
             ))}
           </tbody>
         </table>
@@ -102,24 +99,42 @@ function NodeTable({ flow }: { flow: string }) {
   );
 }
 
-function NodeRow({ facts }: { facts: NodeFacts }) {
-  const newest = facts.failedRuns[0];
+function NodeRow({ flow, facts }: { flow: string; facts: NodeFacts }) {
   return (
     <tr>
       <th scope="row">{facts.node}</th>
-      <td className="number">{facts.visits}</td>
       <td className="number">
-        {newest ? (
-          <Link to="/runs/$run" params={{ run: newest }} className="late">
-            {facts.failed}
-          </Link>
-        ) : (
-          "0"
-        )}
+        <Link to="/runs" search={{ q: writeRunQuery({ status: [], flow }) }}>{facts.visits}</Link>
       </td>
-      <td className="number">{facts.retries}</td>
-      <td className="number">{facts.p50 === null ? "–" : duration(facts.p50)}</td>
-      <td className="number">{facts.p95 === null ? "–" : duration(facts.p95)}</td>
+      <td className="number">
+        <RunNumber run={facts.failedRuns[0]} text={String(facts.failed)} isLate={facts.failed > 0} />
+      </td>
+      <td className="number">
+        <RunNumber run={facts.retriedRuns[0]} text={String(facts.retries)} />
+      </td>
+      <td className="number">
+        <RunNumber run={facts.p50Run} text={facts.p50 === null ? "–" : duration(facts.p50)} />
+      </td>
+      <td className="number">
+        <RunNumber run={facts.p95Run} text={facts.p95 === null ? "–" : duration(facts.p95)} />
+      </td>
     </tr>
   );
+}
+
+/** A number, with a link to a run behind it where there is one. */
+function RunNumber({ run, text, isLate = false }: { run: string | undefined; text: string; isLate?: boolean }) {
+  if (!run) return text;
+  return (
+    <Link to="/runs/$run" params={{ run }} search={{ tab: "timeline" }} className={isLate ? "late" : ""}>
+      {text}
+    </Link>
+  );
+}
+
+const MOST_LETTERS = 120;
+
+/** What a search for the error finds: its first line, shortened. */
+function partOf(error: string): string {
+  return (error.split("\n")[0] ?? "").slice(0, MOST_LETTERS);
 }

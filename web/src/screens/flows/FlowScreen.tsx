@@ -75,6 +75,9 @@ function Head({ flow, wanted }: { flow: Flow; wanted: string | undefined }) {
       <div className="flow-line">
         <h1>{flow.name}</h1>
         {version ? <span className="code muted">{versionName(version)}</span> : null}
+        <Link to="/editor/$document" params={{ document: flow.name }} className="button flow-edit">
+          {version?.isDocument ? t("edit") : t("openGraph")}
+        </Link>
         {mayStart ? (
           <Link
             to="/flows/$name/start"

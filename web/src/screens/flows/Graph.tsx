@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { type Flow, type Version, drawingAddress, listNodes } from "@/services/flows";
+import { effectWord } from "@/words";
 import { t } from "./text";
 import { versionIn } from "./versions";
 
@@ -39,7 +40,7 @@ function Nodes({ flow, version }: { flow: string; version: Version }) {
           <li key={each.name}>
             <span>{each.name}</span>
             <span className="muted small">
-              {[kindText(each.kind), effectText(each.effect), each.isBreakpoint ? t("breakpoint") : ""].filter(Boolean).join(" · ")}
+              {[kindText(each.kind), effectWord(each.effect), each.isBreakpoint ? t("breakpoint") : ""].filter(Boolean).join(" · ")}
             </span>
           </li>
         ))}
@@ -58,11 +59,4 @@ export function useNodes(flow: string, version: string) {
 
 function kindText(kind: string): string {
   return kind.replaceAll("_", " ");
-}
-
-function effectText(effect: string): string {
-  if (effect === "write") return t("effectWrite");
-  if (effect === "read") return t("effectRead");
-  if (effect === "human") return t("effectHuman");
-  return effect === "pure" ? t("effectPure") : effect;
 }

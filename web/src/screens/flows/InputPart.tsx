@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { FormFields } from "@/components/FormFields";
-import { type InputField, formOfFields } from "./inputForm";
+import { sectionsForm } from "@/models/form";
+import { type InputField, reviewInput } from "@/models/schemaForm";
 import { t } from "./text";
 import { type Input, JSON_FIELD } from "./useInput";
 
@@ -8,11 +9,10 @@ type InputProps = {
   input: Input;
   fields: readonly InputField[];
   errors: Record<string, string>;
-  isDescribed: boolean;
   onEdit: (field: string) => void;
 };
 
-export function InputPart({ input, fields, errors, isDescribed, onEdit }: InputProps) {
+export function InputPart({ input, fields, errors, onEdit }: InputProps) {
   const [refused, setRefused] = useState("");
   const own = Object.fromEntries(Object.entries(errors).filter(([name]) => fields.some((each) => each.field === name)));
   // In the JSON view there are no fields to show errors at.
@@ -25,10 +25,7 @@ export function InputPart({ input, fields, errors, isDescribed, onEdit }: InputP
           <button
             type="button"
             className="button quiet flow-start"
-            onClick={() => {
-              const fault = input.toggle();
-              setRefused(fault ? t(fault) : "");
-            }}
+            onClick={() => setRefused(input.toggle())}
           >
             {input.isJson ? t("asFields") : t("asJson")}
           </button>
@@ -37,7 +34,7 @@ export function InputPart({ input, fields, errors, isDescribed, onEdit }: InputP
       {input.isJson ? (
         <JsonView
           text={input.text}
-          help={isDescribed ? (fields.length === 0 ? t("anyObject") : "") : t("otherVersion")}
+          help={fields.length === 0 ? t("anyObject") : ""}
           error={wrong}
           onChange={(text) => {
             setRefused("");
@@ -47,8 +44,9 @@ export function InputPart({ input, fields, errors, isDescribed, onEdit }: InputP
         />
       ) : (
         <FormFields
-          form={formOfFields(fields)}
-          asked={{ values: input.values, decision: null, context: null }}
+          form={sectionsForm(fields.map((each) => each.section.raw))}
+          values={input.values}
+          review={reviewInput(fields, input.values)}
           errors={own}
           onChange={(name, value) => {
             onEdit(name);

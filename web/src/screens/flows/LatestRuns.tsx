@@ -5,12 +5,11 @@ import { useRight } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { StatusBadge } from "@/components/StatusBadge";
 import { useNow } from "@/components/useNow";
 import { writeRunQuery } from "@/models/runQuery";
-import { duration, shortTime } from "@/models/time";
+import { duration } from "@/models/time";
 import { type Flow, type FlowRun, listFlowRuns } from "@/services/flows";
-import { runWord } from "@/words";
+import { RunBadge } from "@/screens/runs/RunBadge";
 import { t } from "./text";
 import { shortVersion } from "./versions";
 
@@ -57,7 +56,7 @@ export function LatestRuns({ flow }: { flow: Flow }) {
 }
 
 function Row({ flow, run }: { flow: string; run: FlowRun }) {
-  const now = useNow();
+  const now = useNow(run.endedAt === null);
   const mayStart = useRight("runs:write");
   const end = run.endedAt ? new Date(run.endedAt).getTime() : now;
   return (
@@ -68,7 +67,7 @@ function Row({ flow, run }: { flow: string; run: FlowRun }) {
         </Link>
       </th>
       <td>
-        <StatusBadge shown={runWord(run.status, run.wakesAt ? shortTime(new Date(run.wakesAt), new Date(now)) : "")} />
+        <RunBadge run={run} />
         {run.error ? <span className="flow-error small">{run.error}</span> : null}
       </td>
       <td>

@@ -10,6 +10,7 @@ import { Skeleton } from "@/components/Skeleton";
 import { Text } from "@/components/Value";
 import { type Flow, listFlows } from "@/services/flows";
 import { word } from "@/words";
+import { Drafts, NewDocument } from "./Drafts";
 import "./flows.css";
 import { LiveRuns } from "./LiveRuns";
 import { t } from "./text";
@@ -19,10 +20,27 @@ const SHOWN = 50;
 
 export function Screen() {
   const mayRead = useRight("flows:read");
+  const mayEdit = useRight("flows:write");
+  const [isNew, setNew] = useState(false);
   return (
     <main id="main" tabIndex={-1} className="page">
-      <h1>{t("title")}</h1>
-      {mayRead ? <FlowList /> : <Forbidden right="flows:read" />}
+      <header className="flow-line">
+        <h1>{t("title")}</h1>
+        {mayRead && mayEdit ? (
+          <button type="button" className="button flow-start" aria-expanded={isNew} onClick={() => setNew(!isNew)}>
+            {t("newDocument")}
+          </button>
+        ) : null}
+      </header>
+      {mayRead ? (
+        <>
+          {isNew ? <NewDocument /> : null}
+          <Drafts />
+          <FlowList />
+        </>
+      ) : (
+        <Forbidden right="flows:read" />
+      )}
     </main>
   );
 }

@@ -2,12 +2,12 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { useLiveState } from "@/live/useLive";
+import { inputFields } from "@/models/schemaForm";
 import { failureOf } from "@/services/client";
 import { type Flow, errorsByField, startRun } from "@/services/flows";
 import { word } from "@/words";
 import { Breakpoints } from "./Breakpoints";
 import { InputPart } from "./InputPart";
-import { inputFields } from "./inputForm";
 import { type Options, OptionsPart } from "./OptionsPart";
 import { t } from "./text";
 import { useInput } from "./useInput";
@@ -15,16 +15,16 @@ import { currentOf, versionIn } from "./versions";
 
 const OPTION_FIELDS = ["version", "lane", "priority", "key"];
 
-/** `given`: the input of the run that is started again. */
-export function StartForm({ flow, given }: { flow: Flow; given: Record<string, unknown> | null }) {
+type StartProps = { flow: Flow; schema: Record<string, unknown>; given: Record<string, unknown> | null };
+
+/** `schema`: of the input of the chosen version. `given`: the input of the run that is started again. */
+export function StartForm({ flow, schema, given }: StartProps) {
   const search = useSearch({ strict: false });
   const navigate = useNavigate();
   const client = useQueryClient();
   const isOffline = useLiveState() === "offline";
   const version = versionIn(flow, search.version);
-  // The server describes the input of the current version only.
-  const isDescribed = version?.id === currentOf(flow)?.id;
-  const fields = useMemo(() => (isDescribed ? inputFields(flow.schema, { perLine: t("perLine") }) : []), [flow.schema, isDescribed]);
+  const fields = useMemo(() => inputFields(schema, given), [schema, given]);
   const input = useInput(fields, given);
   const [options, setOptions] = useState<Options>({ key: "", lane: "", priority: "", breaks: [] });
   const [errors, setErrors] = useState<Record<string, string>>({});
@@ -64,7 +64,7 @@ export function StartForm({ flow, given }: { flow: Flow; given: Record<string, u
   function submit(): void {
     if (starting.isPending || isOffline) return;
     const { value, faults } = input.read();
-    const found = Object.fromEntries(Object.entries(faults).map(([name, fault]) => [name, t(fault)]));
+    const found = { ...faults };
     if (!/^\s*[+-]?\d{0,7}\s*$/.test(options.priority)) found["priority"] = t("notWhole");
     if (value === null || Object.keys(found).length > 0) {
       starting.reset();
@@ -92,7 +92,7 @@ export function StartForm({ flow, given }: { flow: Flow; given: Record<string, u
     >
       {starting.isError ? <Refused error={starting.error} known={known} /> : null}
       <div className="start-parts">
-        <InputPart input={input} fields={fields} errors={errors} isDescribed={isDescribed} onEdit={drop} />
+        <InputPart input={input} fields={fields} errors={errors} onEdit={drop} />
         <div className="start-side">
           <OptionsPart
             flow={flow}

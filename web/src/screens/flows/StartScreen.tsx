@@ -1,13 +1,16 @@
 /** Start a run: the input as fields or as JSON, and how it is to run. */
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { getFlow, inputOf } from "@/services/flows";
+import { getFlow, getInputSchema, inputOf } from "@/services/flows";
 import "./flows.css";
 import { StartForm } from "./StartForm";
 import { t } from "./text";
+import { versionIn } from "./versions";
+
+const NOTHING = {};
 
 export function StartScreen() {
   const { name = "" } = useParams({ strict: false });
@@ -41,9 +44,19 @@ export function StartScreen() {
 
 function Loaded({ name, from }: { name: string; from: string }) {
   const flow = useQuery({ queryKey: ["flows", "one", name], queryFn: () => getFlow(name) });
+  const search = useSearch({ strict: false });
+  const version = flow.data ? versionIn(flow.data, search.version) : undefined;
+  const schema = useQuery({
+    queryKey: ["flows", "schema", name, version?.id],
+    queryFn: () => getInputSchema(name, version!.id),
+    enabled: version !== undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+    placeholderData: keepPreviousData,
+  });
   const given = useQuery({ queryKey: ["flows", "input", from], queryFn: () => inputOf(from), enabled: from !== "", staleTime: Number.POSITIVE_INFINITY });
-  if (flow.isPending || (from !== "" && given.isPending)) return <Skeleton />;
+  if (flow.isPending || (version && schema.isPending) || (from !== "" && given.isPending)) return <Skeleton />;
   if (flow.isError) return <Problem error={flow.error} onRetry={() => void flow.refetch()} />;
+  if (schema.isError) return <Problem error={schema.error} onRetry={() => void schema.refetch()} />;
   if (given.isError) return <Problem error={given.error} onRetry={() => void given.refetch()} />;
-  return <StartForm flow={flow.data} given={given.data ?? null} />;
+  return <StartForm flow={flow.data} schema={schema.data ?? NOTHING} given={given.data ?? null} />;
 }

@@ -7,6 +7,7 @@ import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { StatusBadge } from "@/components/StatusBadge";
+import { writeRunQuery } from "@/models/runQuery";
 import { type Flow, type RunFit, type Version, checkFlow, countsOf, listDeployments } from "@/services/flows";
 import { RUN_STATUSES, runWord } from "@/words";
 import { t } from "./text";
@@ -59,7 +60,9 @@ function Row({ flow, version }: { flow: string; version: Version }) {
       <td>
         <Moment at={version.createdAt} />
       </td>
-      <td className="number">{version.nodes}</td>
+      <td className="number">
+        <Link to="/flows/$name" params={{ name: flow }} search={{ tab: "graph", version: version.id }}>{version.nodes}</Link>
+      </td>
       <td className="number">
         {version.workers > 0 ? <Link to="/operations">{version.workers}</Link> : <span className={version.isCurrent ? "late" : "muted"}>{t("noWorkers")}</span>}
       </td>
@@ -77,7 +80,8 @@ function LiveOfVersion({ flow, version }: { flow: string; version: string }) {
   const counts = useQuery({ queryKey: ["flows", "counts", flow, version], queryFn: () => countsOf(flow, version), enabled: mayRead });
   if (counts.data === undefined) return null;
   const live = RUN_STATUSES.filter((each) => !ENDED.has(each));
-  return <span className="number">{live.reduce((sum, each) => sum + (counts.data[each] ?? 0), 0)}</span>;
+  const count = live.reduce((sum, each) => sum + (counts.data[each] ?? 0), 0);
+  return <Link to="/runs" search={{ q: writeRunQuery({ status: live, flow, version }) }} className="number">{count}</Link>;
 }
 
 /** Whether runs on other versions could go on with the newest one. */
@@ -93,7 +97,9 @@ function Checked({ flow, isLoaded }: { flow: string; isLoaded: boolean }) {
       {check.data ? (
         <p className={broken.length > 0 ? "check-broken" : "check-fine"}>
           <Icon name={broken.length > 0 ? "cross" : "check"} />
-          {broken.length > 0 ? t("breaks", { count: broken.length, version: shortVersion(check.data.version) }) : t("fits", { count: check.data.fits })}
+          <Link to="/runs" search={{ q: writeRunQuery({ status: RUN_STATUSES.filter((each) => !ENDED.has(each)), flow }) }}>
+            {broken.length > 0 ? t("breaks", { count: broken.length, version: shortVersion(check.data.version) }) : t("fits", { count: check.data.fits })}
+          </Link>
         </p>
       ) : null}
       {broken.length > 0 ? (

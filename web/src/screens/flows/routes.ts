@@ -37,9 +37,4 @@ export const flowsRoutes = [
     }),
     component: lazyRouteComponent(() => import("./StartScreen"), "StartScreen"),
   }),
-  createRoute({
-    getParentRoute: () => rootRoute,
-    path: "/editor/$document",
-    component: lazyRouteComponent(() => import("./EditorScreen"), "EditorScreen"),
-  }),
 ] as const;

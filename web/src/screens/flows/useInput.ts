@@ -1,10 +1,11 @@
 /** The input that is being written: fields and JSON are two views of one value. */
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { type Fault, type InputField, besideFields, faultsIn, inputFrom, inputFromText, valuesFrom } from "./inputForm";
+import { writeJson } from "@/models/json";
+import { type InputField, besideFields, faultsIn, inputFrom, inputFromText, valuesFrom } from "@/models/schemaForm";
+import { t } from "./text";
 
 type Given = Record<string, unknown>;
-export type InputFault = Fault | "notObject";
 export const JSON_FIELD = "input";
 
 export type Input = {
@@ -13,11 +14,11 @@ export type Input = {
   text: string;
   setField: (name: string, value: unknown) => void;
   setText: (text: string) => void;
-  /** The fault that keeps the JSON from being shown as fields. */
-  toggle: () => InputFault | null;
-  /** Writes the fields down as JSON, for a version whose fields are not known. */
+  /** What keeps the JSON from being shown as fields; empty: nothing. */
+  toggle: () => string;
+  /** Writes the fields down as JSON: another version may have other fields. */
   writeDown: () => void;
-  read: () => { value: Given | null; faults: Record<string, InputFault> };
+  read: () => { value: Given | null; faults: Record<string, string> };
 };
 
 export function useInput(fields: readonly InputField[], given: Given | null): Input {
@@ -34,29 +35,29 @@ export function useInput(fields: readonly InputField[], given: Given | null): In
     if (!isJson) setText(textOf(inputFrom(fields, values, beside)));
   }
 
-  function toggle(): InputFault | null {
+  function toggle(): string {
     if (!isJson) {
       writeDown();
       look("json");
-      return null;
+      return "";
     }
-    const { value, fault } = inputFromText(text);
-    if (value === null) return fault;
+    const value = inputFromText(text);
+    if (value === null) return t("notObject");
     setValues(valuesFrom(fields, value));
     setBeside(besideFields(fields, value));
     look(undefined);
-    return null;
+    return "";
   }
 
   function read(): ReturnType<Input["read"]> {
     if (!isJson) return { value: inputFrom(fields, values, beside), faults: faultsIn(fields, values) };
-    const { value, fault } = inputFromText(text);
-    return { value, faults: fault === null ? {} : { [JSON_FIELD]: fault } };
+    const value = inputFromText(text);
+    return { value, faults: value === null ? { [JSON_FIELD]: t("notObject") } : {} };
   }
 
   return { isJson, values, text, setField: (name, value) => setValues((old) => ({ ...old, [name]: value })), setText, toggle, writeDown, read };
 }
 
 function textOf(value: Given): string {
-  return JSON.stringify(value, null, 2);
+  return writeJson(value, 2);
 }

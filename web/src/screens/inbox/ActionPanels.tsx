@@ -2,8 +2,10 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useKeys } from "@/app/useKeys";
+import { useSession } from "@/app/useSession";
 import { Problem } from "@/components/Problem";
 import { serverNow } from "@/components/useNow";
+import { useOffline } from "@/live/useLive";
 import { type Hold, ask, listPeople, reassign, snooze } from "@/services/holds";
 import { word } from "@/words";
 import { t } from "./text";
@@ -14,6 +16,7 @@ type FrameProps = { title: string; submit: string; disabled: boolean; act: () =>
 function Frame({ title, submit, disabled, act, onDone, onClose, children }: FrameProps) {
   const frame = useRef<HTMLFormElement>(null);
   const sending = useMutation({ mutationFn: act, onSuccess: onDone });
+  const isOffline = useOffline();
   useEffect(() => frame.current?.querySelector<HTMLElement>("input, textarea, select")?.focus(), []);
   useKeys([{ keys: "Escape", group: t("detail"), label: t("cancel"), whileTyping: true, run: onClose }]);
   return (
@@ -23,13 +26,13 @@ function Frame({ title, submit, disabled, act, onDone, onClose, children }: Fram
       aria-label={title}
       onSubmit={(event) => {
         event.preventDefault();
-        if (!disabled && !sending.isPending) sending.mutate();
+        if (!disabled && !sending.isPending && !isOffline) sending.mutate();
       }}
     >
       {children}
       {sending.isError ? <Problem error={sending.error} /> : null}
       <div className="bulk-row">
-        <button type="submit" className="button primary" disabled={disabled || sending.isPending}>{submit}</button>
+        <button type="submit" className="button primary" disabled={disabled || sending.isPending || isOffline}>{submit}</button>
         <button type="button" className="button" onClick={onClose}>{t("cancel")}</button>
       </div>
     </form>
@@ -90,15 +93,19 @@ export function SnoozePanel({ hold, onDone, onClose }: PanelProps) {
 }
 
 export function AskPanel({ hold, onDone, onClose }: PanelProps) {
+  const { person } = useSession();
   const [text, setText] = useState("");
   const [to, setTo] = useState("");
+  // Nobody asks themselves: whoever started the run names another person.
+  const starter = hold.startedBy === person ? "" : hold.startedBy;
+  const isComplete = text.trim() !== "" && (to.trim() !== "" || starter !== "");
   return (
-    <Frame title={word("ask")} submit={word("ask")} disabled={!text.trim()} act={() => ask(hold.id, text.trim(), to.trim())} onDone={onDone} onClose={onClose}>
+    <Frame title={word("ask")} submit={word("ask")} disabled={!isComplete} act={() => ask(hold.id, text.trim(), to.trim())} onDone={onDone} onClose={onClose}>
       <div className="field">
         <label className="field-label" htmlFor="ask-text">{t("yourQuestion")}</label>
         <textarea id="ask-text" rows={2} value={text} onChange={(event) => setText(event.target.value)} />
       </div>
-      <Person id="ask-to" label={t("askTo")} help={t("askHelp")} value={to} onChange={setTo} />
+      <Person id="ask-to" label={t("askTo")} help={starter ? t("askHelp", { person: starter }) : t("askHelpNamed")} value={to} onChange={setTo} />
     </Frame>
   );
 }

@@ -3,7 +3,9 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
+import { Skeleton } from "@/components/Skeleton";
 import { Text } from "@/components/Value";
+import { useOffline } from "@/live/useLive";
 import { type Comment, type Hold, comment as addComment, getComments, getHistory, reply } from "@/services/holds";
 import { word } from "@/words";
 import { t } from "./text";
@@ -12,6 +14,7 @@ export function Activity({ hold }: { hold: Hold }) {
   const client = useQueryClient();
   const history = useQuery({ queryKey: ["history", hold.id, hold.version], queryFn: () => getHistory(hold.id) });
   const comments = useQuery({ queryKey: ["comments", hold.id], queryFn: () => getComments(hold.id) });
+  const isOffline = useOffline();
   const [text, setText] = useState("");
   const adding = useMutation({
     mutationFn: () => addComment(hold.id, text.trim()),
@@ -25,6 +28,8 @@ export function Activity({ hold }: { hold: Hold }) {
   };
   return (
     <div className="activity">
+      {history.isPending || comments.isPending ? <Skeleton rows={2} /> : null}
+      {comments.isError ? <Problem error={comments.error} onRetry={() => void comments.refetch()} /> : null}
       {history.isError ? <Problem error={history.error} onRetry={() => void history.refetch()} /> : null}
       <ol className="history">
         {history.data?.map((entry) => (
@@ -39,7 +44,7 @@ export function Activity({ hold }: { hold: Hold }) {
           {comments.data.map((each) => (
             <li key={each.id}>
               <p className="muted small">
-                {each.kind === "question" ? t("askedBy", { person: each.by, to: each.to }) : each.by} <Moment at={each.at} />
+                {each.kind === "question" ? t("askedBy", { person: each.by, to: each.to }) : each.kind === "reply" ? t("repliedBy", { person: each.by }) : each.by} <Moment at={each.at} />
               </p>
               <Text text={each.text} />
               {each.isOpen ? <Reply hold={hold} question={each} onDone={renew} /> : null}
@@ -51,7 +56,7 @@ export function Activity({ hold }: { hold: Hold }) {
         className="add-comment"
         onSubmit={(event) => {
           event.preventDefault();
-          if (text.trim()) adding.mutate();
+          if (text.trim() && !isOffline) adding.mutate();
         }}
       >
         <label className="field-label" htmlFor="new-comment">
@@ -59,7 +64,7 @@ export function Activity({ hold }: { hold: Hold }) {
         </label>
         <textarea id="new-comment" rows={2} value={text} onChange={(event) => setText(event.target.value)} />
         {adding.isError ? <Problem error={adding.error} /> : null}
-        <button type="submit" className="button" disabled={adding.isPending || !text.trim()}>
+        <button type="submit" className="button" disabled={adding.isPending || isOffline || !text.trim()}>
           {word("comment")}
         </button>
       </form>
@@ -68,6 +73,7 @@ export function Activity({ hold }: { hold: Hold }) {
 }
 
 function Reply({ hold, question, onDone }: { hold: Hold; question: Comment; onDone: () => void }) {
+  const isOffline = useOffline();
   const [text, setText] = useState("");
   const sending = useMutation({ mutationFn: () => reply(hold.id, question.id, text.trim()), onSuccess: onDone });
   return (
@@ -75,13 +81,13 @@ function Reply({ hold, question, onDone }: { hold: Hold; question: Comment; onDo
       className="add-comment"
       onSubmit={(event) => {
         event.preventDefault();
-        if (text.trim()) sending.mutate();
+        if (text.trim() && !isOffline) sending.mutate();
       }}
     >
       <label className="field-label" htmlFor={`reply-${question.id}`}>{t("yourReply")}</label>
       <textarea id={`reply-${question.id}`} rows={2} value={text} onChange={(event) => setText(event.target.value)} />
       {sending.isError ? <Problem error={sending.error} /> : null}
-      <button type="submit" className="button" disabled={sending.isPending || !text.trim()}>{t("reply")}</button>
+      <button type="submit" className="button" disabled={sending.isPending || isOffline || !text.trim()}>{t("reply")}</button>
     </form>
   );
 }

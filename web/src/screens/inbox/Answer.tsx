@@ -1,18 +1,19 @@
 /** The form and the decision bar of an open hold. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { FormFields } from "@/components/FormFields";
-import { useLiveState } from "@/live/useLive";
+import { useOffline } from "@/live/useLive";
 import { type Armed, arm, stillArmed } from "@/models/decision";
-import { type Form, type Values, answerData, isVisible, missingFields } from "@/models/form";
-import { errorsByField } from "@/models/typed";
+import { APPROVE, type Form, type Values, commentFor, editedFields, reviewOf } from "@/models/form";
 import { type Failure, failureOf } from "@/services/client";
-import { type Hold, type Option, place } from "@/services/holds";
+import { type Hold, type Option, attach, place } from "@/services/holds";
 import { Conflict } from "./Conflict";
 import { DecisionBar } from "./DecisionBar";
+import { faultsOf, focusField } from "./faults";
 import { t } from "./text";
-import type { Placed } from "./UndoBar";
+import type { Decided } from "./UndoBar";
+import { useArmedKeys } from "./useArmedKeys";
 import { useDraft } from "./useDraft";
 
 type AnswerProps = {
@@ -23,14 +24,18 @@ type AnswerProps = {
   unsaved: boolean;
   onTyped: (field: string, value: unknown) => void;
   onComment: (text: string) => void;
-  onPlaced: (placed: Placed) => void;
+  onSaved: () => void;
+  /** What becomes of it may be known before the reply, or without one. */
+  onSending: () => void;
+  onPlaced: (placed: Decided) => void;
   onStale: () => void;
 };
 
 const SUBMIT: Option = { id: "submit", label: "", variant: "primary", requiresComment: false };
 
-export function Answer({ hold, form, values, comment, unsaved, onTyped, onComment, onPlaced, onStale }: AnswerProps) {
-  const options = hold.options.length > 0 ? hold.options : [SUBMIT];
+export function Answer({ hold, form, values, comment, unsaved, onTyped, onComment, onSaved, onSending, onPlaced, onStale }: AnswerProps) {
+  const changed = form.kind === "arguments" ? editedFields(form, values).length : 0;
+  const options = (hold.options.length > 0 ? hold.options : [SUBMIT]).map((each) => (changed > 0 && each.id === APPROVE ? { ...each, label: t("withChanges", { label: each.label, count: changed }) } : each));
   const shown = { hold: hold.id, version: hold.version, options: options.map((each) => each.id) };
   const [held, setArmed] = useState<Armed>(null);
   const [errors, setErrors] = useState<Record<string, string>>({});
@@ -38,13 +43,14 @@ export function Answer({ hold, form, values, comment, unsaved, onTyped, onCommen
   const [key, setKey] = useState(newKey);
   const queries = useQueryClient();
   const armed = stillArmed(held, shown);
-  const isOffline = useLiveState() === "offline";
+  const isOffline = useOffline();
   const asked = { values, decision: armed?.option ?? null, context: hold.context };
-  const saved = useDraft(hold.id, { decision: null, values, comment }, unsaved);
+  const review = reviewOf(form, asked);
+  const saved = useDraft(hold.id, { decision: null, values, comment }, unsaved, onSaved);
   const sending = useMutation({
     mutationFn: (option: Option) => {
       const decided = { values, decision: option.id, context: hold.context };
-      return place(hold, { decision: option.id, data: answerData(form, decided), comment }, key);
+      return place(hold, { decision: option.id, data: reviewOf(form, decided).data, comment: commentFor(form, decided, comment) }, key);
     },
     onSuccess: (done, option) => {
       saved.forget();
@@ -65,7 +71,7 @@ export function Answer({ hold, form, values, comment, unsaved, onTyped, onCommen
   function show(found: Record<string, string>): void {
     setErrors(found);
     const first = Object.keys(found).find(Boolean);
-    requestAnimationFrame(() => focusField(first));
+    if (first !== undefined) requestAnimationFrame(() => focusField(first));
   }
 
   function change(field: string, value: unknown): void {
@@ -75,7 +81,7 @@ export function Answer({ hold, form, values, comment, unsaved, onTyped, onCommen
 
   function choose(option: Option, byKey: boolean): void {
     const decided = { values, decision: option.id, context: hold.context };
-    const reveals = form.sections.some((each) => isVisible(each, decided) && !isVisible(each, asked));
+    const reveals = [...reviewOf(form, decided).visible].some((each) => !review.visible.has(each));
     const needsStep = byKey || option.variant === "danger" || (option.requiresComment && !comment.trim()) || reveals;
     if (armed?.option !== option.id && needsStep) {
       setArmed({ hold: hold.id, version: hold.version, option: option.id });
@@ -87,14 +93,16 @@ export function Answer({ hold, form, values, comment, unsaved, onTyped, onCommen
 
   function confirm(option: Option): void {
     if (sending.isPending || isOffline) return;
-    const missing = missingFields(form, { values, decision: option.id, context: hold.context });
-    const found = Object.fromEntries(missing.map((each) => [each, t("fillIn")]));
+    const found = { ...reviewOf(form, { values, decision: option.id, context: hold.context }).errors };
     if (option.requiresComment && !comment.trim()) found["comment"] = t("commentNeeded");
     if (Object.keys(found).length > 0) return show(found);
     setErrors({});
+    onSending();
     sending.mutate(option);
   }
 
+  const chosen = options.find((each) => each.id === armed?.option) ?? null;
+  const primary = Math.max(0, options.findIndex((each) => each.variant === "primary"));
   useKeys([
     ...options.slice(0, 9).map((option, index) => ({
       keys: String(index + 1),
@@ -102,26 +110,19 @@ export function Answer({ hold, form, values, comment, unsaved, onTyped, onCommen
       label: option.label || t("submit"),
       run: () => setArmed(arm(shown, index + 1)),
     })),
-    ...(armed ? [
-      { keys: "Enter", group: t("decide"), label: t("keyConfirm"), run: () => confirm(options.find((each) => each.id === armed.option)!) },
-      { keys: "Mod+Enter", group: t("decide"), label: t("keyConfirm"), whileTyping: true, run: () => confirm(options.find((each) => each.id === armed.option)!) },
+    { keys: "Mod+Enter", group: t("decide"), label: t("keySend"), whileTyping: true, run: () => (chosen ? confirm(chosen) : setArmed(arm(shown, primary + 1))) },
+    ...(chosen ? [
+      { keys: "Enter", group: t("decide"), label: t("keyConfirm"), run: () => confirm(chosen) },
       { keys: "Escape", group: t("decide"), label: t("keyDisarm"), whileTyping: true, run: () => setArmed(null) },
     ] : []),
   ]);
-  useEffect(() => {
-    // Any other key disarms; typing into a field that the option asks for does not.
-    const pressed = (event: KeyboardEvent) => {
-      if (held && /^[a-z[\]/?]$/i.test(event.key) && !(event.target as HTMLElement).closest("form")) setArmed(null);
-    };
-    window.addEventListener("keydown", pressed, true);
-    return () => window.removeEventListener("keydown", pressed, true);
-  }, [held]);
+  useArmedKeys(chosen !== null, options.length, () => chosen && confirm(chosen), () => setArmed(null));
 
   const failure: Failure | null = sending.error ? failureOf(sending.error) : null;
   return (
     <form className="answer" noValidate onSubmit={(event) => event.preventDefault()}>
       {failure ? <Conflict failure={failure} /> : null}
-      <FormFields form={form} asked={asked} errors={errors} onChange={change} />
+      <FormFields form={form} values={values} review={review} errors={errors} onUpload={(field, file) => attach(hold.id, field, file)} onChange={change} />
       <DecisionBar
         options={options}
         armed={armed?.option ?? null}
@@ -138,19 +139,6 @@ export function Answer({ hold, form, values, comment, unsaved, onTyped, onCommen
   );
 }
 
-/** Errors of the server at their fields; the one about a missing comment has no list. */
-function faultsOf(form: Form, failure: Failure): Record<string, string> {
-  const field = failure.facts["field"];
-  if (failure.errors.length === 0 && typeof field === "string") return { [field]: failure.title };
-  return errorsByField(form, failure.errors);
-}
-
 function newKey(): string {
   return crypto.randomUUID();
-}
-
-function focusField(field: string | undefined): void {
-  if (field === undefined) return;
-  const found = document.querySelector(`[data-field="${CSS.escape(field)}"]`);
-  found?.querySelector<HTMLElement>("input, select, textarea")?.focus();
 }

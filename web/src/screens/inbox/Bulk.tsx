@@ -3,26 +3,41 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { Problem } from "@/components/Problem";
+import { useOffline } from "@/live/useLive";
 import { commonOptions } from "@/models/selection";
 import { type BulkResult, type Hold, MOST_BULK, type Option, decideMany } from "@/services/holds";
 import { t } from "./text";
+import type { Placed } from "./UndoBar";
 
-type BulkProps = { holds: Hold[]; onClear: () => void; onDone: (left: string[], told: string) => void };
+/** The holds as they were when the preview was asked for: what changes since is left out. */
+type Choice = { option: Option; holds: Hold[] };
+type BulkProps = { holds: Hold[]; onClear: () => void; onDone: (left: string[], told: string, placed: Placed | null) => void };
 
 export function Bulk({ holds, onClear, onDone }: BulkProps) {
-  const [option, setOption] = useState<Option | null>(null);
+  const isOffline = useOffline();
+  const [choice, setChoice] = useState<Choice | null>(null);
+  const option = choice?.option ?? null;
   const [comment, setComment] = useState("");
   // The comment is typed after the preview, so a preview is not refused for want of one.
-  const asking = useMutation({ mutationFn: (chosen: Option) => decideMany(holds, chosen.id, chosen.requiresComment ? "-" : "", true) });
+  const asking = useMutation({ mutationFn: (chosen: Choice) => decideMany(chosen.holds, chosen.option.id, chosen.option.requiresComment ? "-" : "", true) });
   const deciding = useMutation({
-    mutationFn: (chosen: Option) => decideMany(holds, chosen.id, comment.trim(), false),
+    mutationFn: (chosen: Choice) => decideMany(chosen.holds, chosen.option.id, comment.trim(), false),
     onSuccess: (result, chosen) => {
       const left = result.items.filter((each) => !each.done).map((each) => each.hold);
-      onDone(left, t("haveDecided", { count: result.done, label: chosen.label, left: left.length }));
+      const placed = result.items.filter((each) => each.done && each.until !== null);
+      const until = placed.map((each) => each.until!).toSorted()[0] ?? null;
+      const said = t(until === null ? "haveDecided" : "haveChosen", { count: result.done, label: chosen.option.label, left: left.length });
+      const label = t("manyPlaced", { label: chosen.option.label, count: placed.length });
+      onDone(left, said, until === null ? null : { ids: placed.map((each) => each.hold), until, label });
     },
   });
+  const choose = (chosen: Option) => {
+    const next = { option: chosen, holds };
+    setChoice(next);
+    asking.mutate(next);
+  };
   const back = () => {
-    setOption(null);
+    setChoice(null);
     asking.reset();
     deciding.reset();
   };
@@ -31,14 +46,14 @@ export function Bulk({ holds, onClear, onDone }: BulkProps) {
   if (deciding.data && option) {
     return <Bar count={holds.length} onClear={onClear}><Result holds={holds} label={option.label} result={deciding.data} preview={false} /></Bar>;
   }
-  if (option === null) {
+  if (choice === null || option === null) {
     const options = commonOptions(holds.map((each) => each.options));
     return (
       <Bar count={holds.length} onClear={onClear}>
         {options.length === 0 ? <p className="small muted">{t("nothingCommon")}</p> : null}
         <div className="bulk-row">
           {options.map((each) => (
-            <button key={each.id} type="button" className="button" onClick={() => { setOption(each); asking.mutate(each); }}>
+            <button key={each.id} type="button" className="button" disabled={isOffline} onClick={() => choose(each)}>
               {each.label}
             </button>
           ))}
@@ -49,7 +64,7 @@ export function Bulk({ holds, onClear, onDone }: BulkProps) {
   const mayDecide = asking.data !== undefined && asking.data.done > 0 && (!option.requiresComment || comment.trim() !== "");
   return (
     <Bar count={holds.length} onClear={onClear}>
-      {asking.isError ? <Problem error={asking.error} onRetry={() => asking.mutate(option)} /> : null}
+      {asking.isError ? <Problem error={asking.error} onRetry={() => asking.mutate(choice)} /> : null}
       {deciding.isError ? <Problem error={deciding.error} /> : null}
       {asking.data ? <Result holds={holds} label={option.label} result={asking.data} preview /> : null}
       <div className="field">
@@ -60,7 +75,7 @@ export function Bulk({ holds, onClear, onDone }: BulkProps) {
         <textarea id="bulk-comment" rows={2} value={comment} onChange={(event) => setComment(event.target.value)} />
       </div>
       <div className="bulk-row">
-        <button type="button" className={`button ${option.variant === "danger" ? "danger" : "primary"}`} disabled={!mayDecide || deciding.isPending} onClick={() => deciding.mutate(option)}>
+        <button type="button" className={`button ${option.variant === "danger" ? "danger" : "primary"}`} disabled={!mayDecide || deciding.isPending || isOffline} onClick={() => deciding.mutate(choice)}>
           {t("confirmMany", { label: option.label, count: asking.data?.done ?? 0 })}
         </button>
         <button type="button" className="button" onClick={back}>{t("cancel")}</button>
@@ -88,7 +103,7 @@ function Result({ holds, label, result, preview }: ResultProps) {
   const titles = new Map(holds.map((each) => [each.id, each.title]));
   return (
     <div className="bulk-result">
-      <p><output>{t(preview ? "wouldDecide" : "haveDecided", { count: result.done, label, left: left.length })}</output></p>
+      <p><output>{t(preview ? "wouldDecide" : result.items.some((each) => each.until) ? "haveChosen" : "haveDecided", { count: result.done, label, left: left.length })}</output></p>
       {left.length > 0 ? (
         <ul className="small">
           {left.slice(0, 20).map((each) => (

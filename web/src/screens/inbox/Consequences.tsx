@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { writeJson } from "@/models/json";
 import { type Form, type Values, answerData } from "@/models/form";
 import { typedFields } from "@/models/typed";
 import { type Hold, type OptionConsequences, getConsequences, previewAnswer } from "@/services/holds";
@@ -14,7 +15,7 @@ type ConsequencesProps = { hold: Hold; form: Form; values: Values };
 export function Consequences({ hold, form, values }: ConsequencesProps) {
   const settled = useSettled(values);
   const isTyped = typedFields(form, settled).length > 0;
-  const asked = isTyped ? JSON.stringify(settled) : "";
+  const asked = isTyped ? writeJson(settled) : "";
   const query = useQuery({
     queryKey: ["consequences", hold.id, hold.version, asked],
     queryFn: () => (isTyped ? previewTyped(hold, form, settled) : getConsequences(hold.id)),

@@ -1,5 +1,7 @@
 /** The decisions, in the author's order, pinned to the bottom. */
+import { useEffect, useRef } from "react";
 import { Moment } from "@/components/Moment";
+import { clock } from "@/models/time";
 import type { Option } from "@/services/holds";
 import { t } from "./text";
 import type { DraftState } from "./useDraft";
@@ -21,7 +23,7 @@ export function DecisionBar(props: BarProps) {
   const { options, armed, comment, commentError, disabled, saved } = props;
   const chosen = options.find((each) => each.id === armed);
   return (
-    <div className="decisions">
+    <div className="decisions" ref={useHeight()}>
       {comment || chosen?.requiresComment || chosen?.variant === "danger" ? (
         <div className="field" data-field="comment">
           <label className="field-label" htmlFor="decision-comment">
@@ -66,6 +68,22 @@ export function DecisionBar(props: BarProps) {
   );
 }
 
+/** Its height, for the room that focused fields keep below them. */
+function useHeight(): React.RefObject<HTMLDivElement | null> {
+  const bar = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (bar.current === null) return undefined;
+    const root = document.documentElement;
+    const seen = new ResizeObserver(([entry]) => root.style.setProperty("--decisions", `${entry?.borderBoxSize[0]?.blockSize ?? 0}px`));
+    seen.observe(bar.current);
+    return () => {
+      seen.disconnect();
+      root.style.removeProperty("--decisions");
+    };
+  }, []);
+  return bar;
+}
+
 function labelOf(option: Option): string {
   return option.label || t("submit");
 }
@@ -78,7 +96,7 @@ function SavedMark({ saved }: { saved: DraftState }) {
   if (saved.kind === "none") return null;
   if (saved.kind === "failed") return <span className="saved late small">{t("draftFailed")}</span>;
   const at = new Date(saved.at);
-  const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" }).format(at);
+  const time = clock(at);
   return (
     <span className="saved muted small">
       <Moment at={at.toISOString()} text={t("draftSaved", { time })} />

@@ -4,6 +4,7 @@ import { Suspense, lazy, useState } from "react";
 import { type BoundKey, useKeys } from "@/app/useKeys";
 import { useRight, useSession } from "@/app/useSession";
 import { Problem } from "@/components/Problem";
+import { useOffline } from "@/live/useLive";
 import { addressOf } from "@/services/client";
 import { type Hold, claim, getMarks, release, unsnooze, unwatch, watch } from "@/services/holds";
 import { word } from "@/words";
@@ -23,6 +24,7 @@ export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
   const [panel, setPanel] = useState<Panel | null>(null);
   const marks = useQuery({ queryKey: ["marks", hold.id], queryFn: () => getMarks(hold), enabled: mayWrite });
   const isMine = hold.claimedBy === person;
+  const isOffline = useOffline();
   const isOpen = hold.status === "pending" && hold.placedUntil === null && mayWrite;
   const changed = (next: Hold | null) => {
     setPanel(null);
@@ -45,7 +47,7 @@ export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
     { keys: "w", group: t("detail"), label: marks.data?.watched ? t("unwatch") : word("watch"), run: toggleWatch, shown: mayWrite },
     { keys: "c", group: t("detail"), label: word("comment"), run: onComment, shown: mayWrite },
   ].filter((each) => each.shown);
-  useKeys(actions.map(({ keys, group, label, run }) => ({ keys, group, label, run })));
+  useKeys(isOffline ? [] : actions.map(({ keys, group, label, run }) => ({ keys, group, label, run })));
   const copy = () => {
     void navigator.clipboard.writeText(window.location.origin + addressOf(`/holds/${hold.id}`)).then(() => setCopied(true));
   };
@@ -53,14 +55,14 @@ export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
     <>
       <span className="hold-actions">
         {isOpen ? (
-          <button type="button" className="button quiet" disabled={acting.isPending} onClick={toggleClaim}>
+          <button type="button" className="button quiet" disabled={acting.isPending || isOffline} onClick={toggleClaim}>
             {isMine ? word("release") : word("claim")}
           </button>
         ) : null}
         <button type="button" className="button quiet" onClick={copy}>
           {copied ? t("copied") : word("copyLink")}
         </button>
-        {actions.length > 0 ? (
+        {actions.length > 0 && !isOffline ? (
           <Suspense fallback={<button type="button" className="button quiet" disabled>{t("more")}</button>}>
             <MoreMenu actions={actions.filter((each) => each.keys !== "m")} />
           </Suspense>

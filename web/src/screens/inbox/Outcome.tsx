@@ -1,19 +1,23 @@
 /** What was decided: the decided values, with the proposal beside each edit. Never the defaults of the form. */
+import { useSession } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { Value } from "@/components/Value";
 import { valueText } from "@/models/values";
-import type { Hold } from "@/services/holds";
+import type { Hold, Outcome as Decided } from "@/services/holds";
 import { holdWord } from "@/words";
 import { t } from "./text";
+import { UndoButton } from "./UndoButton";
 
-export function Outcome({ hold }: { hold: Hold }) {
+export function Outcome({ hold, onUndone }: { hold: Hold; onUndone: (hold: Hold) => void }) {
+  const { person } = useSession();
   const outcome = hold.outcome;
   if (outcome === null) {
     return (
-      <section className="outcome panel">
+      <section className="outcome panel" aria-label={t("outcome")}>
         <p>
           <strong>{t("placed", { person: hold.placedBy })}</strong>
         </p>
+        {hold.placedBy === person ? <UndoButton hold={hold} onUndone={onUndone} /> : null}
       </section>
     );
   }
@@ -26,7 +30,7 @@ export function Outcome({ hold }: { hold: Hold }) {
         <strong>{hold.status === "resolved" ? outcome.label : holdWord(hold.status).word}</strong>
         <span className="muted">
           {outcome.by ? t("by", { person: outcome.by }) : null} {outcome.at ? <Moment at={outcome.at} /> : null}
-          {outcome.channel ? ` · ${t("channel", { channel: outcome.channel })}` : ""}
+          {factsOf(outcome).map((each) => ` · ${each}`)}
         </span>
       </p>
       {outcome.comment ? <blockquote>{outcome.comment}</blockquote> : null}
@@ -43,11 +47,29 @@ export function Outcome({ hold }: { hold: Hold }) {
           ))}
         </dl>
       ) : null}
-      {hold.resumedAt ? (
+      {hold.status === "resolved" ? (
         <p className="muted small">
-          {t("resumed")} <Moment at={hold.resumedAt} />
+          {hold.resumedAt ? <>{t("resumed")} <Moment at={hold.resumedAt} /></> : t("notResumed")}
         </p>
       ) : null}
     </section>
   );
+}
+
+const CHANNELS = {
+  inbox: "chInbox", api: "chApi", cli: "chCli", link: "chLink", mail: "chMail", slack: "chSlack",
+  teams: "chTeams", queue: "chQueue", mcp: "chMcp", system: "chSystem",
+} as const;
+
+/** How it came about. */
+function factsOf(outcome: Decided): string[] {
+  const { channel, rule, onBehalfOf, overrideReason } = outcome;
+  const way = Object.hasOwn(CHANNELS, channel) ? t(CHANNELS[channel as keyof typeof CHANNELS]) : t("chOther", { channel });
+  return [
+    outcome.isAutomatic ? t("automatic") : channel ? way : "",
+    outcome.isLate ? t("late") : "",
+    rule ? t("byRule", { rule }) : "",
+    onBehalfOf ? t("onBehalf", { person: onBehalfOf }) : "",
+    overrideReason ? t("override", { reason: overrideReason }) : "",
+  ].filter(Boolean);
 }

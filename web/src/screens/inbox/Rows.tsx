@@ -1,114 +1,121 @@
 /** The rows: only those in view are in the page. */
+import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef } from "react";
+import { useCallback, useEffect, useEffectEvent, useRef } from "react";
 import { Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { useNow } from "@/components/useNow";
-import { roughly } from "@/models/time";
 import { type Hold, type View, isOpenView } from "@/services/holds";
-import { holdWord, priorityWord } from "@/words";
+import { Row } from "./Row";
 import { t } from "./text";
-import { MOST_ROWS, type useHolds } from "./useHolds";
+import { countQuery, isCountable, type useHolds } from "./useHolds";
+import { focusTitle } from "./useInboxKeys";
 
 const HEIGHT = 72;
+const NEAR = 20;
 
 type RowsProps = {
   query: ReturnType<typeof useHolds>["query"];
   rows: Hold[];
+  above: () => number;
   view: View;
   q: string;
   current: string;
+  /** The row that is focused, anew with each round. */
+  focus: { row: string; round: number };
+  gone: ReadonlySet<string>;
   chosen: ReadonlySet<string>;
-  onChoose: (id: string) => void;
+  onChoose: (id: string, isRange: boolean) => void;
   onOpen: (id: string) => void;
+  onMove: (by: number) => void;
+  onClear: () => void;
   onRefresh: () => Promise<void>;
 };
 
-export function Rows({ query, rows, view, q, current, chosen, onChoose, onOpen, onRefresh }: RowsProps) {
-  const scroll = useRef<HTMLDivElement>(null);
-  // oxlint-disable-next-line react/incompatible-library -- the compiler is not used
-  const list = useVirtualizer({
-    count: rows.length,
-    getScrollElement: () => scroll.current,
-    estimateSize: () => HEIGHT,
-    overscan: 8,
-  });
-  const items = list.getVirtualItems();
-  const last = items.at(-1)?.index ?? 0;
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
-  useEffect(() => {
-    if (last >= rows.length - 20 && hasNextPage && !isFetchingNextPage && rows.length < MOST_ROWS) void fetchNextPage();
-  }, [last, rows.length, hasNextPage, isFetchingNextPage, fetchNextPage]);
-  const place = rows.findIndex((row) => row.id === current);
-  useEffect(() => {
-    if (place >= 0) list.scrollToIndex(place, { align: "auto" });
-  }, [place, list]);
-
+export function Rows(props: RowsProps) {
+  const { query, rows, q, onClear, onRefresh } = props;
   if (query.isPending) return <Skeleton />;
   if (query.isError && rows.length === 0) return <Problem error={query.error} onRetry={() => void onRefresh()} />;
-  if (rows.length === 0) {
-    return q ? <Notice title={t("noMatch")} hint={t("noMatchHint", { q })} /> : <Notice title={t("empty")} hint={t("emptyHint")} />;
-  }
+  if (rows.length > 0) return <List {...props} />;
+  if (!q) return <Notice title={t("empty")} hint={t("emptyHint")} />;
+  return (
+    <Notice title={t("noMatch")} hint={t("noMatchHint", { q })}>
+      <button type="button" className="button" onClick={onClear}>{t("clearFilters")}</button>
+    </Notice>
+  );
+}
+
+function List({ query, rows, above, view, q, current, focus, gone, chosen, onChoose, onOpen, onMove }: RowsProps) {
+  const scroll = useRef<HTMLDivElement>(null);
+  const offset = above();
+  // oxlint-disable-next-line react/incompatible-library -- the compiler is not used
+  const list = useVirtualizer({ count: offset + rows.length, getScrollElement: () => scroll.current, estimateSize: () => HEIGHT, overscan: 8 });
+  const items = list.getVirtualItems();
+  const first = items[0]?.index ?? 0;
+  const last = items.at(-1)?.index ?? 0;
+  const { hasNextPage, hasPreviousPage, isFetching, fetchNextPage, fetchPreviousPage } = query;
+  useEffect(() => {
+    if (isFetching) return;
+    if (hasPreviousPage && first < offset + NEAR) void fetchPreviousPage();
+    else if (hasNextPage && last >= offset + rows.length - NEAR) void fetchNextPage();
+  }, [first, last, offset, rows.length, hasNextPage, hasPreviousPage, isFetching, fetchNextPage, fetchPreviousPage]);
+  const place = rows.findIndex((row) => row.id === current);
+  useEffect(() => {
+    if (place >= 0) list.scrollToIndex(offset + place, { align: "auto" });
+    // Only when another row is opened: rows that are read meanwhile do not move what is in view.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, [current, place >= 0]);
+  const focusRow = useEffectEvent((attempts: number) => {
+    const row = scroll.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(focus.row)}"]`);
+    if (row) row.focus({ preventScroll: true });
+    else if (attempts > 0) requestAnimationFrame(() => focusRow(attempts - 1));
+  });
+  useEffect(() => {
+    if (focus.round > 0) requestAnimationFrame(() => focusRow(10));
+  }, [focus.round]);
+  const isStruck = (row: Hold) => gone.has(row.id) || (isOpenView(view) && row.status !== "pending");
+  const openRow = useCallback((id: string) => (id === current ? focusTitle() : onOpen(id)), [current, onOpen]);
+  const reachable = place >= 0 ? current : (rows[0]?.id ?? "");
   return (
     <>
-      <div ref={scroll} className="rows">
+      {/* oxlint-disable-next-line jsx-a11y/no-static-element-interactions -- the keys of its rows */}
+      <div
+        ref={scroll}
+        className="rows"
+        onKeyDown={(event) => {
+          const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+          if (by === 0) return;
+          event.preventDefault();
+          onMove(by);
+        }}
+      >
         <ul aria-label={t("list")} style={{ height: list.getTotalSize() }}>
           {items.map((item) => {
-            const row = rows[item.index]!;
+            const row = rows[item.index - offset];
+            if (row === undefined) return <li key={item.index} aria-hidden="true" className="row-away" style={{ transform: `translateY(${item.start}px)` }} />;
             return (
-              <li
-                key={row.id}
-                style={{ transform: `translateY(${item.start}px)` }}
-                aria-setsize={rows.length}
-                aria-posinset={item.index + 1}
-              >
-                <label className="row-choice">
-                  <input type="checkbox" checked={chosen.has(row.id)} disabled={row.status !== "pending" && !chosen.has(row.id)} onChange={() => onChoose(row.id)} />
-                  <span className="away">{t("choose", { title: row.title })}</span>
-                </label>
-                <Row row={row} isCurrent={row.id === current} dimmed={isOpenView(view) && row.status !== "pending"} onOpen={onOpen} />
+              <li key={row.id} style={{ transform: `translateY(${item.start}px)` }} aria-setsize={hasNextPage ? -1 : offset + rows.length} aria-posinset={item.index + 1}>
+                <Row
+                  row={row}
+                  isCurrent={row.id === current}
+                  isReachable={row.id === reachable}
+                  isChosen={chosen.has(row.id)}
+                  isGone={isStruck(row)}
+                  onChoose={onChoose}
+                  onOpen={openRow}
+                />
               </li>
             );
           })}
         </ul>
       </div>
-      <p className="rows-foot muted small">{t("loaded", { count: rows.length, more: hasNextPage ? "yes" : "no" })}</p>
+      <Loaded view={view} q={q} count={rows.length} struck={rows.filter(isStruck).length} isAll={!hasNextPage && !hasPreviousPage} />
     </>
   );
 }
 
-type RowProps = { row: Hold; isCurrent: boolean; dimmed: boolean; onOpen: (id: string) => void };
-
-function Row({ row, isCurrent, dimmed, onOpen }: RowProps) {
-  const now = useNow();
-  const priority = priorityWord(row.priority);
-  const due = row.expiresAt ? new Date(row.expiresAt).getTime() - now : null;
-  return (
-    <button
-      type="button"
-      className={`row ${isCurrent ? "current" : ""} ${dimmed ? "dimmed" : ""}`}
-      aria-current={isCurrent ? "true" : undefined}
-      onClick={() => onOpen(row.id)}
-    >
-      <span className={`priority rank-${priority.rank}`} aria-hidden="true" />
-      <span className="row-title">{row.title}</span>
-      <span className="row-time">{row.status === "pending" ? dueText(due) : outcomeText(row)}</span>
-      <span className="row-facts muted small">
-        {row.placedBy ? <strong>{t("placedBy", { person: row.placedBy })}</strong> : null}
-        {priority.rank >= 2 ? <strong className={`rank-${priority.rank}`}>{priority.word}</strong> : <span className="away">{priority.word}</span>}
-        <span>{row.flow}</span>
-        <span>{row.assignee || t("nobody")}</span>
-        <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>
-      </span>
-    </button>
-  );
-}
-
-function outcomeText(row: Hold): string {
-  return row.status === "resolved" && row.outcome ? row.outcome.label : holdWord(row.status).word;
-}
-
-function dueText(ms: number | null): string {
-  if (ms === null) return "";
-  return ms >= 0 ? t("due", { time: roughly(ms) }) : t("overdue", { time: roughly(ms) });
+/** `struck`: rows that are shown, and not in the list any more. */
+function Loaded({ view, q, count, struck, isAll }: { view: View; q: string; count: number; struck: number; isAll: boolean }) {
+  const { data } = useQuery({ ...countQuery(view, q), enabled: !isAll && isCountable(q) });
+  const text = isAll || data === undefined ? t("loaded", { count: count - struck }) : t("loadedOf", { count, total: Math.max(data, count) });
+  return <p className="rows-foot muted small">{text}</p>;
 }

@@ -1,32 +1,26 @@
 /** "Refund in 8 s. Undo (z)": the server decides when the window ends, whether or not this tab is open. */
-import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { serverNow } from "@/components/useNow";
 import { failureOf } from "@/services/client";
-import { type Hold, undo } from "@/services/holds";
+import type { Hold } from "@/services/holds";
 import { word } from "@/words";
 import { t } from "./text";
+import { useUndo } from "./UndoButton";
 
-export type Placed = { hold: Hold; label: string };
-type UndoProps = { placed: Placed | null; onUndone: (hold: Hold) => void; onOver: () => void };
+export type Decided = { hold: Hold; label: string };
+/** `until`: when the first of them is final. */
+export type Placed = { ids: string[]; until: string | null; label: string };
+type UndoProps = { placed: Placed | null; onUndone: (holds: Hold[]) => void; onOver: () => void };
 
 export function UndoBar(props: UndoProps) {
-  return props.placed ? <Bar key={props.placed.hold.id} {...props} placed={props.placed} /> : <output className="toast away" />;
+  return props.placed ? <Bar key={props.placed.ids.join(" ")} {...props} placed={props.placed} /> : <output className="toast away" />;
 }
 
 function Bar({ placed, onUndone, onOver }: UndoProps & { placed: Placed }) {
-  const client = useQueryClient();
-  const until = placed.hold.placedUntil ? new Date(placed.hold.placedUntil).getTime() : serverNow();
+  const until = placed.until ? new Date(placed.until).getTime() : serverNow();
   const [left, setLeft] = useState(() => secondsUntil(until));
-  const undoing = useMutation({
-    mutationFn: () => undo(placed.hold.id),
-    onSuccess: (restored) => {
-      client.setQueryData(["hold", restored.id], restored);
-      void client.invalidateQueries({ queryKey: ["draft", restored.id] });
-      onUndone(restored);
-    },
-  });
+  const undoing = useUndo(placed.ids, onUndone);
   const over = useEffectEvent(() => {
     if (!undoing.isPending) onOver();
   });

@@ -1,11 +1,12 @@
 /** What was typed when the session ended, in this tab only. Another person who signs in does not get it. */
+import { readJson, writeJson } from "@/models/json";
 import type { Draft } from "@/services/holds";
 
 const PREFIX = "holdfast.draft.";
 
 export function keepDraft(hold: string, person: string, draft: Draft): void {
   try {
-    window.sessionStorage.setItem(PREFIX + hold, JSON.stringify({ person, draft }));
+    window.sessionStorage.setItem(PREFIX + hold, writeJson({ person, draft }));
   } catch {
     // The storage is full or switched off: the draft that was saved last is still on the server.
   }
@@ -26,7 +27,7 @@ export function keptDraft(hold: string, person: string): Draft | null {
 
 function parsed(text: string): { person: string; draft: Draft } | null {
   try {
-    return JSON.parse(text) as { person: string; draft: Draft };
+    return readJson(text) as { person: string; draft: Draft };
   } catch {
     return null;
   }

@@ -1,7 +1,10 @@
 /** What was typed, saved one second after the last key. */
+import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { signedOut } from "@/app/flag";
 import { useSession } from "@/app/useSession";
+import { useOffline } from "@/live/useLive";
+import { writeJson } from "@/models/json";
 import { failureOf } from "@/services/client";
 import { type Draft, saveDraft } from "@/services/holds";
 import { dropDraft, keepDraft } from "./keptDraft";
@@ -9,20 +12,29 @@ import { dropDraft, keepDraft } from "./keptDraft";
 const QUIET = 1000;
 export type DraftState = { kind: "none" | "saved" | "failed"; at: number };
 
-/** `unsaved`: it was kept in this tab only, so it is saved even if nothing more is typed. */
-export function useDraft(hold: string, draft: Draft, unsaved: boolean): { state: DraftState; forget: () => void } {
+/** `unsaved`: it was kept in this tab only, so it is saved even if nothing more is typed. Without a connection it waits. */
+export function useDraft(hold: string, draft: Draft, unsaved: boolean, onSaved: () => void): { state: DraftState; forget: () => void } {
   const { person } = useSession();
-  const text = JSON.stringify(draft);
+  const client = useQueryClient();
+  const isOffline = useOffline();
+  const text = writeJson(draft);
   const first = useRef(unsaved ? "" : text);
   const over = useRef(false);
   const [state, setState] = useState<DraftState>({ kind: "none", at: 0 });
+  const saved = useEffectEvent((sent: string, what: Draft) => {
+    setState({ kind: "saved", at: Date.now() });
+    if (sent !== text) return;
+    // Nothing was typed while it was sent.
+    dropDraft(hold);
+    client.setQueryData(["draft", hold], what);
+    onSaved();
+  });
   const save = useEffectEvent(async () => {
     if (over.current) return;
     try {
       await saveDraft(hold, draft);
       first.current = text;
-      dropDraft(hold);
-      setState({ kind: "saved", at: Date.now() });
+      saved(text, draft);
     } catch (error) {
       keepDraft(hold, person, draft);
       setState({ kind: "failed", at: Date.now() });
@@ -30,10 +42,10 @@ export function useDraft(hold: string, draft: Draft, unsaved: boolean): { state:
     }
   });
   useEffect(() => {
-    if (text === first.current) return undefined;
+    if (text === first.current || isOffline) return undefined;
     const timer = setTimeout(() => void save(), QUIET);
     return () => clearTimeout(timer);
-  }, [text]);
+  }, [text, isOffline]);
   const leaving = useEffectEvent(() => {
     if (!over.current && text !== first.current) keepDraft(hold, person, draft);
   });

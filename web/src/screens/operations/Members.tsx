@@ -1,8 +1,14 @@
 /** People with their absences, and groups. */
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useContext, useState } from "react";
+import { useRight } from "@/app/useSession";
+import { AbsenceForm } from "@/components/AbsenceForm";
+import { Dialog } from "@/components/Dialog";
 import { Moment } from "@/components/Moment";
 import { StatusBadge } from "@/components/StatusBadge";
-import { type Away, type Group, type Person, listGroups, listPeople } from "@/services/operations";
+import { type Away, type Group, type Person, endAbsence, listGroups, listPeople, putAbsence } from "@/services/operations";
+import { Action } from "./Action";
+import { Announce } from "./Announce";
 import { Answered, type Column, None, Table } from "./Panel";
 import { t } from "./text";
 
@@ -38,18 +44,48 @@ function Absence({ away }: { away: Away }) {
 }
 
 export function Members() {
+  const mayManage = useRight("admin:manage");
   const people = useQuery({ queryKey: ["operations", "people"], queryFn: listPeople });
   const groups = useQuery({ queryKey: ["operations", "groups"], queryFn: listGroups });
   return (
     <>
       <h2>{t("people")}</h2>
       <Answered query={people}>
-        {(rows) => <Table label={t("people")} rows={rows} columns={PEOPLE} keyOf={(row) => row.id} empty={t("noPeople")} hint={t("noPeopleHint")} />}
+        {(rows) => <Table label={t("people")} rows={rows} columns={PEOPLE} keyOf={(row) => row.id} empty={t("noPeople")} hint={t("noPeopleHint")} {...(mayManage ? { Actions: AbsenceAction } : {})} />}
       </Answered>
       <h2>{t("groups")}</h2>
       <Answered query={groups}>
         {(rows) => <Table label={t("groups")} rows={rows} columns={GROUPS} keyOf={(row) => row.key} empty={t("noGroups")} />}
       </Answered>
+    </>
+  );
+}
+
+function AbsenceAction({ row: person }: { row: Person }) {
+  const [isOpen, setOpen] = useState(false);
+  const client = useQueryClient();
+  const say = useContext(Announce);
+  const name = person.name || person.id;
+  if (person.away) {
+    return (
+      <Action label={t("endAbsence")} of={name} title={t("endAbsenceTitle", { name })} text={t("endAbsenceText")} act={() => endAbsence(person.id)} done={t("endAbsenceDone", { name })} />
+    );
+  }
+  const saved = () => {
+    say(t("absenceDone", { name }));
+    setOpen(false);
+    void client.invalidateQueries({ queryKey: ["operations"] });
+  };
+  return (
+    <>
+      <button type="button" className="button compact" aria-label={t("actionOf", { label: t("setAbsence"), of: name })} onClick={() => setOpen(true)}>
+        {t("setAbsence")}
+      </button>
+      {isOpen ? (
+        <Dialog title={t("absenceOf", { name })} onClose={() => setOpen(false)}>
+          <AbsenceForm person={person.id} hint={t("absenceHint", { name })} save={(away) => putAbsence(person.id, away)} onSaved={saved} />
+        </Dialog>
+      ) : null}
     </>
   );
 }

@@ -1,20 +1,32 @@
-import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { useRight } from "@/app/useSession";
+/** Notifications by their state, newest first. The state is in the address. */
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Link, useSearch } from "@tanstack/react-router";
 import { Moment } from "@/components/Moment";
-import { type DeadNotice, getFigures, listDeadNotices, replayNotice } from "@/services/operations";
+import { type NoticeState, type StoredNotice, listNotices, replayNotice } from "@/services/operations";
 import { word } from "@/words";
 import { Action } from "./Action";
+import { More } from "./More";
 import { Answered, type Column, EVERY, None, Table } from "./Panel";
+import { NOTICES, noticeStateOf } from "./notices";
 import { t } from "./text";
 
-const COLUMNS: Column<DeadNotice>[] = [
+const COLUMNS: Column<StoredNotice>[] = [
   { label: t("topic"), cell: (row) => row.topic },
-  { label: t("failedAt"), cell: (row) => (row.at ? <Moment at={row.at} /> : <None />) },
+  { label: t("created"), cell: (row) => (row.at ? <Moment at={row.at} /> : <None />) },
   { label: t("hold"), cell: (row) => <HoldLink id={row.hold} /> },
   { label: t("attempts"), cell: (row) => row.attempts, isNumber: true },
-  { label: t("error"), cell: (row) => (row.error ? <span className="wrapped">{row.error}</span> : <None />) },
 ];
+const DUE: Column<StoredNotice> = { label: t("nextAttempt"), cell: (row) => (row.dueAt ? <Moment at={row.dueAt} /> : <None />) };
+const ERROR: Column<StoredNotice> = {
+  label: t("error"),
+  cell: (row) => (row.error ? <span className="wrapped">{row.error}</span> : <None />),
+};
+const SHOWN: Record<NoticeState, Column<StoredNotice>[]> = {
+  waiting: [...COLUMNS, DUE, ERROR],
+  sent: COLUMNS,
+  failed: [...COLUMNS, ERROR],
+  unneeded: COLUMNS,
+};
 
 function HoldLink({ id }: { id: string | null }) {
   if (id === null) return <None />;
@@ -25,7 +37,7 @@ function HoldLink({ id }: { id: string | null }) {
   );
 }
 
-function Replay({ row }: { row: DeadNotice }) {
+function Replay({ row }: { row: StoredNotice }) {
   return (
     <Action
       label={word("replay")}
@@ -39,27 +51,49 @@ function Replay({ row }: { row: DeadNotice }) {
 }
 
 export function Notifications() {
-  const mayCount = useRight("admin:manage");
-  const notices = useQuery({ queryKey: ["operations", "notices"], queryFn: listDeadNotices, refetchInterval: EVERY });
-  const figures = useQuery({ queryKey: ["operations", "figures"], queryFn: getFigures, enabled: mayCount, refetchInterval: EVERY });
+  const state = noticeStateOf(useSearch({ strict: false }).state);
+  const pages = useInfiniteQuery({
+    queryKey: ["operations", "notices", state],
+    queryFn: ({ pageParam }) => listNotices(state, pageParam),
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.next,
+    refetchInterval: EVERY,
+  });
   return (
     <>
-      {figures.data ? (
-        <p className="muted">{t("noticeCounts", { waiting: figures.data.noticesWaiting, dead: figures.data.noticesDead })}</p>
-      ) : null}
-      <Answered query={notices}>
-        {(rows) => (
+      <States state={state} />
+      <Answered query={pages}>
+        {(data) => (
           <Table
             label={t("notifications")}
-            rows={rows}
-            columns={COLUMNS}
+            rows={data.pages.flatMap((page) => page.items)}
+            columns={SHOWN[state]}
             keyOf={(row) => String(row.id)}
-            empty={t("noNotices")}
-            hint={t("noNoticesHint")}
-            Actions={Replay}
+            empty={NOTICES[state].empty}
+            hint={NOTICES[state].hint}
+            Actions={state === "failed" ? Replay : undefined}
           />
         )}
       </Answered>
+      <More query={pages} />
     </>
+  );
+}
+
+function States({ state }: { state: NoticeState }) {
+  return (
+    <nav className="choices" aria-label={t("state")}>
+      {(Object.keys(NOTICES) as NoticeState[]).map((name) => (
+        <Link
+          key={name}
+          to="/operations/$panel"
+          params={{ panel: "notifications" }}
+          search={{ state: name }}
+          aria-current={name === state ? "true" : undefined}
+        >
+          {NOTICES[name].label}
+        </Link>
+      ))}
+    </nav>
   );
 }

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { useState } from "react";
-import { useRight, useSession } from "@/app/useSession";
+import { useSession } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
 import { Forbidden, NotFound } from "@/components/Problem";
 import { getFigures } from "@/services/operations";
@@ -11,19 +11,21 @@ import { Audit } from "./Audit";
 import { Backlog } from "./Backlog";
 import { DeadLetters } from "./DeadLetters";
 import { Members } from "./Members";
+import { Metrics } from "./Metrics";
 import { Notifications } from "./Notifications";
 import { Queues } from "./Queues";
 import { Schedules } from "./Schedules";
 import { Tokens } from "./Tokens";
 import { Workers } from "./Workers";
 import "./operations.css";
-import { PANELS, type PanelName, countOf, panelOf } from "./panels";
+import { PANELS, type PanelName, countOf, panelOf, shownPanels } from "./panels";
 import { EVERY } from "./Panel";
 import { t } from "./text";
 
 const CONTENT: Record<PanelName, React.ComponentType> = {
   workers: Workers,
   backlog: Backlog,
+  metrics: Metrics,
   schedules: Schedules,
   dead: DeadLetters,
   notifications: Notifications,
@@ -35,7 +37,8 @@ const CONTENT: Record<PanelName, React.ComponentType> = {
 
 export function Screen() {
   const { panel: name } = useParams({ strict: false });
-  const panel = panelOf(name);
+  const { rights } = useSession();
+  const panel = panelOf(name, rights);
   return panel === null ? <NotFound /> : <Panels panel={panel} />;
 }
 
@@ -57,16 +60,16 @@ function Panels({ panel }: { panel: PanelName }) {
 }
 
 function Tabs({ panel }: { panel: PanelName }) {
-  const mayCount = useRight("admin:manage");
+  const { rights } = useSession();
   const figures = useQuery({
     queryKey: ["operations", "figures"],
     queryFn: getFigures,
-    enabled: mayCount,
+    enabled: rights.has("admin:manage"),
     refetchInterval: EVERY,
   });
   return (
     <nav className="tabs" aria-label={t("panels")}>
-      {(Object.keys(PANELS) as PanelName[]).map((name) => {
+      {shownPanels(rights).map((name) => {
         const count = countOf(name, figures.data);
         return (
           <Link key={name} to="/operations/$panel" params={{ panel: name }} aria-current={name === panel ? "page" : undefined}>

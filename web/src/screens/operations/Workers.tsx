@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { Moment } from "@/components/Moment";
 import { StatusBadge } from "@/components/StatusBadge";
 import { type Worker, listWorkers } from "@/services/operations";
@@ -55,8 +56,8 @@ function More({ row: worker }: { row: Worker }) {
           {worker.versions.length === 0 ? <None /> : null}
           <ul className="plain-list">
             {worker.versions.map(([flow, version]) => (
-              <li key={flow}>
-                {flow} <span className="muted code">{version}</span>
+              <li key={version}>
+                <Link to="/flows/$name" params={{ name: flow }}>{flow}</Link> <span className="muted code">{version}</span>
               </li>
             ))}
           </ul>

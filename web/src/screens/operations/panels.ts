@@ -7,6 +7,7 @@ import { t } from "./text";
 export const PANELS = {
   workers: "admin:manage",
   backlog: "admin:manage",
+  metrics: "holds:manage",
   schedules: "schedules:read",
   dead: "runs:read",
   notifications: "holds:manage",
@@ -17,8 +18,14 @@ export const PANELS = {
 } as const satisfies Record<string, Right>;
 export type PanelName = keyof typeof PANELS;
 
-export function panelOf(name: string | undefined): PanelName | null {
-  if (name === undefined) return "workers";
+/** A link is shown only to people with its right. */
+export function shownPanels(rights: ReadonlySet<Right>): PanelName[] {
+  return (Object.keys(PANELS) as PanelName[]).filter((name) => rights.has(PANELS[name]));
+}
+
+/** Without a name the first that the person may see. */
+export function panelOf(name: string | undefined, rights: ReadonlySet<Right> = new Set()): PanelName | null {
+  if (name === undefined) return shownPanels(rights)[0] ?? "workers";
   return Object.hasOwn(PANELS, name) ? (name as PanelName) : null;
 }
 

@@ -1,10 +1,10 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import { rootRoute } from "@/app/root";
 
-/** `row`: the row that is open. `actor`, `action`: filters of the audit. */
-export type OperationsSearch = { row?: string; actor?: string; action?: string };
+/** `row`: the row that is open. `actor`, `action`: filters of the audit. `state`: of notifications. `span`: of metrics. */
+export type OperationsSearch = { row?: string; actor?: string; action?: string; state?: string; span?: string };
 
-const NAMES = ["row", "actor", "action"] as const;
+const NAMES = ["row", "actor", "action", "state", "span"] as const;
 const component = lazyRouteComponent(() => import("./Screen"), "Screen");
 
 function validateSearch(given: Record<string, unknown>): OperationsSearch {

@@ -1,52 +1,73 @@
-/** Runs that stand at a breakpoint, with Continue for each and for all that are shown. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+/** Runs that stand at a breakpoint, with Continue for each and for all that are shown, and what became of each. */
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
-import { continuePaused, listPaused } from "@/services/runs";
+import { type Continued, type Paused, continuePaused } from "@/services/breakpoints";
 import { word } from "@/words";
 import { t } from "./text";
+import { usePaused } from "./usePaused";
 
 export function BreakpointsBar() {
   const mayWrite = useRight("runs:write");
   const client = useQueryClient();
-  const paused = useQuery({ queryKey: ["runs", "paused"], queryFn: listPaused });
   const acting = useMutation({
-    mutationFn: (holds: string[]) => continuePaused(holds),
+    mutationFn: (rows: Paused[]) => continuePaused(rows.map((each) => each.hold)),
     onSettled: () => Promise.all([client.invalidateQueries({ queryKey: ["runs"] }), client.invalidateQueries({ queryKey: ["run"] })]),
   });
-  const rows = paused.data ?? [];
-  const failed = acting.data?.filter((each) => !each.done) ?? [];
-  if (rows.length === 0 && !acting.isError && failed.length === 0) return null;
+  const { count, shown } = usePaused();
+  if (count === 0 && acting.isIdle) return null;
+  const more = count - shown.length;
   return (
     <section className="breakpoints panel" aria-label={t("breakpoints")}>
       <strong className="breakpoints-count">
         <Icon name="pause" />
-        {t("paused", { count: rows.length })}
+        {t("paused", { count })}
       </strong>
       <ul>
-        {rows.map((each) => (
+        {shown.map((each) => (
           <li key={each.hold}>
-            <Link to="/runs/$run" params={{ run: each.run }} search={{ tab: "graph" }}>{`${each.flow} › ${each.node}`}</Link>
+            <Link to="/runs/$run" params={{ run: each.run }} search={{ tab: "graph" }}>{nameOf(each)}</Link>
             {mayWrite ? (
-              <button type="button" className="button" disabled={acting.isPending} aria-label={t("continueOne", { flow: each.flow, node: each.node })} onClick={() => acting.mutate([each.hold])}>
+              <button type="button" className="button" disabled={acting.isPending} aria-label={t("continueOne", { flow: each.flow, node: each.node })} onClick={() => acting.mutate([each])}>
                 {word("continue")}
               </button>
             ) : null}
           </li>
         ))}
+        {more > 0 ? <li><Link to="/runs" search={{ q: "at:breakpoint" }}>{t("morePaused", { count: more })}</Link></li> : null}
       </ul>
-      {mayWrite && rows.length > 1 ? (
-        <button type="button" className="button primary" disabled={acting.isPending} onClick={() => acting.mutate(rows.map((each) => each.hold))}>
-          {word("continueAll")}
+      {mayWrite && shown.length > 1 ? (
+        <button type="button" className="button primary" disabled={acting.isPending} onClick={() => acting.mutate(shown)}>
+          {more > 0 ? t("continueShown", { count: shown.length }) : word("continueAll")}
         </button>
       ) : null}
-      <output className="small">
-        {acting.data ? t("continued", { count: acting.data.length - failed.length }) : ""}
-        {failed.map((each) => <span key={each.hold} className="late"> {each.why}</span>)}
-      </output>
-      {acting.isError ? <Problem error={acting.error} /> : null}
+      {acting.data ? <Report rows={acting.variables} results={acting.data} onClose={() => acting.reset()} /> : null}
+      {acting.isError ? <Problem error={acting.error} onRetry={() => acting.reset()} /> : null}
     </section>
+  );
+}
+
+const nameOf = (row: Paused) => `${row.flow} › ${row.node}`;
+
+function Report({ rows, results, onClose }: { rows: Paused[]; results: Continued[]; onClose: () => void }) {
+  const done = results.filter((each) => each.done).length;
+  return (
+    <div className="breakpoints-report small">
+      <output>{t("continued", { count: done, left: results.length - done })}</output>
+      <ul aria-label={t("continuedEach")}>
+        {results.map((each) => {
+          const row = rows.find((one) => one.hold === each.hold);
+          return (
+            <li key={each.hold}>
+              {row ? <Link to="/runs/$run" params={{ run: row.run }}>{`${nameOf(row)} ${row.run.slice(0, 8)}`}</Link> : <span className="code">{each.hold.slice(0, 8)}</span>}
+              {each.done ? <span>{t("continuedOne")}</span> : <span className="late">{each.why}</span>}
+            </li>
+          );
+        })}
+      </ul>
+      <button type="button" className="button quiet" onClick={onClose}>{t("close")}</button>
+    </div>
   );
 }

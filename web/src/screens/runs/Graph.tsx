@@ -1,125 +1,52 @@
-/** The server's drawing of the run. Its states are those of the record, and a node opens its last step. */
+/** The graph of a run at a record, as a picture that can be moved or as a list. A node opens its last step. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { type KeyboardEvent, type ReactNode, createElement, useMemo } from "react";
-import { Notice, Problem } from "@/components/Problem";
+import { useMemo, useState } from "react";
+import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { type Point, nodeOfTitle, nodeStatesAt, targetOfTitle } from "@/models/timeline";
-import { type Visit, getDrawing } from "@/services/runs";
-import { visitWord } from "@/words";
+import { type NodeFact, factsAt, isTaken } from "@/models/graph";
+import { toggled } from "@/models/selection";
+import type { Point } from "@/models/timeline";
+import { type Timeline, getGraph } from "@/services/runHistory";
+import type { Run } from "@/services/runs";
+import { GraphList } from "./GraphList";
+import { GraphView } from "./GraphView";
 import { t } from "./text";
+import { useInside } from "./Timeline";
 
-type GraphProps = { run: string; visits: Visit[]; point: Point | null; step: string };
+type GraphProps = { run: Run; found: Timeline; point: Point | null; step: number };
+export type GraphState = { facts: ReadonlyMap<string, NodeFact>; taken: ReadonlySet<string>; shown: string; onOpen: (node: string) => void; onToggle: (node: string) => void };
 
-export function Graph({ run, visits, point, step }: GraphProps) {
-  const drawing = useQuery({ queryKey: ["run", run, "drawing"], queryFn: () => getDrawing(run), placeholderData: (old) => old });
-  const parsed = useMemo(() => (drawing.data === undefined ? null : documentOf(drawing.data)), [drawing.data]);
+export function Graph({ run, found, point, step }: GraphProps) {
   const navigate = useNavigate();
-  if (drawing.isPending) return <Skeleton />;
-  if (drawing.isError) return <Problem error={drawing.error} onRetry={() => void drawing.refetch()} />;
-  if (parsed === null) return <Notice title={t("noGraph")} />;
-  const names = [...new Set(visits.map((each) => each.node))];
-  const shown: Shown = {
-    states: point === null ? null : nodeStatesAt(visits, point),
-    name: (title) => nodeOfTitle(title, names),
-    target: (title) => targetOfTitle(title, names),
-    step,
-    open: (node) => {
-      const seq = visits.findLast((each) => each.node === node && each.seq >= 0)?.seq;
-      if (seq !== undefined) void navigate({ to: ".", search: (old: object) => ({ ...old, step: seq }), resetScroll: false });
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [asList, setAsList] = useState(false);
+  const paths = [...open].toSorted();
+  // A version never changes, so neither does its layout.
+  const graph = useQuery({ queryKey: ["graph", run.flow, run.version, ...paths], queryFn: () => getGraph(run.id, paths), staleTime: Number.POSITIVE_INFINITY, placeholderData: (old) => old });
+  const within = found.visits.filter((each) => open.has(each.path) && each.inside !== null).map((each) => each.inside!.within);
+  const inside = useInside(run.id, within);
+  const visits = useMemo(() => [...found.visits, ...[...inside.values()].flat()], [found.visits, inside]);
+  const facts = useMemo(() => factsAt(visits, point, graph.data?.flat ?? false), [visits, point, graph.data?.flat]);
+  const shown = useMemo(() => visits.find((each) => each.seq === step && step >= 0)?.path ?? "", [visits, step]);
+  const taken = useMemo(() => new Set((graph.data?.picture.edges ?? []).filter((each) => isTaken(each, found.taken, facts)).map((each) => `${each.source} ${each.target} ${each.id}`)), [graph.data, found.taken, facts]);
+  if (graph.isPending) return <Skeleton />;
+  if (graph.isError) return <Problem error={graph.error} onRetry={() => void graph.refetch()} />;
+  const state: GraphState = {
+    facts, taken, shown,
+    onToggle: (node) => setOpen(toggled(open, node)),
+    onOpen: (node) => {
+      const seq = facts.get(node)?.seq ?? -1;
+      if (seq >= 0) void navigate({ to: ".", search: (old: object) => ({ ...old, step: seq }), resetScroll: false });
     },
   };
   return (
-    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys
-    <section className="run-graph panel" aria-label={t("graph")} tabIndex={0}>
-      {elementOf(parsed, shown, "0")}
+    <section className="run-graph panel" aria-label={t("graph")}>
+      <div className="graph-choice">
+        <button type="button" className="button quiet" aria-pressed={!asList} onClick={() => setAsList(false)}>{t("asGraph")}</button>
+        <button type="button" className="button quiet" aria-pressed={asList} onClick={() => setAsList(true)}>{t("asList")}</button>
+      </div>
+      {asList ? <GraphList picture={graph.data.picture} state={state} /> : <GraphView key={run.id} picture={graph.data.picture} state={state} />}
     </section>
   );
-}
-
-function documentOf(svg: string): Element | null {
-  // The colours of the app are in its own sheet, and the policy of the page takes no other.
-  const bare = svg.replace(/<style>[\s\S]*?<\/style>/, "");
-  const found = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
-  return found.localName === "svg" ? found : null;
-}
-
-type Shown = {
-  /** Null: as they are drawn. */
-  states: Map<string, string> | null;
-  name: (title: string) => string;
-  target: (title: string) => string;
-  step: string;
-  open: (node: string) => void;
-};
-
-const ELEMENTS = new Set(["svg", "g", "path", "rect", "circle", "text", "title", "desc", "tspan"]);
-const ATTRIBUTES = ["viewBox", "width", "height", "x", "y", "cx", "cy", "r", "rx", "d", "transform"];
-const STATES = new Set(["ready", "running", "done", "failed", "waiting", "asking", "skipped", "unknown"]);
-
-/** Only elements and attributes that draw: no style, no script, no address. */
-function elementOf(element: Element, shown: Shown, key: string): ReactNode {
-  if (!ELEMENTS.has(element.localName)) return null;
-  const kind = (element.getAttribute("class") ?? "").split(" ").filter(Boolean);
-  const given: Record<string, unknown> = { key };
-  for (const name of ATTRIBUTES) if (element.hasAttribute(name)) given[name] = element.getAttribute(name);
-  if (kind[0] === "legend" && shown.states !== null) return null;
-  if (kind[0] === "edge" && shown.states !== null && !shown.states.has(shown.target(titleOf(element)))) kind.splice(0, kind.length, ...kind.filter((each) => each !== "taken"));
-  let state: string | undefined;
-  let node = "";
-  if (element.localName === "svg") Object.assign(given, { role: "group", "aria-label": element.getAttribute("aria-label") ?? t("graph") });
-  if (kind[0] === "node") {
-    node = shown.name(titleOf(element));
-    state = shown.states === null ? kind.find((each) => STATES.has(each)) : shown.states.get(node);
-    if (shown.states !== null) kind.splice(0, kind.length, ...kind.filter((each) => !STATES.has(each)), ...(state ? [state] : []));
-    if (node) Object.assign(given, buttonOf(node, shown));
-    if (node && node === shown.step) kind.push("shown");
-  }
-  if (kind.length > 0) given["className"] = kind.join(" ");
-  return createElement(element.localName, given, ...childrenOf(element, { shown, key, state, node, isNode: kind[0] === "node" }));
-}
-
-type Drawn = { shown: Shown; key: string; state: string | undefined; node: string; isNode: boolean };
-
-const TEXTS = new Set(["text", "title", "desc", "tspan"]);
-
-function childrenOf(element: Element, drawn: Drawn): ReactNode[] {
-  return Array.from(element.childNodes, (child, place) => {
-    if (!(child instanceof Element)) return TEXTS.has(element.localName) ? child.textContent : null;
-    const key = `${drawn.key}.${place}`;
-    if (drawn.node && child.localName === "title") return <title key={key}>{t("openNode", { node: drawn.node, state: stateWord(drawn.state) })}</title>;
-    // At an earlier record the sign and the word of the drawing are of another time.
-    const isOld = drawn.isNode && drawn.shown.states !== null;
-    const what = child.getAttribute("class");
-    if (isOld && what === "sign") return null;
-    if (isOld && what === "note") return noteOf(child, drawn.state, key);
-    return elementOf(child, drawn.shown, key);
-  });
-}
-
-function stateWord(state: string | undefined): string {
-  return state ? visitWord(state).word : t("later");
-}
-
-function noteOf(note: Element, state: string | undefined, key: string): ReactNode {
-  const at = { x: note.getAttribute("x") ?? "0", y: note.getAttribute("y") ?? "0" };
-  return (
-    <text key={key} className="note" {...at}>
-      {stateWord(state).toLowerCase()}
-    </text>
-  );
-}
-
-function titleOf(element: Element): string {
-  return [...element.children].find((each) => each.localName === "title")?.textContent ?? "";
-}
-
-function buttonOf(node: string, shown: Shown): Record<string, unknown> {
-  const open = () => shown.open(node);
-  const pressed = (event: KeyboardEvent) => {
-    if (event.key !== "Enter" && event.key !== " ") return;
-    event.preventDefault();
-    open();
-  };
-  return { role: "button", tabIndex: 0, onClick: open, onKeyDown: pressed };
 }

@@ -1,12 +1,15 @@
-/** The runs that this one came from, and the one that replaces it. */
+/** The runs that this one came from, those that were forked from it, and the one that replaces it. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { type Run, getStateAt } from "@/services/runs";
+import { getStateAt } from "@/services/runHistory";
+import { type Run, listForks } from "@/services/runs";
+import { RunBadge } from "./RunBadge";
 import { t } from "./text";
 
 export function Lineage({ run }: { run: Run }) {
   const start = useQuery({ queryKey: ["state", run.id, "record 0"], queryFn: () => getStateAt(run.id, "0"), enabled: run.forkedFrom !== "", staleTime: Number.POSITIVE_INFINITY, retry: false });
   const source = start.data?.lineage;
+  const forks = useQuery({ queryKey: ["run", run.id, "forks"], queryFn: () => listForks(run.id) });
   return (
     <>
       {source ? (
@@ -14,6 +17,16 @@ export function Lineage({ run }: { run: Run }) {
           <Link to="/runs/$run" params={{ run: source.run }} search={{ at: source.seq }}>
             {t("forkedFrom", { run: source.run.slice(0, 8), number: source.seq })}
           </Link>
+        </p>
+      ) : null}
+      {forks.data && forks.data.length > 0 ? (
+        <p className="small run-line">
+          {t("forks")}
+          {forks.data.map((each) => (
+            <span key={each.id} className="fork">
+              <Link to="/runs/$run" params={{ run: each.id }} className="code">{each.id.slice(0, 8)}</Link> <RunBadge run={each} />
+            </span>
+          ))}
         </p>
       ) : null}
       {run.supersededBy ? (

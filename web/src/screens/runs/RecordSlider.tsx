@@ -1,37 +1,70 @@
 /** The slider over the records of a run. Graph, timeline, events, state and step show the one that it names. */
 import { useKeys } from "@/app/useKeys";
 import { Moment } from "@/components/Moment";
-import type { Checkpoint } from "@/services/runs";
+import { type JournalRecord, type Records, nextMark } from "@/models/records";
+import type { Mark } from "@/models/timeline";
 import { t } from "./text";
 import type { ShownRecord } from "./useRecord";
 
-export function RecordSlider({ all, record }: { all: Checkpoint[]; record: ShownRecord }) {
-  const { place, go, current } = record;
-  const last = all.length - 1;
+type SliderProps = { records: Records; marks: readonly Mark[]; record: ShownRecord };
+
+export function RecordSlider({ records, marks, record }: SliderProps) {
+  const { number, go } = record;
+  const { first, last } = records;
+  const step = (by: 1 | -1) => go(number + by);
+  const jump = (by: 1 | -1) => {
+    const found = nextMark(marks, number, by);
+    if (found) go(found.seq);
+  };
   useKeys([
-    { keys: "[", group: t("title"), label: t("keyBefore"), run: () => go(place - 1) },
-    { keys: "]", group: t("title"), label: t("keyAfter"), run: () => go(place + 1) },
+    { keys: "[", group: t("title"), label: t("keyBefore"), run: () => step(-1) },
+    { keys: "]", group: t("title"), label: t("keyAfter"), run: () => step(1) },
+    { keys: "{", group: t("title"), label: t("keyMarkBefore"), run: () => jump(-1) },
+    { keys: "}", group: t("title"), label: t("keyMarkAfter"), run: () => jump(1) },
     { keys: "l", group: t("title"), label: t("keyLive"), run: () => go(last) },
   ]);
-  if (current === undefined) return null;
+  const place = placeText(record.record);
+  const mark = marks.find((each) => each.seq === number);
   return (
     <div className="slider panel">
-      <label htmlFor="record">{t("record", { number: current.seq, last: all[last]!.seq })}</label>
+      <label htmlFor="record">{t("record", { number, last })}</label>
       <span className="slider-line">
-        <button type="button" className="button" aria-label={t("keyBefore")} disabled={place === 0} onClick={() => go(place - 1)}>
-          {"‹"}
-        </button>
-        <input id="record" type="range" min={0} max={last} value={place} aria-valuetext={t("at", { node: current.node || t("theStart"), number: current.seq })} onChange={(event) => go(Number(event.target.value))} />
-        <button type="button" className="button" aria-label={t("keyAfter")} disabled={place === last} onClick={() => go(place + 1)}>
-          {"›"}
-        </button>
+        <SliderButton sign="«" label={t("keyMarkBefore")} off={nextMark(marks, number, -1) === null} onClick={() => jump(-1)} />
+        <SliderButton sign="‹" label={t("keyBefore")} off={number <= first} onClick={() => step(-1)} />
+        <input id="record" type="range" min={first} max={last} value={number} aria-valuetext={t("at", { place, number })} onChange={(event) => go(Number(event.target.value))} />
+        <SliderButton sign="›" label={t("keyAfter")} off={number >= last} onClick={() => step(1)} />
+        <SliderButton sign="»" label={t("keyMarkAfter")} off={nextMark(marks, number, 1) === null} onClick={() => jump(1)} />
         <button type="button" className="button quiet" disabled={record.at === undefined} onClick={() => go(last)}>
           {t("latest")}
         </button>
       </span>
       <span className="muted small slider-place">
-        {t("after", { node: current.node || t("theStart") })} <Moment at={current.at} />
+        {place}{record.record ? <>{", "}<Moment at={record.record.at} seconds /></> : null}
+        {mark ? ` · ${markText(mark)}` : ""}
       </span>
     </div>
+  );
+}
+
+const PLACES: Record<string, "atCreated" | "atStep" | "atAttempt" | "atSubstep" | "atAsked" | "atChunk" | "atIntent" | "atSnapshot" | "atEnd"> = {
+  created: "atCreated", step: "atStep", attempt: "atAttempt", substep: "atSubstep", asked: "atAsked", chunk: "atChunk", intent: "atIntent", snapshot: "atSnapshot", end: "atEnd",
+};
+
+function placeText(record: JournalRecord | null): string {
+  if (record === null) return "";
+  const known = PLACES[record.kind];
+  return known ? t(known, { node: record.name || t("theRun"), attempt: record.attempt }) : [record.kind, record.name].filter(Boolean).join(" ");
+}
+
+function markText(mark: Mark): string {
+  if (mark.kind === "resumed") return mark.worker ? t("resumedBy", { worker: mark.worker }) : t("resumed");
+  return mark.kind === "failed" ? t("markFailed") : t("markDecided");
+}
+
+function SliderButton({ sign, label, off, onClick }: { sign: string; label: string; off: boolean; onClick: () => void }) {
+  return (
+    <button type="button" className="button" aria-label={label} title={label} disabled={off} onClick={onClick}>
+      {sign}
+    </button>
   );
 }

@@ -1,31 +1,33 @@
 /** One run: its graph, timeline, events and state, all at the record that the slider names. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useParams, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useEffect, useEffectEvent } from "react";
+import { useKeys } from "@/app/useKeys";
 import { useRight } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
-import { Moment } from "@/components/Moment";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { StatusBadge } from "@/components/StatusBadge";
-import { useNow } from "@/components/useNow";
-import { useGaps, useRunChanges } from "@/live/useLive";
-import { shortTime } from "@/models/time";
-import { stepShown } from "@/models/timeline";
-import { type Run, type Timeline as Found, getRun, getTimeline, listCheckpoints } from "@/services/runs";
-import { runWord } from "@/words";
+import { useChangedRuns, useMissed, useRunChanges } from "@/live/useLive";
+import { sidesOf } from "@/models/diff";
+import { stepShown, visitOfRecord } from "@/models/timeline";
+import { type Timeline as Found, getTimeline } from "@/services/runHistory";
+import { type Run, getRun } from "@/services/runs";
+import { word } from "@/words";
 import { BreakpointsBar } from "./BreakpointsBar";
+import { Compare } from "./Compare";
 import { Events } from "./Events";
 import { Graph } from "./Graph";
-import { Lineage } from "./Lineage";
+import { Postmortem } from "./Postmortem";
 import { RecordSlider } from "./RecordSlider";
 import { RUN_TABS } from "./routes";
-import { RunActions } from "./RunActions";
+import { RunHead } from "./RunHead";
 import "./runs.css";
 import { StateAtCheckpoint } from "./StateAtCheckpoint";
 import { StepPanel } from "./StepPanel";
 import { t } from "./text";
 import { Timeline } from "./Timeline";
 import { useRecord } from "./useRecord";
+import { useRest } from "./useRest";
 
 export function RunScreen() {
   const { run: id = "" } = useParams({ strict: false });
@@ -37,32 +39,63 @@ export function RunScreen() {
   );
 }
 
+/** Changes come by themselves; this is for a connection that does not carry them. */
+const EVERY = 10_000;
+
 function RunPage({ id }: { id: string }) {
   const client = useQueryClient();
-  const gaps = useGaps();
-  const run = useQuery({ queryKey: ["run", id, "row", gaps], queryFn: () => getRun(id), placeholderData: (before) => before });
+  const run = useQuery({ queryKey: ["run", id, "row"], queryFn: () => getRun(id) });
   // From the last known event on: what came before is read by each part.
-  useRunChanges(run.data ? id : null, run.data?.eventSeq ?? 0, () => void client.invalidateQueries({ queryKey: ["run", id] }));
+  const refresh = useRest(() => client.invalidateQueries({ queryKey: ["run", id] }));
+  useRunChanges(run.data ? id : null, run.data?.eventSeq ?? 0, refresh);
+  useMissed(refresh);
+  useEvery(EVERY, run.data?.endedAt ? null : refresh);
+  // The events of a run end with it; one that is retried is told here.
+  useChangedRuns((changed) => {
+    if (changed === id) refresh();
+  });
   if (run.isPending) return <Skeleton />;
-  if (run.isError) return <Problem error={run.error} onRetry={() => void run.refetch()} />;
+  // What was read once stays while it cannot be read again: the header says that there is no connection.
+  if (run.data === undefined) return <Problem error={run.error} onRetry={() => void run.refetch()} />;
   return <RunParts run={run.data} />;
 }
 
-const NOTHING: Found = { visits: [], leftOut: 0, damage: "" };
+function useEvery(ms: number, act: (() => void) | null): void {
+  const run = useEffectEvent(() => act?.());
+  const isOn = act !== null;
+  useEffect(() => {
+    if (!isOn) return undefined;
+    const timer = setInterval(() => run(), ms);
+    return () => clearInterval(timer);
+  }, [isOn, ms]);
+}
+
+const NOTHING: Found = { visits: [], leftOut: 0, damage: "", marks: [], taken: new Set(), first: 0, last: 0 };
 
 function RunParts({ run }: { run: Run }) {
   const search = useSearch({ strict: false });
-  const checkpoints = useQuery({ queryKey: ["run", run.id, "checkpoints"], queryFn: () => listCheckpoints(run.id) });
-  const timeline = useQuery({ queryKey: ["run", run.id, "timeline"], queryFn: () => getTimeline(run.id) });
-  const all = checkpoints.data ?? [];
-  const record = useRecord(run.id, all);
-  const tab = RUN_TABS.find((each) => each === search.tab) ?? "timeline";
+  const navigate = useNavigate();
+  const timeline = useQuery({ queryKey: ["run", run.id, "timeline"], queryFn: () => getTimeline(run.id), structuralSharing: false, gcTime: 30_000 });
   const found = timeline.data ?? NOTHING;
-  const step = stepShown(found.visits, search.step, record.point?.seq);
+  const records = { first: found.first, last: Math.max(found.last, run.head) };
+  const record = useRecord(run.id, records, found.visits);
+  const tab = RUN_TABS.find((each) => each === search.tab) ?? "timeline";
+  // These parts are about the run as a whole, or choose their records themselves.
+  const isWhole = tab === "compare" || tab === "postmortem";
+  const comparePage = () => void navigate({ to: "/runs/$run", params: { run: run.id }, search: (old: object) => ({ ...old, tab: "compare" as const }), resetScroll: false });
+  useKeys([{ keys: "d", group: t("title"), label: word("compare"), run: comparePage }]);
+  // A step inside a map is chosen by its record, before what is inside is read.
+  const isPast = search.step === undefined && record.point !== null;
+  const visit = isPast && record.record?.name ? visitOfRecord(found.visits, record.number, record.record.name) : stepShown(found.visits, search.step, record.point?.seq);
+  // In the past a step is asked for by the record itself: its visit may have gone on later.
+  const isThen = isPast && visit !== null && Boolean(record.record?.name);
+  const asked = isThen ? record.number : (visit?.seq ?? -1);
+  const step = isWhole ? -1 : (search.step ?? asked);
+  const marked = visit?.seq ?? step;
   return (
     <>
       {run.status === "pending_input" ? <BreakpointsBar /> : null}
-      <Head run={run} at={record.point?.seq} />
+      <RunHead run={run} at={record.point?.seq} />
       <nav className="tabs" aria-label={t("parts")}>
         {RUN_TABS.map((name) => (
           <Link key={name} to="/runs/$run" params={{ run: run.id }} search={(old: object) => ({ ...old, tab: name })} aria-current={tab === name ? "page" : undefined} resetScroll={false}>
@@ -70,48 +103,26 @@ function RunParts({ run }: { run: Run }) {
           </Link>
         ))}
       </nav>
-      {checkpoints.isError ? <Problem error={checkpoints.error} onRetry={() => void checkpoints.refetch()} /> : null}
-      <RecordSlider all={all} record={record} />
-      <div className={`run-body ${step ? "with-step" : ""}`}>
+      {isWhole ? null : <RecordSlider records={records} marks={found.marks} record={record} />}
+      <div className={`run-body ${step >= 0 ? "with-step" : ""}`}>
         <Boundary resetKey={tab}>
           {timeline.isPending ? <Skeleton /> : null}
           {timeline.isError ? <Problem error={timeline.error} onRetry={() => void timeline.refetch()} /> : null}
-          {tab === "graph" && timeline.isSuccess ? <Graph run={run.id} visits={found.visits} point={record.point} step={step?.node ?? ""} /> : null}
-          {tab === "timeline" && timeline.isSuccess ? <Timeline found={found} point={record.point} step={step?.seq ?? -1} /> : null}
-          {tab === "events" ? <Events run={run.id} until={record.point?.at} /> : null}
-          {tab === "state" && checkpoints.isSuccess ? <StateAtCheckpoint run={run.id} current={record.current} before={record.before} /> : null}
+          {tab === "graph" && timeline.isSuccess ? <Graph run={run} found={found} point={record.point} step={marked} /> : null}
+          {tab === "timeline" && timeline.isSuccess ? <Timeline run={run.id} found={found} point={record.point} step={marked} pruned={found.first} /> : null}
+          {tab === "events" ? <Events run={run.id} until={record.point?.at} last={run.eventSeq} /> : null}
+          {tab === "postmortem" ? <Postmortem run={run} /> : null}
+          {tab === "compare" && timeline.isSuccess ? <Compare run={run} sides={sidesOf(run.id, search.at, search.to, records.first)} last={run.head} /> : null}
+          {tab === "state" && timeline.isSuccess ? <StateAtCheckpoint run={run.id} record={record.number} before={Math.max(records.first, record.number - 1)} /> : null}
         </Boundary>
-        {step ? <StepPanel run={run.id} seq={step.seq} /> : null}
+        {step >= 0 ? <StepPanel run={run.id} seq={step} isPast={isThen} version={isThen ? "past" : stepVersion(found, step, run.head)} /> : null}
       </div>
     </>
   );
 }
 
-function Head({ run, at }: { run: Run; at: number | undefined }) {
-  const now = useNow();
-  return (
-    <header className="run-head">
-      <p className="muted small">
-        <Link to="/runs">{t("title")}</Link> {"›"} <Link to="/runs" search={{ q: `flow:${run.flow}` }}>{run.flow}</Link>
-      </p>
-      <div className="run-line">
-        <h1>
-          {run.flow} <span className="code muted">{run.id.slice(0, 8)}</span>
-        </h1>
-        <StatusBadge shown={runWord(run.status, run.wakesAt ? shortTime(new Date(run.wakesAt), new Date(now)) : "")} />
-        <RunActions run={run} at={at} />
-      </div>
-      <p className="muted small">
-        {t("version", { version: run.version.slice(0, 12) })} {"·"} {t("startedAt")} <Moment at={run.createdAt} />
-        {run.startedBy ? ` · ${t("startedBy", { person: run.startedBy })}` : ""}
-      </p>
-      <Lineage run={run} />
-      {run.error ? <p className="run-error">{run.error}</p> : null}
-      {run.status === "pending_input" ? (
-        <p>
-          <Link to="/inbox/$view" params={{ view: "all" }} search={{ q: `run:${run.id}` }}>{t("openQuestions")}</Link>
-        </p>
-      ) : null}
-    </header>
-  );
+/** A step that has ended does not change any more, unless the run was resumed there. */
+function stepVersion(found: Found, step: number, head: number): string {
+  const visit = found.visits.find((each) => each.seq === step);
+  return visit?.endedAt && visit.state === "done" ? visit.endedAt : String(head);
 }

@@ -1,27 +1,29 @@
 /** The list of runs, with the counts of each status. */
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useRef } from "react";
+import { useState } from "react";
 import { useRight } from "@/app/useSession";
-import { Moment } from "@/components/Moment";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
 import { SearchBox } from "@/components/SearchBox";
+import { searchProblem } from "@/components/searchProblem";
 import { Skeleton } from "@/components/Skeleton";
 import { StatusBadge } from "@/components/StatusBadge";
-import { useNow } from "@/components/useNow";
 import { useChangedRuns, useGaps } from "@/live/useLive";
-import { statusesIn, toggledStatus, withoutStatus } from "@/models/runQuery";
-import { duration, roughly, shortTime } from "@/models/time";
-import { type Run, type RunPage, countRuns, listRuns } from "@/services/runs";
-import { RUN_STATUSES, runWord } from "@/words";
+import { repaired } from "@/models/query";
+import { readRunQuery } from "@/models/queryRuns";
+import { isPausedIn, statusesIn, toggledPaused, toggledStatus, withoutStatus } from "@/models/runQuery";
+import { countPaused } from "@/services/breakpoints";
+import { type RunPage, countRuns, listRuns } from "@/services/runs";
+import { RUN_STATUSES, type Shown, pausedWord, runWord } from "@/words";
 import { BreakpointsBar } from "./BreakpointsBar";
+import { BulkRuns } from "./BulkRuns";
+import { RunTable } from "./RunTable";
 import "./runs.css";
 import { t } from "./text";
+import { useRest } from "./useRest";
 
 /** Changes come by themselves; this is for a connection that does not carry them. */
 const EVERY = 15_000;
-/** Many runs change at once: the list is read at most this often. */
-const REST = 400;
 
 export function Screen() {
   const mayRead = useRight("runs:read");
@@ -37,7 +39,10 @@ function RunList() {
   const { q = "" } = useSearch({ strict: false });
   const navigate = useNavigate();
   const gaps = useGaps();
-  useLiveList();
+  const mayWrite = useRight("runs:write");
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const client = useQueryClient();
+  useChangedRuns(useRest(() => client.invalidateQueries({ queryKey: ["runs"] })));
   const runs = useInfiniteQuery({
     queryKey: ["runs", "list", q, gaps],
     queryFn: ({ pageParam }) => listRuns(q, pageParam),
@@ -47,10 +52,11 @@ function RunList() {
     placeholderData: (old) => old,
   });
   const rows = runs.data?.pages.flatMap((page) => page.runs) ?? [];
+  const picked = rows.filter((each) => chosen.has(each.id));
   const find = (text: string) => void navigate({ to: "/runs", search: text ? { q: text } : {} });
   return (
     <>
-      <SearchBox key={q} id="runs-search" q={q} label={t("search")} example={t("searchExample")} onSearch={find} />
+      <SearchBox key={q} id="runs-search" q={q} label={t("search")} example={t("searchExample")} problemOf={(text) => searchProblem(readRunQuery(text, "", 0n).wrong)} meantBy={(text) => repaired(text, readRunQuery(text, "", 0n).wrong)} onSearch={find} />
       <BreakpointsBar />
       <StatusCounts q={q} />
       {runs.isPending ? <Skeleton /> : null}
@@ -64,7 +70,8 @@ function RunList() {
           ) : null}
         </Notice>
       ) : null}
-      {rows.length > 0 ? <RunTable rows={rows} /> : null}
+      {rows.length > 0 ? <RunTable rows={rows} chosen={mayWrite ? chosen : null} onChoose={setChosen} /> : null}
+      {picked.length > 0 ? <BulkRuns runs={picked} onLeave={(left) => setChosen(new Set(left))} /> : null}
       {runs.hasNextPage ? (
         <button type="button" className="button" disabled={runs.isFetchingNextPage} onClick={() => void runs.fetchNextPage()}>
           {t("more")}
@@ -74,91 +81,35 @@ function RunList() {
   );
 }
 
-/** Reads the list again after a run has changed. */
-function useLiveList(): void {
-  const client = useQueryClient();
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useChangedRuns(() => {
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
-      void client.invalidateQueries({ queryKey: ["runs"] });
-    }, REST);
-  });
-  useEffect(() => () => clearTimeout(timer.current), []);
-}
-
 /** Each a link that adds or removes its status. */
 function StatusCounts({ q }: { q: string }) {
   const rest = withoutStatus(q);
   const chosen = statusesIn(q);
+  const isPaused = isPausedIn(q);
   const counts = useQuery({ queryKey: ["runs", "count", rest], queryFn: () => countRuns(rest), refetchInterval: EVERY, placeholderData: (old) => old });
+  const waiting = counts.data?.pending_input ?? 0;
+  const paused = useQuery({ queryKey: ["runs", "count paused", rest], queryFn: () => countPaused(rest), enabled: waiting > 0, refetchInterval: EVERY, placeholderData: (old) => old });
+  const stand = waiting > 0 ? (paused.data ?? 0) : 0;
   return (
     <ul className="status-counts" aria-label={t("byStatus")}>
       {RUN_STATUSES.map((status) => {
-        const isOn = chosen.includes(status);
-        const count = counts.data?.[status] ?? 0;
-        if (!isOn && count === 0) return null;
-        const next = toggledStatus(q, status);
-        return (
-          <li key={status}>
-            <Link to="/runs" search={next ? { q: next } : {}} className={`status-count ${isOn ? "on" : ""}`} aria-current={isOn ? "true" : undefined}>
-              <StatusBadge shown={runWord(status)} />
-              <span>{count}</span>
-            </Link>
-          </li>
-        );
+        // Those at a breakpoint wait for input too; they have a count of their own.
+        const count = (counts.data?.[status] ?? 0) - (status === "pending_input" ? stand : 0);
+        return <StatusCount key={status} shown={runWord(status)} count={count} isOn={chosen.includes(status)} next={toggledStatus(q, status)} />;
       })}
+      <StatusCount shown={pausedWord()} count={stand} isOn={isPaused} next={toggledPaused(q)} />
     </ul>
   );
 }
 
-function RunTable({ rows }: { rows: Run[] }) {
-  const now = useNow();
+function StatusCount({ shown, count, isOn, next }: { shown: Shown; count: number; isOn: boolean; next: string }) {
+  if (!isOn && count === 0) return null;
   return (
-    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys
-    <div className="table-scroll panel" tabIndex={0}>
-      <table className="list-table">
-        <thead>
-          <tr>
-            <th scope="col">{t("run")}</th>
-            <th scope="col">{t("flow")}</th>
-            <th scope="col">{t("status")}</th>
-            <th scope="col">{t("started")}</th>
-            <th scope="col">{t("took")}</th>
-            <th scope="col">{t("by")}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((run) => (
-            <tr key={run.id}>
-              <th scope="row">
-                <Link to="/runs/$run" params={{ run: run.id }} className="code">
-                  {run.id.slice(0, 8)}
-                </Link>
-              </th>
-              <td>{run.flow}</td>
-              <td>
-                <StatusBadge shown={runWord(run.status, run.wakesAt ? shortTime(new Date(run.wakesAt), new Date(now)) : "")} />
-                {run.error ? <span className="row-error small">{run.error}</span> : null}
-              </td>
-              <td>
-                <Moment at={run.createdAt} text={agoText(run, now)} />
-              </td>
-              <td>{tookText(run, now)}</td>
-              <td>{run.startedBy}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <li>
+      <Link to="/runs" search={next ? { q: next } : {}} className={`status-count ${isOn ? "on" : ""}`} aria-current={isOn ? "true" : undefined}>
+        <StatusBadge shown={shown} />
+        <span>{count}</span>
+      </Link>
+    </li>
   );
-}
-
-function agoText(run: Run, now: number): string {
-  return t("ago", { age: roughly(now - new Date(run.createdAt).getTime()) });
-}
-
-function tookText(run: Run, now: number): string {
-  const end = run.endedAt ? new Date(run.endedAt).getTime() : now;
-  return duration(Math.max(0, end - new Date(run.createdAt).getTime()));
 }

@@ -2,27 +2,27 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Icon } from "@/components/Icon";
-import { Notice, Problem } from "@/components/Problem";
+import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { Text } from "@/components/Value";
 import { changesBetween } from "@/models/state";
 import { type TreeRow, treeOf } from "@/models/tree";
 import { valueText } from "@/models/values";
-import { type Checkpoint, getStateAt } from "@/services/runs";
+import { getStateAt } from "@/services/runHistory";
 import { t } from "./text";
 
 const MOST_ROWS = 500;
-type StateProps = { run: string; current: Checkpoint | undefined; before: Checkpoint | undefined };
+type StateProps = { run: string; record: number; before: number };
 
-export function StateAtCheckpoint({ run, current, before }: StateProps) {
+/** `before`: the record with which it is compared. */
+export function StateAtCheckpoint({ run, record, before }: StateProps) {
   const [search, setSearch] = useState("");
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   const forever = { staleTime: Number.POSITIVE_INFINITY };
-  const state = useQuery({ queryKey: ["state", run, current?.id], queryFn: () => getStateAt(run, current!.id), enabled: current !== undefined, placeholderData: (old) => old, ...forever });
-  const earlier = useQuery({ queryKey: ["state", run, before?.id], queryFn: () => getStateAt(run, before!.id), enabled: before !== undefined, ...forever });
-  if (current === undefined) return <Notice title={t("noCheckpoints")} />;
+  const state = useQuery({ queryKey: ["state", run, record], queryFn: () => getStateAt(run, String(record)), retry: false, placeholderData: (old) => old, ...forever });
+  const earlier = useQuery({ queryKey: ["state", run, before], queryFn: () => getStateAt(run, String(before)), enabled: before < record, retry: false, ...forever });
   if (state.isPending) return <Skeleton rows={3} />;
-  if (state.isError) return <Problem error={state.error} onRetry={() => void state.refetch()} />;
+  if (state.isError) return <UnreadableState error={state.error} onRetry={() => void state.refetch()} />;
   const changes = earlier.data === undefined ? [] : changesBetween(earlier.data.state, state.data.state);
   const rows = treeOf(state.data.state, { toggled, search, changes });
   const gone = changes.filter((each) => each.kind === "removed");
@@ -41,6 +41,16 @@ export function StateAtCheckpoint({ run, current, before }: StateProps) {
       {gone.map((each) => (
         <p key={each.path} className="small"><span className="code">{each.path}</span> <del>{valueText(each.before).slice(0, 200)}</del></p>
       ))}
+    </section>
+  );
+}
+
+/** Other records may be readable: the slider and the list of visits stay. */
+function UnreadableState({ error, onRetry }: { error: unknown; onRetry: () => void }) {
+  return (
+    <section className="panel" aria-label={t("state")}>
+      <Problem error={error} onRetry={onRetry} />
+      <p className="muted small state-note">{t("otherRecords")}</p>
     </section>
   );
 }

@@ -1,37 +1,61 @@
-/** The state that a fork starts with, edited as JSON, and what that changes. */
+/** The state that a fork starts with, edited as fields or as JSON, and what that changes. */
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
+import { FormFields } from "@/components/FormFields";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { changesBetween } from "@/models/state";
+import { sectionsForm } from "@/models/form";
+import { writeJson } from "@/models/json";
+import { editedWith, inputFields, reviewInput, valuesFrom } from "@/models/schemaForm";
+import { changesBetween, schemaFor } from "@/models/state";
 import { type Patch, objectIn, patchOf } from "@/models/tree";
 import { valueText } from "@/models/values";
-import { getStateAt } from "@/services/runs";
+import { getStateAt } from "@/services/runHistory";
 import { t } from "./text";
 
 /** `patch` null: what is written is no state. */
 type EditorProps = { run: string; record: number; patch: Patch | null; onPatch: (patch: Patch | null) => void };
+type State = Record<string, unknown>;
 
 export function StateEditor({ run, record, patch, onPatch }: EditorProps) {
   const [open, setOpen] = useState(false);
-  const [text, setText] = useState<string | null>(null);
-  const state = useQuery({ queryKey: ["state", run, `record ${record}`], queryFn: () => getStateAt(run, String(record)), enabled: open, staleTime: Number.POSITIVE_INFINITY });
-  const edit = (next: string) => {
-    setText(next);
-    const found = objectIn(next);
-    onPatch(found === null ? null : patchOf(state.data?.state, found));
-  };
+  const state = useQuery({ queryKey: ["state", run, `record ${record}`], queryFn: () => getStateAt(run, String(record)), enabled: open, staleTime: Number.POSITIVE_INFINITY, retry: false });
   if (!open) {
     return <button type="button" className="button" onClick={() => setOpen(true)}>{t("editState")}</button>;
   }
   if (state.isPending) return <Skeleton rows={2} />;
   if (state.isError) return <Problem error={state.error} onRetry={() => void state.refetch()} />;
-  const shown = text ?? JSON.stringify(state.data.state, null, 2);
-  const changes = changesBetween(state.data.state, objectIn(shown) ?? state.data.state);
+  return <Editor record={record} before={stateOf(state.data.state)} patch={patch} onPatch={onPatch} />;
+}
+
+function stateOf(value: unknown): State {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as State) : {};
+}
+
+type OpenProps = { record: number; before: State; patch: Patch | null; onPatch: (patch: Patch | null) => void };
+
+function Editor({ record, before, patch, onPatch }: OpenProps) {
+  const [next, setNext] = useState(before);
+  const [text, setText] = useState<string | null>(null);
+  const isJson = text !== null;
+  const take = (found: State | null) => {
+    if (found !== null) setNext(found);
+    onPatch(found === null ? null : patchOf(before, found));
+  };
+  const changes = changesBetween(before, next);
   return (
-    <section className="state-editor">
-      <label htmlFor="fork-state">{t("stateAsJson", { number: record })}</label>
-      <textarea id="fork-state" className="code" rows={10} spellCheck={false} value={shown} aria-invalid={patch === null} aria-describedby="fork-state-said" onChange={(event) => edit(event.target.value)} />
+    <section className="state-editor" aria-label={t("stateAsFields", { number: record })}>
+      <div className="run-line">
+        <strong>{t("stateAsFields", { number: record })}</strong>
+        <button type="button" className="button quiet" disabled={patch === null} onClick={() => setText(isJson ? null : writeJson(next, 2))}>{isJson ? t("asFields") : t("asJson")}</button>
+      </div>
+      {isJson ? (
+        <>
+          <label htmlFor="fork-state" className="away">{t("stateAsJson", { number: record })}</label>
+          <textarea id="fork-state" className="code" rows={10} spellCheck={false} value={text} aria-invalid={patch === null} aria-describedby="fork-state-said"
+            onChange={(event) => { setText(event.target.value); take(objectIn(event.target.value)); }} />
+        </>
+      ) : <StateFields state={next} onChange={take} />}
       <div id="fork-state-said" aria-live="polite">
         {patch === null ? <p className="late">{t("noJson")}</p> : null}
         {patch && patch.removed.length > 0 ? <p className="late">{t("noRemoval", { keys: patch.removed.join(", ") })}</p> : null}
@@ -43,4 +67,17 @@ export function StateEditor({ run, record, patch, onPatch }: EditorProps) {
       </div>
     </section>
   );
+}
+
+/** The fields are those of the state as it is when they are shown. */
+function StateFields({ state, onChange }: { state: State; onChange: (state: State) => void }) {
+  const [first] = useState(state);
+  const fields = useMemo(() => inputFields(schemaFor(first), first), [first]);
+  const [values, setValues] = useState(() => valuesFrom(fields, first));
+  const change = (field: string, value: unknown) => {
+    const next = { ...values, [field]: value };
+    setValues(next);
+    onChange(editedWith(fields, next, first));
+  };
+  return <FormFields form={sectionsForm(fields.map((each) => each.section.raw))} values={values} review={reviewInput(fields, values)} errors={{}} onChange={change} />;
 }

@@ -1,45 +1,38 @@
-/** Applied at once in this browser, and saved on the server. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useContext } from "react";
-import { ThemeChoice } from "@/app/ThemeChoice";
-import { Problem } from "@/components/Problem";
-import { type Preferences, getPreferences, putPreferences } from "@/services/settings";
+/** How the page looks and reads. */
+import { useNow } from "@/components/useNow";
+import { exactTime } from "@/models/time";
+import type { Theme } from "@/services/settings";
+import { Saved, Select } from "./Choice";
 import { t } from "./text";
-import { themeOf } from "./theme";
 
-const THEMES: Record<Preferences["theme"], string> = { system: t("themeSystem"), light: t("themeLight"), dark: t("themeDark") };
+const THEMES: readonly (readonly [Theme, string])[] = [["system", t("themeSystem")], ["light", t("themeLight")], ["dark", t("themeDark")]];
+const LANGUAGES = [["", t("languageEnglish")], ["en-US", t("languageAmerican")]] as const;
+
+function zones(): (readonly [string, string])[] {
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const all = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC")];
+  return [["", t("zoneBrowser", { zone: own })], ...all.map((zone) => [zone, zone.replaceAll("_", " ")] as const)];
+}
 
 export function Appearance() {
-  const client = useQueryClient();
-  const { theme, setTheme } = useContext(ThemeChoice);
-  const kept = useQuery({ queryKey: ["settings", "preferences"], queryFn: getPreferences });
-  const saving = useMutation({
-    // Read just before: what was chosen elsewhere stays.
-    mutationFn: async (change: Partial<Preferences>) => {
-      const { chosen, version } = await getPreferences();
-      return putPreferences({ chosen: { ...chosen, ...change }, version });
-    },
-    scope: { id: "preferences" },
-    onSuccess: (saved) => client.setQueryData(["settings", "preferences"], saved),
-  });
-  const choose = (name: Preferences["theme"]) => {
-    setTheme(themeOf(name));
-    saving.mutate({ theme: name });
-  };
-  if (kept.isError) return <Problem error={kept.error} onRetry={() => void kept.refetch()} />;
+  const now = useNow();
   return (
-    <>
-      <fieldset className="choices">
-        <legend>{t("theme")}</legend>
-        {(Object.keys(THEMES) as Preferences["theme"][]).map((name) => (
-          <label key={name} className="choice">
-            <input type="radio" name="theme" checked={theme === themeOf(name)} onChange={() => choose(name)} />
-            {THEMES[name]}
-          </label>
-        ))}
-      </fieldset>
-      <output className="muted small">{saving.isSuccess ? t("saved") : ""}</output>
-      {saving.isError ? <Problem error={saving.error} /> : null}
-    </>
+    <Saved>
+      {(chosen, save) => (
+        <>
+          <fieldset className="choices">
+            <legend>{t("theme")}</legend>
+            {THEMES.map(([name, text]) => (
+              <label key={name} className="choice">
+                <input type="radio" name="theme" checked={chosen.theme === name} onChange={() => save({ theme: name })} />
+                {text}
+              </label>
+            ))}
+          </fieldset>
+          <Select label={t("language")} value={chosen.language ?? ""} options={LANGUAGES} onChange={(value) => save({ language: value || null })} />
+          <Select label={t("zone")} hint={t("zoneNow", { time: exactTime(new Date(now)) })} value={chosen.zone ?? ""} options={zones()} onChange={(value) => save({ zone: value || null })} />
+        </>
+      )}
+    </Saved>
   );
 }

@@ -1,9 +1,12 @@
 /** A person's own choices, kept on the server, and their absence. */
+import { type ReactNode, useId } from "react";
 import { useRight } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
 import { Forbidden } from "@/components/Problem";
 import { Absence } from "./Absence";
 import { Appearance } from "./Appearance";
+import { Saved, Switch } from "./Choice";
+import { Notifications } from "./Notifications";
 import "./settings.css";
 import { t } from "./text";
 
@@ -12,16 +15,26 @@ export function Screen() {
   return (
     <main id="main" tabIndex={-1} className="page settings">
       <h1>{t("title")}</h1>
-      <section className="panel setting" aria-labelledby="appearance">
-        <h2 id="appearance">{t("appearance")}</h2>
-        <Boundary>
-          <Appearance />
-        </Boundary>
-      </section>
-      <section className="panel setting" aria-labelledby="absence">
-        <h2 id="absence">{t("absence")}</h2>
-        <Boundary>{mayRead ? <Absence /> : <Forbidden right="holds:read" />}</Boundary>
-      </section>
+      <Setting title={t("appearance")}>
+        <Appearance />
+      </Setting>
+      <Setting title={t("keys")}>
+        <Saved>{(chosen, save) => <Switch label={t("letters")} hint={t("lettersHint")} checked={chosen.shortcuts} onChange={(on) => save({ shortcuts: on })} />}</Saved>
+      </Setting>
+      <Setting title={t("notifications")}>
+        <Notifications />
+      </Setting>
+      <Setting title={t("absence")}>{mayRead ? <Absence /> : <Forbidden right="holds:read" />}</Setting>
     </main>
+  );
+}
+
+function Setting({ title, children }: { title: string; children: ReactNode }) {
+  const id = useId();
+  return (
+    <section className="panel setting" aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      <Boundary>{children}</Boundary>
+    </section>
   );
 }

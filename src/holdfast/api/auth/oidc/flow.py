@@ -6,14 +6,15 @@ import hmac
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
+from time import time
 from typing import Any, cast
 from urllib.parse import urlencode
 
 import msgspec
 
 from holdfast.api.auth.grants import CredentialGrant, validate_grant
-from holdfast.api.auth.oidc.provider import Provider, require_libraries, sign_in_error
-from holdfast.api.auth.sessions import local_path
+from holdfast.api.auth.oidc.provider import LEEWAY, Provider, logout_error, require_libraries, sign_in_error
+from holdfast.api.auth.sessions import ProviderSession, Sessions, local_path
 from holdfast.api.auth.settings import OidcSettings
 from holdfast.api.problems import HttpError
 from holdfast.errors import InputError
@@ -88,7 +89,9 @@ class Oidc:
             asked["post_logout_redirect_uri"] = back
         return f"{place}{'&' if '?' in place else '?'}{urlencode(asked)}"
 
-    async def finish(self, journey: SignInState, params: Mapping[str, str], callback: str) -> CredentialGrant:
+    async def finish(
+        self, journey: SignInState, params: Mapping[str, str], callback: str
+    ) -> tuple[CredentialGrant, ProviderSession]:
         """Raises HttpError: 401 if any check fails, 502 if the provider is unavailable."""
         # Before the code is used: a code that another person's
         # browser obtained must not sign in this one (login CSRF).
@@ -107,16 +110,34 @@ class Oidc:
         claims = await self.provider.claims(token, journey.nonce, opens)
         more = await self.provider.userinfo(opens, claims["sub"]) if opens else {}
         # Claims of the signed ID token take precedence over those of /userinfo.
-        return grant_of(self.settings, {**more, **claims})
+        sid = claims.get("sid")
+        session = ProviderSession(sub=claims["sub"], sid=sid if isinstance(sid, str) else "")
+        return grant_of(self.settings, {**more, **claims}), session
+
+    async def signed_out(self, logout_token: str, sessions: Sessions) -> int:
+        """The provider tells that a person has signed out there: how many sessions ended. Raises HttpError:
+        400 for a token that is not valid or was used, 502 if the provider is unavailable."""
+        claims = await self.provider.logout_claims(logout_token)
+        ended = await sessions.end_at_provider(
+            sub=claims.get("sub", ""),
+            sid=claims.get("sid", ""),
+            jti=claims["jti"],
+            seconds=claims["exp"] + LEEWAY - time(),
+        )
+        if ended is None:
+            raise logout_error("it was used before")
+        return ended
 
 
 def grant_of(settings: OidcSettings, claims: Mapping[str, Any]) -> CredentialGrant:
     """Raises HttpError 401 for a person without a usable name, or without a tenant here."""
     groups = _words(_claim(claims, settings.groups))
     given = {role for role, members in settings.roles.items() if set(members) & set(groups)}
+    tenants = _tenants(settings, claims)
     grant = CredentialGrant(
         subject=f"user:{_name(settings, claims)}",
-        tenant=_tenant(settings, claims),
+        tenant=tenants[0],
+        tenants=tenants if len(tenants) > 1 else (),
         roles=tuple(sorted(given | set(settings.default_roles))),
         groups=tuple(sorted(groups)),
         titles=tuple(sorted(_words(_claim(claims, settings.titles)))),
@@ -147,17 +168,15 @@ def _name(settings: OidcSettings, claims: Mapping[str, Any]) -> str:
     return found.strip().lower() if settings.user == "email" else found.strip()
 
 
-def _tenant(settings: OidcSettings, claims: Mapping[str, Any]) -> str:
+def _tenants(settings: OidcSettings, claims: Mapping[str, Any]) -> tuple[str, ...]:
+    """In the order of the settings. The session begins in the first; the web app names it and switches."""
     if not settings.tenant_claim:
-        return settings.tenant
-    found = _claim(claims, settings.tenant_claim)
-    tenants = {settings.tenants[each] for each in _words(found) if each in settings.tenants}
-    # Several are refused rather than one chosen: the person could not tell which tenant they act in.
-    if len(tenants) != 1:
-        raise sign_in_error(
-            "you have no tenant on this server" if not tenants else "you have several tenants on this server"
-        )
-    return tenants.pop()
+        return (settings.tenant,)
+    given = set(_words(_claim(claims, settings.tenant_claim)))
+    found = dict.fromkeys(tenant for value, tenant in settings.tenants.items() if value in given)
+    if not found:
+        raise sign_in_error("you have no tenant on this server")
+    return tuple(found)
 
 
 def _claim(claims: Mapping[str, Any], path: str) -> Any:

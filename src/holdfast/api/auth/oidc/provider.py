@@ -28,6 +28,8 @@ REFETCH_SECONDS: Final = 30.0
 """Minimum seconds between two requests for unknown keys: providers rotate keys, and attackers invent ids."""
 LEEWAY: Final = 60
 _MOST: Final = 1 << 20
+_LOGOUT_TYPES: Final = ("logout+jwt", "JWT")
+_LOGOUT_EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
 _MEANT_FOR_OTHERS: Final = {
     "nonce": "the ID token was issued for another sign-in",
     "azp": "the ID token was issued for another client",
@@ -147,6 +149,26 @@ class Provider:
             raise sign_in_error(_MEANT_FOR_OTHERS["azp"])
         return dict(claims)
 
+    async def logout_claims(self, logout_token: str) -> dict[str, Any]:
+        """The claims of a logout token (OpenID Connect Back-Channel Logout 1.0, 2.6), after all checks but
+        that of its reuse. Raises HttpError 400."""
+        from joserfc.errors import JoseError
+        from joserfc.jwt import JWTClaimsRegistry
+
+        asked: Any = {
+            "iss": {"essential": True, "value": self.settings.issuer},
+            "aud": {"essential": True, "value": self.settings.client_id},
+            **{name: {"essential": True} for name in ("iat", "exp", "jti")},
+        }
+        try:
+            token = await self._decoded(logout_token)
+            JWTClaimsRegistry(leeway=LEEWAY, **asked).validate(token.claims)
+        except (JoseError, ValueError) as error:
+            log.info("a logout token was refused: %r", error)
+            raise logout_error("it is not valid") from error
+        _require_logout(token.header, token.claims)
+        return token.claims
+
     async def userinfo(self, opens: str, subject: str) -> dict[str, Any]:
         """Further claims from /userinfo; empty if the provider has no such endpoint. Raises HttpError."""
         about = await self.about()
@@ -219,6 +241,22 @@ def _chooser(keys: KeySet) -> Callable[[Any], Any]:
         raise InvalidKeyIdError("its key is not among the provider's")
 
     return choose
+
+
+def _require_logout(header: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
+    """A token of the provider for another purpose must not sign anybody out. Raises HttpError 400."""
+    events = claims.get("events")
+    named = [claims[name] for name in ("sub", "sid") if name in claims]
+    if header.get("typ", "JWT") not in _LOGOUT_TYPES or "nonce" in claims:
+        raise logout_error("it is a token for another purpose")
+    if not isinstance(events, dict) or not isinstance(cast("Any", events).get(_LOGOUT_EVENT), dict):
+        raise logout_error("it is not about a sign-out")
+    if not named or not all(isinstance(each, str) and each for each in named):
+        raise logout_error("it names neither a person nor a session")
+
+
+def logout_error(why: str) -> HttpError:
+    return HttpError(400, f"The logout token was refused: {why}.", code="invalid_request")
 
 
 def sign_in_error(why: str) -> HttpError:

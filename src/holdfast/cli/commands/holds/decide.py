@@ -237,7 +237,9 @@ async def resolve_many(
 ) -> Exit:
     """A preview, unless --yes is given. Exits with 2 if --yes left out a hold."""
     if bool(which) == bool(query):
-        raise InputError("name the holds, or select them with --query.", hint="One of the two.")
+        raise InputError(
+            "name the holds, or select them with --query.", hint="Give one of the two, not both."
+        )
     async with open_hold_session(options) as session:
         rows = await _selected_holds(session, which, query)
         found = await session.holds.bulk(

@@ -80,7 +80,9 @@ def ask_back(
     """Ask a question before you decide. The deadline is paused until the reply."""
     options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
     if drop == (text is not None):
-        raise InputError("write a question, or withdraw it with --drop.", hint="One of the two.")
+        raise InputError(
+            "write a question, or withdraw it with --drop.", hint="Give one of the two, not both."
+        )
     if text is None:
         return run_async(withdraw_question(hold, question, options))
     return run_async(ask_question(hold, text, to=to, options=options))

@@ -182,7 +182,7 @@ async def print_history(which: str, options: ActorOptions) -> Exit:
     if options.json:
         print_list(entries)
         return Exit.ok
-    print_table(("seq", "when", "who", "did", "what"), [_cells(entry) for entry in entries])
+    print_table(("seq", "when", "what"), [_cells(entry) for entry in entries])
     return Exit.ok
 
 
@@ -191,15 +191,4 @@ async def _history(session: HoldSession, which: str) -> Sequence[Entry]:
 
 
 def _cells(entry: Entry) -> tuple[str, ...]:
-    text = ", ".join(f"{name} {_plain(value)}" for name, value in entry.data.items() if value is not None)
-    return (
-        str(entry.seq),
-        entry.at[:19].replace("T", " "),
-        entry.actor,
-        entry.action.replace("_", " "),
-        text,
-    )
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else brief(value, 200)
+    return (str(entry.seq), entry.at[:19].replace("T", " "), entry.text)

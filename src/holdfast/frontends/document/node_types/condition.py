@@ -36,7 +36,7 @@ class ConditionType(NodeType):
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         for port in ("true", "false"):
-            if not node.from_port(port) and node.node.parent is None:
+            if not node.is_connected(port) and node.node.parent is None:
                 message = f"no edge leaves its port {port!r}: the branch ends there"
                 found.warn((), "port-open", message, f"connect the port {port!r}, if only to an end")
 

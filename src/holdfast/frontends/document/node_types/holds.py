@@ -93,6 +93,10 @@ class HoldType(NodeType):
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
         return (OUT, *option_ids(node), TIMEOUT)
 
+    def implied_edges(self, node: DocumentNode) -> tuple[tuple[str, str], ...]:
+        action = action_of(node.config) or ""
+        return ((TIMEOUT, action.removeprefix(BRANCH)),) if action.startswith(BRANCH) else ()
+
     def writes(self, node: DocumentNode) -> tuple[str, ...]:
         bind = node.config.decision_bind
         return (bind, f"{bind}_result", *([node.bind] if _form_of(node) and node.bind else []))
@@ -119,11 +123,11 @@ class HoldType(NodeType):
             message = "its edges leave by option ports and by conditions"
             found.error((), "edge-mixed", message, "use one of the two", rests_on=self.port_fields)
             return
-        if node.from_port(OUT) or node.node.parent is not None:
+        if node.is_connected(OUT) or node.node.parent is not None:
             # Inside of a map or loop, what is not connected ends the item or the turn.
             return
         for option in options:
-            if not node.from_port(option):
+            if not node.is_connected(option):
                 message = f"no edge leaves its option {option!r}: a run that is answered so would end here"
                 fix = f"connect the port {option!r}, or the port 'out'"
                 found.error((), "port-open", message, fix, rests_on=self.port_fields)

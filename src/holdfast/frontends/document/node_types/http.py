@@ -16,7 +16,7 @@ from holdfast.frontends.document.node_type import (
     TemplateValue,
     base_node,
 )
-from holdfast.frontends.document.secret_rules import check_address, check_literals, is_secret
+from holdfast.frontends.document.secret_rules import check_address, is_secret
 from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.checks.names import near_name
 from holdfast.model.graph import Node
@@ -74,8 +74,6 @@ class HttpType(NodeType):
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         config: HttpConfig = node.config
         self._check_address(config, found, site)
-        check_literals("headers", config.headers, found)
-        check_literals("query", config.query, found)
         for name in config.headers:
             if _TOKEN.fullmatch(name) is None or name.lower() in _OURS:
                 why = "is set by Holdfast" if name.lower() in _OURS else "is no name of a header"

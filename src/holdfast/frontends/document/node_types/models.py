@@ -119,8 +119,11 @@ class AgentType(NodeType):
 
     def _check_tools(self, field: str, names: tuple[str, ...], found: NodeReport, site: DocumentSite) -> None:
         for index, name in enumerate(names):
-            if site.tools is not None and name not in site.tools:
-                fix = near_name(name, site.tools) or "register it, and list it under tools in the settings"
+            if _unusable(name, site):
+                fix = (
+                    near_name(name, site.tools or ())
+                    or "register it, and list it under tools in the settings"
+                )
                 message = f"there is no tool {name!r} that documents may use"
                 found.error((field, index), "tool-unknown", message, fix)
 
@@ -155,12 +158,12 @@ class ToolType(NodeType):
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         config: ToolConfig = node.config
-        if site.tools is not None and config.tool not in site.tools:
-            known = ", ".join(sorted(site.tools)[:20])
+        if _unusable(config.tool, site):
+            known = ", ".join(sorted(site.tools or ())[:20])
             fix = f"use one of {known}" if known else "the operator lists it under tools in the settings"
             message = f"the tool {config.tool!r} is not allowed here"
             found.error(("tool",), "tool-not-allowed", message, fix)
-        elif site.tools is not None and _needs_agent(site.tools[config.tool]):
+        elif site.tools and config.tool in site.tools and _needs_agent(site.tools[config.tool]):
             message = f"the tool {config.tool!r} asks people, or uses the files of an agent"
             found.error(("tool",), "tool-not-allowed", message, "use it in an agent node")
         elif config.effect is not None and _weaker(Effect(config.effect), self._declared(node, site)):
@@ -179,6 +182,12 @@ class ToolType(NodeType):
     def handler(self, node: DocumentNode, site: DocumentSite) -> NodeHandler | None:
         require_tool(node, node.config.tool, site)
         return super().handler(node, site)
+
+
+def _unusable(name: str, site: DocumentSite) -> bool:
+    """Neither registered here, nor one that the operator lists and only workers have."""
+    elsewhere = site.functions is None and name in site.listed_tools
+    return site.tools is not None and name not in site.tools and not elsewhere
 
 
 _STRENGTH = tuple(Effect)

@@ -30,7 +30,7 @@ class ParallelType(NodeType):
     rules = ("parallel-branches",)
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
-        if len(node.from_port(OUT)) < 2:
+        if len(node.from_port(OUT)) < 2 and not node.cut:
             found.warn((), "parallel-branches", "fewer than two edges leave it", "add a branch, or remove it")
 
     def handler(self, node: DocumentNode, site: DocumentSite) -> NodeHandler:

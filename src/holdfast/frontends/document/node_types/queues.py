@@ -35,6 +35,7 @@ from holdfast.frontends.document.site import DocumentSite
 from holdfast.frontends.python.holds import FormOptions, hold_spec
 from holdfast.model.expr import PARTITIONS, compile_expr
 from holdfast.model.graph import HoldSpec, InDoubt, Node
+from holdfast.model.hold_rules import assignee_fault
 from holdfast.types.hold import CONSUME
 from holdfast.types.status import Effect
 from holdfast.types.terms import HitlTarget
@@ -88,7 +89,9 @@ class QueuePublishType(NodeType):
 
 
 class QueueEscalationConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`of`: the review or `queue_publish` whose message it moves; or `message`: its id."""
+    """`of`: the review or `queue_publish` whose message it moves; or `message`: its id. `assignee`, `note`:
+    added to the payload as `escalation`. Of a review of the same run, the hold gets the assignee, which
+    must have no placeholders; reviews of other runs, and messages that a run keeps, are left alone."""
 
     of: str | None = None
     message: Template | None = None
@@ -105,7 +108,7 @@ class QueueEscalationType(NodeType):
     config = QueueEscalationConfig
     effect = Effect.write
     defaults = True
-    rules = ("escalation-change", "escalation-target", "scope-missing")
+    rules = ("escalation-change", "escalation-target", "scope-missing", "assignee")
     example: ClassVar[Json] = {"of": "ask", "queue": "leads", "priority": "high"}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:
@@ -120,6 +123,9 @@ class QueueEscalationType(NodeType):
             fix = "name a node, or give the id of a message"
             found.error((), "escalation-target", message, fix, rests_on=("of", "message"))
             return
+        fault = assignee_fault(config.assignee) if config.assignee else None
+        if fault is not None:
+            found.error(("assignee",), "assignee", f"its assignee: {fault}", "write it as user:NAME")
         if config.of is not None and node.flow.types.get(config.of) not in _MOVABLE:
             known = [name for name, kind in node.flow.types.items() if kind in _MOVABLE]
             message = f"{config.of!r} is no node that publishes a message"
@@ -215,7 +221,7 @@ def _condition(match: str | None, complete: str) -> Json:
 
 
 def _variable(path: Sequence[str]) -> str:
-    return ".".join(path[: 2 if path[0] in PARTITIONS else 1])
+    return ".".join(path[: 2 if path[0] in {*PARTITIONS, "state"} else 1])
 
 
 NODE_TYPES: tuple[Any, ...] = (QueuePublishType(), QueueConsumeType(), QueueEscalationType())

@@ -63,7 +63,7 @@ class RouterType(NodeType):
                     "give each case an id of its own",
                 )  # fmt: skip
         for port in self.ports(node)[1:]:
-            if not node.from_port(port) and node.node.parent is None:
+            if not node.is_connected(port) and node.node.parent is None:
                 message = f"no edge leaves its port {port!r}: the branch ends there"
                 fix = f"connect the port {port!r}, if only to an end"
                 found.warn((), "port-open", message, fix, rests_on=self.port_fields)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, cast
 import msgspec
 
 from holdfast.frontends.document.document import Json
+from holdfast.frontends.document.limits import MAX_GRAPH_BYTES, MAX_GRAPH_NODES
 from holdfast.frontends.document.node_type import (
     DocumentNode,
     FieldName,
@@ -40,7 +41,7 @@ class SubflowType(NodeType):
     summary = "Runs another flow inside of the run, pinned to a version."
     config = SubflowConfig
     kind = NodeKind.subflow
-    rules = ("flow-unknown", "subflow-cycle", "subflow-input", "subflow-invalid")
+    rules = ("flow-unknown", "subflow-cycle", "subflow-input", "subflow-invalid", "subflow-size")
     example: ClassVar[Json] = {"flow": "kyc", "inputs": {"customer": "{{customer}}"}}
 
     def writes(self, node: DocumentNode) -> tuple[str, ...]:
@@ -98,6 +99,29 @@ class SubflowType(NodeType):
         return (
             None if child is None else msgspec.structs.replace(child.spec, name=body_name(node.config, child))
         )
+
+
+class GraphRoom:
+    """What the graph of a document may hold. A sub-flow is a copy with its own sub-flows in it: a few
+    documents that name each other would else make a graph of any size."""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes, self._bytes = nodes, 0
+
+    def has(self, child: GraphSpec, found: NodeReport) -> bool:
+        """Whether there is room for it, which is taken. Reports where there is none."""
+        self._nodes += _count_nodes(child)
+        self._bytes += len(msgspec.msgpack.encode(child)) if self._nodes <= MAX_GRAPH_NODES else 0
+        if self._nodes <= MAX_GRAPH_NODES and self._bytes <= MAX_GRAPH_BYTES:
+            return True
+        most = f"{MAX_GRAPH_NODES:,} nodes" if self._nodes > MAX_GRAPH_NODES else f"{MAX_GRAPH_BYTES:,} bytes"
+        message = f"with its sub-flows, and those inside of them, the flow has more than {most}"
+        found.error(("flow",), "subflow-size", message, "use fewer or smaller sub-flows")
+        return False
+
+
+def _count_nodes(spec: GraphSpec) -> int:
+    return len(spec.nodes) + sum(_count_nodes(inner) for inner in spec.subgraphs)
 
 
 def flow_of(node: DocumentNode, site: DocumentSite) -> FoundFlow | None:

@@ -28,6 +28,7 @@ class MariadbSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     statement_timeout: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     silence: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds, in an open transaction: see `session`
     lock_wait: Annotated[int, msgspec.Meta(ge=1, le=600)] = 5  # seconds that a statement waits for a row
+    settling: Annotated[float, msgspec.Meta(ge=0)] = 3.0  # seconds after a failover without claims
     poll: Annotated[float, msgspec.Meta(gt=0)] = 0.2  # seconds: the server does not notify
 
     @property

@@ -132,6 +132,13 @@ def _text(error: BaseException) -> str:
     return str(said).replace("MySQL server", "the server").rstrip(".")
 
 
+def old_primary(where: str) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"The server at {where} was replaced by another one meanwhile; what it answered does not count.",
+        hint="Try again.",
+    )
+
+
 def closed(where: str) -> StoreUnavailableError:
     return StoreUnavailableError(
         f"The store {where} is closed.", hint="Open it again with open_store; a forked process opens its own."

@@ -23,7 +23,9 @@ FROM @blobs AS blobs"""
 _MISSING = """
 SELECT DISTINCT refs.digest FROM @blob_refs AS refs
 WHERE NOT EXISTS (SELECT 1 FROM @blobs AS blobs WHERE blobs.digest = refs.digest) LIMIT ?"""
-_OUTSIDE = "SELECT digest FROM @blobs WHERE place = 'elsewhere' AND NOT condemned ORDER BY number"
+_OUTSIDE = "SELECT digest FROM @blobs AS kept WHERE place = 'elsewhere' AND NOT condemned"
+_IN_USE = " AND EXISTS (SELECT 1 FROM @blob_refs AS used WHERE used.digest = kept.digest) LIMIT 1"
+_IN_ORDER = " ORDER BY number"
 _SIZE = """
 SELECT coalesce(sum(data_length + index_length), 0) FROM information_schema.tables
 WHERE table_schema = database()"""
@@ -53,7 +55,7 @@ async def examine(conn: Conn, now: int | None, *, deep: bool) -> StoreFacts:
         condemned=blobs[1],
         unreferenced=blobs[2],
         missing=[digest for (digest,) in await conn.rows(_MISSING, _MANY)],
-        outside=[digest for (digest,) in await conn.rows(_OUTSIDE)] if deep else [],
+        outside=[digest for (digest,) in await conn.rows(_OUTSIDE + (_IN_ORDER if deep else _IN_USE))],
         drift=drift_of(expected_catalogue("holdfast.store.sql.mariadb"), await read_catalogue(conn)),
     )
 

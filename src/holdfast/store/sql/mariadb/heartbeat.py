@@ -11,7 +11,8 @@ from holdfast.store.sql.mariadb import claim
 from holdfast.store.sql.mariadb.address import MariadbSettings
 from holdfast.store.sql.mariadb.connect import MariadbConnection
 from holdfast.store.sql.mariadb.errors import DRIVER_ERRORS, closed, translated
-from holdfast.store.sql.mariadb.session import connect, drop, leave
+from holdfast.store.sql.mariadb.failover import PrimaryCheck
+from holdfast.store.sql.mariadb.session import drop, leave
 from holdfast.store.sql.server_clock import ServerClock
 from holdfast.types.lease import Lease
 
@@ -19,12 +20,15 @@ from holdfast.types.lease import Lease
 class MariadbHeartbeat(HeartbeatThread):
     driver_errors = DRIVER_ERRORS
 
-    def __init__(self, settings: MariadbSettings, clock: ServerClock) -> None:
+    def __init__(self, settings: MariadbSettings, clock: ServerClock, primary: PrimaryCheck) -> None:
         super().__init__(clock, settings.timeout)
         self._settings = settings
+        self._primary = primary
+        self._generation = 0
 
     async def _connect(self) -> Any:
-        return await connect(self._settings)
+        raw, self._generation = await self._primary.connect()
+        return raw
 
     async def _say(self, raw: Any, leases: Sequence[Lease], ttl: int) -> list[bool]:
         heard = self._clock.asking()
@@ -49,7 +53,7 @@ class MariadbHeartbeat(HeartbeatThread):
         return closed(self._settings.shown)
 
     def _is_usable(self, raw: Any) -> bool:
-        return True
+        return self._generation == self._primary.generation
 
     def _doubt(self) -> None:
-        """There is one server."""
+        """There is one address: the next connection shows who is there."""

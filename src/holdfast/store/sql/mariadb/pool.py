@@ -15,10 +15,12 @@ from holdfast.store.sql.mariadb.errors import (
     closed,
     is_lost,
     is_repeatable,
+    old_primary,
     translated,
 )
+from holdfast.store.sql.mariadb.failover import PrimaryCheck
 from holdfast.store.sql.mariadb.feed import announce
-from holdfast.store.sql.mariadb.session import connect, drop, leave
+from holdfast.store.sql.mariadb.session import drop, leave
 from holdfast.store.sql.pools import TRIES, ServerPools
 
 T = TypeVar("T")
@@ -40,9 +42,11 @@ class _NotBegunError(Exception):
 class LoopPool:
     """The connections of one event loop, the last used first."""
 
-    def __init__(self, settings: MariadbSettings, packet: int = 0) -> None:
+    def __init__(self, settings: MariadbSettings, primary: PrimaryCheck, packet: int = 0) -> None:
         self._settings = settings
+        self._primary = primary
         self._packet = packet
+        self._generations: dict[Any, int] = {}
         self._places = asyncio.Semaphore(settings.pool)
         self._free: list[Any] = []
         self._used: set[Any] = set()
@@ -54,19 +58,26 @@ class LoopPool:
             await self._places.acquire()
         raw: Any = None
         try:
-            raw = self._unused() or await connect(self._settings)
+            raw = self._unused()
+            if raw is None:
+                raw, generation = await self._primary.connect()
+                self._generations[raw] = generation
             self._used.add(raw)
+            conn = MariadbConn(raw, self._packet)
             # The statement is cut off a little after the server has to have done so itself.
             async with asyncio.timeout(self._settings.statement_timeout + 5):
-                yield MariadbConn(raw, self._packet)
+                await self._primary.verify(conn, self._generations[raw])
+                yield conn
+            if self._is_old(raw):
+                raise old_primary(self._settings.shown)
             if self._closed:
-                drop(raw)
+                self._drop(raw)
             else:
                 self._free.append(raw)
         except BaseException:
             # Whatever it was doing: it is not used again.
             if raw is not None:
-                drop(raw)
+                self._drop(raw)
             raise
         finally:
             self._used.discard(raw)
@@ -76,10 +87,18 @@ class LoopPool:
         """The last used connection that the server has not closed meanwhile."""
         while self._free:
             raw = self._free.pop()
-            if not getattr(raw, "_stream_broken", False):
+            if not getattr(raw, "_stream_broken", False) and not self._is_old(raw):
                 return raw
-            drop(raw)
+            self._drop(raw)
         return None
+
+    def _is_old(self, raw: Any) -> bool:
+        """Whether another server has taken over since: what this one says counts for nothing."""
+        return self._generations.get(raw, 0) < self._primary.generation
+
+    def _drop(self, raw: Any) -> None:
+        self._generations.pop(raw, None)
+        drop(raw)
 
     async def close(self) -> None:
         self._closed = True
@@ -95,9 +114,10 @@ class LoopPool:
 
 
 class MariadbPools(ServerPools):
-    def __init__(self, settings: MariadbSettings, packet: int = 0) -> None:
+    def __init__(self, settings: MariadbSettings, primary: PrimaryCheck, packet: int = 0) -> None:
         super().__init__(settings.timeout)
         self._settings = settings
+        self._primary = primary
         self._packet = packet
 
     async def read(self, query: Work[T]) -> T:
@@ -181,7 +201,7 @@ class MariadbPools(ServerPools):
         with self._lock:
             pool = self._pools.get(loop)
             if pool is None:
-                pool = self._pools[loop] = LoopPool(self._settings, self._packet)
+                pool = self._pools[loop] = LoopPool(self._settings, self._primary, self._packet)
         if loop not in self._kept:
             await self._keep(loop, pool.close)
         return pool

@@ -42,6 +42,8 @@ def session_statement(settings: MariadbSettings) -> str:
         f"SESSION max_statement_time = {settings.statement_timeout:f}, "
         "SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1, "
         "SESSION completion_type = 'NO_CHAIN', SESSION tx_read_only = 0, SESSION sql_safe_updates = 0, "
+        # A note, such as that a table exists, is no warning.
+        "SESSION sql_notes = 0, "
         "SESSION foreign_key_checks = 1, SESSION unique_checks = 1, SESSION check_constraint_checks = 1"
     )
 

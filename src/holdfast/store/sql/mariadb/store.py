@@ -10,14 +10,17 @@ from typing import TypeVar, cast
 from holdfast.store.concurrency_limits import wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import reclaim, runs
+from holdfast.store.sql.acknowledgements import Acknowledgements
 from holdfast.store.sql.connection import Conn, Row, Work
 from holdfast.store.sql.mariadb import blobs, claim, claim_outbox, feed
 from holdfast.store.sql.mariadb.address import MariadbSettings
 from holdfast.store.sql.mariadb.delete import delete
 from holdfast.store.sql.mariadb.dialect import MariadbConn
 from holdfast.store.sql.mariadb.examine import durability, examine
+from holdfast.store.sql.mariadb.failover import PrimaryCheck
 from holdfast.store.sql.mariadb.heartbeat import MariadbHeartbeat
 from holdfast.store.sql.mariadb.hold_lists import LISTS
+from holdfast.store.sql.mariadb.lost_runs import LOSSES
 from holdfast.store.sql.mariadb.open import ServerFacts, prepare
 from holdfast.store.sql.mariadb.pool import MariadbPools
 from holdfast.store.sql.mariadb.settle import settle_plain
@@ -48,7 +51,10 @@ class MariadbStore(ServerStore[MariadbPools]):
 
     def __init__(self, settings: MariadbSettings, clock: ServerClock, found: ServerFacts) -> None:
         """For tables that are ready: use `MariadbStore.open`."""
-        super().__init__(clock, MariadbPools(settings, found.packet), MariadbHeartbeat(settings, clock))
+        self._primary = PrimaryCheck(settings, clock, Acknowledgements(LOSSES))
+        pools = MariadbPools(settings, self._primary, found.packet)
+        beats = MariadbHeartbeat(settings, clock, self._primary)
+        super().__init__(clock, pools, beats, self._primary.acks)
         self._poller = MariadbPoller(settings.poll, self._look)
         self._part = blobs.part_size(found.packet)
 
@@ -98,15 +104,26 @@ class MariadbStore(ServerStore[MariadbPools]):
             limited = partial(runs.create_limited, new=new, given=self._clock.given)
             made = await self._write(limited, wakes=True)
         self._wake_queues(new.first)
+        if made[1]:
+            self._acks.created(new)
+            # A run that is claimed as it is created starts at once; its worker then finds that it was
+            # stopped.
+            await self._came_back(made[0].id)
         return made
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         self._poller.mark_checked()
+        # Another process may be about to find that this run lost history: it must not be driven before that.
+        if self._primary.settling:
+            if want.run is None:
+                return []
+            await self._primary.settled()
         act = claim.claim if want.run is None else claim.claim_one
         found = await self._pools.write(partial(act, now=self._clock.given, want=want))
         if want.run is None or found.kept_out:
             self._opens_at = found.opens_at
-        return found.claims
+        self._acks.claimed([each.lease for each in found.claims])
+        return [each for each in found.claims if not await self._came_back(each.run.id)]
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
         work = partial(claim.extend, now=self._clock.given, leases=leases, ttl=ttl)
@@ -124,7 +141,9 @@ class MariadbStore(ServerStore[MariadbPools]):
             answers = await self._pools.write(partial(settle, now=self.now(), batches=left))
             for batch in left:
                 self._wake_queues(batch.records)
-        return settle_answers(batches, done, answers)
+        answers = settle_answers(batches, done, answers)
+        self._acks.settled(batches, answers)
+        return answers
 
     async def park(self, lease: Lease, *, status: RunStatus, inbox_seen: int, ready_at: int | None) -> bool:
         how = Park(status, inbox_seen, ready_at)
@@ -139,6 +158,9 @@ class MariadbStore(ServerStore[MariadbPools]):
         return await self._pools.write(work)
 
     async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
+        if self._primary.settling:
+            return []
+        await self._came_back()
         now = self.now()
         # Most sweeps end here, without a transaction.
         if not await self._read(partial(reclaim.any_lapsed, now=now)):
@@ -151,7 +173,10 @@ class MariadbStore(ServerStore[MariadbPools]):
 
     async def delete_run(self, run: RunId, *, ended: bool = False) -> bool:
         now = self.now()
-        return await self._pools.write(partial(delete, now=now, run=run, ended=ended))
+        deleted = await self._pools.write(partial(delete, now=now, run=run, ended=ended))
+        if deleted:
+            self._acks.deleted(run)
+        return deleted
 
     async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
         work = partial(reclaim.claim_dead, want=want, event=event, claim=_claim_named)

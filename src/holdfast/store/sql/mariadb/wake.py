@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 
-from holdfast.store.memory.wake import MemoryChangeSignal
+from holdfast.store.change_signal import ChangeSignal
 from holdfast.store.sql.connection import Row
 from holdfast.types.clock import SystemClock
 
@@ -21,7 +21,7 @@ class MariadbPoller:
     def __init__(self, poll: float, look: Callable[[], Awaitable[Row | None]]) -> None:
         self._poll_every = poll
         self._look = look
-        self._changes = MemoryChangeSignal(SystemClock())
+        self._changes = ChangeSignal(SystemClock())
         self._last: Row | None = None
 
     def notify(self) -> None:

@@ -14,7 +14,7 @@ from contextvars import Context
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.store.memory.wake import MemoryChangeSignal
+from holdfast.store.change_signal import ChangeSignal
 from holdfast.store.sql.postgres.connect import PostgresConnection, Row
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS
 from holdfast.store.sql.postgres.servers import PostgresServers
@@ -43,7 +43,7 @@ class PostgresListener:
         self._servers = servers
         self._look = look
         self._pooled = pooled
-        self._changes = MemoryChangeSignal(SystemClock())
+        self._changes = ChangeSignal(SystemClock())
         self._connection: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._kept: AsyncGenerator[None] | None = None

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from holdfast.store.rows import RunRow
+from holdfast.store.sql.acknowledgements import LossDialect
 from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.lost_history import stop_lost_run
+from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.ids import RunId
 
@@ -37,3 +42,12 @@ async def fence(conn: Conn, terms: Mapping[RunId, int]) -> None:
     """Raises the term where a claim was lost: the next worker would get the same term, and the old one would
     pass for it."""
     await conn.run(_FENCE, list(terms), list(terms.values()))
+
+
+async def stop(conn: PostgresConn, now: int | None, missing: AcknowledgedState) -> RunRow | None:
+    raw: Any = conn.raw
+    async with raw.transaction():
+        return await stop_lost_run(conn, now, missing)
+
+
+LOSSES = LossDialect(find=find_lost, fence=fence, stop=stop)

@@ -131,6 +131,7 @@ class PostgresPools(ServerPools):
         watch = self._watches[loop]
         watch.begin(raw)
         self._used[raw] = loop
+        answered = True
         try:
             await self._greet(raw)
             result = await act(PostgresConn(raw, self._settings.schema))
@@ -138,10 +139,14 @@ class PostgresPools(ServerPools):
                 # Another server took over meanwhile: the answer of this one does not count.
                 raise _driver.ConnectionDoesNotExistError("it led to an old primary")
             return result
+        except (TimeoutError, asyncio.CancelledError):
+            # Its statement may go on until the server has cancelled it: the pool waits for that.
+            answered = False
+            raise
         finally:
             watch.end(raw)
             self._used.pop(raw, None)
-            if not spare.keep(raw):
+            if not (answered and spare.keep(raw)):
                 await pool.release(raw)
 
     async def _current(self, pool: Any) -> Any:

@@ -9,23 +9,24 @@ from typing import TypeVar, cast
 
 from holdfast.store.concurrency_limits import ClaimResult, wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
-from holdfast.store.sql import blobs, raw_rows, reclaim, run_inbox, runs
+from holdfast.store.sql import blobs, raw_rows, reclaim, runs
+from holdfast.store.sql.acknowledgements import Acknowledgements
 from holdfast.store.sql.connection import Conn, Row, Work
 from holdfast.store.sql.postgres import (
     claim,
     claim_outbox,
     feed,
-    lost_runs,
     settle_full,
 )
 from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.delete import delete, vacuum
 from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.examine import examine
-from holdfast.store.sql.postgres.failover import Acknowledgements, FailoverCheck, log_stopped, send_counted
+from holdfast.store.sql.postgres.failover import FailoverCheck
 from holdfast.store.sql.postgres.heartbeat import PostgresHeartbeat
 from holdfast.store.sql.postgres.hold_lists import LISTS
 from holdfast.store.sql.postgres.listen import LATEST_IDS, PostgresListener, notify
+from holdfast.store.sql.postgres.lost_runs import LOSSES
 from holdfast.store.sql.postgres.open import OpenResult, prepare
 from holdfast.store.sql.postgres.pool import PostgresPools
 from holdfast.store.sql.postgres.replication import durability
@@ -37,7 +38,6 @@ from holdfast.store.sql.settle import is_plain, settle, settle_answers
 from holdfast.types.clock import Clock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
-from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxRow
@@ -60,9 +60,8 @@ class PostgresStore(ServerStore[PostgresPools]):
         pooled = found.pooled
         self._arrivals = arrivals
         servers.pooled = pooled
-        self._acks = arrivals.acks
         pools = PostgresPools(servers, pooled=pooled, arrived=arrivals.arrived)
-        super().__init__(clock, pools, PostgresHeartbeat(servers, clock, pooled=pooled))
+        super().__init__(clock, pools, PostgresHeartbeat(servers, clock, pooled=pooled), arrivals.acks)
         self._listener = PostgresListener(servers, self._look, pooled=pooled)
         if pooled:
             # Behind a pooler there are no notifications: changes are found by polling.
@@ -74,7 +73,7 @@ class PostgresStore(ServerStore[PostgresPools]):
 
         Raises SettingsError, NotAStoreError, SchemaTooNewError, StoreUnavailableError."""
         own, servers = ServerClock(clock), PostgresServers(settings)
-        arrivals = FailoverCheck(servers, own, Acknowledgements())
+        arrivals = FailoverCheck(servers, own, Acknowledgements(LOSSES))
         return cls(servers, own, arrivals, await prepare(servers, own, arrivals))
 
     async def wait_change(self, timeout: float) -> bool:
@@ -148,20 +147,6 @@ class PostgresStore(ServerStore[PostgresPools]):
         claims = await (self._claim_any(want) if want.run is None else self._claim_named(want))
         self._acks.claimed([each.lease for each in claims])
         return [each for each in claims if not await self._came_back(each.run.id)]
-
-    async def _came_back(self, run: RunId | None = None) -> bool:
-        """Whether that run, or any, was lost in a failover and created again: then it is stopped."""
-        known = self._acks.gone(run)
-        if not known:
-            return False
-        behind = await self._pools.read(partial(lost_runs.find_lost, known=known))
-        stops = False
-        for each in self._acks.returned(known, behind):
-            row = await self.lost_history(each)
-            self._acks.found(each.run)
-            log_stopped(row)
-            stops = stops or row is not None
-        return stops
 
     async def _claim_any(self, want: ClaimRequest) -> list[Claim]:
         given = self._clock.given
@@ -245,30 +230,7 @@ class PostgresStore(ServerStore[PostgresPools]):
     async def trim_feed(self, *, before: int, limit: int = 5000) -> int:
         return await self._write(partial(feed.trim_feed, before=before, limit=limit), server_time=True)
 
-    # The inbox, holds and the outbox.
-
-    async def send(
-        self,
-        run: RunId,
-        kind: str,
-        payload: bytes,
-        *,
-        dedupe: str | None = None,
-        event: EventRow | None = None,
-    ) -> bool:
-        now = self.now()
-        given = {"run": run, "kind": kind, "payload": payload, "dedupe": dedupe, "event": event}
-        work = partial(send_counted, run=run, send=partial(run_inbox.send, now=now, **given))
-        sent, count = await self._write(lambda conn, _: work(conn), wakes=True)
-        if sent:
-            self._acks.mailed(run, count, now)
-        return sent
-
-    async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
-        done = await super().change_hold(change)
-        if isinstance(done, HoldRow):
-            self._acks.changed(done)
-        return done
+    # The outbox.
 
     async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
         work = partial(claim_outbox.claim, limit=limit, lease=lease, topics=topics)

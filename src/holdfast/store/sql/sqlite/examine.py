@@ -18,17 +18,16 @@ _MISSING = """
 SELECT DISTINCT digest FROM blob_refs
 WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.digest = blob_refs.digest) LIMIT ?"""
 _AT = "SELECT digest FROM blobs WHERE place = ? AND condemned = 0"
+_IN_USE = "AND EXISTS (SELECT 1 FROM blob_refs WHERE blob_refs.digest = blobs.digest) LIMIT 1"
 
 
 def examine(cur: Cursor, now: int, exists: Callable[[bytes], bool] | None) -> StoreFacts:
     """`exists`: whether the file of a blob exists; None: skips everything that takes long."""
     problems: list[str] = []
-    outside: list[bytes] = []
     missing = [digest for (digest,) in rows(cur, _MISSING, (_MANY,))]
     if exists is not None:
         problems = [text for (text,) in rows(cur, "PRAGMA quick_check(20)") if text != "ok"]
         missing += [digest for (digest,) in rows(cur, _AT, ("file",)) if not exists(digest)]
-        outside = [digest for (digest,) in rows(cur, _AT, ("elsewhere",))]
     blobs = row(cur, _BLOBS) or (0, 0, 0)
     return StoreFacts(
         schema=_number(cur, "PRAGMA user_version"),
@@ -39,7 +38,7 @@ def examine(cur: Cursor, now: int, exists: Callable[[bytes], bool] | None) -> St
         condemned=blobs[1],
         unreferenced=blobs[2],
         missing=missing,
-        outside=outside,
+        outside=[digest for (digest,) in rows(cur, _AT if exists else f"{_AT} {_IN_USE}", ("elsewhere",))],
     )
 
 

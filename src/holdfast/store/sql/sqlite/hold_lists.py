@@ -210,7 +210,9 @@ def _of_others(where: HoldFilter) -> list[Condition]:
     if where.not_noted is not None:
         conditions.append((_NOT_NOTED, where.not_noted))
     if where.text:
-        conditions.append(("instr(folded(holds.prompt), ?)", (where.text.casefold(),)))
+        wanted = where.text.casefold()
+        found = "(instr(folded(holds.prompt), ?) OR substr(holds.id, 1, ?) = ?)"
+        conditions.append((found, (wanted, len(wanted), wanted)))
     return conditions
 
 

@@ -18,8 +18,8 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.store.blob.local import LocalBlobs
+from holdfast.store.change_signal import ChangeSignal
 from holdfast.store.concurrency_limits import releases_lease, wait_until_open
-from holdfast.store.memory.wake import MemoryChangeSignal
 from holdfast.store.queue_rules import concern_queues
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, journal, raw_rows, reclaim, runs
@@ -82,7 +82,7 @@ class SqliteStore(SqlStore):
         self._settings = settings
         time_ = clock or SystemClock()
         self._now = time_.now
-        self._queue_changes = MemoryChangeSignal(time_)
+        self._queue_changes = ChangeSignal(time_)
         # Before the file is read: another process may move both on meanwhile.
         known = read_mark(settings.path) if Path(settings.path).exists() else None
         prepare(settings)

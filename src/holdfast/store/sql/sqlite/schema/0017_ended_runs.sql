@@ -1,0 +1,2 @@
+-- The runs of a tenant in the order of their ends, for series.
+CREATE INDEX runs_ended ON runs (tenant, ended_at) WHERE ended_at IS NOT NULL;

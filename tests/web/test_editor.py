@@ -1,0 +1,378 @@
+"""The editor of flow documents in a real browser: canvas, panel, form builder, text, save and deploy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
+
+TRIP = """\
+# Trips above the limit need a person.
+holdfast: "1.0"
+name: NAME   # the flow
+ui: {zoom: 1.5}
+config: {scaiqueue: {scope: travel}}
+input: {type: object, required: [amount], properties: {amount: {type: number}, who: {type: string}}}
+nodes:
+  - {id: start, type: start, position: {x: 0, y: 0}}
+  # Asked of finance.
+  - {id: ask, type: hitl_review, label: Review, position: {x: 0, y: 128},
+     config: {queue: trips, timeout: 2d, on_timeout: cancel, prompt: "Pay {{amount}}?",
+              sections: [{type: decision, options: [approve, reject]}]}}
+  - id: paid   # money
+    type: set
+    position: {x: -128, y: 288}
+    config:
+      values: {paid: "{{amount}}"}  # as asked
+  - {id: done, type: end, position: {x: 128, y: 288}}
+edges:
+  - {source: start, target: ask}
+  - {source: ask, source_port: approve, target: paid}   # yes
+  - {source: ask, source_port: reject, target: done}
+  - {source: paid, target: done}
+"""
+SAVED = re.compile("Saved by")
+
+
+@pytest.fixture(scope="module")
+def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    found = WebServer(tmp_path_factory.mktemp("web-editor"))
+    yield found
+    found.stop()
+
+
+def trip(server: WebServer, name: str) -> str:
+    """Deployed under this name."""
+    text = TRIP.replace("NAME", name)
+    server.api("POST", "/v1/flows", {"source": text})
+    return text
+
+
+def node(page: Page, name: str) -> Locator:
+    return page.locator(f".react-flow__node[data-id='{name}']")
+
+
+def saved_text(server: WebServer, name: str) -> str:
+    return server.api("GET", f"/v1/documents/{name}")["source"]
+
+
+def save(page: Page) -> None:
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text(SAVED)).to_be_visible()
+
+
+@pytest.mark.covers("WB-69-canvas", "WB-39", "WEB-CANVAS")
+def test_a_flow_is_built_on_the_canvas_deployed_and_run(server: WebServer, open_page: Opener) -> None:
+    page = open_page("/flows", expected="404")
+    page.get_by_role("button", name="New flow in the editor").click()
+    name = page.get_by_label("Name of the new flow")
+    expect(name).to_be_focused()
+    name.fill("Greet me")
+    page.get_by_role("button", name="Create").click()
+    expect(name).to_have_attribute("aria-invalid", "true")
+    name.fill("greet")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
+    # By the palette and the fields of the panel: without a pointer.
+    node(page, "start").press("Enter")
+    page.get_by_role("button", name="Remove the edge to done").click()
+    page.get_by_role("button", name="set", exact=True).press("Enter")
+    expect(node(page, "set")).to_be_visible()
+    expect(page.locator("[data-id='start:out->set']")).to_have_count(1)
+    page.get_by_label("Values").fill('greeting: "Hello {{name}}"')
+    page.get_by_label("To", exact=True).select_option("done")
+    page.get_by_role("button", name="Connect").click()
+    page.get_by_label("Id", exact=True).fill("hello")
+    page.get_by_label("Id", exact=True).press("Enter")
+    expect(node(page, "hello")).to_be_visible()
+    # All that is wrong is said at once, at its place.
+    expect(node(page, "hello").locator(".problem-mark")).to_be_visible()
+    page.locator(".react-flow__pane").click(position={"x": 30, "y": 30})
+    page.get_by_label("Input (JSON Schema)").fill("type: object\nproperties:\n  name: {type: string}")
+    expect(page.get_by_role("button", name="No problems")).to_be_visible()
+    picture(page, "editor-new")
+    page.get_by_role("button", name="Deploy").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("This is the first version of this flow.")).to_be_visible()
+    dialog.get_by_role("button", name="Deploy").click()
+    expect(dialog.get_by_text(re.compile("Deployed as canvas-"))).to_be_visible()
+    picture(page, "editor-deployed")
+    dialog.get_by_role("link", name="Start run").click()
+    page.get_by_label("Name").fill("Ada")
+    page.get_by_role("button", name="Start run").click()
+    expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}"))
+    run = re.findall(r"[0-9a-f-]{36}", page.url)[0]
+    result = server.api("GET", f"/v1/runs/{run}/result?wait=20")
+    assert result["status"] == "completed"
+    assert result["artifacts"]["greeting"] == "Hello Ada"
+    assert "greeting" in saved_text(server, "greet")
+
+
+@pytest.mark.covers("WB-40", "WB-39", "WEB-CANVAS")
+def test_canvas_and_text_are_one_document(server: WebServer, open_page: Opener) -> None:
+    text = trip(server, "trip-one")
+    page = open_page("/editor/trip-one")
+    expect(page.get_by_text("As deployed")).to_be_visible()
+    # Moved by the arrow keys, and back again: the text is what it was.
+    node(page, "ask").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
+    page.keyboard.press("Control+z")
+    expect(page.get_by_text("As deployed")).to_be_visible()
+    page.keyboard.press("Control+Shift+z")
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_label("Breakpoint").check()
+    save(page)
+    broken = text.replace("options: [approve, reject]}]}", "options: [approve, reject]}], breakpoint: true}")
+    assert saved_text(server, "trip-one") == broken
+    page.get_by_label("Breakpoint").uncheck()
+    save(page)
+    expect(page.get_by_role("button", name="Save", exact=True)).to_be_disabled()
+    assert saved_text(server, "trip-one") == text
+    # By drag: a node from the palette, and an edge between two ports.
+    palette = page.get_by_role("navigation", name="Add a node")
+    palette.get_by_role("button", name="wait", exact=True).drag_to(
+        page.locator(".react-flow__pane"), target_position={"x": 60, "y": 60}
+    )
+    expect(node(page, "wait")).to_be_visible()
+    node(page, "paid").locator("[data-handleid=out]").drag_to(
+        node(page, "wait").locator(".react-flow__handle-top"), force=True
+    )
+    expect(page.locator("[data-id='paid:out->wait']")).to_have_count(1)
+    # A copy has another name; Delete removes it.
+    node(page, "wait").click()
+    page.keyboard.press("Control+c")
+    page.keyboard.press("Control+v")
+    expect(node(page, "wait_2")).to_be_visible()
+    page.locator(".canvas").focus()
+    node(page, "wait_2").focus()
+    page.keyboard.press("Delete")
+    expect(node(page, "wait_2")).to_have_count(0)
+    # A condition is checked while it is typed.
+    node(page, "paid").click()
+    page.get_by_role("button", name="out → wait").click()
+    page.get_by_label("Condition").fill("amount >")
+    expect(page.locator("#edge-problems")).to_be_visible()
+    page.get_by_label("Condition").fill("amount > 9")
+    expect(page.locator("#edge-problems")).to_have_count(0)
+    page.get_by_role("button", name="Arrange").click()
+    page.get_by_role("button", name="YAML").click()
+    shown = page.locator(".cm-content")
+    # The server has placed the nodes.
+    expect(shown).not_to_contain_text("position: {x: 0, y: 128}")
+    expect(shown).to_contain_text("when: amount > 9")
+    expect(shown).to_contain_text("# Asked of finance.")
+    # An error in the text leaves the canvas as it was.
+    shown.click()
+    page.keyboard.press("Control+Home")
+    page.keyboard.type("x: [\n")
+    expect(page.get_by_role("alert")).to_contain_text("The canvas shows the last text")
+    picture(page, "editor-yaml-error")
+    page.get_by_role("button", name="Canvas").click()
+    expect(node(page, "wait")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Add a node")).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.mark.covers("WB-40", "WEB-CANVAS")
+def test_code_is_read_only_and_runs_show_their_states_on_the_nodes(
+    server: WebServer, open_page: Opener
+) -> None:
+    hold = server.claim("E-1")
+    page = open_page("/flows/claims")
+    page.get_by_role("link", name="Open graph").click()
+    expect(node(page, "decide")).to_be_visible()
+    expect(page.get_by_text("This version comes from code")).to_be_visible()
+    expect(page.get_by_role("button", name="Save", exact=True)).to_have_count(0)
+    page.get_by_role("button", name=f"Show run {hold['run'][:8]} on the canvas").click()
+    expect(node(page, "decide")).to_contain_text("Waiting for input")
+    expect(node(page, "read_letter")).to_contain_text("Done")
+    picture(page, "editor-code")
+    dot = "digraph walk { start [shape=Mdiamond]; end [shape=Msquare]; start -> a -> end }"
+    server.api("POST", "/v1/pipelines", {"dot": dot, "simulate": True})
+    page.goto(f"{server.address}/editor/walk")
+    expect(node(page, "a")).to_be_visible()
+    expect(page.get_by_text("This version comes from code")).to_be_visible()
+    # What a document's run does shows while one looks at it.
+    trip(server, "trip-live")
+    run = server.api("POST", "/v1/runs", {"flow": "trip-live", "input": {"amount": 4}, "wait": 20})
+    page.goto(f"{server.address}/editor/trip-live?run={run['id']}")
+    expect(node(page, "ask")).to_contain_text("Waiting for input")
+    (hold,) = server.api("GET", f"/v1/holds?run={run['id']}")["items"]
+    server.api("POST", f"/v1/holds/{hold['id']}/resolve", {"decision": "approve"})
+    expect(node(page, "paid")).to_contain_text("Done")
+    # A run that stands at a breakpoint is continued beside the canvas.
+    body = {"flow": "trip-live", "input": {"amount": 5}, "breaks": ["ask"], "wait": 20}
+    paused = server.api("POST", "/v1/runs", body)
+    page.get_by_role("tab", name="Live runs").click()
+    page.get_by_role("button", name=f"Continue run {paused['id'][:8]} at ask").click()
+    expect(page.get_by_role("region", name="Paused at a breakpoint")).to_have_count(0)
+    expect(page.get_by_role("button", name=f"Show run {paused['id'][:8]} on the canvas")).to_be_visible()
+    picture(page, "editor-live")
+
+
+@pytest.mark.covers("WB-41", "WEB-CANVAS")
+def test_all_problems_are_at_their_places_and_a_deployment_says_what_it_changes(
+    server: WebServer, open_page: Opener
+) -> None:
+    text = trip(server, "trip-wrong")
+    run = server.api("POST", "/v1/runs", {"flow": "trip-wrong", "input": {"amount": 4}, "wait": 20})
+    wrong = text.replace("timeout: 2d", "timeout: soon").replace('{{amount}}"}  #', '{{total}}"}  #')
+    wrong = wrong.replace("{source: paid, target: done}", "{source: paid, target: done, when: 'amount >'}")
+    server.api("PUT", "/v1/documents/trip-wrong", {"source": wrong})
+    page = open_page("/editor/trip-wrong")
+    page.get_by_role("button", name="4 problems").click()
+    listed = page.locator(".problem-list")
+    expect(listed.get_by_role("listitem")).to_have_count(4)
+    expect(listed).to_contain_text("Fix:")
+    expect(node(page, "ask").locator(".problem-mark")).to_have_text("1")
+    expect(node(page, "paid").locator(".problem-mark")).to_be_visible()
+    expect(page.locator(".react-flow__edge.wrong")).to_have_count(1)
+    picture(page, "editor-problems")
+    page.get_by_role("button", name="Deploy").click()
+    expect(page.get_by_role("dialog")).to_contain_text("3 errors have to be fixed")
+    page.get_by_role("dialog").get_by_role("button", name="Problems").click()
+    listed.get_by_role("button", name="ask", exact=True).first.click()
+    page.get_by_role("tab", name="Node").click()
+    field = page.get_by_label("Timeout", exact=True)
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(page.locator(".field", has=field)).to_contain_text("Fix:")
+    field.fill("3d")
+    expect(field).not_to_have_attribute("aria-invalid", "true")
+    page.get_by_label("Id", exact=True).fill("demand")
+    page.get_by_label("Id", exact=True).press("Enter")
+    node(page, "paid").click()
+    page.get_by_label("Values").fill('paid: "{{amount}}"')
+    page.get_by_role("button", name="out → done").click()
+    page.get_by_label("Condition").fill("")
+    expect(page.get_by_role("button", name="No problems")).to_be_visible()
+    page.get_by_role("button", name="Deploy").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Removed ask")
+    expect(dialog).to_contain_text("Added demand")
+    expect(dialog.get_by_role("alert")).to_contain_text("One live run does not fit")
+    expect(dialog.get_by_role("link", name=run["id"][:8])).to_be_visible()
+    picture(page, "editor-deploy")
+    assert violations(page) == []
+    dialog.get_by_role("button", name="Deploy").click()
+    expect(dialog.get_by_text(re.compile("Deployed as canvas-"))).to_be_visible()
+    assert len(server.api("GET", "/v1/flows/trip-wrong")["versions"]) == 2
+
+
+@pytest.mark.covers("WB-42")
+def test_a_save_names_who_saved_in_between_and_unsaved_work_survives_a_reload(
+    server: WebServer, open_page: Opener
+) -> None:
+    text = trip(server, "trip-two")
+    page = open_page("/editor/trip-two", expected="412")
+    page.get_by_label("Description").fill("Mine")
+    page.reload()
+    expect(page.get_by_text("Your unsaved changes were restored.")).to_be_visible()
+    expect(page.get_by_label("Description")).to_have_value("Mine")
+    theirs = text.replace("ui: {zoom: 1.5}", "ui: {zoom: 2}")
+    server.api("PUT", "/v1/documents/trip-two", {"source": theirs})
+    page.get_by_role("button", name="Save", exact=True).click()
+    conflict = page.get_by_role("alert")
+    expect(conflict).to_contain_text("local saved this document")
+    conflict.get_by_role("button", name="Compare").click()
+    expect(conflict).to_contain_text("- ui: {zoom: 2}")
+    expect(conflict).to_contain_text("+ description: Mine")
+    picture(page, "editor-conflict")
+    assert violations(page) == []
+    assert saved_text(server, "trip-two") == theirs
+    conflict.get_by_role("button", name="Overwrite").click()
+    expect(page.get_by_text(SAVED)).to_be_visible()
+    assert saved_text(server, "trip-two") == f"{text}description: Mine\n"
+    # Again, as a copy.
+    page.get_by_label("Description").fill("Mine too")
+    server.api("PUT", "/v1/documents/trip-two", {"source": theirs})
+    page.keyboard.press("Control+s")
+    page.get_by_role("alert").get_by_role("button", name="Save as copy").click()
+    page.get_by_role("button", name="Create").click()
+    expect(page).to_have_url(re.compile("/editor/trip-two-copy"))
+    copied = saved_text(server, "trip-two-copy")
+    assert "name: trip-two-copy   # the flow" in copied
+    assert "description: Mine too" in copied
+    assert saved_text(server, "trip-two") == theirs
+
+
+KINDS = (
+    "text", "textarea", "markdown", "number", "integer", "currency", "percent", "boolean", "select", "radio",
+    "multiselect", "date", "time", "datetime", "duration", "email", "url", "phone", "user", "file", "code",
+    "diff", "json", "table", "secret-reference",
+)  # fmt: skip
+
+
+@pytest.mark.covers("WB-43", "WEB-CANVAS")
+def test_the_form_builder_offers_every_kind_in_order_with_a_preview_and_compiles(
+    server: WebServer, open_page: Opener
+) -> None:
+    trip(server, "trip-form")
+    page = open_page("/editor/trip-form")
+    node(page, "ask").click()
+    page.get_by_role("tab", name="Form").click()
+    kinds = page.get_by_label("Kind", exact=True)
+    for kind in KINDS:
+        page.get_by_role("button", name="Field", exact=True).click()
+        kinds.select_option(kind)
+    assert [each for each in kinds.locator("option").all_inner_texts() if each not in KINDS] == []
+    page.get_by_role("button", name="Text", exact=True).click()
+    page.get_by_label("Title").fill("Trip")
+    page.get_by_label("Content").fill("Asked by **{{who}}**, {{amount}} EUR")
+    preview = page.get_by_role("region", name="Preview")
+    expect(preview.get_by_role("heading", name="Trip")).to_be_visible()
+    # With sample data from the schema of the input.
+    expect(preview).to_contain_text("Asked by who, 100 EUR")
+    expect(preview).to_contain_text("Pay 100?")
+    page.get_by_role("button", name="Move Trip up").click()
+    expect(page.get_by_role("button", name="No problems")).to_be_visible()
+    picture(page, "editor-form")
+    assert violations(page) == []
+    save(page)
+    text = saved_text(server, "trip-form")
+    found = server.api("POST", "/v1/flows/validate", {"source": text})
+    assert (found["valid"], found["problems"]) == (True, [])
+    assert [text.index(f"kind: {kind}}}") for kind in ("text", "textarea", "email", "url")] == sorted(
+        text.index(f"kind: {kind}}}") for kind in ("text", "textarea", "email", "url")
+    )
+    assert text.index("Asked by") < text.index("kind: secret-reference")
+    # What a reviewer gets is this form.
+    server.api("POST", "/v1/flows", {"source": text, "activate": True})
+    run = server.api("POST", "/v1/runs", {"flow": "trip-form", "input": {"amount": 4}, "wait": 20})
+    (hold,) = server.api("GET", f"/v1/holds?run={run['id']}")["items"]
+    sections = server.api("GET", f"/v1/holds/{hold['id']}")["schema"]["x-form"]["sections"]
+    assert [each.get("kind") for each in sections if each["type"] == "input"] == list(KINDS)
+
+
+@pytest.mark.covers("WB-50-editor")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_editor_is_accessible_and_fits_a_phone(server: WebServer, open_page: Opener, scheme: Any) -> None:
+    trip(server, f"trip-{scheme}")
+    page = open_page(f"/editor/trip-{scheme}", scheme=scheme)
+    node(page, "ask").click()
+    expect(page.get_by_label("Queue")).to_have_value("trips")
+    page.get_by_text("More settings").click()
+    picture(page, f"editor-node-{scheme}")
+    assert violations(page) == []
+    page.get_by_role("button", name="YAML").click()
+    expect(page.locator(".cm-content")).to_be_visible()
+    picture(page, f"editor-yaml-{scheme}")
+    assert violations(page) == []
+    page.set_viewport_size({"width": 320, "height": 640})
+    assert too_wide(page) == []
+    page.get_by_role("button", name="Canvas").click()
+    expect(node(page, "ask")).to_be_attached()
+    assert too_wide(page) == []
+    assert violations(page) == []
+    picture(page, f"editor-phone-{scheme}")

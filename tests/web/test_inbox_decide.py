@@ -1,0 +1,182 @@
+"""A decision in the inbox: two keys, once, undone for a while, and shown afterwards as it was made."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Request, Route, expect
+
+from tests.web.conftest import Opener, WebServer, picture, violations
+from tests.web.people import open_hold, title
+
+pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("web-2")]
+
+
+def history(server: WebServer, hold: dict[str, Any]) -> list[dict[str, Any]]:
+    return server.api("GET", f"/v1/holds/{hold['id']}/history")["items"]
+
+
+def fill(page: Page) -> None:
+    page.get_by_label("Amount").fill("900.00")
+    page.get_by_role("combobox", name="Account").select_option("4400")
+
+
+@pytest.mark.covers("WB-16")
+def test_only_enter_after_a_digit_decides_and_only_what_was_shown(
+    server: WebServer, open_page: Opener
+) -> None:
+    first, second = server.claim("D-1", "short"), server.claim("D-2", "short")
+    page = open_page(f"/inbox/mine/{first['id']}?q=flow%3Ashort")
+    confirm = page.get_by_role("button", name=re.compile("^Confirm"))
+    expect(page.get_by_role("button", name="agree", exact=True)).to_be_visible()
+    for key in ("9", "ArrowLeft", "PageDown", "x", "h", " ", "Escape"):
+        title(page)
+        page.keyboard.press("1")
+        expect(confirm).to_be_visible()
+        page.keyboard.press(key)
+        expect(confirm).to_be_hidden()
+    page.keyboard.press("Enter")
+    # A change by another person disarms, also if Enter comes at once.
+    title(page)
+    page.keyboard.press("1")
+    expect(confirm).to_have_text(re.compile("^Confirm: agree"))
+    server.api("POST", f"/v1/holds/{first['id']}/claim", {})
+    expect(confirm).to_be_hidden()
+    page.keyboard.press("Enter")
+    # Keys that are pressed while the next question is on its way belong to no question.
+    waiting: list[Route] = []
+    page.route(re.compile(f"/v1/holds/{second['id']}$"), lambda route: waiting.append(route))
+    title(page)
+    page.keyboard.press("1")
+    page.keyboard.press("j")
+    expect(page).to_have_url(re.compile(second["id"]))
+    for key in ("Enter", "1", "Enter"):
+        page.keyboard.press(key)
+    for route in waiting:
+        route.continue_()
+    expect(page.get_by_role("button", name="agree", exact=True)).to_be_visible()
+    expect(confirm).to_be_hidden()
+    for hold in (first, second):
+        found = server.api("GET", f"/v1/holds/{hold['id']}")
+        assert (found["status"], found["placed_by"]) == ("pending", None)
+
+
+@pytest.mark.covers("WB-17")
+def test_a_decision_waits_while_the_next_row_is_focused_and_a_closed_tab_changes_nothing(
+    server: WebServer, open_page: Opener
+) -> None:
+    first, second = server.claim("E-1", "default_undo"), server.claim("E-2", "default_undo")
+    page = open_page(f"/inbox/mine/{first['id']}?q=flow%3Adefault_undo")
+    fill(page)
+    expect(page.get_by_text("Draft saved")).to_be_visible()
+    title(page)
+    page.keyboard.press("1")
+    expect(page.get_by_text("Refund is chosen. Enter confirms, Escape goes back.")).to_be_attached()
+    page.keyboard.press("Enter")
+    toast = page.locator(".toast")
+    expect(toast).to_contain_text(re.compile(r"Refund in [1-8] s\."))
+    row = page.get_by_role("button", name=re.compile("Refund claim E-2"))
+    expect(row).to_have_attribute("aria-current", "true")
+    expect(row).to_be_focused()
+    placed = server.api("GET", f"/v1/holds/{first['id']}")
+    assert placed["status"] == "pending"
+    page.keyboard.press("z")
+    expect(page).to_have_url(re.compile(first["id"]))
+    expect(page.get_by_label("Amount")).to_have_value("900.00")
+    expect(page.get_by_role("button", name=re.compile("Refund claim E-1"))).to_be_focused()
+    assert server.api("GET", f"/v1/holds/{first['id']}")["placed_by"] is None
+    # The window is the server's: what was placed becomes final without the tab, what was typed does not.
+    title(page)
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    expect(toast).to_contain_text("Refund in")
+    page.get_by_label("Amount").fill("1.00")
+    page.close()
+    watcher = open_page(f"/holds/{first['id']}")
+    expect(watcher.get_by_role("region", name="Decision")).to_contain_text("900.00")
+    assert server.api("GET", f"/v1/holds/{second['id']}")["status"] == "pending"
+
+
+@pytest.mark.covers("WB-18")
+def test_a_double_click_a_lost_reply_and_a_reload_decide_once(server: WebServer, open_page: Opener) -> None:
+    hold, lost = server.claim("O-1", "patient"), server.claim("O-2", "patient")
+    page = open_page(f"/inbox/mine/{hold['id']}", expected="ERR_FAILED")
+    sent: list[Request] = []
+    page.on("request", lambda each: sent.append(each) if each.url.endswith("/place") else None)
+    fill(page)
+    page.get_by_role("button", name="Refund", exact=True).dblclick()
+    expect(page.locator(".toast")).to_contain_text("Refund in")
+    placed = [each["action"] for each in history(server, hold)].count("placed")
+    assert placed == 1
+    body = sent[0].post_data_json
+    assert sent[0].headers["if-match"].strip('"') == str(hold["version"])
+    assert body["request_hash"] == hold["request_hash"]
+    assert len({each.headers["idempotency-key"] for each in sent}) == 1
+    # The server decides, and its reply is lost on the way.
+    open_hold(page, server, lost)
+    fill(page)
+    sent.clear()
+
+    def lose(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route(re.compile(r"/place$"), lose)
+    page.get_by_role("button", name="Refund", exact=True).click()
+    decided = page.get_by_role("region", name="Decision")
+    expect(decided).to_contain_text("local has decided.")
+    expect(page.get_by_role("region", name="What you typed")).to_be_hidden()
+    assert len({each.headers["idempotency-key"] for each in sent}) == 1
+    page.unroute(re.compile(r"/place$"))
+    page.reload()
+    expect(page.get_by_role("button", name="Refund", exact=True)).to_be_hidden()
+    assert [each["action"] for each in history(server, lost)].count("placed") == 1
+    # Also after a reload, the person who decided can take it back.
+    decided.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Refund", exact=True)).to_be_visible()
+    expect(page.locator(".hold-title")).to_be_focused()
+    assert server.api("GET", f"/v1/holds/{lost['id']}")["placed_by"] is None
+
+
+@pytest.mark.covers("WB-19", "WEB-DECIDED", "WB-13")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_decided_hold_shows_what_was_decided_and_how(
+    server: WebServer, open_page: Opener, scheme: Any
+) -> None:
+    hold = server.claim(f"Z-{scheme}")
+    page = open_page(f"/inbox/mine/{hold['id']}", scheme=scheme)
+    fill(page)
+    page.get_by_role("button", name="Reject", exact=True).click()
+    page.get_by_label("What is wrong with it").fill("Two years old")
+    page.get_by_label("Comment", exact=True).fill("See the letter of May")
+    page.get_by_role("button", name="Confirm: Reject").click()
+    expect(page.locator(".toast")).to_contain_text("Reject")
+    page.goto(f"{server.address}/holds/{hold['id']}")
+    decided = page.get_by_role("region", name="Decision")
+    expect(decided).to_contain_text("The run resumed")
+    for text in ("Reject", "by local", "on the web page", "See the letter of May", "900.00",
+                 "proposed: 1840.00", "4400 Material", "Two years old"):  # fmt: skip
+        expect(decided).to_contain_text(text)
+    expect(decided.locator("time")).to_have_count(2)
+    expect(decided).not_to_contain_text("after the deadline")
+    sentence = "local rejected with amount 900.00 (proposed 1,840.00), on the web page"
+    expect(page.locator(".history")).to_contain_text(sentence)
+    picture(page, f"inbox-decided-{scheme}")
+    assert violations(page) == []
+    # After its deadline, which the server seldom lets happen; and by the deadline itself.
+    page.route(re.compile(f"/v1/holds/{hold['id']}$"), make_late)
+    page.goto(f"{server.address}/holds/{hold['id']}")
+    expect(decided).to_contain_text("on the web page · after the deadline")
+    silent = server.claim(f"silent-{scheme}", "silent")
+    page.goto(f"{server.address}/holds/{silent['id']}")
+    expect(decided).to_contain_text("Refuse")
+    expect(decided).to_contain_text("automatic: not answered in time")
+    expect(page.locator(".history")).to_contain_text("because no answer came in time")
+
+
+def make_late(route: Route) -> None:
+    answer = route.fetch()
+    found = answer.json()
+    route.fulfill(response=answer, json={**found, "resolution": {**found["resolution"], "late": True}})

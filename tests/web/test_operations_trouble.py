@@ -1,0 +1,203 @@
+"""An operator with trouble: dead letters, failed notifications, a changed audit, limits, charts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.web.conftest import PATIENCE, WebServer, picture, too_wide, violations
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
+DOOMED = Path(__file__).with_name("doomed_flows.py")
+# An address that the rules of egress do not allow: such a message fails at its first attempt.
+NOTIFY = '[[channel]]\nname = "desk"\nkind = "slack"\nurl = "http://127.0.0.1:9/"\n'
+
+
+def holdfast(*arguments: str, store: str, expect_code: int | None = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", *arguments, "--store", store],
+        env=os.environ | {"HOLDFAST_LEASE": "1s"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert expect_code in (None, done.returncode), done.stderr
+    return done.stdout
+
+
+def leave_dead_runs(store: str) -> None:
+    """Two runs, each given up because its only worker died."""
+    for _ in range(2):
+        holdfast("run", str(DOOMED), store=store, expect_code=3)
+    for _ in range(20):
+        if len(json.loads(holdfast("dead", "list", "--json", store=store))["items"]) == 2:
+            return
+        holdfast(
+            "worker", str(DOOMED), "--max-recoveries", "0", "--until-idle", store=store, expect_code=None
+        )
+    raise AssertionError("the runs were not given up")
+
+
+@pytest.fixture(scope="module")
+def troubled(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    folder = tmp_path_factory.mktemp("trouble")
+    leave_dead_runs(f"sqlite:{folder / 'web.db'}")
+    (folder / "notify.toml").write_text(NOTIFY)
+    found = WebServer(folder, env={"HOLDFAST_NOTIFY": str(folder / "notify.toml")})
+    found.api("PUT", "/v1/limits/flow:claims", {"concurrency": 3, "rate": "100/min"})
+    found.claim("T-1")
+    hold = found.claim("T-2", flow="short")
+    found.api("POST", f"/v1/holds/{hold['id']}/resolve", {"decision": "agree"})
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def signed_in(browser: Browser, troubled: WebServer) -> Any:
+    context = browser.new_context()
+    context.new_page().goto(troubled.sign_in)
+    kept = context.cookies()
+    context.close()
+    return kept
+
+
+@pytest.fixture
+def desk(browser: Browser, troubled: WebServer, signed_in: Any, request: Any) -> Iterator[Page]:
+    """A page; the parameter is its width and its scheme."""
+    width, scheme = getattr(request, "param", (1280, "light"))
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context.add_cookies(signed_in)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    wrong: list[str] = []
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    yield page
+    context.close()
+    assert wrong == []
+
+
+def confirm(page: Page, button: str) -> None:
+    page.get_by_role("dialog").get_by_role("button", name=button).click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+@pytest.mark.covers("WB-44-dead")
+def test_an_operator_reads_the_evidence_retries_one_dead_letter_and_discards_the_other(
+    troubled: WebServer, desk: Page
+) -> None:
+    first, second = (each["id"] for each in troubled.api("GET", "/v1/dead")["items"])
+    desk.goto(f"{troubled.address}/operations/dead?row={first}")
+    expect(desk.get_by_role("table", name="Worker crashes during this run")).to_contain_text("crash")
+    picture(desk, "operations-dead-evidence")
+    assert violations(desk) == []
+    desk.get_by_role("button", name=f"Retry: {first[:8]}").click()
+    confirm(desk, "Retry")
+    expect(desk.get_by_text(f"Run {first[:8]} is queued again.")).to_be_visible()
+    expect(desk.get_by_role("button", name=f"Retry: {first[:8]}")).to_be_hidden()
+    desk.get_by_role("button", name=f"Discard: {second[:8]}").click()
+    dialog = desk.get_by_role("dialog")
+    dialog.get_by_role("button", name="Discard").click()
+    expect(dialog).to_be_visible()  # a reason is required
+    dialog.get_by_label("Reason").fill("The flow is gone")
+    confirm(desk, "Discard")
+    expect(desk.get_by_text(f"Run {second[:8]} is discarded.")).to_be_visible()
+    assert troubled.api("GET", "/v1/dead")["items"] == []
+    assert "The flow is gone" in json.dumps(troubled.api("GET", f"/v1/runs/{second}/events"))
+
+
+@pytest.mark.covers("WB-44-notices")
+def test_an_operator_sees_notifications_by_state_and_sends_a_failed_one_again(
+    troubled: WebServer, desk: Page
+) -> None:
+    desk.goto(f"{troubled.address}/operations/notifications")
+    replay = desk.get_by_role("button", name=re.compile("^Replay"))
+    expect(replay.first).to_be_visible()
+    failed = len(troubled.api("GET", "/v1/notices?state=failed")["items"])
+    assert failed > 0
+    picture(desk, "operations-notices-failed")
+    assert violations(desk) == []
+    replay.first.click()
+    confirm(desk, "Replay")
+    expect(desk.get_by_text("The notification is queued again.")).to_be_visible()
+    desk.get_by_role("link", name="Sent").click()
+    expect(desk).to_have_url(re.compile("state=sent"))
+    expect(desk.get_by_text("No notification was sent.")).to_be_visible()
+    desk.reload()
+    expect(desk.get_by_text("No notification was sent.")).to_be_visible()
+    desk.get_by_role("link", name="Waiting").click()
+    expect(desk.get_by_role("main")).to_contain_text(re.compile("Next attempt|No notification waits"))
+
+
+@pytest.mark.covers("WB-44-limits")
+def test_the_backlog_shows_lanes_limits_and_runs_that_no_worker_serves(
+    troubled: WebServer, desk: Page
+) -> None:
+    desk.goto(f"{troubled.address}/operations/backlog")
+    expect(desk.get_by_role("table", name="Limits")).to_contain_text("flow:claims")
+    expect(desk.get_by_role("table", name="Limits")).to_contain_text("100/min")
+    expect(desk.get_by_role("table", name="Open holds by age")).to_contain_text("under 1h")
+    picture(desk, "operations-backlog-limits")
+
+
+@pytest.mark.covers("WB-45")
+@pytest.mark.parametrize("desk", [(1280, "light"), (320, "dark")], indirect=True)
+def test_each_chart_has_its_table_and_its_span_in_the_address(troubled: WebServer, desk: Page) -> None:
+    loaded: list[str] = []
+    desk.on("request", lambda sent: loaded.append(sent.url))
+    desk.goto(f"{troubled.address}/operations/workers")
+    expect(desk.get_by_role("table", name="Workers")).to_be_visible()
+    assert not any("/Chart-" in each for each in loaded)  # loaded only where it is shown
+    desk.goto(f"{troubled.address}/operations/metrics")
+    backlog = desk.get_by_role("region", name="Open holds by age")
+    expect(backlog.locator("canvas")).to_be_visible()
+    expect(desk.get_by_role("region", name="Time to decision").locator("canvas")).to_be_visible()
+    expect(desk.get_by_role("region", name="Ended runs").locator("canvas")).to_be_visible()
+    expect(desk.get_by_role("region", name="Missed deadlines")).to_contain_text("Nothing was measured")
+    assert any("/Chart-" in each for each in loaded)
+    backlog.get_by_text("Numbers").click()
+    newest = backlog.get_by_role("table").get_by_role("row").nth(1)
+    assert newest.get_by_role("cell").all_inner_texts() == ["1", "0", "0", "0"]
+    desk.get_by_role("region", name="Time to decision").get_by_text("Numbers").click()
+    picture(desk, f"operations-metrics-{desk.viewport_size and desk.viewport_size['width']}")
+    assert violations(desk) + too_wide(desk) == []
+    desk.get_by_role("link", name="7 days").click()
+    expect(desk).to_have_url(re.compile("span=week"))
+    desk.reload()
+    expect(desk.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "page")
+    expect(backlog.locator("canvas")).to_be_visible()
+
+
+@pytest.mark.covers("WB-44-verify")
+def test_verify_names_the_first_record_that_was_changed(troubled: WebServer, desk: Page) -> None:
+    desk.goto(f"{troubled.address}/operations/audit")
+    desk.get_by_role("button", name="Verify").click()
+    expect(desk.get_by_text(re.compile(r"\d+ records?, unchanged"))).to_be_visible()
+    changed = change_records(apsw.Connection(troubled.store.removeprefix("sqlite:")))
+    desk.get_by_role("button", name="Verify").click()
+    expect(desk.get_by_text(f"Record {changed} is wrong")).to_be_visible()
+    picture(desk, "operations-audit-wrong")
+    assert violations(desk) == []
+
+
+def change_records(file: apsw.Connection) -> int:
+    """As somebody with the file would. Returns the number of the first."""
+    file.set_busy_timeout(10_000)
+    triggers = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit'"
+    for (name,) in file.execute(triggers).fetchall():
+        file.execute(f"DROP TRIGGER {name}")
+    found = file.execute("SELECT seq FROM audit WHERE tenant = 'default' ORDER BY seq").fetchall()
+    file.execute("UPDATE audit SET actor = 'user:mallory' WHERE seq >= ?", (found[1][0],))
+    assert file.changes() > 1
+    file.close()
+    return int(str(found[1][0]))

@@ -1,0 +1,128 @@
+/** What a canvas draws: nodes with their places and ports, and edges. From a document, or from a graph of code. */
+import { type Config, type FlowData, OUT, type Point, edgesOf, isRecord, nodesOf, recordIn, textIn } from "./documentData";
+import { PARENTS } from "./nodeTypes";
+
+export type Box = Point & { width: number; height: number };
+export type CanvasNode = { id: string; type: string; label: string; parent: string; position: Point; size: { width: number; height: number } | null; ports: string[]; isBreakpoint: boolean; isDisabled: boolean };
+export type CanvasEdge = { id: string; source: string; port: string; target: string; label: string; isFailure: boolean };
+export type CanvasView = { nodes: CanvasNode[]; edges: CanvasEdge[] };
+
+const SIZE = { width: 208, height: 64 };
+const ROOM = { side: 24, head: 56 };
+const ERROR = "error";
+
+export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>>, ports: Readonly<Record<string, string[]>>): CanvasView {
+  const found = nodesOf(data);
+  const edges = edgesOf(data);
+  const ids = new Set(found.map((each) => each.id));
+  // Places of some nodes only would lie on those of the others.
+  const isPlaced = found.every((each) => each.position !== null);
+  const nodes = found.map((each, at): CanvasNode => ({
+    id: each.id,
+    type: each.type,
+    label: each.label || each.id,
+    parent: ids.has(each.parent) && each.parent !== each.id ? each.parent : "",
+    position: (isPlaced ? each.position : boxes[each.id]) ?? { x: 0, y: at * 96 },
+    size: null,
+    ports: portsOf(each.id, ports[each.id], edges),
+    isBreakpoint: each.config["breakpoint"] === true,
+    isDisabled: each.isDisabled,
+  }));
+  return {
+    nodes: inOrder(nodes),
+    edges: edges.map((each) => ({ id: each.name, source: each.source, port: each.port, target: each.target, label: each.label || each.when || (each.port === OUT ? "" : each.port), isFailure: each.port === ERROR })),
+  };
+}
+
+/** Those that the server names, and those that edges use. */
+function portsOf(id: string, known: string[] | undefined, edges: { source: string; port: string }[]): string[] {
+  const used = edges.filter((each) => each.source === id).map((each) => each.port);
+  return [...new Set([...(known ?? [OUT, ERROR]), ...used])];
+}
+
+/** Parents before those inside of them, and as large as these need. */
+function inOrder(nodes: CanvasNode[]): CanvasNode[] {
+  const byParent = new Map<string, CanvasNode[]>();
+  for (const each of nodes) byParent.set(each.parent, [...(byParent.get(each.parent) ?? []), each]);
+  const ordered: CanvasNode[] = [];
+  const add = (parent: string, depth: number) => {
+    for (const each of byParent.get(parent) ?? []) {
+      ordered.push(each);
+      if (depth < 20) add(each.id, depth + 1);
+    }
+  };
+  add("", 0);
+  // Nodes that are inside of each other have no place above them.
+  for (const each of nodes) if (!ordered.includes(each)) ordered.push({ ...each, parent: "" });
+  const sized = new Map<string, CanvasNode>();
+  for (const each of ordered.toReversed()) {
+    const inside = ordered.filter((other) => other.parent === each.id).map((other) => sized.get(other.id) ?? other);
+    sized.set(each.id, inside.length > 0 || PARENTS.has(each.type) ? { ...each, size: roomFor(inside) } : each);
+  }
+  return ordered.map((each) => sized.get(each.id) ?? each);
+}
+
+function roomFor(inside: CanvasNode[]): { width: number; height: number } {
+  const right = Math.max(SIZE.width, ...inside.map((each) => each.position.x + (each.size?.width ?? SIZE.width)));
+  const bottom = Math.max(ROOM.head + SIZE.height, ...inside.map((each) => each.position.y + (each.size?.height ?? SIZE.height)));
+  return { width: right + ROOM.side, height: bottom + ROOM.side };
+}
+
+/** Of the common form of every flow. Names of nodes inside have those around them in front. */
+export function graphView(graph: Config, boxes: Readonly<Record<string, Box>>, around = ""): CanvasView {
+  const inner = new Map(listIn(graph, "subgraphs").map((each) => [textIn(each, "name"), each]));
+  const nodes: CanvasNode[] = [];
+  const edges: CanvasEdge[] = [];
+  for (const each of listIn(graph, "nodes")) {
+    const id = around + textIn(each, "id");
+    const box = boxes[id];
+    const body = [each["map"], each["subflow"], each["parallel"]].filter(isRecord).map((found) => textIn(found, "body"))[0];
+    const inside = inner.get(body ?? "");
+    nodes.push({
+      id,
+      type: textIn(each, "kind") || "task",
+      label: textIn(each, "id"),
+      parent: around.slice(0, -1),
+      position: box ?? { x: 0, y: 0 },
+      size: inside && box ? { width: box.width, height: box.height } : null,
+      ports: [OUT],
+      isBreakpoint: each["breakpoint"] === true,
+      isDisabled: false,
+    });
+    if (inside) {
+      const found = graphView(inside, boxes, `${id}/`);
+      nodes.push(...found.nodes);
+      edges.push(...found.edges);
+    }
+  }
+  const known = new Set(nodes.map((each) => each.id));
+  for (const [at, each] of listIn(graph, "edges").entries()) {
+    const source = around + textIn(each, "source");
+    const target = around + textIn(each, "target");
+    if (!known.has(source) || !known.has(target)) continue;
+    edges.push({ id: `${around}${textIn(each, "id") || at}`, source, port: OUT, target, label: textIn(each, "label") || textIn(each, "when"), isFailure: each["kind"] === "failure" });
+  }
+  return { nodes, edges };
+}
+
+function listIn(given: Config, key: string): Config[] {
+  const found = given[key];
+  return Array.isArray(found) ? found.filter(isRecord) : [];
+}
+
+/** The last state of each node of a run. `each[2]/pay` is the node `pay`. */
+export function statesOf(visits: readonly { node: string; state: string }[]): Map<string, string> {
+  return new Map(visits.map((each) => [each.node.split("/").at(-1) ?? "", each.state]));
+}
+
+/** Data that a preview of a form may show: from the schema of the input, and the variables. */
+export function sampleOf(data: FlowData): Config {
+  const found: Config = {};
+  const properties = recordIn(recordIn(data, "input"), "properties");
+  for (const [name, given] of [...Object.entries(properties), ...Object.entries(recordIn(data, "variables"))]) {
+    const schema = isRecord(given) ? given : {};
+    const type = textIn(schema, "type");
+    found[name] = schema["default"] ?? (type === "number" || type === "integer" ? 100 : type === "boolean" ? true : type === "array" ? [] : type === "object" ? {} : name);
+  }
+  return found;
+}

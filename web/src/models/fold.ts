@@ -1,0 +1,16 @@
+/** How much of a text is shown: all, a beginning, or none of it in the page. */
+import { bytesOf } from "./size";
+
+const LONG = 4096;
+const LINES = 20;
+const HUGE = 256 * 1024;
+
+export type Fold = { kind: "whole" | "folded" | "download"; beginning: string; bytes: number };
+
+export function foldOf(text: string): Fold {
+  const bytes = bytesOf(text);
+  const lines = text.split("\n", LINES + 1);
+  const beginning = lines.slice(0, LINES).join("\n").slice(0, LONG);
+  if (bytes > HUGE) return { kind: "download", beginning, bytes };
+  return { kind: bytes > LONG || lines.length > LINES ? "folded" : "whole", beginning, bytes };
+}

@@ -1,0 +1,42 @@
+/** The sections of a form while it is built. */
+import { type Config, textIn, without } from "./documentData";
+
+export const FIELD_KINDS = [
+  "text", "textarea", "markdown", "number", "integer", "currency", "percent", "boolean", "select", "radio", "multiselect",
+  "date", "time", "datetime", "duration", "email", "url", "phone", "user", "file", "code", "diff", "json", "table", "secret-reference",
+] as const;
+const CHOICES = new Set(["select", "radio", "multiselect"]);
+const NUMBERS = new Set(["number", "integer", "percent", "currency"]);
+
+export function hasOptions(section: Config): boolean {
+  return section["type"] === "decision" || CHOICES.has(textIn(section, "kind"));
+}
+
+export function hasLimits(section: Config): boolean {
+  return section["type"] === "input" && NUMBERS.has(textIn(section, "kind"));
+}
+
+export function newSection(type: "context" | "input" | "decision", others: readonly Config[]): Config {
+  if (type === "context") return { type, title: "Details", content: "Text" };
+  const known = new Set(others.map((each) => textIn(each, "field")));
+  if (type === "decision") return { type, options: [{ id: "approve", label: "Approve", variant: "primary" }, { id: "reject", label: "Reject", variant: "danger" }], ...(known.has("decision") ? { field: freeName(known) } : {}) };
+  return { type, field: freeName(known), kind: "text" };
+}
+
+function freeName(known: ReadonlySet<string>): string {
+  let number = 1;
+  while (known.has(`field_${number}`)) number += 1;
+  return `field_${number}`;
+}
+
+/** With what the new kind needs, and without what it does not know. */
+export function withKind(section: Config, kind: string): Config {
+  const next: Config = { ...section, kind };
+  if (!CHOICES.has(kind)) next["options"] = undefined;
+  else if (!Array.isArray(section["options"])) next["options"] = ["first", "second"];
+  if (kind !== "table") next["columns"] = undefined;
+  else if (!Array.isArray(section["columns"])) next["columns"] = [{ field: "item", kind: "text" }];
+  if (kind !== "currency") next["currency"] = undefined;
+  if (!NUMBERS.has(kind)) Object.assign(next, { min: undefined, max: undefined, step: undefined });
+  return without(next);
+}

@@ -1,0 +1,70 @@
+/** One node: its icon, its name and type, its state in the run that is shown, its problems and its ports. */
+import { Handle, type Node, type NodeProps, Position, useUpdateNodeInternals } from "@xyflow/react";
+import { useEffect } from "react";
+import { Icon } from "@/components/Icon";
+import type { CanvasNode } from "@/models/canvasView";
+import { OUT } from "@/models/documentData";
+import { nodeType } from "@/models/nodeTypes";
+import { visitWord } from "@/words";
+import { t } from "./text";
+
+export type DrawnNode = Node<{ node: CanvasNode; state: string; problems: number }, "flow">;
+
+export function FlowNodeView({ id, data: { node, state, problems }, isConnectable }: NodeProps<DrawnNode>) {
+  const moved = useUpdateNodeInternals();
+  const ports = node.ports.join(" ");
+  // Ports that come or go move the others, which React Flow measures only when it is told.
+  useEffect(() => {
+    if (ports !== "") moved(id);
+  }, [moved, id, ports]);
+  const type = nodeType(node.type);
+  const shown = state ? visitWord(state) : null;
+  const names = ["flow-node", `group-${type.group}`, shown ? `state role-${shown.role}` : "", problems > 0 ? "wrong" : "", node.isDisabled ? "disabled" : "", node.size ? "around" : ""];
+  const main = node.ports.filter((each) => !SIDE.has(each));
+  const side = node.ports.filter((each) => SIDE.has(each));
+  return (
+    <div className={names.filter(Boolean).join(" ")}>
+      {node.type === "start" ? null : <Handle type="target" position={Position.Top} isConnectable={isConnectable} title={t("inPort")} />}
+      <div className="flow-node-head">
+        <span className="flow-node-icon" aria-hidden="true">
+          <svg viewBox="0 0 16 16" width="16" height="16" className="icon">
+            <path d={type.icon} />
+          </svg>
+        </span>
+        <span className="flow-node-text">
+          <strong>{node.label}</strong>
+          <span>{shown ? shown.word : node.type.replaceAll("_", " ")}</span>
+        </span>
+        {shown ? <Icon name={shown.icon} /> : null}
+        {node.isBreakpoint ? <span className="break-mark" title={t("breakpoint")} /> : null}
+        {problems > 0 ? (
+          <span className="problem-mark" title={t("problemCount", { count: problems })}>
+            {problems}
+          </span>
+        ) : null}
+      </div>
+      <div className="ports">
+        {main.map((each) => (
+          <Port key={each} name={each} isConnectable={isConnectable} />
+        ))}
+      </div>
+      <div className="side-ports">
+        {side.map((each) => (
+          <Port key={each} name={each} isConnectable={isConnectable} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** They are there for most nodes: at the side, and shown when the pointer is near. */
+const SIDE = new Set(["error", "timeout"]);
+
+function Port({ name, isConnectable }: { name: string; isConnectable: boolean }) {
+  return (
+    <span className="port">
+      <Handle type="source" id={name} position={SIDE.has(name) ? Position.Right : Position.Bottom} isConnectable={isConnectable} title={t("outPort", { port: name })} />
+      {name === OUT ? null : <span className="port-name">{name}</span>}
+    </span>
+  );
+}

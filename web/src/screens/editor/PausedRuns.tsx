@@ -1,0 +1,42 @@
+/** Runs of this flow that stand at a breakpoint, with Continue for each. */
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useRight } from "@/app/useSession";
+import { Icon } from "@/components/Icon";
+import { Problem } from "@/components/Problem";
+import { useChangedRuns } from "@/live/useLive";
+import { continuePaused, listPaused } from "@/services/breakpoints";
+import { word } from "@/words";
+import { t } from "./text";
+
+export function PausedRuns({ flow }: { flow: string }) {
+  const mayWrite = useRight("runs:write");
+  const client = useQueryClient();
+  const paused = useQuery({ queryKey: ["runs", "paused"], queryFn: listPaused });
+  const refresh = () => void client.invalidateQueries({ queryKey: ["runs", "paused"] });
+  useChangedRuns(refresh);
+  const acting = useMutation({ mutationFn: (hold: string) => continuePaused([hold]), onSettled: refresh });
+  const rows = paused.data?.shown.filter((each) => each.flow === flow) ?? [];
+  const refused = acting.data?.find((each) => !each.done)?.why;
+  if (rows.length === 0 && !acting.isError && !refused) return null;
+  return (
+    <section className="paused" aria-label={t("pausedRuns")}>
+      <h3>{t("pausedRuns")}</h3>
+      <ul className="run-list">
+        {rows.map((each) => (
+          <li key={each.hold} className="run-row">
+            <Icon name="pause" />
+            <span>{each.node}</span>
+            <span className="code muted">{each.run.slice(0, 8)}</span>
+            {mayWrite ? (
+              <button type="button" className="button" disabled={acting.isPending} aria-label={t("continueAt", { node: each.node, run: each.run.slice(0, 8) })} onClick={() => acting.mutate(each.hold)}>
+                {word("continue")}
+              </button>
+            ) : null}
+          </li>
+        ))}
+      </ul>
+      {refused ? <p className="late">{refused}</p> : null}
+      {acting.isError ? <Problem error={acting.error} /> : null}
+    </section>
+  );
+}

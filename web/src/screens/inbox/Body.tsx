@@ -1,0 +1,31 @@
+/** What is asked, beside the form: the question's text and what belongs to it. */
+import { Markdown } from "@/components/LazyMarkdown";
+import { Facts, Value } from "@/components/Value";
+import { isRecord } from "@/models/form";
+import { toolCallOf } from "@/models/toolCall";
+import type { Hold } from "@/services/holds";
+import { t } from "./text";
+
+/** The server's own sentence names the arguments, which have fields here. An author's stays. */
+export function titleOf(hold: Hold): string {
+  const call = toolCallOf(hold.context);
+  return call === null || !isOwnPrompt(hold) ? hold.title : t("wantsToRun", { agent: call.agent, tool: call.tool });
+}
+
+function isOwnPrompt(hold: Hold): boolean {
+  return hold.prompt.startsWith("The agent wants to run ");
+}
+
+/** Of a tool's call everything is in fields and under Details. */
+export function Body({ hold }: { hold: Hold }) {
+  const isCall = toolCallOf(hold.context) !== null;
+  const context = isRecord(hold.context) && !isCall ? Object.entries(hold.context) : [];
+  return (
+    <>
+      {hold.prompt !== hold.title && !(isCall && isOwnPrompt(hold)) ? <Markdown text={hold.prompt} /> : null}
+      {isCall && !isOwnPrompt(hold) ? <p>{t("wantsToRun", { agent: toolCallOf(hold.context)!.agent, tool: toolCallOf(hold.context)!.tool })}</p> : null}
+      {context.length > 0 ? <Facts value={Object.fromEntries(context)} /> : null}
+      {!isRecord(hold.context) && hold.context ? <Value value={hold.context} /> : null}
+    </>
+  );
+}

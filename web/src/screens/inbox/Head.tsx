@@ -1,0 +1,58 @@
+/** What is asked, of whom and why, until when, and who else looks at it. */
+import { useEffect, useRef } from "react";
+import { useSession } from "@/app/useSession";
+import { Moment } from "@/components/Moment";
+import { StatusBadge } from "@/components/StatusBadge";
+import { useNow } from "@/components/useNow";
+import { roughly } from "@/models/time";
+import type { Hold } from "@/services/holds";
+import { holdWord, priorityWord } from "@/words";
+import { HoldActions } from "./HoldActions";
+import { t } from "./text";
+import { usePresence } from "./usePresence";
+
+type HeadProps = { hold: Hold; onBack: () => void; onChanged: (hold: Hold) => void; onComment: () => void };
+
+export function Head({ hold, onBack, onChanged, onComment }: HeadProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { person } = useSession();
+  const others = usePresence(hold.id).filter((each) => each !== person);
+  const priority = priorityWord(hold.priority);
+  // A screen reader begins with the question, unless the reader goes through the list. Mounted anew for each hold.
+  useEffect(() => {
+    const list = document.activeElement?.closest<HTMLElement>(".rows");
+    if (!list || list.offsetParent === null) heading.current?.focus({ preventScroll: true });
+  }, []);
+  return (
+    <header className="hold-head">
+      <button type="button" className="button quiet back" onClick={onBack}>
+        {t("back")}
+      </button>
+      <div className="hold-line">
+        <StatusBadge shown={{ ...holdWord(hold.status), ...(hold.outcome?.label ? { word: hold.outcome.label } : {}) }} />
+        {priority.rank >= 2 ? <span className={`rank-${priority.rank} small`}><strong>{priority.word}</strong></span> : null}
+        {hold.status === "pending" && hold.expiresAt ? <Due at={hold.expiresAt} /> : null}
+        <HoldActions hold={hold} onChanged={onChanged} onComment={onComment} />
+      </div>
+      <h2 ref={heading} tabIndex={-1} className="hold-title">
+        {hold.title}
+      </h2>
+      <p className="muted small">
+        {hold.assignee ? t("for", { who: hold.assignee }) : t("nobody")}
+        {" · "}
+        {t("why", { why: hold.why })}
+        {hold.claimedBy ? ` · ${t("claimedBy", { person: hold.claimedBy })}` : ""}
+        {others.length > 0 ? ` · ${t("viewing", { people: others.join(", "), count: others.length })}` : ""}
+      </p>
+    </header>
+  );
+}
+
+function Due({ at }: { at: string }) {
+  const left = new Date(at).getTime() - useNow();
+  return (
+    <span className={left < 0 ? "late small" : "muted small"}>
+      <Moment at={at} text={left < 0 ? t("overdue", { time: roughly(left) }) : t("due", { time: roughly(left) })} />
+    </span>
+  );
+}

@@ -1,0 +1,67 @@
+/** One hold in the list: how urgent, what, whose, since when, until when. */
+import { memo } from "react";
+import { useNow } from "@/components/useNow";
+import { roughly } from "@/models/time";
+import type { Hold } from "@/services/holds";
+import { holdWord, priorityWord } from "@/words";
+import { t } from "./text";
+
+const SHAPES = ["▽", "·", "▲", "▲▲"];
+
+type RowProps = {
+  row: Hold;
+  isCurrent: boolean;
+  /** The one row that Tab comes to; the others are reached by j and k, or by arrows. */
+  isReachable: boolean;
+  isChosen: boolean;
+  isGone: boolean;
+  onChoose: (id: string, isRange: boolean) => void;
+  onOpen: (id: string) => void;
+};
+
+/** Made again only if something about it has changed: the list is, with each frame while it is scrolled. */
+export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, isGone, onChoose, onOpen }: RowProps) {
+  const now = useNow();
+  const priority = priorityWord(row.priority);
+  const due = row.expiresAt ? new Date(row.expiresAt).getTime() - now : null;
+  const tabIndex = isReachable ? 0 : -1;
+  return (
+    <>
+      <label className="row-choice">
+        <input type="checkbox" tabIndex={tabIndex} checked={isChosen} disabled={row.status !== "pending" && !isChosen} onChange={({ nativeEvent }) => onChoose(row.id, (nativeEvent as MouseEvent).shiftKey)} />
+        <span className="away">{t("choose", { title: row.title })}</span>
+      </label>
+      <button
+        type="button"
+        data-row={row.id}
+        tabIndex={tabIndex}
+        className={`row ${isCurrent ? "current" : ""} ${isGone ? "dimmed" : ""}`}
+        aria-current={isCurrent ? "true" : undefined}
+        onClick={() => onOpen(row.id)}
+      >
+        <span className={`priority rank-${priority.rank}`} aria-hidden="true" />
+        <span className="row-title">{row.title}</span>
+        <span className="row-time">{row.status === "pending" ? dueText(due) : outcomeText(row)}</span>
+        <span className="row-facts muted small">
+          {isGone && row.status === "pending" ? <strong>{t("left")}</strong> : null}
+          {row.placedBy ? <strong>{t("placedBy", { person: row.placedBy })}</strong> : null}
+          <span className={`rank-${priority.rank}`}><span aria-hidden="true">{SHAPES[priority.rank] ?? "·"}</span> {priority.word}</span>
+          {row.isAgent ? <span className="row-agent"><span aria-hidden="true">{t("byAgent")}</span><span className="away">{t("byAgentAway")}</span></span> : null}
+          <span>{row.flow}</span>
+          <span>{row.assignee || t("nobody")}</span>
+          {row.confidence === null ? null : <span>{t("sure", { percent: Math.round(row.confidence * 100) })}</span>}
+          <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>
+        </span>
+      </button>
+    </>
+  );
+});
+
+function outcomeText(row: Hold): string {
+  return row.status === "resolved" && row.outcome ? row.outcome.label : holdWord(row.status).word;
+}
+
+function dueText(ms: number | null): string {
+  if (ms === null) return "";
+  return ms >= 0 ? t("due", { time: roughly(ms) }) : t("overdue", { time: roughly(ms) });
+}

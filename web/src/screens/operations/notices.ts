@@ -1,0 +1,14 @@
+/** The states of notifications, and what an empty list of them says. */
+import type { NoticeState } from "@/services/operations";
+import { t } from "./text";
+
+export const NOTICES: Record<NoticeState, { label: string; empty: string; hint?: string }> = {
+  failed: { label: t("noticesFailed"), empty: t("noFailed"), hint: t("noFailedHint") },
+  waiting: { label: t("noticesWaiting"), empty: t("noWaiting") },
+  sent: { label: t("noticesSent"), empty: t("noSent") },
+  unneeded: { label: t("noticesUnneeded"), empty: t("noUnneeded") },
+};
+
+export function noticeStateOf(given: string | undefined): NoticeState {
+  return given !== undefined && Object.hasOwn(NOTICES, given) ? (given as NoticeState) : "failed";
+}

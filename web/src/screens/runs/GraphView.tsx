@@ -1,0 +1,62 @@
+/** The picture of a graph: moved by dragging, keys and buttons. It follows the run until the reader moves it. */
+import { type KeyboardEvent, useMemo, useRef, useState } from "react";
+import { type GraphNode, type GraphPicture, type View, activeNode, boxOf, centredOn, edgeBox, edgesIn, firstView, fitted, isDrawn, isInside, nodesIn, zoomedAt } from "@/models/graph";
+import type { GraphState } from "./Graph";
+import { GraphCanvas } from "./GraphCanvas";
+import { GraphEdges } from "./GraphEdges";
+import { GraphNodeBox } from "./GraphNodeBox";
+import { t } from "./text";
+import { usePan } from "./usePan";
+import { useSize } from "./useSize";
+
+const STEP = 80;
+const MOVES: Record<string, { x: number; y: number }> = { ArrowLeft: { x: -STEP, y: 0 }, ArrowRight: { x: STEP, y: 0 }, ArrowUp: { x: 0, y: -STEP }, ArrowDown: { x: 0, y: STEP } };
+
+export function GraphView({ picture, state }: { picture: GraphPicture; state: GraphState }) {
+  const element = useRef<HTMLDivElement>(null);
+  const size = useSize(element);
+  const [chosen, setView] = useState<View | null>(null);
+  const [follows, setFollows] = useState(true);
+  const target = state.shown || activeNode(picture.nodes, state.facts);
+  const followed = follows ? picture.nodes.find((each) => each.id === target) : undefined;
+  const base = chosen ?? firstView(picture, size);
+  const view = followed === undefined || isInside(followed, boxOf(base, size)) ? base : centredOn(followed, base, size);
+  const move = (next: View) => {
+    setFollows(false);
+    setView(next);
+  };
+  usePan(element, view, move);
+  const boxes = useMemo(() => new Map(picture.edges.map((each) => [each, edgeBox(each)])), [picture.edges]);
+  const box = boxOf(view, size);
+  const nodes = nodesIn(picture.nodes, box);
+  const middle = { x: size.width / 2, y: size.height / 2 };
+  const drawn = (node: GraphNode) => <GraphNodeBox key={node.id} node={node} fact={state.facts.get(node.id)} isShown={node.id === state.shown} onOpen={state.onOpen} onToggle={state.onToggle} />;
+  const pressed = (event: KeyboardEvent) => {
+    const by = MOVES[event.key];
+    if (event.target !== event.currentTarget || by === undefined) return;
+    event.preventDefault();
+    move({ ...view, x: view.x + by.x / view.zoom, y: view.y + by.y / view.zoom });
+  };
+  return (
+    <>
+      <div className="graph-tools">
+        <button type="button" className="button" aria-label={t("zoomOut")} onClick={() => move(zoomedAt(view, 1 / 1.4, middle))}>{"−"}</button>
+        <button type="button" className="button" aria-label={t("zoomIn")} onClick={() => move(zoomedAt(view, 1.4, middle))}>{"+"}</button>
+        <button type="button" className="button" onClick={() => move(fitted(picture, size))}>{t("fit")}</button>
+        <button type="button" className="button" aria-pressed={follows} onClick={() => setFollows(!follows)}>{t("follow")}</button>
+      </div>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex, jsx-a11y/no-noninteractive-element-interactions -- what moves must be reached by keys */}
+      <section ref={element} className="graph-view" aria-label={t("nodes")} tabIndex={0} onKeyDown={pressed} style={{ height: `min(70vh, ${Math.max(220, Math.ceil(picture.height) + 64)}px)` }}>
+        {size.width === 0 ? null : isDrawn(nodes.length, view.zoom) ? (
+          <GraphCanvas picture={picture} nodes={nodes} edges={edgesIn(picture.edges, boxes, box)} view={view} size={size} state={state} />
+        ) : (
+          <svg width={size.width} height={size.height} viewBox={`${box.left} ${box.top} ${size.width / view.zoom} ${size.height / view.zoom}`}>
+            {nodes.filter((each) => each.inside === "open").map(drawn)}
+            <GraphEdges edges={edgesIn(picture.edges, boxes, box)} taken={state.taken} />
+            {nodes.filter((each) => each.inside !== "open").map(drawn)}
+          </svg>
+        )}
+      </section>
+    </>
+  );
+}

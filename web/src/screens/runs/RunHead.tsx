@@ -1,0 +1,39 @@
+/** Which run this is, how it is, and what can be done with it. */
+import { Link } from "@tanstack/react-router";
+import { Moment } from "@/components/Moment";
+import { writeRunQuery } from "@/models/runQuery";
+import type { Run } from "@/services/runs";
+import { Lineage } from "./Lineage";
+import { RunActions } from "./RunActions";
+import { RunBadge } from "./RunBadge";
+import { t } from "./text";
+
+/** `at`: the record that the page shows. */
+export function RunHead({ run, at }: { run: Run; at: number | undefined }) {
+  return (
+    <header className="run-head">
+      <p className="muted small">
+        <Link to="/runs">{t("title")}</Link> {"›"} <Link to="/runs" search={{ q: writeRunQuery({ status: [], flow: run.flow }) }}>{run.flow}</Link>
+      </p>
+      <div className="run-line">
+        <h1>
+          {run.flow} <span className="code muted">{run.id.slice(0, 8)}</span>
+        </h1>
+        <RunBadge run={run} />
+        <RunActions run={run} at={at} />
+      </div>
+      <p className="muted small">
+        {t("version", { version: run.version.slice(0, 12) })} {"·"} {t("startedAt")} <Moment at={run.createdAt} seconds />
+        {run.startedBy ? ` · ${t("startedBy", { person: run.startedBy })}` : ""}
+      </p>
+      <Lineage run={run} />
+      {at === undefined ? null : <p className="small past-note">{t("past", { number: at })}</p>}
+      {run.error && at === undefined ? <p className="run-error">{run.error}</p> : null}
+      {run.status === "pending_input" && at === undefined ? (
+        <p>
+          <Link to="/inbox/$view" params={{ view: "all" }} search={{ q: `run:${run.id}` }}>{t("openQuestions")}</Link>
+        </p>
+      ) : null}
+    </header>
+  );
+}

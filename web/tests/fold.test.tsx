@@ -1,0 +1,45 @@
+// @vitest-environment jsdom
+import { act } from "react";
+import { createRoot } from "react-dom/client";
+import { expect, it } from "vitest";
+import { Markdown } from "@/components/Markdown";
+import { foldOf } from "@/models/fold";
+import { sizeText } from "@/models/size";
+
+function lines(count: number): string {
+  return Array.from({ length: count }, (_, place) => String(place)).join("\n");
+}
+
+it("a text is whole up to 20 lines and 4 KiB, folded up to 256 KiB, and a download beyond", () => {
+  expect([foldOf("x"), foldOf(lines(20)), foldOf("x".repeat(4096))].map((each) => each.kind)).toEqual(["whole", "whole", "whole"]);
+  expect([foldOf(lines(21)), foldOf("ä".repeat(2049)), foldOf("x".repeat(256 * 1024))].map((each) => each.kind)).toEqual(["folded", "folded", "folded"]);
+  expect(foldOf("x".repeat(256 * 1024 + 1))).toMatchObject({ kind: "download", bytes: 262_145 });
+  expect(foldOf(lines(30)).beginning).toBe(lines(20));
+  expect([sizeText(5), sizeText(5000), sizeText(3_000_000)]).toEqual(["5 B", "5 KiB", "2.9 MiB"]);
+});
+
+it("Markdown has no element of its own making", async () => {
+  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
+  const place = document.body.appendChild(document.createElement("div"));
+  const root = createRoot(place);
+  const text = "# H <script>x</script>\n\n<img src=x onerror=y> [a](https://example.org:8443/p) [b](javascript:x) [c](data:text/html,x) ![d](https://example.org/i.png) <b>e</b>";
+  await act(async () => root.render(<Markdown text={text} />));
+  expect(place.querySelector("script, img, b, h1, iframe")).toBeNull();
+  const links = [...place.querySelectorAll("a")];
+  expect(links.map((each) => [each.getAttribute("href"), each.textContent])).toEqual([
+    ["https://example.org:8443/p", "a (example.org:8443)"],
+    ["https://example.org/i.png", "Image d (example.org)"],
+  ]);
+  expect(links.every((each) => each.rel === "noopener noreferrer nofollow")).toBe(true);
+  expect(place.textContent).toContain("<script>x</script>");
+  await act(async () => root.render(<Markdown text={"line\n\n".repeat(50)} />));
+  const button = place.querySelector("button")!;
+  expect(button.textContent).toBe("Show all (300 B)");
+  expect(place.querySelectorAll("p")).toHaveLength(10);
+  await act(async () => button.click());
+  expect([place.querySelectorAll("p").length, button.textContent]).toEqual([50, "Show less"]);
+  await act(async () => root.render(<Markdown text={"x".repeat(300_000)} />));
+  expect(place.querySelector("button")!.textContent).toBe("Download all (293 KiB)");
+  expect(place.textContent!.length).toBeLessThan(5000);
+  await act(async () => root.unmount());
+});

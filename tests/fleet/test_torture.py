@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.fleet.torture.history import Ack, History, Hold, Ran
+from tests.fleet.torture.history import Ack, History, Hold, Line, Ran
 from tests.fleet.torture.judge import Finding, judge
 from tests.fleet.torture.report import markdown, write
 from tests.fleet.torture.run import Outcome, Plan, torture
@@ -74,14 +74,24 @@ def _some(history: History, fits: Callable[[Ran], bool]) -> Ran:
     return next(run for run in history.runs if fits(run))
 
 
+def _done_once(history: History, effect: str) -> Line:
+    """An effect of a run in which nothing explains that it happens again."""
+    calm = {
+        run.id
+        for run in history.runs
+        if not run.restarts.get(effect) and all(hold.effect != effect for hold in run.holds)
+    }
+    return next(
+        line for line in history.lines if (line.what, line.effect) == ("did", effect) and line.run in calm
+    )
+
+
 def _effect_again(history: History) -> None:
-    line = next(line for line in history.lines if line.what == "did" and line.effect == "ship")
-    history.lines.append(line)
+    history.lines.append(_done_once(history, "ship"))
 
 
 def _keyed_again(history: History) -> None:
-    line = next(line for line in history.lines if line.what == "did" and line.effect == "charge")
-    history.lines.append(msgspec.structs.replace(line, key="another"))
+    history.lines.append(msgspec.structs.replace(_done_once(history, "charge"), key="another"))
 
 
 def _effect_gone(history: History) -> None:

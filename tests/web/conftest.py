@@ -147,7 +147,10 @@ def open_page(browser: Browser, server: WebServer, session: Any) -> Iterator[Ope
         path: str = "/", *, width: int = 1280, height: int = 800, scheme: Any = "light", expected: str = "\n"
     ) -> Page:
         """`expected`: a text of errors that the test causes itself."""
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        # Without motion: what is measured is no moment of a transition.
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+        )
         contexts.append(context)
         context.add_cookies(session)
         page = context.new_page()

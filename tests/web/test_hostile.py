@@ -128,6 +128,10 @@ def test_the_app_works_below_a_path_prefix(
         said = json.loads(child.stdout.readline())
         desk = f"{said['address']}/desk"
         page = open_page("/settings")
+        page.wait_for_load_state("networkidle")
+        page.goto("about:blank")
+        # A sign-in ends the session that the browser had; the fixture still needs it.
+        page.context.clear_cookies()
         page.goto(f"{desk}/sign-in?code={said['code']}")
         page.goto(f"{desk}/")
         expect(page).to_have_url(f"{desk}/inbox/mine")

@@ -15,7 +15,7 @@ import pytest
 from holdfast import Flow, Holdfast, RunSettings, StaticKeys
 from holdfast.checkpoint.keys import new_scope, with_scope
 from holdfast.checkpoint.spill import Blob
-from holdfast.errors import BlobForbiddenError
+from holdfast.errors import BlobForbiddenError, StoreUnavailableError
 from holdfast.runs.retention import collect_orphans
 from holdfast.runs.store_identity import known_identity
 from holdfast.store.blob import s3
@@ -243,6 +243,40 @@ async def test_prefix_of_another_store_is_refused_and_nothing_there_is_deleted(
     async with Holdfast(f"sqlite:{tmp_path}/a.db", objects=s3_server.blobs(prefix)) as hf:
         assert await collect_orphans(await hf.service(), grace=-3600) == 0
         assert (await large_flow(asks=False).run({}, on=hf, tenant="b")).status == "completed"
+
+
+@pytest.mark.covers("BS-4")
+async def test_worker_with_a_wrong_address_marks_nothing_there_and_its_runs_wait(
+    s3_server: S3Server, prefix: str, tmp_path: Path
+) -> None:
+    """With a marker there, every value at the right place would count as lost."""
+    store, settings = f"sqlite:{tmp_path}/a.db", RunSettings(patience=0.0)
+    async with Holdfast(store, objects=s3_server.blobs(prefix)) as hf:
+        waiting = await large_flow().run({}, on=hf)
+    wrong = s3_server.blobs(f"{prefix}-other")
+    async with Holdfast(store, objects=wrong, settings=settings) as hf:
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError, match="this store has marked another one"):
+                await large_flow(asks=False).run({}, on=hf)
+    assert not await s3_server.blobs(f"{prefix}-other").is_taken(None)
+    async with Holdfast(store, objects=s3_server.blobs(prefix)) as hf:
+        await answer(hf, waiting.run_id)
+        assert (await large_flow().resume(waiting.run_id, on=hf)).status == "completed"
+
+
+@pytest.mark.covers("BS-4")
+@pytest.mark.usefixtures("short_times")
+async def test_first_value_that_cannot_be_stored_leaves_the_place_to_be_marked_later(
+    s3_server: S3Server, prefix: str, tmp_path: Path
+) -> None:
+    store, settings = f"sqlite:{tmp_path}/a.db", RunSettings(patience=0.0)
+    (port,) = free_ports(1)
+    away = s3.open_s3(f"s3://bucket/p?endpoint=http://127.0.0.1:{port}", **KEYS)
+    async with Holdfast(store, objects=away, settings=settings) as hf:
+        with pytest.raises(StoreUnavailableError):
+            await large_flow(asks=False).run({}, on=hf)
+    async with Holdfast(store, objects=s3_server.blobs(prefix)) as hf:
+        assert (await large_flow(asks=False).run({}, on=hf)).status == "completed"
 
 
 @pytest.mark.covers("BS-8")

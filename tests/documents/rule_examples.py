@@ -41,6 +41,13 @@ def consume(config: str, edges: str = CHAIN, head: str = HEAD) -> str:
     return flow(f"{{id: m, type: queue_consume, config: {{{config}}}}}", edges, head)
 
 
+def approval(behind: str, edges: str) -> str:
+    return flow(f"{{id: m, type: checkpoint, config: {{options: [approve, reject]}}}}\n{behind}", edges)
+
+
+TEST = '{id: t, type: condition, config: {when: "%s"}}'
+TESTS = "a -> m -> t\nt:true -> z\nt:false -> z"
+CALL = "{id: c, type: http, config: {connection: crm, path: /pay, method: POST}}"
 GOOD = flow()
 ROUTER = "{id: m, type: router, config: {cases: [{id: big, when: 'n > 9'}, {id: %s, when: 'n > 1'}]}}"
 ROUTES = "a -> m\nm:big -> z\nm:some -> z\nm:else -> z"
@@ -78,6 +85,9 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "port-unknown": (flow(edges="a -> m\nm:up -> z"), GOOD),
     "port-open": (hold("options: [ok, no]", "a -> m\nm:ok -> z"), hold("options: [ok, no]", "a -> m\nm:ok -> z\nm:no -> z")),
     "edge-mixed": (hold("options: [ok]", "a -> m\nm:ok -> z\n{source: m, id: other, target: z, when: 'n > 1'}"), hold("options: [ok]", "a -> m\nm:ok -> z")),
+    "decision-unread": (approval(CALL, "a -> m -> c -> z"), approval(CALL, "a -> m\nm:approve -> c -> z\nm:reject -> z")),
+    "decision-truth": (approval(TEST % "decision", TESTS), approval(TEST % "decision == 'approve'", TESTS)),
+    "text-truth": (flow(TEST % "word", TESTS.replace("m -> ", ""), head="variables: {word: {type: string, default: 'false'}}"), flow(TEST % "word == 'yes'", TESTS.replace("m -> ", ""), head="variables: {word: {type: string, default: 'false'}}")),
     "disabled": (flow("{id: m, type: condition, disabled: true, config: {when: 'n > 1'}}", "a -> m\nm:true -> z"), flow("{id: m, type: condition, disabled: true, config: {when: 'n > 1'}}")),
     "start-count": (flow(f"{SET}\n{{id: b, type: start}}", "a -> m -> z\nb -> z"), GOOD),
     "end-edge": (flow(edges="a -> m -> z -> m"), GOOD),
@@ -117,7 +127,6 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "subflow-invalid": (flow("{id: m, type: subflow, config: {flow: broken}}"), GOOD),
     "subflow-input": (flow("{id: m, type: subflow, config: {flow: nowhere, inputs: {x: 'a {{n}} b'}}}"), GOOD),
     "no-edge": (flow(edges="a -> m\n{source: m, target: z, when: 'n > 1'}"), flow(edges="a -> m\n{source: m, id: up, target: z, when: 'n > 1'}\n{source: m, id: down, target: z, when: 'n <= 1'}")),
-    "loop-once": (flow((LOOP % ", parent: m").replace("max_turns: 2", "max_turns: 1")), flow((LOOP % ", parent: m").replace("max_turns: 2", "max_turns: 1, on_limit: continue"))),
     "subflow-size": (flow("{id: m, type: subflow, config: {flow: huge}}"), GOOD),
     "wait-one-of": (flow("{id: m, type: wait}"), flow("{id: m, type: wait, config: {duration: 1h}}")),
     "wait-until": (flow("{id: m, type: wait, config: {until: tomorrow}}"), flow("{id: m, type: wait, config: {until: '2026-01-31T09:00:00Z'}}")),
@@ -216,8 +225,15 @@ OF_TYPES: dict[str, dict[str, str]] = {
     },
     "tool": _broken("tool-not-allowed", "effect-mismatch"),
     "set": _broken("variable-name"),
-    "condition": {"port-open": flow("{id: m, type: condition, config: {when: 'n > 1'}}", "a -> m\nm:true -> z")},
-    "router": {**_broken("case-duplicate"), "port-open": flow(ROUTER % "some", "a -> m\nm:big -> z\nm:else -> z")},
+    "condition": {
+        "port-open": flow("{id: m, type: condition, config: {when: 'n > 1'}}", "a -> m\nm:true -> z"),
+        "edge-mixed": flow("{id: m, type: condition, config: {when: 'n > 1'}}", "a -> m -> z\nm:true -> z"),
+    },
+    "router": {
+        **_broken("case-duplicate"),
+        "port-open": flow(ROUTER % "some", "a -> m\nm:big -> z\nm:else -> z"),
+        "edge-mixed": flow(ROUTER % "some", f"{ROUTES}\nm -> z"),
+    },
     "parallel": _broken("parallel-branches"),
     "join": {
         **_broken("join-timeout", "quorum"),
@@ -227,7 +243,7 @@ OF_TYPES: dict[str, dict[str, str]] = {
         **_broken("map-empty", "crosses-parent"),
         "variable-name": flow((MAP % ", parent: m").replace("into: out", "into: input")),
     },
-    "loop": {**_broken("loop-empty", "loop-once", "id-clash"), "crosses-parent": flow(LOOP % ", parent: m", "a -> m -> z\na -> i")},
+    "loop": {**_broken("loop-empty", "id-clash"), "crosses-parent": flow(LOOP % ", parent: m", "a -> m -> z\na -> i")},
     "subflow": _broken("flow-unknown", "subflow-cycle", "subflow-input", "subflow-invalid", "subflow-size"),
     "wait": _broken("wait-one-of", "wait-until", "duration"),
     "guardrail": _broken("check-unknown", "violation-edges"),

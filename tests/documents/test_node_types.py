@@ -555,3 +555,22 @@ async def test_text_that_is_added_to_itself_in_a_loop_fails_the_node(
     ended = await start(hf, flow_text(nodes, "a -> l -> z", more))
     assert ended.status == "failed"
     assert "'x' would have more than 1,000 characters" in ended.error.message
+
+
+@pytest.mark.covers("CV-5")
+@pytest.mark.parametrize(("more", "grown"), [("reducer: append, ", "'{{x}}'"), ("", "['{{x}}', '{{x}}']")])
+async def test_long_texts_that_are_added_to_themselves_in_a_loop_fail_the_node(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch, more: str, grown: str
+) -> None:
+    """A few values, and each of them long."""
+    monkeypatch.setattr(render, "MAX_TEXT", 10_000)
+    nodes = f"""
+        {{id: a, type: start}}
+        {{id: l, type: loop, config: {{while: 'true', max_turns: 30}}}}
+        {{id: s, type: set, parent: l, config: {{values: {{x: {grown}}}}}}}
+        {{id: z, type: end}}
+    """
+    text = flow_text(nodes, "a -> l -> z", f"variables: {{x: {{{more}default: [{'y' * 1000}]}}}}")
+    ended = await start(hf, text)
+    assert (ended.status, ended.failed_node) == ("failed", "s")
+    assert "texts of more than 10,000 characters together" in ended.error.message

@@ -47,6 +47,157 @@ def test_hold_has_a_port_for_each_option_and_timeout() -> None:
     assert rules(EXAMPLES["hold-form"][0]) == ["hold-form"]
 
 
+PAY = "{id: m, type: checkpoint, config: {options: [approve, reject]}}\n{id: pay, type: python, config: {function: pay}}"
+TEST = "{id: t, type: condition, config: {when: \"decision == 'approve'\"}}"
+
+
+def paying(edges: str, more: str = "") -> str:
+    return flow(f"{PAY}\n{more}" if more else PAY, edges)
+
+
+def pay() -> str:
+    return "paid"
+
+
+@pytest.mark.covers("CV-20")
+@pytest.mark.parametrize(
+    ("edges", "fix"),
+    [
+        ("a -> m -> pay -> z\nm:reject -> z", "lead to 'pay' from 'approve' instead, once for each decision that is meant"),
+        ("a -> m -> z\nm:approve -> pay -> z\nm:reject -> z", "lead to 'z' from 'approve' and 'reject' instead, once for each decision that is meant"),
+        ("a -> m -> pay -> z\n{source: m, id: no, target: z, when: \"decision == 'reject'\"}", "give it a condition too"),
+    ],
+)  # fmt: skip
+def test_edge_for_every_decision_beside_those_for_some_is_refused(edges: str, fix: str) -> None:
+    [found] = [each for each in problems(paying(edges), {"pay": pay}) if each.rule == "edge-mixed"]
+    assert (found.severity, found.edge, found.fix) == ("error", found.edge, fix)
+    assert found.edge in ("m:out->pay", "m:out->z")
+    assert found.line
+
+
+@pytest.mark.covers("CV-20")
+@pytest.mark.parametrize(
+    ("more", "edges", "named"),
+    [
+        ("", "a -> m -> pay -> z", True),
+        ("{id: s, type: set, config: {values: {x: 1}}}", "a -> m -> s -> pay -> z", True),
+        (TEST, "a -> m -> pay -> t\nt:true -> z\nt:false -> z", True),
+        (TEST, "a -> m -> t\nt:true -> pay -> z\nt:false -> z", False),
+        ("{id: s, type: set, config: {values: {x: '{{decision}}'}}}", "a -> m -> s -> pay -> z", False),
+        ("{id: s, type: set, config: {values: {x: 1}}}", "a -> m -> s\n{source: s, id: y, target: pay, when: \"decision == 'approve'\"}\n{source: s, id: n, target: z, when: \"decision == 'reject'\"}\npay -> z", False),
+        ("", "a -> m\nm:approve -> pay -> z\nm:reject -> z", False),
+        ("{id: g, type: guardrail, config: {check: pay}}", "a -> m -> g -> pay -> z", False),
+    ],
+)  # fmt: skip
+def test_decision_that_nothing_reads_before_an_act_is_a_warning(more: str, edges: str, named: bool) -> None:
+    found = [each for each in problems(paying(edges, more), {"pay": pay}) if each.rule == "decision-unread"]
+    assert [(each.severity, each.edge) for each in found] == (
+        [("warning", f"m:out->{edges.split(' -> ')[2]}")] if named else []
+    )
+    if named:
+        assert "'pay' runs whatever is decided at 'm'" in found[0].message
+
+
+@pytest.mark.covers("CV-20")
+@pytest.mark.parametrize(
+    ("nodes", "named"),
+    [
+        ("{id: m, type: checkpoint, parent: l, config: {options: [approve, reject]}}", False),
+        ("{id: m, type: checkpoint, parent: l, config: {options: [approve, reject]}}\n{id: i, type: python, parent: l, config: {function: pay}}", True),
+    ],
+)  # fmt: skip
+def test_decision_inside_of_a_loop_is_read_by_its_while(nodes: str, named: bool) -> None:
+    loop = "{id: l, type: loop, config: {while: \"decision == 'reject'\", max_turns: 3}}"
+    edges = "a -> l -> pay -> z" + ("\nm -> i" if named else "")
+    text = flow(f"{loop}\n{nodes}\n{{id: pay, type: python, config: {{function: pay}}}}", edges)
+    assert ("decision-unread" in rules(text, {"pay": pay}, severity="warning")) is named
+    assert rules(text, {"pay": pay}) == []
+
+
+@pytest.mark.covers("CV-20")
+@pytest.mark.parametrize(
+    ("behind", "named"), [(f"{{id: end, type: python, config: {{function: pay{each}}}}}", not each) for each in ("", ", args: {of: '{{results}}'}")]
+)  # fmt: skip
+def test_decisions_inside_of_a_map_are_read_as_its_results(behind: str, named: bool) -> None:
+    each = "{id: e, type: map, config: {over: list, into: results}}\n{id: m, type: checkpoint, parent: e, config: {options: [yes, no]}}\n{id: s, type: set, parent: e, config: {values: {x: 1}}}"
+    text = flow(f"{each}\n{behind}", "a -> e -> end -> z\nm -> s")
+    found = rules(text, {"pay": lambda of=None: of}, severity="warning")
+    assert ("decision-unread" in found) is named
+
+
+def test_unconditional_edge_beside_one_that_tests_the_decision_is_a_warning() -> None:
+    edges = "a -> m -> s -> pay -> z\n{source: s, id: n, target: z, when: \"decision == 'reject'\"}"
+    text = paying(edges, "{id: s, type: set, config: {values: {x: '{{decision}}'}}}")
+    [found] = [each for each in problems(text, {"pay": pay}) if each.rule == "edge-mixed"]
+    assert (found.severity, found.edge) == ("warning", "s:out->pay")
+
+
+async def test_loop_of_one_turn_that_asks_for_another_fails_instead_of_paying(hf: Holdfast) -> None:
+    loop = "{id: l, type: loop, config: {while: \"decision != 'approve'\", max_turns: 1}}\n{id: m, type: checkpoint, parent: l, config: {options: [approve, reject]}}"
+    text = flow(f"{loop}\n{{id: pay, type: python, config: {{function: pay}}}}", "a -> l -> pay -> z")
+    for decision, status in (("reject", "failed"), ("approve", "completed")):
+        waiting = await start(hf, text, functions={"pay": pay})
+        done = await answer(hf, waiting, decision)
+        assert done.status == status
+        if status == "failed":
+            assert "has one turn, and would begin another" in str(done.error)
+
+
+@pytest.mark.covers("CV-21")
+@pytest.mark.parametrize(
+    ("condition", "edges"),
+    [
+        ("{id: t, type: condition, config: {when: decision}}", "t:true -> pay -> z\nt:false -> z"),
+        ("{id: t, type: condition, config: {when: 'n > 1 && !decision'}}", "t:true -> z\nt:false -> pay -> z"),
+        ("{id: t, type: condition, config: {when: decision_result.decision}}", "t:true -> pay -> z\nt:false -> z"),
+        ("{id: t, type: router, config: {cases: [{id: go, when: decision}]}}", "t:go -> pay -> z\nt:else -> z"),
+        ("{id: t, type: set, config: {values: {x: 1}}}", "pay -> z\n{source: t, id: y, target: pay, when: decision}\n{source: t, id: n, target: z, when: '!decision'}"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("options", ["options: [approve, reject]", "prompt: Go"])
+def test_decision_is_never_asked_for_its_truth(condition: str, edges: str, options: str) -> None:
+    """A text is true: a refusal would pay."""
+    text = paying(f"a -> m -> t\n{edges}", condition).replace("options: [approve, reject]", options)
+    found = [each for each in problems(text, {"pay": pay}) if each.rule == "decision-truth"]
+    assert found
+    assert {(each.severity, each.fix.endswith("== 'approve'")) for each in found} == {("error", True)}
+    assert all(each.column for each in found)
+
+
+@pytest.mark.covers("CV-21")
+@pytest.mark.parametrize(
+    ("node", "head", "named"),
+    [
+        ("", "variables: {x: {type: string, default: 'false'}}", True),
+        ("", "variables: {x: {type: boolean, default: false}}", False),
+        ("", "input: {type: object, properties: {x: {type: string}}}", True),
+        ("", "input: {type: object, properties: {x: {type: boolean}}}", False),
+        ("{id: s, type: set, config: {values: {x: 'no'}}}", "", True),
+        ("{id: s, type: set, config: {values: {x: 'no {{run.id}}'}}}", "", True),
+        ("{id: s, type: set, config: {values: {x: true}}}", "", False),
+        ("{id: s, type: llm, config: {connection: gpt, prompt: 'Is it safe?', bind: x}}", "", True),
+        ("{id: s, type: llm, config: {connection: gpt, prompt: 'Is it safe?', bind: x, schema: {type: boolean}}}", "", False),
+        ("{id: s, type: python, config: {function: pay, bind: x}}", "", False),
+    ],
+)  # fmt: skip
+def test_text_that_is_asked_for_its_truth_is_a_warning(node: str, head: str, named: bool) -> None:
+    for when, said in (("x", named), ("x == 'yes'", False), ("exists(x) && !x", named)):
+        test = f'{{id: t, type: condition, config: {{when: "{when}"}}}}'
+        way = "a -> s -> t" if node else "a -> t"
+        text = flow(f"{node}\n{test}" if node else test, f"{way}\nt:true -> z\nt:false -> z", head)
+        found = [each for each in problems(text, {"pay": pay}) if each.rule == "text-truth"]
+        assert [each.severity for each in found] == (["warning"] if said else [])
+
+
+@pytest.mark.covers("CV-20")
+def test_case_of_a_router_that_names_no_option_is_refused() -> None:
+    router = "{id: t, type: router, config: {cases: [{id: go, when: \"decision == 'aprove'\"}]}}"
+    text = paying("a -> m -> t\nt:go -> pay -> z\nt:else -> z", router)
+    [found] = problems(text, {"pay": pay})
+    assert (found.rule, found.severity, found.node) == ("unknown-option", "error", "t")
+    assert "its case 'go'" in found.message
+
+
 @pytest.mark.covers("SC-1", "SC-2", "SC-4")
 @pytest.mark.parametrize(
     ("own", "scope"),

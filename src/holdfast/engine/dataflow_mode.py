@@ -297,10 +297,13 @@ class EdgePropagation:
     def check_cap(self, e: int) -> None:
         edge, taken = self.graph.edges[e], self.scope.loop_counts.get(e, 0)
         if edge.loop is not None and taken >= edge.loop:
+            how = (
+                f"was taken {taken} times, which is its limit"
+                if edge.loop
+                else "has one turn, and would begin another"
+            )
             raise CannotContinueError(
-                "loop_limit",
-                f"the loop that begins at {edge.target!r} was taken {taken} times, which is its limit",
-                edge.source,
+                "loop_limit", f"the loop that begins at {edge.target!r} {how}", edge.source
             )
 
     def open_children(self, execution: Exec) -> list[Scope]:

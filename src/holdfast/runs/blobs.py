@@ -18,7 +18,12 @@ from holdfast.model.frames import Frame
 from holdfast.model.position import Position
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.store import encrypted_store_within
-from holdfast.runs.store_identity import known_identity, store_identity
+from holdfast.runs.store_identity import (
+    has_blob_place,
+    keep_blob_place,
+    known_identity,
+    store_identity,
+)
 from holdfast.store.blob.objects import (
     BatchObjects,
     NamedObjects,
@@ -176,10 +181,25 @@ class BlobStore:
         await self.store.put_blob(address, len(data), data if inside else None)
 
     async def name_owner(self) -> None:
-        """Before an object is written: the objects know whose they are."""
+        """Before an object is written: the objects know whose they are. Raises BlobForbiddenError for a place
+        of another store, StoreUnavailableError for one that is not marked although this store has marked one:
+        were it marked too, values at the right place would count as lost."""
         owned = None if self.objects is None else self.objects.owned
-        if owned is not None and owned.owner is None:
-            owned.set_owner(await store_identity(self.store))
+        if owned is None or owned.owner is not None:
+            return
+        owner = await store_identity(self.store)
+        known = await has_blob_place(self.store)
+        if known and not await owned.is_taken(owner):
+            raise StoreUnavailableError(
+                "The blob store has no Holdfast marker, and this store has marked another one: it may be the "
+                "wrong bucket, prefix or endpoint.",
+                hint="Check the address in HOLDFAST_BLOBS. If the values were moved, copy the object "
+                "v1/.holdfast too. Nothing was written; runs wait and then resume by themselves.",
+            )
+        if not known:
+            await owned.take(owner)
+            await keep_blob_place(self.store)
+        owned.set_owner(owner)
 
     async def has_place(self) -> bool:
         """Whether the objects have a place that this store has taken; it writes nothing. Raises

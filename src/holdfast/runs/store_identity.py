@@ -8,6 +8,7 @@ from holdfast.types.ids import DEFAULT_TENANT, new_id
 
 KIND = "store"
 NAME = "identity"
+PLACE = "blobs"
 
 
 async def known_identity(store: Store) -> str | None:
@@ -26,3 +27,13 @@ async def store_identity(store: Store) -> str:
         found = await store.document(DEFAULT_TENANT, KIND, NAME)
     assert found is not None, "it is never dropped"
     return found.body.decode()
+
+
+async def has_blob_place(store: Store) -> bool:
+    """Whether a blob store was marked as that of this store."""
+    return await store.document(DEFAULT_TENANT, KIND, PLACE) is not None
+
+
+async def keep_blob_place(store: Store) -> None:
+    """From now on, a blob store without the marker is another one."""
+    await store.put_document(Document(tenant=DEFAULT_TENANT, kind=KIND, name=PLACE, body=b"marked"), expect=0)

@@ -48,7 +48,7 @@ def claimed_message(row: MessageRow, want: MessageClaim, now: int) -> MessageRow
         row,
         state=MessageState.claimed,
         claimed_by=want.by,
-        claim_token=new_token(),
+        claim_token=new_token(row.claim_token),
         claim_until=now + want.ttl,
         updated_at=now,
     )

@@ -77,8 +77,8 @@ class NewMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageRow(NewMessage, frozen=True, kw_only=True):
-    """A message as stored. `attempts`: claims that ended without completion. `claim_token`: random, another
-    one for each claim; 0: it was never claimed."""
+    """A message as stored. `attempts`: claims that ended without completion. `claim_token`: of its last
+    claim, larger than those before it (`new_token`); 0: it was never claimed."""
 
     number: int  # the order of arrival
     state: MessageState = MessageState.ready
@@ -129,13 +129,17 @@ class MessageRow(NewMessage, frozen=True, kw_only=True):
 
 
 MOST_TOKENS: Final = 2**62
+_TOKEN_STEP: Final = 2**48
 
 
-def new_token() -> int:
-    """Of a claim: cannot be guessed, so that only the worker that has claimed a message acts on it."""
+def new_token(last: int = 0) -> int:
+    """Of the claim that follows the one with the token `last`. It is larger, so that a reader of both tells
+    the newer one, by a step that cannot be guessed, so that only the worker that has claimed a message
+    acts on it. After thousands of claims there is no room for a larger one: then it is any."""
     import secrets
 
-    return 1 + secrets.randbelow(MOST_TOKENS - 1)
+    step = 1 + secrets.randbelow(_TOKEN_STEP)
+    return last + step if last + step < MOST_TOKENS else step
 
 
 def urgency_of(priority: str) -> int:

@@ -37,7 +37,9 @@ from holdfast.frontends.document.regions import check_parents, first_nodes, memb
 from holdfast.frontends.document.secret_rules import check_default, check_secrets
 from holdfast.frontends.document.site import NOWHERE, DocumentSite
 from holdfast.frontends.document.state import DocumentState
+from holdfast.frontends.document.text_truth import check_text_truth
 from holdfast.frontends.document.topology import check_ways, document_nodes
+from holdfast.frontends.document.unread_decisions import check_unread_decisions
 from holdfast.frontends.document.validation import check_single_conditions, report_graph_problems
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.graph import Edge, GraphSpec, Node
@@ -137,9 +139,12 @@ class _Compiler:
             writes={node.id: frozenset(node.type.writes(node)) for node in nodes},
             complete=frozenset(by_id),
             given=frozenset(input_names(self.document)),
+            conditions={node.id: found for node in nodes if (found := node.type.conditions(node))},
         )
         self._validate(spec, facts, by_id)
         check_single_conditions(nodes, self.report)
+        check_unread_decisions(by_id, texts, spec, self.report)
+        check_text_truth(self.document, by_id, texts, self.report)
         return nodes, spec
 
     def _check_doubles(self, others: Iterable[DocumentNode]) -> None:

@@ -151,19 +151,19 @@ class NodeReport:
     """Reports problems of one node. `rests_on`: fields besides `field` that the verdict depends on."""
 
     def __init__(self, report: ProblemReport, node: DocumentNode) -> None:
-        self._report, self._node = report, node
+        self.report, self._node = report, node
 
     def error(
         self, field: Sequence[str | int], rule: str, message: str, fix: str, *, rests_on: Iterable[str] = ()
     ) -> None:
         if not self._node.rests_on_broken((*field[:1], *rests_on)):
-            self._report.error(self._node.at(*field), rule, message, fix, node=self._node.id)
+            self.report.error(self._node.at(*field), rule, message, fix, node=self._node.id)
 
     def warn(
         self, field: Sequence[str | int], rule: str, message: str, fix: str, *, rests_on: Iterable[str] = ()
     ) -> None:
         if not self._node.rests_on_broken((*field[:1], *rests_on)):
-            self._report.warn(self._node.at(*field), rule, message, fix, node=self._node.id)
+            self.report.warn(self._node.at(*field), rule, message, fix, node=self._node.id)
 
     def reader(self, *field: str | int) -> DeclarationReader:
         """For values that the Python front end reads in the same way."""
@@ -249,6 +249,10 @@ class NodeType:
     def routers(self, node: DocumentNode, site: DocumentSite) -> list[Router]:
         return []
 
+    def conditions(self, node: DocumentNode) -> tuple[tuple[str, str], ...]:
+        """Expressions that its code evaluates to decide, each after what it is called."""
+        return ()
+
     def requires(self, node: DocumentNode) -> tuple[str, ...]:
         """What a worker needs to run it: `function:score`, `check:pii`."""
         return ()
@@ -294,6 +298,17 @@ def plain_edge(node: DocumentNode, edge: DocumentEdge, **more: Any) -> Edge:
     elif edge.edge.when is not None:
         values["kind"], values["when"] = EdgeKind.when, edge.edge.when
     return Edge(**{**values, **more})
+
+
+def warn_of_mixed_ports(node: DocumentNode, found: NodeReport, deciding: Sequence[str]) -> None:
+    """Of an edge from `out`, which is taken whatever was decided, beside edges that depend on it."""
+    if any(node.from_port(port) for port in deciding):
+        for edge in node.from_port(OUT):
+            if edge.edge.when is None:
+                message = f"it is taken whatever {node.id!r} decides, beside the edges from its other ports"
+                ports = ", ".join(map(repr, deciding))
+                fix = f"lead from the ports that are meant: {ports}"
+                found.report.warn(edge.path, "edge-mixed", message, fix, edge=edge.id)
 
 
 def is_expression(text: str) -> bool:

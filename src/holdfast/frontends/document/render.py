@@ -51,12 +51,20 @@ def _limited(value: Any) -> Render:
 
 
 def require_few_values(value: Any, what: str, hint: str, *, held: int = 0) -> None:
-    """Raises ValueTooLargeError if there are more than MAX_VALUES in it at any depth, with the `held` ones.
-    What is over the limit is not walked through."""
-    left = MAX_VALUES - held
+    """Raises ValueTooLargeError if there are more than MAX_VALUES in it at any depth, with the `held` ones,
+    or texts of more than MAX_TEXT characters together: a few thousand values may be long texts. What is over
+    the limit is not walked through."""
+    left, text_left = MAX_VALUES - held, MAX_TEXT
     rest: list[Any] = [value]
     while rest:
         each = rest.pop()
+        if isinstance(each, (str, bytes)):
+            text_left -= len(each)
+            if text_left < 0:
+                raise ValueTooLargeError(
+                    f"{what} has texts of more than {MAX_TEXT:,} characters together.", hint=hint
+                )
+            continue
         if not isinstance(each, (dict, list, tuple)):
             continue
         values = cast("Any", each)

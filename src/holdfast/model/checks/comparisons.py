@@ -81,6 +81,8 @@ def expressions(view: ValidationView) -> Iterator[tuple[str, ComparisonPlace]]:
         if node.subflow is not None:
             for name, text in (node.subflow.inputs or {}).items():
                 yield text, ComparisonPlace(what=f"its input {name!r}", node=node.id)
+        for what, text in view.facts.conditions.get(node.id, ()):
+            yield text, ComparisonPlace(what=what, node=node.id)
 
 
 def hold_before(view: ValidationView, edge: Edge | None) -> HoldSpec | None:

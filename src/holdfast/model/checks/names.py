@@ -43,8 +43,8 @@ class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
     `types`: the annotation of each field. `writes`: the names that the code of a node is known to set.
     `complete`: the nodes that set nothing else. `given`: the names of the input, if they are known. `values`:
     by node and field the values that its code sets. `compared`: the comparisons in the code of a node.
-    `outcomes`: the words of its own that a node ends with, if its code shows them. `children`: the same for
-    sub-flows.
+    `outcomes`: the words of its own that a node ends with, if its code shows them. `conditions`: by node the
+    expressions that its code evaluates, each with what it is called. `children`: the same for sub-flows.
     """
 
     types: Mapping[str, Any] = {}
@@ -54,6 +54,7 @@ class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
     values: Mapping[str, Mapping[str, CodeValue]] = {}
     compared: Mapping[str, tuple[CodeComparison, ...]] = {}
     outcomes: Mapping[str, tuple[str, ...]] = {}
+    conditions: Mapping[str, tuple[tuple[str, str], ...]] = {}
     children: Mapping[str, StateFacts] = {}
 
 

@@ -64,6 +64,11 @@ class OwnedObjects(Protocol):
         """The identity of the store that writes here, before the first object is written."""
         ...
 
+    async def take(self, owner: str) -> None:
+        """Mark the place as that of the owner, if it is not. Raises BlobForbiddenError if it belongs to
+        another store."""
+        ...
+
     async def is_taken(self, owner: str | None) -> bool:
         """Whether the place is marked as that of the store; it writes nothing. `owner`: None: the store has
         no identity yet. Raises BlobForbiddenError if the place belongs to another store."""

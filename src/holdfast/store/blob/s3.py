@@ -383,11 +383,13 @@ class S3Blobs:
         return [unquote(prefix.rstrip("/").rpartition("/")[2]) for prefix in found["common_prefixes"]]
 
     async def _mark(self) -> None:
+        if not self._place.marked:
+            await self.take(self._place.owner or "")
+
+    async def take(self, owner: str) -> None:
         """The marker says that this is the place of the blobs: without it a 404 proves nothing, because a
         wrong endpoint answers the same. It names the store that they belong to."""
-        if self._place.marked:
-            return
-        key, owner = f"{self._root}/{MARKER}", self._place.owner or ""
+        key = f"{self._root}/{MARKER}"
         with _store_errors("stored"):
             try:
                 text = f"{_MARK}{owner}\n".encode()

@@ -170,7 +170,7 @@ class QueueSuite:
         first = await claimed(kit)
         await changed(kit, MessageAct.release, token=first.claim_token, delay=0)
         second = await claimed(kit, by="other")
-        assert second.claim_token != first.claim_token
+        assert second.claim_token > first.claim_token
         for what in (MessageAct.extend, MessageAct.complete, MessageAct.release, MessageAct.dead):
             done = await kit.store.change_message(act(what, token=first.claim_token, ttl=TTL))
             assert done is MessageRefusal.claim_lost
@@ -184,9 +184,9 @@ class QueueSuite:
             await published(kit, name)
         rows = await kit.store.claim_messages(wanted(limit=20))
         tokens = [row.claim_token for row in rows]
-        # Random in 62 bits: neither counted, nor near each other, nor the same again.
+        # Random in 48 bits: neither counted, nor near each other, nor the same again.
         assert len(set(tokens)) == 20
-        assert min(abs(a - b) for a, b in pairwise(sorted(tokens))) > 2**32
+        assert min(abs(a - b) for a, b in pairwise(sorted(tokens))) > 2**20
         assert all(0 < each < 2**62 for each in tokens)
         kept = await kit.store.queue_message("default", rows[0].id)
         assert kept == rows[0]
@@ -196,6 +196,20 @@ class QueueSuite:
                 done = await kit.store.change_message(act(what, rows[0].id, token=guess, ttl=TTL))
                 assert done is MessageRefusal.claim_lost, (what, guess)
         assert await kit.store.queue_message("default", rows[0].id) == kept
+
+    @pytest.mark.covers("QU-7")
+    async def test_tokens_of_later_claims_are_larger_by_steps_that_cannot_be_guessed(
+        self, kit: StoreKit
+    ) -> None:
+        await published(kit)
+        tokens: list[int] = []
+        for _ in range(8):
+            tokens.append((await claimed(kit)).claim_token)
+            await changed(kit, MessageAct.release, token=tokens[-1], delay=0, counted=False)
+        steps = [b - a for a, b in pairwise([0, *tokens])]
+        assert len(set(steps)) == 8
+        assert min(steps) > 2**20
+        assert max(steps) <= 2**48
 
     @pytest.mark.covers("QU-7")
     async def test_claimed_message_is_given_up_by_its_worker(self, kit: StoreKit) -> None:

@@ -13,6 +13,7 @@ from holdfast.frontends.document.node_type import (
     NodeReport,
     NodeType,
     plain_edge,
+    warn_of_mixed_ports,
 )
 from holdfast.frontends.document.pass_through import NOTHING
 from holdfast.frontends.document.site import DocumentSite
@@ -28,7 +29,7 @@ class ConditionType(NodeType):
     name = "condition"
     summary = "Leads on by `true` or `false`."
     config = ConditionConfig
-    rules = ("port-open",)
+    rules = ("port-open", "edge-mixed")
     example: ClassVar[Json] = {"when": "risk > 0.5"}
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
@@ -39,6 +40,7 @@ class ConditionType(NodeType):
             if not node.is_connected(port) and node.node.parent is None:
                 message = f"no edge leaves its port {port!r}: the branch ends there"
                 found.warn((), "port-open", message, f"connect the port {port!r}, if only to an end")
+        warn_of_mixed_ports(node, found, ("true", "false"))
 
     def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:
         return [self._edge(node, edge) for edge in node.leaving]

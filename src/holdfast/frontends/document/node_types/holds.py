@@ -123,6 +123,12 @@ class HoldType(NodeType):
             message = "its edges leave by option ports and by conditions"
             found.error((), "edge-mixed", message, "use one of the two", rests_on=self.port_fields)
             return
+        for edge in node.from_port(OUT) if by_option or conditional else ():
+            if edge.edge.when is None:
+                # It may be meant for the other decisions, and would be taken after a refusal too.
+                found.report.error(
+                    edge.path, "edge-mixed", *_taken_anyway(node, edge, by_option), edge=edge.id
+                )
         if node.is_connected(OUT) or node.node.parent is not None:
             # Inside of a map or loop, what is not connected ends the item or the turn.
             return
@@ -217,6 +223,19 @@ class ReviewType(HoldType):
         scope = queue_scope(config.scope, node, found)
         spec: Json = {"sections": list(config.sections)} if config.sections else {}
         return None if scope is None else HitlTarget(scope=scope, queue=config.queue, hitl_spec=spec)
+
+
+def _taken_anyway(
+    node: DocumentNode, edge: DocumentEdge, by_option: Sequence[DocumentEdge]
+) -> tuple[str, str]:
+    """What is wrong with an edge for every decision beside those for some, and how to write it."""
+    message = f"it is taken whatever is decided, beside the edges of {node.id!r} for certain decisions"
+    if not by_option:
+        return message, "give it a condition too"
+    taken = {each.port for each in by_option}
+    left = [each for each in option_ids(node) if each not in taken] or list(option_ids(node))
+    ports = " and ".join(repr(each) for each in left)
+    return message, f"lead to {edge.edge.target!r} from {ports} instead, once for each decision that is meant"
 
 
 def queue_scope(own: str | None, node: DocumentNode, found: NodeReport) -> str | None:

@@ -31,8 +31,8 @@ NEXT = "__next"
 
 
 class LoopConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`while`: whether there is another turn, asked after each; not with `max_turns: 1`. `on_limit`: what
-    follows `max_turns`."""
+    """`while`: whether there is another turn, asked after each. `on_limit`: what follows if it still holds
+    after `max_turns`."""
 
     repeat: Expression = msgspec.field(name="while")
     max_turns: Annotated[int, Meta(ge=1, le=10_000)]
@@ -44,7 +44,7 @@ class LoopType(NodeType):
     summary = "Repeats the nodes inside of it (`parent`) while a condition holds; they run at least once."
     config = LoopConfig
     is_parent = True
-    rules = ("loop-empty", "loop-once", "crosses-parent", "id-clash")
+    rules = ("loop-empty", "crosses-parent", "id-clash")
     example: ClassVar[Json] = {"while": "tries < 3", "max_turns": 9}
 
     def ports(self, node: DocumentNode) -> tuple[str, ...]:
@@ -53,11 +53,6 @@ class LoopType(NodeType):
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         if not node.inside:
             found.error((), "loop-empty", "no node is inside of it", f"give a node parent: {node.id}")
-        config: LoopConfig = node.config
-        if config.max_turns == 1 and config.on_limit == "fail":
-            message = "with one turn 'while' is never asked: the run goes on, and does not fail, if it holds"
-            fix = "allow 2 turns or more, or say on_limit: continue"
-            found.warn(("max_turns",), "loop-once", message, fix)
 
     def handler(self, node: DocumentNode, site: DocumentSite) -> NodeHandler:
         return NOTHING
@@ -77,7 +72,8 @@ class LoopEndType(NodeType):
         config: LoopConfig = node.config
         header = node.id.removesuffix(NEXT)
         edges: list[Edge] = []
-        if config.max_turns > 1:
+        if config.max_turns > 1 or config.on_limit == "fail":
+            # With one turn it is never taken: where it would be, the run is over its limit.
             edges.append(
                 Edge(
                     id=f"{node.id}->{header}",

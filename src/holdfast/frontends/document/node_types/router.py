@@ -17,6 +17,7 @@ from holdfast.frontends.document.node_type import (
     NodeReport,
     NodeType,
     plain_edge,
+    warn_of_mixed_ports,
 )
 from holdfast.frontends.document.pass_through import NOTHING
 from holdfast.frontends.document.render import resolver_for
@@ -44,7 +45,7 @@ class RouterType(NodeType):
     name = "router"
     summary = "Leads on by the port of the case that holds; the choice is recorded."
     config = RouterConfig
-    rules = ("case-duplicate", "port-open")
+    rules = ("case-duplicate", "port-open", "edge-mixed")
     port_fields = ("cases",)
     example: ClassVar[Json] = {"cases": [{"id": "big", "when": "amount > 9"}]}
 
@@ -67,6 +68,11 @@ class RouterType(NodeType):
                 message = f"no edge leaves its port {port!r}: the branch ends there"
                 fix = f"connect the port {port!r}, if only to an end"
                 found.warn((), "port-open", message, fix, rests_on=self.port_fields)
+        warn_of_mixed_ports(node, found, self.ports(node)[1:])
+
+    def conditions(self, node: DocumentNode) -> tuple[tuple[str, str], ...]:
+        config: RouterConfig = node.config
+        return tuple((f"its case {case.id!r}", case.when) for case in config.cases)
 
     def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:
         return [

@@ -1,0 +1,149 @@
+"""Holds whose decision decides nothing: what acts behind one runs after a refusal too.
+
+An edge from `out` is taken whatever was decided. That is how a document binds a decision to test it later, so
+it is only a warning, for the first node behind it that writes or acts outside without a test on its way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from holdfast.frontends.document.names import ReadText
+from holdfast.frontends.document.node_type import OUT, DocumentEdge, DocumentNode
+from holdfast.frontends.document.node_types.holds import DecisionConfig, option_ids
+from holdfast.frontends.document.node_types.loop import LOOP_END, NEXT
+from holdfast.frontends.document.problem import ProblemReport
+from holdfast.model.graph import GraphSpec
+from holdfast.types.status import Effect
+
+_ACTS: Final = frozenset({Effect.write, Effect.external})
+_MOST_STEPS: Final = 200_000
+"""Nodes that are looked at for all holds together; beyond, nothing is said."""
+_APPROVAL: Final = "approval"
+
+
+def check_unread_decisions(
+    nodes: Mapping[str, DocumentNode], texts: Iterable[ReadText], spec: GraphSpec, report: ProblemReport
+) -> None:
+    holds = [node for node in nodes.values() if isinstance(node.config, DecisionConfig)]
+    if not holds:
+        return
+    agents = {name for name, node in nodes.items() if _has_tools(node)}
+    ways = _Ways(nodes, texts, _acting(spec) | agents)
+    for node in holds:
+        free = [edge for edge in node.from_port(OUT) if edge.edge.when is None]
+        names = frozenset(node.type.writes(node))
+        if free and _asks_for_approval(node):
+            _check_free(node, free[0], ways.first_act(node, names), report)
+    decisions = frozenset(name for node in holds for name in node.type.writes(node))
+    for node in nodes.values():
+        if not isinstance(node.config, DecisionConfig) and node.type.name != "parallel":
+            _check_mixed(node, ways, decisions, report)
+
+
+def _check_free(node: DocumentNode, edge: DocumentEdge, act: str | None, report: ProblemReport) -> None:
+    if act is None:
+        return
+    bind = node.config.decision_bind
+    message = f"{act!r} runs whatever is decided at {node.id!r}: nothing before it reads {bind!r}"
+    fix = (
+        f"lead from the ports {', '.join(map(repr, option_ids(node)))}"
+        if option_ids(node)
+        else f"give {node.id!r} options and lead from their ports"
+    )
+    fix += f", or test {bind} in a condition before {act!r}"
+    report.warn(edge.path, "decision-unread", message, fix, edge=edge.id)
+
+
+def _check_mixed(node: DocumentNode, ways: _Ways, decisions: frozenset[str], report: ProblemReport) -> None:
+    """An edge for every case beside one that tests a decision: it may be meant for the other decisions."""
+    tests = [edge for edge in node.from_port(OUT) if ways.tests(edge, decisions)]
+    for edge in node.from_port(OUT) if tests else ():
+        if edge.edge.when is None:
+            message = (
+                f"it is taken whatever was decided, beside an edge of {node.id!r} that tests the decision"
+            )
+            report.warn(edge.path, "edge-mixed", message, "give it a condition too", edge=edge.id)
+
+
+def _asks_for_approval(node: DocumentNode) -> bool:
+    options = option_ids(node)
+    return len(options) > 1 or (not options and node.config.type == _APPROVAL)
+
+
+def _acting(spec: GraphSpec) -> set[str]:
+    """Nodes that write or act outside, also inside of maps; of a sub-flow, the node that runs it."""
+    found = {node.id for node in spec.nodes if node.effect in _ACTS}
+    for inner in spec.subgraphs:
+        inside = _acting(inner)
+        found |= inside
+        if inside:
+            found |= {
+                node.id for node in spec.nodes if node.subflow is not None and node.subflow.body == inner.name
+            }
+    return found
+
+
+def _has_tools(node: DocumentNode) -> bool:
+    return node.type.name == "agent" and bool(node.config.tools or node.config.toolkit)
+
+
+def _reads_everything(node: DocumentNode) -> bool:
+    """Whether its code, or the flow that it runs, is given all variables."""
+    kind = node.type.name
+    return kind == "guardrail" or (kind == "subflow" and node.config.inputs is None)
+
+
+class _Ways:
+    def __init__(
+        self, nodes: Mapping[str, DocumentNode], texts: Iterable[ReadText], acting: set[str]
+    ) -> None:
+        self._nodes, self._acting, self._steps = nodes, acting, _MOST_STEPS
+        self._reads: dict[str, set[str]] = {}
+        self._tests: dict[str, frozenset[str]] = {}
+        for text in texts:
+            if text.edge is not None:
+                self._tests[text.edge] = text.names
+            else:
+                # What a loop asks for another turn is asked behind its nodes.
+                behind = text.path[-2:] == ("config", "while")
+                self._reads.setdefault(text.node + NEXT if behind else text.node, set()).update(text.names)
+
+    def tests(self, edge: DocumentEdge, names: frozenset[str]) -> bool:
+        return not names.isdisjoint(self._tests.get(edge.id, ()))
+
+    def first_act(self, hold: DocumentNode, names: frozenset[str]) -> str | None:
+        """The first node that acts, reached from the hold's `out` without anything reading these names."""
+        names |= frozenset(self._nodes[each].config.into for each in self._maps_around(hold.id))
+        todo = deque(edge.target for edge in hold.from_port(OUT) if edge.edge.when is None)
+        todo += self._after_body(hold.id)
+        seen = {hold.id}
+        while todo and self._steps > 0:
+            name = todo.popleft()
+            if name in seen or name not in self._nodes:
+                continue
+            seen.add(name)
+            self._steps -= 1
+            node = self._nodes[name]
+            if _reads_everything(node) or not names.isdisjoint(self._reads.get(name, ())):
+                continue
+            if name in self._acting:
+                return name
+            todo += [edge.target for edge in node.leaving if not self.tests(edge, names)]
+            todo += [*(node.inside if node.type is not LOOP_END else ()), *self._after_body(name)]
+        return None
+
+    def _maps_around(self, name: str) -> list[str]:
+        found: list[str] = []
+        parent = self._nodes[name].node.parent
+        while parent is not None and parent in self._nodes and parent not in found:
+            if self._nodes[parent].type.name == "map":
+                found.append(parent)
+            parent = self._nodes[parent].node.parent
+        return found
+
+    def _after_body(self, name: str) -> list[str]:
+        """What follows the map that the node is inside of."""
+        return [edge.target for each in self._maps_around(name)[:1] for edge in self._nodes[each].leaving]

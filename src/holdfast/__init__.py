@@ -131,7 +131,7 @@ if TYPE_CHECKING:
     from holdfast.runs.driver.settings import RunSettings
     from holdfast.runs.history.checkpoint_store import CheckpointView
     from holdfast.runs.history.replay import Replay
-    from holdfast.runs.memory import InProcessMemory
+    from holdfast.runs.node_memory import InProcessMemory
     from holdfast.types.concurrency_limits import Limits
     from holdfast.types.deployment import Deployment
     from holdfast.types.event import Event
@@ -263,7 +263,7 @@ _HOMES = {
     "holdfast.runs.history.checkpoint_store": ("CheckpointView",),
     "holdfast.runs.history.replay": ("Replay",),
     "holdfast.runs.context.context": ("Context",),
-    "holdfast.runs.memory": ("InProcessMemory",),
+    "holdfast.runs.node_memory": ("InProcessMemory",),
     "holdfast.runs.context.questions": ("Reply",),
     "holdfast.runs.driver.settings": ("RunSettings",),
     "holdfast.types.deployment": ("Deployment",),

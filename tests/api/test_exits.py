@@ -251,7 +251,7 @@ EXITS: Final = {
     "checkpoint/keys.py": "the key file, for its owner only",
     "cli/main.py": "opens /dev/null when a pipe is closed",
     "cli/app.py": "opens /dev/null when a pipe is closed",
-    "cli/advance.py": "opens /dev/null when a pipe is closed",
+    "cli/drive_and_print.py": "opens /dev/null when a pipe is closed",
     "integrations/mcp/stdin_lines.py": "only reads",
     "cli/commands/evidence.py": "the pack: questions, masked when they were asked; the page: reports/text.py",
     "cli/commands/postmortem.py": "reports/text.py masks the report",

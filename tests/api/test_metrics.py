@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.runs import series
+from holdfast.runs import time_series
 from tests.api.people import Hall, hall_of
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +44,7 @@ async def test_metrics_are_series_of_the_own_tenant(hall: Hall) -> None:
 async def test_newer_runs_of_other_tenants_displace_none_of_the_own(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(series, "MOST_ROWS", 2)
+    monkeypatch.setattr(time_series, "MOST_ROWS", 2)
     flow = Flow("ends", effect="pure")
 
     @flow.node

@@ -15,7 +15,7 @@ from holdfast.api.auth.oidc.flow import Oidc
 from holdfast.api.auth.sessions import Sessions
 from holdfast.api.auth.settings import OidcSettings
 from holdfast.errors import DirectoryUnavailableError
-from holdfast.holds.actions.placed import due_change
+from holdfast.holds.actions.finalize import due_change
 from holdfast.holds.directory.file import TenantDirectory
 from holdfast.types.status import HoldStatus
 from tests.api.office import SITE, Office, office_of

@@ -15,8 +15,8 @@ from holdfast import Context, Flow, Holdfast, RunSettings
 from holdfast.app.loader import load_flow
 from holdfast.checkpoint.json_view import SCHEMA
 from holdfast.errors import StoreUnavailableError
+from holdfast.runs.collect_blobs import collect_orphans
 from holdfast.runs.encryption.reencrypt import reencrypt
-from holdfast.runs.retention import collect_orphans
 from holdfast.store.rows import RunFilter
 from holdfast.testing.crashpoints import EXIT_CODE, environment
 from holdfast.types.ids import RunId

@@ -16,7 +16,7 @@ from holdfast import Flow, Holdfast, RunSettings, StaticKeys
 from holdfast.checkpoint.keys import new_scope, with_scope
 from holdfast.checkpoint.spill import Blob
 from holdfast.errors import BlobForbiddenError, StoreUnavailableError
-from holdfast.runs.retention import collect_orphans
+from holdfast.runs.collect_blobs import collect_orphans
 from holdfast.runs.store_identity import known_identity
 from holdfast.store.blob import s3
 from holdfast.store.blob.local import LocalBlobs

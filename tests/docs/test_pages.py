@@ -29,6 +29,7 @@ PAGES = [
 
 
 @pytest.mark.covers("TOOL-DOCS-05", "TOOL-DOCS-06", "TOOL-DOCS-07", "TOOL-DOCS-08", "TOOL-DOCS-09")
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_a_reference_page_is_the_one_that_the_code_makes(path):
     assert path.exists()

@@ -14,10 +14,10 @@ from holdfast.app.flow import advance
 from holdfast.app.result import Result
 from holdfast.documents.connections import Connections, ConnectionSettings
 from holdfast.documents.program import default_site, program_for, program_of
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.compile import CompiledDocument, compile_document
 from holdfast.frontends.document.problem import DocumentProblem
 from holdfast.frontends.document.read import read_text
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.diagnostics import Severity
 from holdfast.model.graph import GraphSpec
 from holdfast.model.program import Program

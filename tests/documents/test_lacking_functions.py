@@ -16,7 +16,7 @@ from holdfast.documents.deploy import DeployedFlows, SentDocument
 from holdfast.documents.functions import document_function
 from holdfast.documents.program import DocumentDialect, needs_of, program_for
 from holdfast.errors import VersionMismatchError
-from holdfast.frontends.document.site import FoundFlow
+from holdfast.frontends.document.available_names import FoundFlow
 from holdfast.model.graph import GraphSpec
 from holdfast.runs.unserved import find_unserved
 from holdfast.runs.worker.served_versions import ServedVersions

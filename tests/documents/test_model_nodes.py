@@ -13,7 +13,7 @@ from holdfast.agents.tools import Tool, tool
 from holdfast.documents import functions
 from holdfast.documents.connections import Connections, ConnectionSettings
 from holdfast.documents.program import default_site
-from holdfast.frontends.document.site import DocumentSite
+from holdfast.frontends.document.available_names import DocumentSite
 from tests.documents.run import answer, flow_text, rules, start
 
 HEAD = "input: {properties: {text: {}}}"

@@ -9,10 +9,10 @@ import pytest
 
 import holdfast.frontends.document as package
 from holdfast.agents.tools import as_tool
+from holdfast.frontends.document.available_names import FoundFlow, UnusableFlow
 from holdfast.frontends.document.node_types import subflow
 from holdfast.frontends.document.problem import DocumentProblem
 from holdfast.frontends.document.registry import node_types
-from holdfast.frontends.document.site import FoundFlow, UnusableFlow
 from holdfast.model.diagnostics import Severity
 from holdfast.model.graph import GraphSpec, Node
 from tests.documents.rule_examples import EXAMPLES, GOOD, NOT_YAML, flow

@@ -13,10 +13,10 @@ import pytest
 
 import holdfast.frontends.document.node_types as package
 from holdfast.agents.tools import as_tool
+from holdfast.frontends.document.available_names import FoundFlow
 from holdfast.frontends.document.json_schema import flow_schema
 from holdfast.frontends.document.node_type import NodeConfig
 from holdfast.frontends.document.registry import node_types
-from holdfast.frontends.document.site import FoundFlow
 from tests.documents.rule_examples import END, GOOD, HEAD, OF_TYPES, START
 from tests.documents.run import flow_text, graph
 from tests.documents.test_rules import problems

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -93,11 +92,9 @@ async def test_nothing_is_acknowledged_a_second_time_while_no_standby_has_it() -
                 with pytest.raises(StoreUnavailableError, match="too long"):
                     await kit.settle(lease, kit.record(1))
             assert first.sql(f"SELECT count(*) FROM holdfast.runs WHERE id = '{new.id}'").strip() == "1"
-            began = time.monotonic()
             first.sql("SET synchronous_commit = local", "ALTER SYSTEM SET synchronous_standby_names = ''")
             first.sql("SELECT pg_reload_conf()")
             assert (await kit.store.create(new))[1] is False
             await kit.written(lease, kit.record(1))
-            assert time.monotonic() - began < 10
         finally:
             await kit.stop()

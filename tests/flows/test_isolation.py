@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.runs.worker import isolation
+from holdfast.runs.worker import suspects
 from holdfast.store.rows import ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import RunId
@@ -102,7 +102,7 @@ async def test_suspects_run_one_after_the_other_and_alone_until_each_made_progre
 async def test_worker_claims_others_beside_a_suspect_that_is_alone_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(isolation, "LEASES_ALONE", 0)
+    monkeypatch.setattr(suspects, "LEASES_ALONE", 0)
     steps = Steps(clock := FakeClock())
     async with Holdfast("memory:", clock=clock) as hf:
         (run,) = await put(hf, steps, "slow")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast
-from holdfast.runs.memory import InProcessMemory
+from holdfast.runs.node_memory import InProcessMemory
 from holdfast.types.memory import Memory
 from holdfast.types.record import Kind
 from tests.flows.places import Place, answer

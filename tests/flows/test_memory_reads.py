@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast
-from holdfast.runs.memory import InProcessMemory, MemoryBackend, StoredMemory
+from holdfast.runs.node_memory import InProcessMemory, MemoryBackend, StoredMemory
 from holdfast.types.memory import Memory
 from tests.flows.places import Place, answer
 

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.runs import create
-from holdfast.runs.typed_values import TypedValues
+from holdfast.runs.value_checker import TypedValues
 from tests.flows.places import answer
 
 pytestmark = pytest.mark.anyio

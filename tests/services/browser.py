@@ -22,7 +22,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.services import absent
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE = 30.0
 
 

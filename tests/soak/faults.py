@@ -179,14 +179,14 @@ FAULTS = (
     ),
     Fault(
         "two records may consume one message",
-        "store/sql/side.py",
+        "store/sql/side_changes.py",
         "    return len(set(numbers)) == len(numbers) and found is not None and found[0] == len(numbers)\n",
         "    return found is not None\n",
         ("tests/conformance/test_store_sides.py", "tests/conformance/test_store_inbox.py"),
     ),
     Fault(
         "a hold can be decided twice",
-        "store/hold_rules.py",
+        "store/hold_transitions.py",
         "if row.version != change.version or (final and not _only_resumes(row, change)):",
         "if row.version > change.version + 1_000_000:",
         ("tests/conformance/test_store_hold_changes.py",),
@@ -244,7 +244,7 @@ FAULTS = (
     # ---- budgets
     Fault(
         "a call whose worker died costs nothing",
-        "runs/driver/run_ledger.py",
+        "runs/driver/budget_ledger.py",
         "        return ended + self.unknown(execution, path)\n",
         "        return ended\n",
         ("tests/agents/test_run_budget.py",),
@@ -265,7 +265,7 @@ FAULTS = (
     ),
     Fault(
         "a grant is forgotten with the node that asked",
-        "model/ledger.py",
+        "model/budget_ledger.py",
         "        pos.ledger.answers[question_id(execution, body.name)] = answer\n",
         "        pass\n",
         ("tests/agents/test_run_budget.py",),

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -56,9 +55,10 @@ def test_without_npm_there_is_one_attempt_one_sentence_and_no_failure(clone: Pat
     environment = {name: value for name, value in os.environ.items() if name != web.SKIP}
     environment |= {"npm_config_registry": "http://127.0.0.1:9/", "npm_config_cache": str(clone / "cache")}
     command = [sys.executable, str(clone / "tools" / "web.py")]
-    began = time.monotonic()
-    tried = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    assert time.monotonic() - began < 50  # npm's own retries take more than a minute
+    tried = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=170)
+    npm_log = "".join(path.read_text() for path in (clone / "cache" / "_logs").iterdir())
+    assert "attempt 1 failed" in npm_log
+    assert "attempt 2" not in npm_log
     assert tried.returncode == 0
     assert tried.stderr.splitlines()[-1] == (
         "Web app not built (npm unreachable): showing plain pages; `make web` tries again"

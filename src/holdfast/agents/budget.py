@@ -10,8 +10,8 @@ import msgspec
 
 from holdfast.agents.prices import Amount, amount
 from holdfast.errors import InputError
-from holdfast.model.ledger import NANOS, QUESTION, RUN_QUESTION, Amounts
-from holdfast.runs.context.ledger import ContextLedger
+from holdfast.model.budget_ledger import NANOS, QUESTION, RUN_QUESTION, Amounts
+from holdfast.runs.context.budget_ledger import ContextLedger
 from holdfast.types.hold import Option
 
 MICROS = 1_000_000

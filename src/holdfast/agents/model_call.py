@@ -16,7 +16,7 @@ from holdfast.agents.model import StreamCallback
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.reservation import CallBounds, CallBudgets
 from holdfast.errors import EgressError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
-from holdfast.model.ledger import NANOS
+from holdfast.model.budget_ledger import NANOS
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.types.text import clean_text
 

@@ -15,7 +15,7 @@ from holdfast.agents.model import Model
 from holdfast.agents.reservation import JudgeBudget
 from holdfast.errors import ModelReplyError
 from holdfast.holds.policies.judge import Judgement, judged_hold, read_judgement
-from holdfast.runs.context.ledger import ContextLedger
+from holdfast.runs.context.budget_ledger import ContextLedger
 
 MAX_SHOWN: Final = 100_000
 VERDICT: Final[dict[str, Any]] = {

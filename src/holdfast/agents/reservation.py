@@ -20,8 +20,8 @@ from holdfast.agents.model import Model
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.prices import MILLION, Prices
 from holdfast.errors import BudgetError
-from holdfast.model.ledger import NANOS, Amounts
-from holdfast.runs.context.ledger import ContextLedger
+from holdfast.model.budget_ledger import NANOS, Amounts
+from holdfast.runs.context.budget_ledger import ContextLedger
 from holdfast.runs.context.questions import HoldExpiredError
 
 OUTPUT: Final = 16_384

@@ -24,7 +24,7 @@ from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.store import holds_ciphertext, with_encryption
-from holdfast.runs.memory import StoredMemory
+from holdfast.runs.node_memory import StoredMemory
 from holdfast.runs.service import RunService
 from holdfast.store.blob.objects import Objects, open_blobs
 from holdfast.store.open import open_store

@@ -18,7 +18,7 @@ from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Attributes, Pipeline
 from holdfast.frontends.dot.values import as_text
-from holdfast.model.ledger import NANOS, RUN, RUN_QUESTION, Amounts
+from holdfast.model.budget_ledger import NANOS, RUN, RUN_QUESTION, Amounts
 from holdfast.types.hold import Option
 
 SAME_FAILURES: Final = 3

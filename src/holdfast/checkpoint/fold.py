@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from holdfast.checkpoint.visit import STATES, Visit
+from holdfast.model.budget_ledger import usage_noted
 from holdfast.model.events import LOST, graph_at
 from holdfast.model.graph import END, START, Graph, Node
-from holdfast.model.ledger import usage_noted
 from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.model.record_bodies import (
     AskedBody,

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.app.loader import absolute, load_module
-from holdfast.cli.advance import drive_and_print
+from holdfast.cli.drive_and_print import drive_and_print
 from holdfast.cli.flow_check import print_warnings
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
@@ -20,14 +20,14 @@ from holdfast.cli.options.store import known_sources, open_store_for_command, re
 from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.cli.output.results import command, row_json, shown_run, status_text
 from holdfast.documents.functions import functions_of
-from holdfast.documents.listed_queues import require_listed_queues
 from holdfast.documents.program import DocumentDialect, default_site, program_for
+from holdfast.documents.queue_allow_list import require_listed_queues
 from holdfast.errors import InputError
+from holdfast.frontends.document.available_names import NOWHERE, DocumentSite, FoundFlow, UnusableFlow
 from holdfast.frontends.document.compile import DIALECT, CompiledDocument, compile_document
 from holdfast.frontends.document.document import NAME
 from holdfast.frontends.document.problem import errors_of
 from holdfast.frontends.document.read import format_of, read_text
-from holdfast.frontends.document.site import NOWHERE, DocumentSite, FoundFlow, UnusableFlow
 from holdfast.model.diagnostics import Severity
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec

@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.documents.functions import registered_functions
-from holdfast.documents.listed_queues import require_listed_queues
 from holdfast.documents.program import default_site
+from holdfast.documents.queue_allow_list import require_listed_queues
 from holdfast.errors import (
     DocumentChangedError,
     FlowInvalidError,
@@ -22,19 +22,19 @@ from holdfast.errors import (
     InputError,
     NoDocumentError,
 )
+from holdfast.frontends.document.available_names import DocumentSite, FoundFlow
 from holdfast.frontends.document.compile import CompiledDocument, compile_document
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.dump import dump_data
 from holdfast.frontends.document.layout import with_layout
 from holdfast.frontends.document.problem import DocumentProblem, require_valid_document
 from holdfast.frontends.document.read import ReadDocument, read_data, read_text
-from holdfast.frontends.document.site import DocumentSite, FoundFlow
 from holdfast.frontends.document.source import Format
 from holdfast.model.fingerprint import CODED, decode_graph, dialect_of, encode_graph, graph_fingerprint
 from holdfast.model.graph import GraphSpec
 from holdfast.runs.access import RunAccess
 from holdfast.runs.flow_versions import require_free_name
-from holdfast.runs.tenant_threads import TenantThreads
+from holdfast.runs.tenant_thread_pool import TenantThreads
 from holdfast.store.rows import FlowRow
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.document import Document

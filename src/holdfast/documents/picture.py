@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.drawing.node_boxes import NodeBox, positions_of
 from holdfast.drawing.picture import EdgeStyle, Picture, PictureEdge, PictureNode
-from holdfast.drawing.positions import NodeBox, positions_of
 from holdfast.frontends.document.document import FlowDocument, FlowEdge, FlowNode
 from holdfast.frontends.document.limits import MAX_NESTED
 from holdfast.frontends.document.node_type import ERROR, OUT

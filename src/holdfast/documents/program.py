@@ -14,12 +14,12 @@ from holdfast.documents.functions import allowed_tools, registered_functions
 from holdfast.documents.http_node import http_handler, refuses_url
 from holdfast.documents.queue_nodes import escalation_handler, publish_handler
 from holdfast.errors import SettingsError, VersionMismatchError
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.canonical import source_of
 from holdfast.frontends.document.compile import DIALECT, CompiledDocument, nodes_of_stored
 from holdfast.frontends.document.document import FlowNode, Variable
 from holdfast.frontends.document.node_type import DocumentNode, FlowFacts, NodeType
 from holdfast.frontends.document.registry import node_types
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.frontends.document.state import DocumentState
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec, NodeKind

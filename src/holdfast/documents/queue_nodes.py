@@ -12,7 +12,7 @@ from holdfast.errors import ConflictError, InputError, MessageDiffersError, NotD
 from holdfast.frontends.document.node_type import DocumentNode
 from holdfast.frontends.document.node_types.queues import QueueEscalationConfig, QueuePublishConfig
 from holdfast.frontends.document.render import compile_value, resolver_for
-from holdfast.model.hold_rules import assignee_fault
+from holdfast.model.hold_declaration import assignee_fault
 from holdfast.model.program import NodeHandler
 from holdfast.model.template import as_text
 from holdfast.queues.escalate_review import escalate_review

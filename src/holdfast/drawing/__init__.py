@@ -14,7 +14,7 @@ There is no input or output, and the same picture always gives the same drawing.
 
 from __future__ import annotations
 
-from holdfast.drawing.canvas import TextSpan
+from holdfast.drawing.character_grid import TextSpan
 from holdfast.drawing.flow_picture import NodeOverlay, from_graph
 from holdfast.drawing.layout import Layout, Ruler, lay_out
 from holdfast.drawing.picture import EdgeStyle, Highlight, NodeShape, Picture, PictureEdge, PictureNode, State

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.drawing.canvas import EAST, NORTH, SOUTH, UPRIGHT, WEST, Canvas, TextSpan
 from holdfast.drawing.channels import Leg, Net, plan
+from holdfast.drawing.character_grid import EAST, NORTH, SOUTH, UPRIGHT, WEST, Canvas, TextSpan
 from holdfast.drawing.labels import (
     ASCII_SHAPES,
     ASCII_SIGNS,

@@ -22,7 +22,7 @@ from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.model.apply import apply_record
 from holdfast.model.approver_edits import changes, merged
 from holdfast.model.graph import HoldSpec
-from holdfast.model.hold_rules import BRANCH, decision_of, mapping_of
+from holdfast.model.hold_declaration import BRANCH, decision_of, mapping_of
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, OpenHold
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, usage_of_judge

@@ -20,7 +20,7 @@ from holdfast.model.forms.compile import primary_options
 from holdfast.model.forms.json_schema import KEY, schema_of
 from holdfast.model.forms.render import render_form
 from holdfast.model.graph import HoldSpec, Node
-from holdfast.model.hold_rules import assignee_fault, expiry_of, request_hash
+from holdfast.model.hold_declaration import assignee_fault, expiry_of, request_hash
 from holdfast.model.hold_text import PlaceholderRenderer, UnshowableError
 from holdfast.model.paths import masking_resolver, resolver
 from holdfast.model.pinned_skills import with_pins

@@ -11,7 +11,7 @@ from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import HandlerFinished, HoldAnswered, SubstepDoubted, SubstepEvidence
 from holdfast.model.apply import apply_record
 from holdfast.model.graph import HoldSpec, InDoubt, Node
-from holdfast.model.hold_rules import answer_fields, mapping_of
+from holdfast.model.hold_declaration import answer_fields, mapping_of
 from holdfast.model.position import Exec, OpenHold
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SubstepBody
 from holdfast.types.hold import HoldClosed, Option

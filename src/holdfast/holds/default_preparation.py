@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.holds.deployments.delegation import DelegatedUser, DeploymentDefaults
 from holdfast.holds.deployments.deployments import Deployments
+from holdfast.holds.deployments.hold_preparation import DelegatedUser, DeploymentDefaults
 from holdfast.holds.directory.base import Directory
-from holdfast.holds.permissions.address import AssigneeStep
+from holdfast.holds.permissions.assignee_step import AssigneeStep
 from holdfast.holds.permissions.starters import StarterStep
 from holdfast.holds.preparation import HoldPreparation, PreparationStep
 from holdfast.holds.timing.deadlines import Deadlines

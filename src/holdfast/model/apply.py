@@ -12,9 +12,9 @@ import msgspec
 
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.branch_deltas import Delta
+from holdfast.model.budget_ledger import LEDGER, apply_ledger, busy_time, end_call, reopen, spend
 from holdfast.model.child_scopes import PARENTS, collects, result_of
 from holdfast.model.graph import Graph
-from holdfast.model.ledger import LEDGER, apply_ledger, busy_time, end_call, reopen, spend
 from holdfast.model.migration import MIGRATED
 from holdfast.model.moves import apply_moves
 from holdfast.model.position import (

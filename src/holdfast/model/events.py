@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.model.budget_ledger import usage_noted
 from holdfast.model.graph import Graph
-from holdfast.model.ledger import usage_noted
 from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.model.record_bodies import (
     AskedBody,

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 
 import msgspec
 
-from holdfast.model.hold_rules import assignee_fault, exclusion_fault, voter_fault
+from holdfast.model.hold_declaration import assignee_fault, exclusion_fault, voter_fault
 from holdfast.types.duration import DurationError, format_duration, parse_duration, parse_length
 from holdfast.types.hold import Option
 from holdfast.types.queue_message import is_queue_address

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import CheckpointCorruptError
+from holdfast.model.budget_ledger import Amounts, Ledger
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
-from holdfast.model.ledger import Amounts, Ledger
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.values import Values
 from holdfast.types.record import Record

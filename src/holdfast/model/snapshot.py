@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from holdfast.model.branch_deltas import Delta
+from holdfast.model.budget_ledger import Amounts, BudgetAnswer, Ledger, Reservation
 from holdfast.model.frames import FrameTree
 from holdfast.model.growing_lists import Growth, Segment
-from holdfast.model.ledger import Amounts, BudgetAnswer, Ledger, Reservation
 from holdfast.model.position import Exec, LoopState, OpenHold, Position, Scope, Sub
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.values import DELETED

@@ -13,11 +13,11 @@ from holdfast.app.extensions import QUEUES
 from holdfast.holds.service import HoldService
 from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.graph import GraphSpec
+from holdfast.queues.allow_list import queue_problems, require_listed
 from holdfast.queues.bridge import QueueBridge
 from holdfast.queues.claims import QueueClaims
 from holdfast.queues.completions import Completion, Completions
 from holdfast.queues.inbound import InboundQueue
-from holdfast.queues.listed import queue_problems, require_listed
 from holdfast.queues.maintenance import QueueMaintenance
 from holdfast.queues.relay import QueueRelay
 from holdfast.queues.run_claims import RunClaims

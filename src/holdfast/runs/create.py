@@ -16,13 +16,13 @@ from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.breakpoints import find_breaks, find_places
 from holdfast.model.fingerprint import encode_graph
 from holdfast.model.graph import Graph, GraphSpec
-from holdfast.model.hold_rules import named_queues
+from holdfast.model.hold_declaration import named_queues
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.hold_answers import require_no_answers
+from holdfast.runs.answer_fields import require_no_answers
 from holdfast.runs.hold_states import prepare_first_holds
 from holdfast.runs.limits.run_limits import limits_for_entity, limits_for_new_run
-from holdfast.runs.typed_values import TypedValues
+from holdfast.runs.value_checker import TypedValues
 from holdfast.store.rows import FlowRow, NewRun
 from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.deployment import Deployment, Mode

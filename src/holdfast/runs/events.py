@@ -10,7 +10,7 @@ import msgspec
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.events import derive_events
 from holdfast.model.secrets import outgoing
-from holdfast.runs import resume_events
+from holdfast.runs import complete_events
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import RunReader, RunReaders, reader_of, readers_of
 from holdfast.runs.record_codec import kind_name
@@ -42,7 +42,7 @@ async def read_events(service: RunAccess, row: RunRow, *, after: int, limit: int
     if len(found) < limit and len(rows) < limit:
         upto = max(upto, row.event_seq)
     found = (await _with_pruned(service, row, found, after, upto))[:limit]
-    await resume_events.complete(service, row, readers, found)
+    await complete_events.complete(service, row, readers, found)
     secrets = readers.at(row.head).graph.secrets
     return await hide_secrets(service, row, found) if secrets else found
 

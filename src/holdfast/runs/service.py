@@ -154,9 +154,9 @@ class RunService:
     ) -> HoldRow:
         """Answer the open question of a run in plain words, or with a complete answer as a mapping. `actor`:
         who answers, if not the operator of the store. `key`: sent again with the same key, it counts once."""
-        from holdfast.runs import send_input as text_answers
+        from holdfast.runs import answer_text
 
-        return await text_answers.answer_text(self, run, content, hold=hold, by=by, actor=actor, key=key)
+        return await answer_text.answer_text(self, run, content, hold=hold, by=by, actor=actor, key=key)
 
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow:
         """Ask a run to stop. The worker that has it does so; without one, any worker claims it and does."""
@@ -385,9 +385,9 @@ class RunService:
 
     async def collect_blobs(self, *, grace: float = BLOB_GRACE) -> int:
         """Delete blobs that nothing refers to, after a grace period in seconds."""
-        from holdfast.runs import retention
+        from holdfast.runs.collect_blobs import collect_blobs
 
-        return await retention.collect_blobs(self, grace=grace)
+        return await collect_blobs(self, grace=grace)
 
     # ------------------------------------------------------------------ events
     async def events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Event]:

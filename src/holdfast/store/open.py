@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.errors import SettingsError
 from holdfast.store.protocols import Store
-from holdfast.store.settings import settings_error
+from holdfast.store.settings_error import settings_error
 from holdfast.types.clock import Clock
 
 if TYPE_CHECKING:

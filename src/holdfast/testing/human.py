@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from holdfast.testing.recorded_effects import DECIDING, NO, YES, ActingPerson, PlannedAction, perform
+from holdfast.testing.planned_actions import DECIDING, NO, YES, ActingPerson, PlannedAction, perform
 from holdfast.types.clock import micros
 from holdfast.types.duration import parse_duration
 from holdfast.types.status import HoldStatus, RunStatus

@@ -10,7 +10,7 @@ import pytest
 from holdfast.holds.timing.deadlines import after, armed, length_at, with_ladder
 from holdfast.holds.timing.escalate import SWEEP_INTERVAL
 from holdfast.holds.timing.expire import ExpiryFacts, expire
-from holdfast.model.hold_rules import default_of
+from holdfast.model.hold_declaration import default_of
 from holdfast.types.hold import HoldChange, HoldRow, Option
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee, HoldTerms, Rung

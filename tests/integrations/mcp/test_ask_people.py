@@ -51,7 +51,7 @@ async def test_agent_asks_and_hears_what_a_person_decided(hall: Server, mode: st
 async def test_agent_that_waits_is_reported_at_once_and_hears_that_it_goes_on(
     hall: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.integrations.mcp.agent.BEAT", 0.1)
+    monkeypatch.setattr("holdfast.integrations.mcp.caller.BEAT", 0.1)
     beats: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def beat(done: float, total: float | None, text: str | None) -> None:

@@ -15,7 +15,7 @@ from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.rights import Right
 from holdfast.errors import ForbiddenError, HoldfastError
 from holdfast.holds.timing.sweeper import HoldSweeper
-from holdfast.integrations.mcp.agent import McpCaller, as_agent
+from holdfast.integrations.mcp.caller import McpCaller, as_agent
 from holdfast.integrations.mcp.http import routes
 from holdfast.integrations.mcp.resources import ignore_progress
 from holdfast.integrations.mcp.server import TOOLS

@@ -75,7 +75,7 @@ async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_agent_is_carried_to_a_server(hall: Server, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.integrations.mcp.agent.BEAT", 0.1)
+    monkeypatch.setattr("holdfast.integrations.mcp.caller.BEAT", 0.1)
     secret = await token(hall, "service:bot", rights=WORKS)
     beats: list[str | None] = []
 

@@ -12,8 +12,8 @@ import pytest
 from holdfast.drawing import Picture, PictureEdge, PictureNode, SvgRuler, from_graph, lay_out, to_svg, to_text
 from holdfast.drawing.layers import count_slots, make_rows
 from holdfast.drawing.layout import MOST_SLOTS, is_tangled
-from holdfast.drawing.placed import placed
-from holdfast.drawing.positions import positions_of
+from holdfast.drawing.node_boxes import positions_of
+from holdfast.drawing.placed_picture import placed
 from holdfast.errors import InputError
 from holdfast.model.graph import Graph, GraphSpec, MapSpec, Node, NodeKind
 from tests.operations import operations

@@ -6,7 +6,7 @@ from holdfast.api.routes import (
     admin,
     artifacts,
     audit,
-    checkpoints,
+    checkpoint_holds,
     deployments,
     directory,
     event_streams,
@@ -21,7 +21,6 @@ from holdfast.api.routes import (
     hold_settings,
     holds,
     inbound,
-    metrics,
     pipeline_events,
     pipeline_questions,
     pipelines,
@@ -33,6 +32,7 @@ from holdfast.api.routes import (
     schedules,
     session,
     threads,
+    time_series,
 )
 from holdfast.api.routing import Routes
 
@@ -50,10 +50,10 @@ THEMES: tuple[Routes, ...] = (
     schedules.routes,
     queues.routes,
     admin.routes,
-    metrics.routes,
+    time_series.routes,
     holds.routes,
     hold_notes.routes,
-    checkpoints.routes,
+    checkpoint_holds.routes,
     audit.routes,
     saved_views.routes,
     inbound.routes,

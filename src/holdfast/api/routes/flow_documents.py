@@ -32,7 +32,7 @@ from holdfast.documents.deploy import DeployedFlows
 from holdfast.documents.picture import arrange_document
 from holdfast.documents.program import program_to_start
 from holdfast.drawing import from_graph
-from holdfast.drawing.positions import NodeBox, positions_of
+from holdfast.drawing.node_boxes import NodeBox, positions_of
 from holdfast.errors import (
     DocumentChangedError,
     FlowInvalidError,

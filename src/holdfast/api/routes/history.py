@@ -32,7 +32,7 @@ from holdfast.api.schemas.history import (
 from holdfast.attractor.picture import picture_of_visits
 from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import from_graph
-from holdfast.drawing.placed import PlacedPicture, placed
+from holdfast.drawing.placed_picture import PlacedPicture, placed
 from holdfast.errors import (
     CheckpointCorruptError,
     CheckpointNotFoundError,

@@ -21,8 +21,8 @@ from holdfast.errors import (
     InputError,
     KeyReusedError,
 )
+from holdfast.runs.answer_text import answered_under_key
 from holdfast.runs.run_view import RunWire
-from holdfast.runs.send_input import answered_under_key
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter, RunRow, ThreadRow
 from holdfast.types.clock import iso

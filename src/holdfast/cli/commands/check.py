@@ -138,7 +138,7 @@ def _folder(spec: str) -> InputError:
 
 def check_flow(flow: Flow, file: str) -> CheckedFile:
     from holdfast.frontends.python.lower import lower
-    from holdfast.queues.listed import queue_problems
+    from holdfast.queues.allow_list import queue_problems
     from holdfast.queues.settings import queue_settings
 
     lowered = lower(flow)

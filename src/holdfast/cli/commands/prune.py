@@ -79,6 +79,7 @@ class PruneOptions(msgspec.Struct, frozen=True):
 
 async def prune_runs(wanted: PruneOptions, *, store: str | None, json: bool) -> Exit:
     from holdfast.runs import retention as pruning
+    from holdfast.runs.collect_blobs import collect_orphans
 
     retention = _retention(wanted)
     grace = _seconds("--grace", wanted.grace)
@@ -99,7 +100,7 @@ async def prune_runs(wanted: PruneOptions, *, store: str | None, json: bool) -> 
         # After the runs: only then are their blobs unreferenced.
         collected = await service.collect_blobs(grace=grace) if wanted.blobs else 0
         if wanted.orphans:
-            collected += await pruning.collect_orphans(service, grace=grace)
+            collected += await collect_orphans(service, grace=grace)
         if feed is not None:
             done.feed = await pruning.trim_feed(service, feed)
     return _print_outcome(shares, refused, done, collected, dry=False, json=json)
@@ -107,9 +108,9 @@ async def prune_runs(wanted: PruneOptions, *, store: str | None, json: bool) -> 
 
 async def _garbage(service: RunService, wanted: PruneOptions, grace: float) -> int:
     """Blobs and objects that belong to no run, as they are before runs are deleted."""
-    from holdfast.runs import retention as pruning
+    from holdfast.runs.collect_blobs import collect_orphans
 
-    found = await pruning.collect_orphans(service, grace=grace, dry_run=True) if wanted.orphans else 0
+    found = await collect_orphans(service, grace=grace, dry_run=True) if wanted.orphans else 0
     if wanted.blobs:
         # Not only those older than the grace period: the store tells no times of unreferenced blobs.
         found += (await service.store.examine(deep=False)).unreferenced

@@ -78,7 +78,7 @@ async def resume_run(
     functions: Sequence[str] = (),
 ) -> Exit:
     from holdfast.app.loader import absolute, load_flow
-    from holdfast.cli.advance import drive_and_print, refuse_pipeline_options
+    from holdfast.cli.drive_and_print import drive_and_print, refuse_pipeline_options
     from holdfast.model.fingerprint import dialect_of
 
     async with open_store_for_command(manner.store, must_exist=True) as hf:
@@ -112,7 +112,7 @@ async def resume_run(
 async def print_ended(service: RunService, row: RunRow, manner: OutputOptions) -> Exit:
     """Nothing is executed; its result is shown, even if its code is not available."""
     from holdfast.app.result import Result
-    from holdfast.cli.advance import print_run_result
+    from holdfast.cli.drive_and_print import print_run_result
     from holdfast.model.fingerprint import dialect_of
 
     if not manner.json:

@@ -134,7 +134,7 @@ def _start(
     """By what FLOW is: a pipeline, a document, or the name of code or of a deployed document."""
     if flow.lower().endswith((".dot", ".gv")):
         return _run_pipeline(flow, given, options, of_pipelines, manner, detach=detach)
-    from holdfast.cli.advance import refuse_pipeline_options
+    from holdfast.cli.drive_and_print import refuse_pipeline_options
 
     refuse_pipeline_options(flow, of_pipelines | of_resume)
     read = read_json(given, "--input")
@@ -203,7 +203,7 @@ def _run_pipeline(
 
 async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
     from holdfast.app.loader import absolute
-    from holdfast.cli.advance import drive_and_print
+    from holdfast.cli.drive_and_print import drive_and_print
     from holdfast.cli.flow_check import load_checked_flow
     from holdfast.runs.limits.run_limits import QueuedRun
     from holdfast.store.rows import RunRow

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import StateError
+from holdfast.frontends.document.available_names import NOWHERE, DocumentSite
 from holdfast.frontends.document.canonical import meaning_of
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.names import (
@@ -35,7 +36,6 @@ from holdfast.frontends.document.problem import DocumentProblem, Path, ProblemRe
 from holdfast.frontends.document.read import ReadDocument, read_data
 from holdfast.frontends.document.regions import check_parents, first_nodes, members_by_graph, with_regions
 from holdfast.frontends.document.secret_rules import check_default, check_secrets
-from holdfast.frontends.document.site import NOWHERE, DocumentSite
 from holdfast.frontends.document.state import DocumentState
 from holdfast.frontends.document.text_truth import check_text_truth
 from holdfast.frontends.document.topology import check_ways, document_nodes

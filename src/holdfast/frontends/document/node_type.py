@@ -12,9 +12,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, cast, get_args
 import msgspec
 from msgspec import Meta
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import FlowEdge, FlowNode, Json
 from holdfast.frontends.document.problem import Path, ProblemReport
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.expr import PARTITIONS, ExprSyntaxError, compile_expr

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import DocumentNode, NodeReport
 from holdfast.frontends.document.problem import Path, ProblemReport
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.checks.names import near_name
 from holdfast.types.redaction import redactor
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import StateError
+from holdfast.frontends.document.available_names import Validate
 from holdfast.frontends.document.document import Variable
 from holdfast.frontends.document.render import require_growth
-from holdfast.frontends.document.site import Validate
 from holdfast.model.reducer_marks import ReducerMark
 from holdfast.model.state_schema import StateField, StateSchema
 from holdfast.types.record import Op

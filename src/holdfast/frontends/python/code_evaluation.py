@@ -30,7 +30,7 @@ from holdfast.model.checks.value_sets import (
     union,
 )
 from holdfast.model.checks.value_types import TEXT
-from holdfast.model.hold_rules import read_option
+from holdfast.model.hold_declaration import read_option
 from holdfast.types.hold import Option
 
 _DEEPEST: Final = 20

@@ -14,7 +14,7 @@ from holdfast.model.forms import field_kinds
 from holdfast.model.forms.compile import SUBMIT, CompiledForm, compile_form
 from holdfast.model.forms.json_schema import sections_of
 from holdfast.model.graph import HoldSpec
-from holdfast.model.hold_rules import read_option
+from holdfast.model.hold_declaration import read_option
 from holdfast.model.hold_terms import read_terms
 from holdfast.types.duration import DurationError, is_business, parse_length
 from holdfast.types.hold import Option

@@ -13,7 +13,7 @@ from holdfast.holds.actions.change import change
 from holdfast.holds.actions.context import HoldContext, Permit
 from holdfast.holds.actions.submission import require_comment
 from holdfast.holds.permissions.assignees import parse_assignee, person_key, same_person
-from holdfast.holds.permissions.past import agent_of, asked_of
+from holdfast.holds.permissions.permission_facts import agent_of, asked_of
 from holdfast.holds.timing.reminders import next_reminder
 from holdfast.types import outbox
 from holdfast.types.hold import HoldChange, HoldRow, Note

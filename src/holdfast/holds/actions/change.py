@@ -26,7 +26,7 @@ from holdfast.holds.actions import conflicts
 from holdfast.holds.actions.audit_entries import entry
 from holdfast.holds.actions.close import placed_is_due
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.placed import due_change
+from holdfast.holds.actions.finalize import due_change
 from holdfast.holds.actions.submission import Submission, encoded, require_small
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.holds.permissions.check import AGENT_CHANNELS

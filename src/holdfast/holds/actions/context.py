@@ -15,7 +15,7 @@ from holdfast.holds.permissions.actor import ActorMemberships, Capacity, capacit
 from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, person_key, route
 from holdfast.holds.permissions.check import DECISIONS, PermissionFacts, PermissionVerdict, can, require
 from holdfast.holds.permissions.grantors import GrantorLookup
-from holdfast.holds.permissions.past import permission_facts
+from holdfast.holds.permissions.permission_facts import permission_facts
 from holdfast.holds.queries.audit import records_of
 from holdfast.store.protocols import Store
 from holdfast.types.hold import HoldRow

@@ -17,7 +17,7 @@ from holdfast.holds.actions.submission import Submission, check, encoded, fit_re
 from holdfast.holds.actions.vote import voted
 from holdfast.holds.permissions.actor import snapshot
 from holdfast.holds.permissions.assignees import parse_assignee, same_person
-from holdfast.holds.permissions.chain import names_behind
+from holdfast.holds.permissions.participants import names_behind
 from holdfast.holds.policies.final_check import apply_guardrails
 from holdfast.telemetry import crashpoint
 from holdfast.types.audit import canonical

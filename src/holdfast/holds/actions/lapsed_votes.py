@@ -16,7 +16,7 @@ from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.lost_right import ENDED, draft_of_answer, is_revoked, lost_right, session_end
 from holdfast.holds.actions.vote import Ballot, cast_ballots, handed_on
 from holdfast.holds.permissions.exclusions import actor_capacity, exclusion
-from holdfast.holds.permissions.past import permission_facts
+from holdfast.holds.permissions.permission_facts import permission_facts
 from holdfast.holds.permissions.vote_count import turn_of
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.status import HoldStatus

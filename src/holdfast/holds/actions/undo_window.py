@@ -17,8 +17,8 @@ from holdfast.holds.actions.audit_entries import PLACED, TAKEN_BACK, entry, even
 from holdfast.holds.actions.change import change, draft_note
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.decide import ResolveConditions, ResolveResult, consider, is_replay
+from holdfast.holds.actions.finalize import EMPTY
 from holdfast.holds.actions.lapsed_votes import without_lapsed_votes
-from holdfast.holds.actions.placed import EMPTY
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.permissions.assignees import same_person
 from holdfast.types.clock import MICROS, iso

@@ -14,8 +14,8 @@ from holdfast.holds.actions.context import HoldContext, Permit
 from holdfast.holds.actions.reassign import moved
 from holdfast.holds.permissions.actor import names_as
 from holdfast.holds.permissions.assignees import parse_assignee, person_key, route
-from holdfast.holds.permissions.chain import names_behind
 from holdfast.holds.permissions.check import places
+from holdfast.holds.permissions.participants import names_behind
 from holdfast.holds.permissions.vote_count import (
     Vote,
     VoteTally,

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.errors import InputError
 from holdfast.holds.permissions.assignees import parse_assignee
-from holdfast.model.hold_rules import expiry_of
+from holdfast.model.hold_declaration import expiry_of
 from holdfast.types.clock import MICROS, micros
 from holdfast.types.deployment import Defaults
 from holdfast.types.duration import BusinessDuration, DurationError, parse_duration, parse_length

@@ -27,7 +27,6 @@ from holdfast.errors import (
 )
 from holdfast.holds.permissions.actor import ActorMemberships, Capacity
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, parse_assignee, person_key
-from holdfast.holds.permissions.chain import behind, excluded_by_chain
 from holdfast.holds.permissions.exclusions import (
     PermissionFacts,
     actor_capacity,
@@ -36,6 +35,7 @@ from holdfast.holds.permissions.exclusions import (
     starter_of,
     starters_of,
 )
+from holdfast.holds.permissions.participants import behind, excluded_by_chain
 from holdfast.holds.permissions.vote_count import rejects, voters_of
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow

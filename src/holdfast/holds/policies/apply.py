@@ -13,7 +13,7 @@ from holdfast.holds.policies.deadlines import deadline, read_on_timeout
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of
 from holdfast.holds.policies.load import PolicyLoader
 from holdfast.holds.policies.policy import Policy, RuleMatch, first_match
-from holdfast.holds.policies.removed import evaders, removed_policies, with_former_names, without
+from holdfast.holds.policies.removed_rules import evaders, removed_policies, with_former_names, without
 from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.select import PolicySelector
 from holdfast.store.protocols import Store

@@ -12,12 +12,12 @@ import msgspec
 from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.parse import policy_of, read_policy
 from holdfast.holds.policies.policy import Policy
-from holdfast.holds.policies.removed import every_document
+from holdfast.holds.policies.removed_rules import every_document
 from holdfast.holds.policies.stored import KIND, MAKERS
 from holdfast.store.protocols import Store
 
 if TYPE_CHECKING:
-    from holdfast.holds.policies.arbiter import PolicyRuntime
+    from holdfast.holds.policies.auto_decide import PolicyRuntime
     from holdfast.holds.policies.guardrails import Guardrails
 
 VARIABLE: Final = "HOLDFAST_POLICIES"
@@ -72,7 +72,7 @@ class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def for_store(self, store: Store, guardrails: Guardrails | None) -> PolicyRuntime:
         """The policies for a store. If there are rules, their approvals are checked by guardrails."""
-        from holdfast.holds.policies.arbiter import PolicyRuntime
+        from holdfast.holds.policies.auto_decide import PolicyRuntime
 
         book = PolicyLoader(self.policies, stored=store if self.stored else None, judges=self.judges)
         return PolicyRuntime(store, book, guardrails)

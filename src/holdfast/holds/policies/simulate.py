@@ -17,14 +17,14 @@ import msgspec
 from holdfast.errors import HoldfastError, VetoedError
 from holdfast.holds.actions.submission import Submission, check, fit_resolution
 from holdfast.holds.policies.apply import apply
-from holdfast.holds.policies.arbiter import LEFT, UnsureError, policy_actor, rule_on
+from holdfast.holds.policies.auto_decide import LEFT, UnsureError, policy_actor, rule_on
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of_row
 from holdfast.holds.policies.guardrails import Guardrails, review_resolution
 from holdfast.holds.policies.judge import Judgement
 from holdfast.holds.policies.policy import Policy, RuleMatch, first_match
 from holdfast.holds.policies.select import PolicySelector
 from holdfast.holds.timing.expire import final_action
-from holdfast.model.hold_rules import default_of
+from holdfast.model.hold_declaration import default_of
 from holdfast.store.protocols import Store
 from holdfast.types.duration import format_duration
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow, NewHold

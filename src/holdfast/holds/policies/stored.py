@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.errors import DocumentChangedError, NotFoundError
 from holdfast.holds.policies.parse import policy_of
-from holdfast.holds.policies.removed import confirm_removal, note_removed
+from holdfast.holds.policies.removed_rules import confirm_removal, note_removed
 from holdfast.store.protocols import Store
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.document import Document

@@ -13,7 +13,7 @@ from holdfast.holds.policies.deadlines import read_on_timeout
 from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.rules import Rule
 from holdfast.model.expr import compile_expr
-from holdfast.model.hold_rules import exclusion_fault
+from holdfast.model.hold_declaration import exclusion_fault
 from holdfast.types.duration import parse_duration, parse_length
 from holdfast.types.terms import PRIORITIES, ApprovalTerms
 from holdfast.types.text import clean_text

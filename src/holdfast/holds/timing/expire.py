@@ -10,7 +10,7 @@ from holdfast.holds.actions.audit_entries import EXPIRED, entry, event
 from holdfast.holds.actions.close import FREED, cancelled, closed_elsewhere, resolved
 from holdfast.holds.timing.calendars import Calendar
 from holdfast.holds.timing.escalate import SYSTEM, escalate, next_rung
-from holdfast.model.hold_rules import default_of
+from holdfast.model.hold_declaration import default_of
 from holdfast.types.hold import HoldChange, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee

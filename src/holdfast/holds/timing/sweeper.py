@@ -14,7 +14,7 @@ import msgspec
 from holdfast.errors import StoreError, VetoedError
 from holdfast.holds.actions.close import placed_is_due
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.placed import due_change
+from holdfast.holds.actions.finalize import due_change
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.policies.final_check import apply_guardrails
 from holdfast.holds.timing.escalate import SYSTEM

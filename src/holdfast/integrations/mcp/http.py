@@ -18,7 +18,7 @@ from holdfast.api.problems import HttpError
 from holdfast.api.request_body import read_bytes
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.strict_json import require_unique_keys
-from holdfast.integrations.mcp.agent import McpCaller
+from holdfast.integrations.mcp.caller import McpCaller
 
 if TYPE_CHECKING:
     from holdfast.api.auth.authenticator import Authenticator

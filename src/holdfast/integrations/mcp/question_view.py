@@ -9,7 +9,7 @@ import msgspec
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.holds import notes_wire
 from holdfast.checkpoint.json_view import jsonable
-from holdfast.integrations.mcp.agent import McpCaller
+from holdfast.integrations.mcp.caller import McpCaller
 from holdfast.integrations.mcp.tool_schemas import (
     LONGEST_WAIT,
     FollowUpQuestion,

@@ -16,7 +16,7 @@ from holdfast._version import __version__
 from holdfast.api.problems import HttpError
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.integrations.mcp import question_tools, resources, run_tools, subscriptions
-from holdfast.integrations.mcp.agent import McpCaller
+from holdfast.integrations.mcp.caller import McpCaller
 from holdfast.integrations.mcp.tool_registry import McpTool, schema_of
 from holdfast.telemetry import log
 from holdfast.types.redaction import redactor

@@ -10,7 +10,7 @@ from mcp_types import JSONRPCError, JSONRPCResponse
 
 from holdfast.api.live.hub import hub_of
 from holdfast.api.settings import ApiSettings
-from holdfast.integrations.mcp.agent import McpCaller
+from holdfast.integrations.mcp.caller import McpCaller
 from holdfast.integrations.mcp.http import routes
 from holdfast.integrations.mcp.pending_requests import FAREWELL, PATIENCE, PendingRequests
 from holdfast.integrations.mcp.server import make_server

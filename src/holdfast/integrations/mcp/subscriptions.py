@@ -15,7 +15,7 @@ from holdfast.api.live.channel import StreamSignal
 from holdfast.api.live.hub import hub_of
 from holdfast.errors import HoldfastError
 from holdfast.integrations.mcp import resources
-from holdfast.integrations.mcp.agent import BEAT, McpCaller
+from holdfast.integrations.mcp.caller import BEAT, McpCaller
 from holdfast.integrations.mcp.change_signals import poll_then_wait, questions_signal, run_signal
 
 MOST_FOLLOWED: Final = 100

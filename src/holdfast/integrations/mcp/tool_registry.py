@@ -17,7 +17,7 @@ import msgspec
 from holdfast.api.auth.rights import Right
 from holdfast.api.problems import HttpError
 from holdfast.api.request_body import require_strict
-from holdfast.integrations.mcp.agent import McpCaller, Progress
+from holdfast.integrations.mcp.caller import McpCaller, Progress
 
 Handler = Callable[[McpCaller, Any, Progress], Awaitable[Any]]
 

@@ -20,7 +20,7 @@ from holdfast.model.expr import MISSING, Expr, Path, truthy
 from holdfast.model.expr.nodes import Comparison, Default, Exists, Items, Literal, Name, Node, children_of
 from holdfast.model.graph import Edge, EdgeKind
 from holdfast.model.graph import Node as GraphNode
-from holdfast.model.hold_rules import BRANCH
+from holdfast.model.hold_declaration import BRANCH
 
 _MOST_CASES: Final = 1024
 _OTHER: Final = "any other text"

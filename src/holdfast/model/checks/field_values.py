@@ -28,7 +28,7 @@ from holdfast.model.checks.value_sets import (
 )
 from holdfast.model.expr import ExprSyntaxError, Path, compile_expr
 from holdfast.model.graph import GraphSpec, HoldSpec, Node
-from holdfast.model.hold_rules import BRANCH, default_of
+from holdfast.model.hold_declaration import BRANCH, default_of
 from holdfast.types.terms import HoldTerms
 
 _MOST_ROUNDS: Final = 30

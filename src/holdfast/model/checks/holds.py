@@ -15,7 +15,7 @@ from holdfast.model.checks.value_types import TEXT
 from holdfast.model.forms.compile import compile_form
 from holdfast.model.forms.field_kinds import CONDITIONS, KINDS
 from holdfast.model.graph import HoldSpec, Node
-from holdfast.model.hold_rules import assignee_fault, default_of
+from holdfast.model.hold_declaration import assignee_fault, default_of
 from holdfast.types.hold import Option
 from holdfast.types.skill import RESOLVED_SKILLS
 from holdfast.types.terms import PRIORITIES, HoldTerms

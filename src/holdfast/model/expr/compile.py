@@ -33,7 +33,7 @@ from holdfast.model.expr.values import (
     strictly_equal,
     truthy,
 )
-from holdfast.model.expr.visits import counted
+from holdfast.model.expr.visit_limit import counted
 
 Evaluate: TypeAlias = Callable[[Resolve], object]
 Relation: TypeAlias = Callable[[object, object], bool]

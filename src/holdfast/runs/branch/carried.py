@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from holdfast.errors import EffectsRepeatedError, ForbiddenError
-from holdfast.holds.permissions.past import source_of
+from holdfast.holds.permissions.permission_facts import source_of
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.model.graph import GraphSpec, Node, NodeKind

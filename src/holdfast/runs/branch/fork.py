@@ -11,6 +11,7 @@ from holdfast.checkpoint.read_untyped import LenientRegistry
 from holdfast.errors import FlowNotFoundError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.program import Program
+from holdfast.runs.answer_fields import without_answers
 from holdfast.runs.attachments import inherited_files
 from holdfast.runs.branch.carried import fork_point, require_no_repeats
 from holdfast.runs.branch.first_records import add_blobs, first_records
@@ -19,7 +20,6 @@ from holdfast.runs.create import new_run
 from holdfast.runs.events import RunReader, reader_of
 from holdfast.runs.history.checkpoints import fold_to, resolve
 from holdfast.runs.history.versions import version_at
-from holdfast.runs.hold_answers import without_answers
 from holdfast.runs.hold_states import prepare_first_holds
 from holdfast.runs.idempotency import branch_id, branch_of_key
 from holdfast.runs.limits.run_limits import limits_for_fork

@@ -18,8 +18,8 @@ from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.model.secrets import outgoing
 from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.budget_ledger import ContextLedger
 from holdfast.runs.context.emit import Emitter
-from holdfast.runs.context.ledger import ContextLedger
 from holdfast.runs.context.node_timeout import PausedTimeout
 from holdfast.runs.context.questions import (
     Options,
@@ -41,7 +41,7 @@ from holdfast.runs.context.substeps import (
     total,
 )
 from holdfast.runs.driver.context_calls import ContextCalls, SubstepCall
-from holdfast.runs.memory import RECORDED, NodeMemory, trace_id
+from holdfast.runs.node_memory import RECORDED, NodeMemory, trace_id
 from holdfast.telemetry import NodeLog
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory

@@ -30,7 +30,7 @@ from holdfast.model.forms.json_schema import schema_of, sections_of
 from holdfast.model.forms.render import render_form
 from holdfast.model.forms.visible_text import show_invisible
 from holdfast.model.graph import HoldSpec
-from holdfast.model.hold_rules import assignee_fault, decision_of, read_option
+from holdfast.model.hold_declaration import assignee_fault, decision_of, read_option
 from holdfast.model.hold_terms import Duration, HoldTermsOptions, ParsedTerms, ask_faults, read_terms
 from holdfast.model.hold_text import MAX_SHOWN, UnshowableError
 from holdfast.model.position import Sub

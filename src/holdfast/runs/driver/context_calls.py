@@ -15,11 +15,11 @@ from holdfast.model.position import Exec, Sub
 from holdfast.model.record_bodies import ChunkBody, IntentBody, SubstepBody
 from holdfast.runs.context.skills import RunSkills
 from holdfast.runs.driver import idempotency_keys
+from holdfast.runs.driver.budget_ledger import RunLedger
 from holdfast.runs.driver.late_evidence import LateEvidence
 from holdfast.runs.driver.record_writer import RecordWriter
-from holdfast.runs.driver.run_ledger import RunLedger
 from holdfast.runs.driver.session import RunSession
-from holdfast.runs.memory import StoredMemory
+from holdfast.runs.node_memory import StoredMemory
 from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.memory import Memory

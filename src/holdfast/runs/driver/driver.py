@@ -32,7 +32,7 @@ from holdfast.runs.driver.services import RunServices
 from holdfast.runs.driver.session import RunSession
 from holdfast.runs.driver.wait import DriverWait
 from holdfast.runs.recorder.recorder import MAX_DELAY
-from holdfast.runs.typed_values import TypedValues
+from holdfast.runs.value_checker import TypedValues
 from holdfast.store.rows import Claim
 from holdfast.telemetry import current_node
 from holdfast.types.redaction import enter_tenant

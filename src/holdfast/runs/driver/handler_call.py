@@ -19,7 +19,7 @@ from holdfast.model.record_bodies import Usage
 from holdfast.model.state_merge import check_ops
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.node_timeout import call_in_time
-from holdfast.runs.context.threads import ThreadContext
+from holdfast.runs.context.thread_context import ThreadContext
 from holdfast.runs.driver import handler_result, retryable_errors
 from holdfast.runs.driver.context_calls import ContextCalls, Suspended
 from holdfast.runs.driver.record_writer import RecordWriter

@@ -25,7 +25,7 @@ from holdfast.engine.messages import (
     TimerFired,
 )
 from holdfast.errors import VersionMismatchError
-from holdfast.model.hold_rules import decision_for_flow
+from holdfast.model.hold_declaration import decision_for_flow
 from holdfast.runs.driver.evidence_outbox import decode_evidence
 from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.session import RunSession

@@ -15,7 +15,7 @@ from holdfast.runs.driver.evidence_outbox import EvidenceOutbox
 from holdfast.runs.driver.lease import LeaseHolder, LeaseKeeper
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.hold_preparation import Preparer
-from holdfast.runs.memory import MemoryBackend, StoredMemory
+from holdfast.runs.node_memory import MemoryBackend, StoredMemory
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.runs.recorder.recorder import Recorder
 from holdfast.store.blob.objects import Objects
@@ -27,7 +27,7 @@ from holdfast.types.record import Record, Side
 
 if TYPE_CHECKING:
     from holdfast.holds.notify.deliverer import Deliverer
-    from holdfast.holds.policies.arbiter import Arbiter
+    from holdfast.holds.policies.auto_decide import Arbiter
     from holdfast.holds.preparation import HoldPreparation
     from holdfast.holds.service import HoldService
     from holdfast.holds.timing.sweeper import HoldSweeper

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.engine.messages import HandlerFinished, HandlersStopped, Message, TimerFired
 from holdfast.model.position import NAP, Exec, Position
 from holdfast.runs.context.attempt import Attempt
-from holdfast.runs.context.ledger import ContextLedger
+from holdfast.runs.context.budget_ledger import ContextLedger
 from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.park import DriverPark
 from holdfast.runs.driver.record_writer import RecordWriter
@@ -23,7 +23,7 @@ from holdfast.telemetry import crashpoint
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.holds.policies.arbiter import Arbiter
+    from holdfast.holds.policies.auto_decide import Arbiter
 
 
 class MonotonicTimers:

@@ -24,10 +24,10 @@ from holdfast.checkpoint.visit import (
 )
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.breakpoints import SUFFIX
+from holdfast.model.budget_ledger import usage_noted
 from holdfast.model.events import derive_events, graph_at
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
-from holdfast.model.ledger import usage_noted
 from holdfast.model.migration import MIGRATED, MIGRATION
 from holdfast.model.position import SETTLED, Position, find_exec
 from holdfast.model.record_bodies import (

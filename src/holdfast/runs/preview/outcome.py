@@ -10,7 +10,7 @@ from holdfast.checkpoint.visit import Visit
 from holdfast.errors import MissingNameError
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.driver.runtime import Runtime
-from holdfast.runs.preview.gate import StoppedCall
+from holdfast.runs.preview.stop_effects import StoppedCall
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import iso
 from holdfast.types.human_time import clock_time

@@ -18,7 +18,7 @@ from holdfast.engine.messages import HoldAnswered, Message
 from holdfast.errors import AnswerInvalidError, ConflictError, HoldfastError, InputError
 from holdfast.holds.actions.conflicts import require_open
 from holdfast.holds.actions.submission import fit_resolution
-from holdfast.model.hold_rules import decision_for_flow
+from holdfast.model.hold_declaration import decision_for_flow
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.branch.first_records import first_records
@@ -30,8 +30,8 @@ from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.events import reader_of
 from holdfast.runs.history.checkpoints import fold_to
 from holdfast.runs.hold_preparation import facts_of
-from holdfast.runs.preview.gate import EffectGate, ReadOnlyMemory
 from holdfast.runs.preview.outcome import OptionPreview, PreviewEntry, entries_of
+from holdfast.runs.preview.stop_effects import EffectGate, ReadOnlyMemory
 from holdfast.runs.stored_program import stored_program
 from holdfast.store.memory import MemoryStore
 from holdfast.store.rows import Claim, RunRow

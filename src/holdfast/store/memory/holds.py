@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from holdfast.store.hold_order import place_of, require_place
-from holdfast.store.hold_rules import (
+from holdfast.store.hold_transitions import (
     ENGINE,
     change_messages,
     changed_row,

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
 from holdfast.store.fence import is_owned
-from holdfast.store.hold_rules import RUN_DELETED_REASON
+from holdfast.store.hold_transitions import RUN_DELETED_REASON
 from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
 from holdfast.store.memory.concurrency_limits import MemoryLimits
 from holdfast.store.memory.settle import MemorySettle

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import BlobMissingError
-from holdfast.store import hold_rules
+from holdfast.store import hold_transitions
 from holdfast.store.fence import is_owned
-from holdfast.store.hold_rules import require_findable
+from holdfast.store.hold_transitions import require_findable
 from holdfast.store.memory.tables import MemoryTables, check_transition, copy_record
 from holdfast.store.queue_rules import changed_message, message_end
 from holdfast.telemetry import crashpoint
@@ -62,9 +62,9 @@ class MemoryRunHolds(MemoryTables):
             updated_at=now,
             **msgspec.structs.asdict(hold),
         )
-        self._chain(run.tenant, hold_rules.opened_entries(hold, run.id, now))
-        self._put_message(run.tenant, run.id, hold_rules.created_message(hold), now)
-        self._put_message(run.tenant, run.id, hold_rules.queue_message(hold, 1), now)
+        self._chain(run.tenant, hold_transitions.opened_entries(hold, run.id, now))
+        self._put_message(run.tenant, run.id, hold_transitions.created_message(hold), now)
+        self._put_message(run.tenant, run.id, hold_transitions.queue_message(hold, 1), now)
 
     def _close_all_holds(self, run: MemoryRun, reason: str, now: int) -> None:
         for hold in run.holds:
@@ -79,15 +79,17 @@ class MemoryRunHolds(MemoryTables):
             status=status,
             version=row.version + 1,
             closed_reason=reason,
-            closed_by=hold_rules.ENGINE,
+            closed_by=hold_transitions.ENGINE,
             closed_at=now,
             updated_at=now,
             **dict.fromkeys(OPEN_ONLY_FIELDS),
         )
-        self._chain(run.tenant, [hold_rules.closed_entry(hold, run.id, now, status=status, reason=reason)])
-        message = hold_rules.withdrawal_message(hold, row.type, row.epoch, status=status)
+        self._chain(
+            run.tenant, [hold_transitions.closed_entry(hold, run.id, now, status=status, reason=reason)]
+        )
+        message = hold_transitions.withdrawal_message(hold, row.type, row.epoch, status=status)
         self._put_message(run.tenant, run.id, message, now)
-        message = hold_rules.queue_end_message(hold, row.message_id, status)
+        message = hold_transitions.queue_end_message(hold, row.message_id, status)
         self._put_message(run.tenant, run.id, message, now)
         self._end_messages(self._messages_of(hold), status, now)
 

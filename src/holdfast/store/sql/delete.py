@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.hold_rules import RUN_DELETED_REASON
+from holdfast.store.hold_transitions import RUN_DELETED_REASON
 from holdfast.store.sql import outbox
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import RunRef
-from holdfast.store.sql.side import close_all
+from holdfast.store.sql.side_changes import close_all
 
 # Tables whose keys are the run's key and a number; by the run's key; by the id of a hold.
 BY_KEY = ("journal", "events", "projections")

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
 from holdfast.store.rows import ClaimRequest, RunRow
-from holdfast.store.sql import due_holds, recent, reclaim
+from holdfast.store.sql import due_holds, reclaim, time_series
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.concurrency_limits import root_of
@@ -206,8 +206,8 @@ class SqlFleet(SqlAccess):
 
     async def ended_runs(self, tenant: str, *, since: int, limit: int) -> RecentRows[EndedRun]:
         given = {"tenant": tenant, "since": since, "limit": limit}
-        return await self._read(partial(recent.ended_runs, **given), slow=True)
+        return await self._read(partial(time_series.ended_runs, **given), slow=True)
 
     async def hold_times(self, tenant: str, *, since: int, limit: int) -> RecentRows[HoldTimes]:
         given = {"tenant": tenant, "since": since, "limit": limit}
-        return await self._read(partial(recent.hold_times, **given), slow=True)
+        return await self._read(partial(time_series.hold_times, **given), slow=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.hold_rules import (
+from holdfast.store.hold_transitions import (
     change_messages,
     changed_row,
     refusal_of,
@@ -15,7 +15,7 @@ from holdfast.store.sql import audit, outbox, queues
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import COLUMNS, FROM, columns, hold_row
 from holdfast.store.sql.run_inbox import add_events, put, put_with_events
-from holdfast.store.sql.side import refer
+from holdfast.store.sql.side_changes import refer
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldKey, HoldRow, Note
 from holdfast.types.ids import HoldId
 from holdfast.types.queue_message import MessageRow

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.store import hold_rules
+from holdfast.store import hold_transitions
 from holdfast.store.sql import outbox, queues
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
@@ -137,9 +137,9 @@ class RunHoldChanges:
         # Nothing was inserted: the same hold was asked for before (CP-17).
         if await self._conn.run(sql, run.key, run.tenant, self._now, *values):
             await self._record(
-                hold_rules.opened_entries(hold, run.id, self._now),
-                hold_rules.created_message(hold),
-                hold_rules.queue_message(hold, 1),
+                hold_transitions.opened_entries(hold, run.id, self._now),
+                hold_transitions.created_message(hold),
+                hold_transitions.queue_message(hold, 1),
             )
 
     async def close(self, hold: str, status: str, reason: str) -> None:
@@ -152,11 +152,11 @@ class RunHoldChanges:
 
     async def _closed(self, found: list[Row], status: str, reason: str) -> None:
         for hold, kind, epoch, _, published in sorted(found, key=lambda row: row[3]):
-            entry = hold_rules.closed_entry(hold, self._run.id, self._now, status=status, reason=reason)
+            entry = hold_transitions.closed_entry(hold, self._run.id, self._now, status=status, reason=reason)
             await self._record(
                 [entry],
-                hold_rules.withdrawal_message(hold, kind, epoch, status=status),
-                hold_rules.queue_end_message(hold, published, status),
+                hold_transitions.withdrawal_message(hold, kind, epoch, status=status),
+                hold_transitions.queue_end_message(hold, published, status),
             )
         if found:
             await queues.end_of_holds(self._conn, self._now, [row[0] for row in found], HoldStatus(status))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.errors import BlobMissingError
 from holdfast.store.refusals import require_places
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.store.sql.side import missing_blob, refer
+from holdfast.store.sql.side_changes import missing_blob, refer
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.hold_rules import require_findable
+from holdfast.store.hold_transitions import require_findable
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
 

@@ -10,7 +10,7 @@ from holdfast.store.sql import concurrency_limits
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.holds import RunRef
-from holdfast.store.sql.side import apply_side, check_transitions, close_all, missing_blob
+from holdfast.store.sql.side_changes import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.concurrency_limits import flow_limit, root_of
 from holdfast.types.hold import BREAKPOINT
 from holdfast.types.ids import RunId, run_prefix

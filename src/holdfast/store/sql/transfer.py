@@ -12,7 +12,7 @@ from holdfast.store.sql import holds, journal, reclaim, run_inbox
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import OWN, columns
 from holdfast.store.sql.runs import COLUMN_NAMES, FIELDS, get
-from holdfast.store.sql.side import missing_blob, refer
+from holdfast.store.sql.side_changes import missing_blob, refer
 from holdfast.types.event import EventRow
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     ERROR,
@@ -16,7 +17,6 @@ from holdfast.frontends.document.node_type import (
     warn_of_mixed_ports,
 )
 from holdfast.frontends.document.pass_through import NOTHING
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.graph import Edge, EdgeKind
 from holdfast.model.program import NodeHandler
 

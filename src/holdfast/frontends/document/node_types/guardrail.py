@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 from holdfast.errors import VersionMismatchError
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     OUT,
@@ -15,7 +16,6 @@ from holdfast.frontends.document.node_type import (
     base_node,
     plain_edge,
 )
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.functions import is_coroutine, takes_of
 from holdfast.model.checks.names import near_name

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, cast
 import msgspec
 from msgspec import Meta
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import QUEUE_NAME, Json
 from holdfast.frontends.document.node_type import (
     ERROR,
@@ -26,12 +27,11 @@ from holdfast.frontends.document.node_type import (
     base_node,
     plain_edge,
 )
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.frontends.python.holds import FormOptions, hold_spec
 from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.graph import Edge, EdgeKind, HoldSpec, Node, NodeKind
-from holdfast.model.hold_rules import BRANCH
+from holdfast.model.hold_declaration import BRANCH
 from holdfast.types.status import Effect
 from holdfast.types.terms import HitlTarget
 

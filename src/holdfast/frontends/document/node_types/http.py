@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     DocumentNode,
@@ -17,7 +18,6 @@ from holdfast.frontends.document.node_type import (
     base_node,
 )
 from holdfast.frontends.document.secret_rules import check_address, is_secret
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.checks.names import near_name
 from holdfast.model.graph import Node
 from holdfast.types.status import Effect

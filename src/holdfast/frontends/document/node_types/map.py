@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     RESERVED,
@@ -15,7 +16,6 @@ from holdfast.frontends.document.node_type import (
     NodeType,
     base_node,
 )
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.graph import MapSpec, Node, NodeKind
 
 

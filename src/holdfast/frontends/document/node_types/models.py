@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.errors import VersionMismatchError
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     DocumentNode,
@@ -19,7 +20,6 @@ from holdfast.frontends.document.node_type import (
     base_node,
 )
 from holdfast.frontends.document.node_types.http import check_connection
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.checks.names import near_name
 from holdfast.model.graph import Node

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     ERROR,
@@ -17,7 +18,6 @@ from holdfast.frontends.document.node_type import (
     plain_edge,
 )
 from holdfast.frontends.document.pass_through import NOTHING
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.graph import Edge, EdgeKind, JoinKind, JoinPolicy, Node
 from holdfast.model.program import NodeHandler, Router
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from holdfast.errors import VersionMismatchError
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     DocumentNode,
@@ -16,7 +17,6 @@ from holdfast.frontends.document.node_type import (
     TemplateValue,
 )
 from holdfast.frontends.document.render import compile_value, resolver_for
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.functions import context_name, is_coroutine
 from holdfast.model.checks.names import near_name

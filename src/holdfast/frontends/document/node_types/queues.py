@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     OUT,
@@ -31,11 +32,10 @@ from holdfast.frontends.document.node_types.holds import (
     queue_scope,
     timeout_action,
 )
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.frontends.python.holds import FormOptions, hold_spec
 from holdfast.model.expr import PARTITIONS, compile_expr
 from holdfast.model.graph import HoldSpec, InDoubt, Node
-from holdfast.model.hold_rules import assignee_fault
+from holdfast.model.hold_declaration import assignee_fault
 from holdfast.types.hold import CONSUME
 from holdfast.types.status import Effect
 from holdfast.types.terms import HitlTarget

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     ERROR,
@@ -21,7 +22,6 @@ from holdfast.frontends.document.node_type import (
 )
 from holdfast.frontends.document.pass_through import NOTHING
 from holdfast.frontends.document.render import resolver_for
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.expr import compile_expr, truthy
 from holdfast.model.graph import Edge, EdgeKind
 from holdfast.model.program import NodeHandler, Router

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     RESERVED,
@@ -13,7 +14,6 @@ from holdfast.frontends.document.node_type import (
     TemplateValue,
 )
 from holdfast.frontends.document.render import compile_value, resolver_for
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.program import NodeHandler
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.errors import StateError
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.node_type import DocumentNode, NodeType
 from holdfast.frontends.document.pass_through import NOTHING
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.program import NodeHandler
 
 

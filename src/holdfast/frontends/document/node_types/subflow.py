@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final, cast
 
 import msgspec
 
+from holdfast.frontends.document.available_names import DocumentSite, FoundFlow, UnusableFlow
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.limits import MAX_GRAPH_BYTES, MAX_GRAPH_NODES
 from holdfast.frontends.document.node_type import (
@@ -18,7 +19,6 @@ from holdfast.frontends.document.node_type import (
     base_node,
     is_expression,
 )
-from holdfast.frontends.document.site import DocumentSite, FoundFlow, UnusableFlow
 from holdfast.model.graph import GraphSpec, Node, NodeKind, SubflowSpec
 
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")

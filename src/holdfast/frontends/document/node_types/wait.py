@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 from typing import ClassVar, Final
 
+from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
     DocumentNode,
@@ -15,7 +16,6 @@ from holdfast.frontends.document.node_type import (
     base_node,
     is_expression,
 )
-from holdfast.frontends.document.site import DocumentSite
 from holdfast.model.graph import Node, NodeKind, TimerSpec
 
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.runs.context.context import Context
-from holdfast.runs.memory import ThreadMemory
+from holdfast.runs.node_memory import ThreadMemory
 
 
 class ThreadContext(Context):

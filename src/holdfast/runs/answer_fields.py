@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from holdfast.errors import InputError
 from holdfast.model.graph import GraphSpec, HoldSpec
-from holdfast.model.hold_rules import decision_fields, fields_of_hold
+from holdfast.model.hold_declaration import decision_fields, fields_of_hold
 
 
 def without_answers(spec: GraphSpec, changes: dict[str, Any], *, every: bool) -> dict[str, Any]:

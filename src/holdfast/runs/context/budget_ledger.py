@@ -8,10 +8,10 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from holdfast.model.ledger import RUN, Amounts, question_id
+from holdfast.model.budget_ledger import RUN, Amounts, question_id
 from holdfast.model.record_bodies import Usage
 from holdfast.runs.context.attempt import Attempt
-from holdfast.runs.driver.run_ledger import RunLedger, Waiting
+from holdfast.runs.driver.budget_ledger import RunLedger, Waiting
 
 
 class ContextLedger:

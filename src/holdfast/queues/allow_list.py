@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.errors import FlowInvalidError
 from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.graph import GraphSpec
-from holdfast.model.hold_rules import named_queues
+from holdfast.model.hold_declaration import named_queues
 from holdfast.queues.settings import VARIABLE, QueueSettings
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InputError, NotFoundError
-from holdfast.runs.series import MOST_POINTS, Series, SeriesWindow, series_of, window_of
+from holdfast.runs.time_series import MOST_POINTS, Series, SeriesWindow, series_of, window_of
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import EndedRun, HoldTimes, RecentRows
 

@@ -14,7 +14,7 @@ from holdfast.model.program import NodeHandler, Program
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.context import Context
 from holdfast.runs.driver.context_calls import SubstepCall
-from holdfast.runs.memory import FilteringMemory, MemoryBackend, select
+from holdfast.runs.node_memory import FilteringMemory, MemoryBackend, select
 from holdfast.types.memory import Memory, MemoryFilter
 from holdfast.types.status import Effect
 

@@ -12,8 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Final
 
-from holdfast.model.graph import Node
-from holdfast.model.ledger import (
+from holdfast.model.budget_ledger import (
     LEDGER,
     QUESTION,
     RUN,
@@ -23,6 +22,7 @@ from holdfast.model.ledger import (
     used_below,
     used_by_run,
 )
+from holdfast.model.graph import Node
 from holdfast.model.position import Exec
 from holdfast.model.record_bodies import IntentBody, Usage
 from holdfast.runs.driver.record_writer import RecordWriter

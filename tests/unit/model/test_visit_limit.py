@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import NotComparableError
-from holdfast.model.expr import Resolve, compile_expr, partition_resolver, visits
-from holdfast.model.expr.visits import MAX_VISITS, counted, visit
+from holdfast.model.expr import Resolve, compile_expr, partition_resolver, visit_limit
+from holdfast.model.expr.visit_limit import MAX_VISITS, counted, visit
 from holdfast.model.template import TemplateRenderError, compile_template
 
 MANY = 50_000
@@ -46,7 +46,7 @@ class Item:
 def test_condition_ends_when_it_has_compared_too_many_values(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(visits, "MAX_VISITS", 100_000)
+    monkeypatch.setattr(visit_limit, "MAX_VISITS", 100_000)
     item, many = Item(), 5_000
     values: dict[str, Any] = {
         "x": [item] * many,

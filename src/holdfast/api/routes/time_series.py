@@ -12,7 +12,7 @@ from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant
 from holdfast.api.schemas.schedules import Length
 from holdfast.errors import InputError, NotFoundError
-from holdfast.runs.series import Series, SeriesWindow, series_of, window_of
+from holdfast.runs.time_series import Series, SeriesWindow, series_of, window_of
 from holdfast.types.clock import MICROS, START_OF_TIME, require_moment
 from holdfast.types.duration import parse_duration
 

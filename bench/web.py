@@ -1,92 +1,33 @@
-"""Row U: the web app in headless Chromium, with a server on SQLite: first paint, scrolling, storms of events.
+"""Row U: the web app in headless Chromium, with a server on SQLite: sizes, first paint, scrolling, clicks and
+keys, events.
 
-Everything is a ratio of two measurements of one run: to the plain page, to a short list, to a quiet page.
+Speeds are ratios of two measurements of one run, to the plain page, to a short list, to a quiet page; except
+those that people wait for, which have a limit in milliseconds.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
-from time import monotonic, sleep
 from typing import Any
-from urllib.request import ProxyHandler, Request, build_opener
 
-import apsw
 import msgspec
-from playwright.sync_api import CDPSession, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from bench.lines import Line
 from bench.measure import Plan, aimed, folder
+from bench.web_events import live_lines, of_hour, of_storm
+from bench.web_interactions import interaction_lines
+from bench.web_page import PAN, SCROLL, VIEW, compared, known, p95, page_work
+from bench.web_server import AppServer, add_holds, app_server
+from bench.web_sizes import size_lines
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-VIEW: ViewportSize = {"width": 1280, "height": 800}
 FRAMES = 120
 # An address, what is moved there, the script that moves it, and pixels a frame.
 Movement = tuple[str, str, str, int]
 
-FLOWS = """
-import asyncio
-from time import monotonic
-from itertools import pairwise
-from holdfast import Flow
-
-ask = Flow("ask", effect="pure")
-ask.hold("decide", prompt="Refund {{input.number}}?", options=["refund", "reject"], assignee="user:local")
-
-turns = Flow("turns", effect="pure", mode="barrier")
-
-@turns.node
-async def turn(s):
-    return {"n": s["n"] + 1}
-
-turns.loop(turn, turn, when="n < input.limit", max=20_000)
-
-storm = Flow("storm", effect="pure", mode="barrier")
-# Each has five events.
-STEPS_A_SECOND = 200
-began = []
-
-@storm.node
-async def gust(s):
-    began or began.append(monotonic())
-    ahead = s["n"] / STEPS_A_SECOND - (monotonic() - began[0])
-    await asyncio.sleep(max(ahead, 0))
-    return {"n": s["n"] + 1}
-
-storm.loop(gust, gust, when="n < input.limit", max=100_000)
-
-async def nothing():
-    return {}
-
-def wide(name, rows, columns):
-    flow = Flow(name, effect="pure")
-    first, last = flow.node(id="first")(nothing), flow.node(id="last")(nothing)
-    for column in range(columns):
-        found = [flow.node(id=f"n{column:02}-{row:02}")(nothing) for row in range(rows)]
-        for before, after in pairwise([first, *found, last]):
-            flow.edge(before, after)
-    return flow
-
-large = wide("large", 25, 40)
-small = wide("small", 8, 6)
-"""
-# The hold that is there, many times.
-_MORE_HOLDS = """
-WITH RECURSIVE n (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-INSERT INTO holds (id, run_key, tenant, seq, node, scope, visit, ordinal, type, assignee, assignee_type,
-                   assignee_value, priority, created_at, updated_at, request_hash, prompt, options, schema,
-                   context, terms, tags)
-SELECT printf('00000000-0000-4000-8000-%012d', i), run_key, tenant, seq, node, scope, visit, i, type,
-       assignee, assignee_type, assignee_value, priority, created_at + i, updated_at, request_hash,
-       'Refund claim ' || i || '?', options, schema, context, terms, tags
-FROM n, (SELECT * FROM holds LIMIT 1)"""
 # When the first row of the inbox is there.
 _WATCH = """
 const looking = new MutationObserver(() => {
@@ -95,44 +36,6 @@ const looking = new MutationObserver(() => {
 });
 looking.observe(document, { childList: true, subtree: true });
 """
-# Scrolls from the top on, and back from either end: every frame moves, however short the list is.
-_SCROLL = """async ([selector, frames, by]) => {
-  const isLonger = (each) => each.scrollHeight > each.clientHeight + 10;
-  const scrolled = [...document.querySelectorAll(selector)].find(isLonger) ?? document.scrollingElement;
-  const times = [];
-  let before = await new Promise(requestAnimationFrame);
-  for (let count = 0, to = by; count < frames; count += 1) {
-    const was = scrolled.scrollTop;
-    scrolled.scrollTop += to;
-    if (scrolled.scrollTop === was) {
-      to = -to;
-      scrolled.scrollTop += to;
-    }
-    const now = await new Promise(requestAnimationFrame);
-    times.push(now - before);
-    before = now;
-  }
-  return times;
-}"""
-# Drags the picture of a graph to and fro.
-_PAN = """async ([selector, frames, by]) => {
-  const moved = document.querySelector(selector);
-  const { left, top, width, height } = moved.getBoundingClientRect();
-  const told = (on, name, to) => on.dispatchEvent(new PointerEvent(name, {
-    bubbles: true, button: 0, clientX: left + width / 2 - to, clientY: top + height / 2 - to }));
-  told(moved, "pointerdown", 0);
-  const times = [];
-  let before = await new Promise(requestAnimationFrame);
-  for (let count = 0; count < frames; count += 1) {
-    const place = count % 40;
-    told(window, "pointermove", by * (place < 20 ? place + 1 : 41 - place));
-    const now = await new Promise(requestAnimationFrame);
-    times.push(now - before);
-    before = now;
-  }
-  told(window, "pointerup", 0);
-  return times;
-}"""
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -140,72 +43,6 @@ class Moved(msgspec.Struct, frozen=True):
 
     frame: float
     work: float
-
-
-class AppServer(msgspec.Struct):
-    address: str
-    token: str
-    sign_in: str
-
-    def api(self, method: str, path: str, body: Any = None) -> Any:
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        data = None if body is None else json.dumps(body).encode()
-        request = Request(self.address + path, data, headers, method=method)
-        with build_opener(ProxyHandler({})).open(request, timeout=120) as answer:
-            return json.load(answer)
-
-    def ended(self, flow: str, given: dict[str, Any], *, seconds: float = 120) -> str:
-        """A run, once it has ended."""
-        run = str(self.api("POST", "/v1/runs", {"flow": flow, "input": given})["id"])
-        deadline = monotonic() + seconds
-        while self.api("GET", f"/v1/runs/{run}")["status"] not in ("completed", "failed"):
-            if monotonic() > deadline:
-                raise TimeoutError(f"the run of {flow} did not end")
-            sleep(0.1)
-        return run
-
-
-@contextmanager
-def app_server(place: Path) -> Iterator[AppServer]:
-    (place / "flows.py").write_text(FLOWS)
-    environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_SKIP_UI"}
-    environment["HOLDFAST_STORE"] = f"sqlite:{place / 'web.db'}"
-    flows = str(place / "flows.py")
-    # The worker apart: steps do not take the time of requests.
-    with _process(environment, "serve", flows, "--port", "0", "--json", "--no-worker") as server:
-        assert server.stdout is not None
-        told = json.loads(server.stdout.readline())
-        with _process(environment, "worker", flows):
-            yield AppServer(told["address"], told["token"], told["sign_in"])
-
-
-@contextmanager
-def _process(environment: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        text=True,
-    )
-    try:
-        yield child
-    finally:
-        child.terminate()
-        try:
-            child.wait(20)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        if child.stdout is not None:
-            child.stdout.close()
-
-
-def add_holds(place: Path, count: int, *, beyond: int = 0) -> None:
-    conn = apsw.Connection(str(place / "web.db"))
-    conn.set_busy_timeout(30_000)
-    conn.execute(_MORE_HOLDS, (beyond + 1, beyond + count))
-    conn.close()
 
 
 def row_u(plan: Plan) -> list[Line]:
@@ -223,11 +60,13 @@ def row_u(plan: Plan) -> list[Line]:
         page.goto(server.sign_in)
         server.api("POST", "/v1/runs", {"flow": "ask", "input": {"number": 0}, "wait": 20})
         rounds = 2 if plan.quick else 5
+        lines = [*size_lines(), *live_lines(page, server, rounds)]
+        lines += of_hour(page, server, share=0.1 if plan.quick else 1.0)
         add_holds(place, 100)
-        inbox: Movement = (f"{server.address}/inbox/mine", ".rows", _SCROLL, 60)
+        inbox: Movement = (f"{server.address}/inbox/mine", ".rows", SCROLL, 60)
         few = [moved(page, *inbox) for _ in range(rounds)]
         add_holds(place, many - 100, beyond=100)
-        lines = paints(page, server, rounds)
+        lines += paints(page, server, rounds)
         lots = [moved(page, *inbox) for _ in range(rounds)]
         name = f"scrolling {many:,} holds by 100"
         lines += movement_lines(name, (middle(lots), middle(few)), "U-holds")
@@ -245,7 +84,7 @@ def paints(page: Page, server: AppServer, rounds: int) -> list[Line]:
     for _ in range(rounds):
         plain.append(_paint(page, f"{server.address}/plain/holds/{hold}"))
         app.append(_paint(page, f"{server.address}/inbox/mine"))
-        readable.append(_known(page, "window.readableAt"))
+        readable.append(known(page, "window.readableAt"))
     floor = median(plain)
     return [
         aimed("U", "first paint of the plain page", floor, "ms"),
@@ -256,17 +95,7 @@ def paints(page: Page, server: AppServer, rounds: int) -> list[Line]:
 
 def _paint(page: Page, address: str) -> float:
     page.goto(address)
-    return _known(page, "performance.getEntriesByName('first-paint')[0]?.startTime")
-
-
-def _known(page: Page, expression: str) -> float:
-    """Asked again and again: the policy of the pages forbids Playwright's own way to wait."""
-    deadline = monotonic() + 60
-    while (found := page.evaluate(expression)) is None:
-        if monotonic() > deadline:
-            raise TimeoutError(expression)
-        page.wait_for_timeout(20)
-    return float(found)
+    return known(page, "performance.getEntriesByName('first-paint')[0]?.startTime")
 
 
 def moved(page: Page, address: str, selector: str, script: str, by: int) -> Moved:
@@ -275,26 +104,9 @@ def moved(page: Page, address: str, selector: str, script: str, by: int) -> Move
     page.wait_for_selector(selector)
     page.wait_for_timeout(1500)
     page.evaluate(script, [selector, FRAMES // 4, by])  # what is computed once
-    with _page_work(page) as work:
+    with page_work(page) as work:
         frames = page.evaluate(script, [selector, FRAMES, by])
-    return Moved(_p95(frames), work[0] * 1000 / FRAMES)
-
-
-@contextmanager
-def _page_work(page: Page) -> Iterator[list[float]]:
-    """Seconds that the page's main thread computed: other programs of the machine do not change them much."""
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
-    found: list[float] = []
-    began = _task_time(session)
-    yield found
-    found.append(_task_time(session) - began)
-    session.detach()
-
-
-def _task_time(session: CDPSession) -> float:
-    metrics = session.send("Performance.getMetrics")["metrics"]
-    return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
+    return Moved(p95(frames), work[0] * 1000 / FRAMES)
 
 
 def alternating(page: Page, rounds: int, large: Movement, small: Movement) -> tuple[Moved, Moved]:
@@ -321,10 +133,6 @@ def movement_lines(name: str, found: tuple[Moved, Moved], target: str) -> list[L
     ]  # fmt: skip
 
 
-def _p95(values: list[float]) -> float:
-    return sorted(values)[int(0.95 * len(values))]
-
-
 def of_runs(page: Page, server: AppServer, steps: int, rounds: int) -> list[Line]:
     runs = {
         name: server.ended(flow, given)
@@ -342,11 +150,12 @@ def of_runs(page: Page, server: AppServer, steps: int, rounds: int) -> list[Line
         name: longest_task(page, addresses[name], seen)
         for name, seen in (("steps", lines), ("nodes", picture))
     }
-    rows: Any = [(addresses[name], lines, _SCROLL, 25) for name in ("steps", "100 steps")]
-    nodes: Any = [(addresses[name], picture, _PAN, 12) for name in ("nodes", "50 nodes")]
+    rows: Any = [(addresses[name], lines, SCROLL, 25) for name in ("steps", "100 steps")]
+    nodes: Any = [(addresses[name], picture, PAN, 12) for name in ("nodes", "50 nodes")]
     return [
         *movement_lines(f"scrolling {steps:,} steps by 100", alternating(page, rounds, *rows), "U-steps"),
         *movement_lines("panning 1,000 nodes by 50", alternating(page, rounds, *nodes), "U-nodes"),
+        *interaction_lines(page, addresses["steps"], addresses["nodes"], steps),
         aimed("U", f"longest task of a run of {steps:,} steps", long["steps"], "ms", "U-steps-task"),
         aimed("U", "longest task of a graph of 1,000 nodes", long["nodes"], "ms", "U-nodes-task"),
     ]
@@ -375,42 +184,3 @@ def _longest(events: list[dict[str, Any]]) -> float:
     }
     tasks = [each for each in events if each["name"] == "RunTask" and (each["pid"], each["tid"]) in mains]
     return max((each.get("tdur", each.get("dur", 0)) / 1000 for each in tasks), default=0.0)
-
-
-def of_storm(page: Page, server: AppServer, seconds: int) -> list[Line]:
-    """The page of a run whose events come as fast as the server can write them, at most 1,000 a second."""
-    run = str(server.api("POST", "/v1/runs", {"flow": "storm", "input": {"n": 0, "limit": 100_000}})["id"])
-    sent: list[str] = []
-    page.on("request", lambda request: sent.append(request.url))
-    page.goto(f"{server.address}/runs/{run}?tab=events")
-    page.wait_for_timeout(3_000)
-    sent.clear()
-    heap, before = _heap(page), server.api("GET", f"/v1/runs/{run}")["event_seq"]
-    began = monotonic()
-    busy: list[float] = []
-    while monotonic() - began < seconds:
-        busy += page.evaluate(_SCROLL, [".none", 60, 0])
-    took = monotonic() - began
-    rate = (server.api("GET", f"/v1/runs/{run}")["event_seq"] - before) / took
-    later = _heap(page)
-    server.api("POST", f"/v1/runs/{run}/cancel", {})
-    page.goto(f"{server.address}/runs")
-    page.wait_for_timeout(2_000)
-    idle = page.evaluate(_SCROLL, [".none", FRAMES, 0])
-    return [
-        aimed("U", "events a second", rate, "/s", note=f"{len(sent) / took:.1f} requests a second"),
-        compared("frames in a storm of events by a quiet page", _p95(busy), _p95(idle), "U-storm"),
-        aimed("U", f"heap after {seconds} s of it by that after 3 s", later / heap, "x", "U-heap"),
-    ]
-
-
-def _heap(page: Page) -> float:
-    session = page.context.new_cdp_session(page)
-    session.send("HeapProfiler.collectGarbage")
-    found = session.send("Runtime.getHeapUsage")["usedSize"]
-    session.detach()
-    return float(found)
-
-
-def compared(name: str, value: float, floor: float, target: str) -> Line:
-    return aimed("U", name, value / floor, "x", target, note=f"{value:.0f} by {floor:.0f} ms")

@@ -305,7 +305,8 @@ async def test_a_decision_that_can_be_taken_back_is_placed_and_taken_back(server
     hold = await waiting(server, flow)
     await post(server, f"/holds/{hold}", {"decision": "yes"})
     page = await get(server, f"/holds/{hold}")
-    assert "Take it back" in page
+    assert " decided: yes. It is final in " in page
+    assert "<button>Undo</button>" in page
     await post(server, f"/holds/{hold}", {"act": "undo"})
     row = await (await server.hf.holds()).get(operator(), hold)
     assert (row.status, row.placed) == (HoldStatus.pending, None)

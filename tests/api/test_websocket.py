@@ -13,12 +13,15 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from holdfast import Flow, Worker
+from holdfast.api.live import follower
+from holdfast.api.live.hub import hub_of
 from holdfast.api.live.messages import read_message
 from holdfast.api.problems import HttpError
 from tests.api.conftest import Server
 from tests.api.flows import refund
 from tests.api.live import asking, follow
 from tests.api.test_sse import started
+from tests.fleet.workers import until
 
 pytestmark = pytest.mark.anyio
 
@@ -251,3 +254,18 @@ async def test_a_socket_follows_the_runs_of_its_tenant_and_misses_none(shop: Ser
         while changed["data"]["status"] != "completed":
             changed = await talk.until("event", topic="runs")
             assert changed["data"]["id"] == run
+
+
+@pytest.mark.covers("WEB-BUDGETS")
+async def test_a_follower_of_the_runs_is_woken_and_does_not_wait_for_its_own_next_read(
+    shop: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "FEED_WAIT", 3600.0)
+    async with talking(shop, "/v1/stream/ws") as talk:
+        await talk.ask("subscribe", topic="runs")
+        for order in "AB":
+            run = await started(shop, refund(), order=order, amount=10)
+            changed = await talk.until("event", topic="runs")
+            while changed["data"]["id"] != run:
+                changed = await talk.until("event", topic="runs")
+    await until(lambda: not hub_of(shop.hf).followed)

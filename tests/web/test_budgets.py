@@ -3,66 +3,37 @@ times (row U)."""
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from bench.web import AppServer, add_holds, app_server
+from bench.web_server import AppServer, add_holds, app_server
+from bench.web_sizes import EDITOR, ROUTES, STYLES, closure, manifest_of, most, route_sizes
 from tests.web.conftest import PATIENCE
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
-KB = 1000
-CSS = 25
-EDITOR, TEXT = "src/screens/editor/Screen.tsx", "src/screens/editor/TextView.tsx"
-MOST = {
-    "index.html": 175, "src/screens/inbox/Screen.tsx": 235, "src/screens/runs/RunScreen.tsx": 300,
-    "src/screens/operations/Screen.tsx": 260, EDITOR: 420,
-}  # fmt: skip
-# What is loaded there a little later.
-LATER = {"src/screens/operations/Screen.tsx": "src/screens/operations/Chart.tsx"}
+TEXT = "src/screens/editor/TextView.tsx"
 HOLDS = 1_000
 
 
-def closure(manifest: dict[str, dict[str, Any]], name: str, found: set[str]) -> set[str]:
-    """A part and everything that it imports at once."""
-    if name not in found:
-        found.add(name)
-        for each in manifest[name].get("imports", []):
-            closure(manifest, each, found)
-    return found
-
-
-@pytest.mark.covers("WB-56")
-@pytest.mark.parametrize("route", MOST)
+@pytest.mark.covers("WB-56", "WEB-BUDGETS")
+@pytest.mark.parametrize("route", ROUTES)
 def test_a_route_has_no_more_script_and_style_than_its_budget(built: Path, route: str) -> None:
-    manifest = json.loads((built / ".vite" / "manifest.json").read_text())
-    # The shell is there whatever is shown.
-    names = closure(manifest, "index.html", set())
-    for part in (route, LATER.get(route, route)):
-        names |= closure(manifest, part, set())
-    scripts = {manifest[name]["file"] for name in names}
-    sheets = {sheet for name in names for sheet in manifest[name].get("css", [])}
-    assert sum(_packed(built / each) for each in scripts) <= MOST[route] * KB
-    assert sum(_packed(built / each) for each in sheets) <= CSS * KB
+    scripts, styles = route_sizes(built, route)
+    assert scripts <= most(ROUTES[route])
+    assert styles <= most(STYLES)
 
 
-@pytest.mark.covers("WB-56-editor")
+@pytest.mark.covers("WB-56-editor", "WEB-BUDGETS")
 def test_only_the_editor_loads_the_editor_and_its_text_view_is_loaded_apart(built: Path) -> None:
-    manifest = json.loads((built / ".vite" / "manifest.json").read_text())
+    manifest = manifest_of(built)
     routes = [name for name in manifest if name.startswith("src/screens/") and "/editor/" not in name]
     assert len(routes) > 5
     for name in ["index.html", *routes]:
         assert not {EDITOR, TEXT} & closure(manifest, name, set()), name
     assert TEXT not in closure(manifest, EDITOR, set())
-
-
-def _packed(file: Path) -> int:
-    return len(gzip.compress(file.read_bytes(), 9))
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def link(built: Path, tmp_path: Path) -> Iterator[str]:
         os.close(here)
 
 
-@pytest.mark.covers("WB-69-demo", "WEB-APP")
+@pytest.mark.covers("WB-69-demo", "WB-69", "WEB-APP", "WEB-PROOF")
 def test_a_newcomer_comes_from_the_demo_to_a_decided_hold_and_a_resumed_run(
     link: str, browser: Browser
 ) -> None:
@@ -74,6 +74,11 @@ def every_state_is_shown(page: Page) -> None:
     expect(page.get_by_role("row", name=re.compile("worker-1"))).to_contain_text("Not seen")
     expect(page.get_by_role("row", name=re.compile("Alive"))).to_have_count(1)
     picture(page, "demo-workers")
+    page.get_by_role("link", name="Runs", exact=True).click()
+    killed = page.get_by_role("row", name=re.compile("reindex")).first
+    killed.get_by_role("link").first.click()
+    expect(page.locator(".resume-list")).to_contain_text("Resumed by")
+    picture(page, "demo-resumed")
 
 
 def decide_release(page: Page) -> None:

@@ -116,6 +116,44 @@ def test_a_flow_is_built_on_the_canvas_deployed_and_run(server: WebServer, open_
     assert "greeting" in saved_text(server, "greet")
 
 
+@pytest.mark.covers("WB-69", "WEB-CANVAS")
+def test_a_document_is_changed_on_the_canvas_deployed_started_and_decided(
+    server: WebServer, open_page: Opener
+) -> None:
+    trip(server, "trip-decided")
+    page = open_page("/flows")
+    page.get_by_role("link", name="trip-decided", exact=True).click()
+    page.get_by_role("link", name="Edit").click()
+    node(page, "ask").click()
+    page.get_by_label("Prompt").fill("Pay {{amount}} to {{who}}?")
+    # Between the decision and the payment comes another step.
+    node(page, "paid").click()
+    page.get_by_label("Values").fill('paid: "{{amount}}"\nnote: "for {{who}}"')
+    expect(page.get_by_role("button", name="No problems")).to_be_visible()
+    page.get_by_role("button", name="Deploy").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("ask")
+    dialog.get_by_role("button", name="Deploy").click()
+    expect(dialog.get_by_text(re.compile("Deployed as canvas-"))).to_be_visible()
+    dialog.get_by_role("link", name="Start run").click()
+    page.get_by_label("Amount").fill("42")
+    page.get_by_label("Who").fill("Ada")
+    page.get_by_role("button", name="Start run").click()
+    expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}"))
+    run = re.findall(r"[0-9a-f-]{36}", page.url)[0]
+    expect(page.get_by_text("Waiting for input", exact=True).first).to_be_visible()
+    page.get_by_role("link", name=re.compile("^Inbox")).click()
+    page.get_by_role("link", name="All", exact=True).click()
+    page.get_by_role("button", name=re.compile("Pay 42 to Ada")).click()
+    page.get_by_role("button", name="approve", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("approve")
+    picture(page, "story-canvas-decided")
+    page.goto(f"{server.address}/runs/{run}")
+    expect(page.get_by_text("Completed", exact=True)).to_be_visible()
+    ended = server.api("GET", f"/v1/runs/{run}/result?wait=20")
+    assert (ended["artifacts"]["paid"], ended["artifacts"]["note"]) == (42, "for Ada")
+
+
 @pytest.mark.covers("WB-40", "WB-39", "WEB-CANVAS")
 def test_canvas_and_text_are_one_document(server: WebServer, open_page: Opener) -> None:
     text = trip(server, "trip-one")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +12,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
+from tests.web.mounted import mounted
 from tests.web.screen_flows import LARGE, NAME
-from tools import web
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("web")]
 
@@ -120,19 +116,8 @@ def test_texts_are_shown_as_written_and_digits_are_kept(
 def test_the_app_works_below_a_path_prefix(
     server: WebServer, hold: dict[str, Any], open_page: Opener
 ) -> None:
-    command = [sys.executable, "-m", "tests.web.prefixed", server.store]
-    environment = {name: value for name, value in os.environ.items() if name != web.SKIP}
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-    assert child.stdout is not None
-    try:
-        said = json.loads(child.stdout.readline())
-        desk = f"{said['address']}/desk"
-        page = open_page("/settings")
-        page.wait_for_load_state("networkidle")
-        page.goto("about:blank")
-        # A sign-in ends the session that the browser had; the fixture still needs it.
-        page.context.clear_cookies()
-        page.goto(f"{desk}/sign-in?code={said['code']}")
+    page = open_page("/settings")
+    with mounted(server, page) as desk:
         page.goto(f"{desk}/")
         expect(page).to_have_url(f"{desk}/inbox/mine")
         expect(page.get_by_text("Live", exact=True)).to_be_visible()
@@ -148,9 +133,3 @@ def test_the_app_works_below_a_path_prefix(
         page.go_back()
         expect(page).to_have_url(f"{desk}/flows")
         expect(page.get_by_role("link", name=NAME, exact=True)).to_be_visible()
-        page.wait_for_load_state("networkidle")
-        page.goto("about:blank")  # its requests end before its server does
-    finally:
-        child.terminate()
-        child.wait(30)
-        child.stdout.close()

@@ -109,7 +109,7 @@ def test_without_a_network_nothing_is_sent_and_nothing_is_missed(
     assert draft["response_data"]["amount"] == "777.00"
 
 
-@pytest.mark.covers("WB-7")
+@pytest.mark.covers("WB-7", "WB-69", "WEB-PROOF")
 def test_a_server_that_is_killed_and_started_again_misses_and_doubles_nothing(
     built: Path, tmp_path: Path, browser: Browser
 ) -> None:

@@ -33,7 +33,7 @@ def tab(page: Page, name: str) -> None:
     page.get_by_role("navigation", name="Parts of the run").get_by_role("link", name=name).click()
 
 
-@pytest.mark.covers("WB-31-slider", "WB-33-step", "WB-34-fork", "WB-35", "WB-35-patch")
+@pytest.mark.covers("WB-31-slider", "WB-33-step", "WB-34-fork", "WB-35", "WB-35-patch", "WB-69")
 def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     server: WebServer, open_page: Opener
 ) -> None:

@@ -37,3 +37,23 @@ it("goes on after a failure, and takes at most a hundred at once", async () => {
   expect(sizes).toEqual([100, 50]);
   vi.useRealTimers();
 });
+
+it("asks soon for the first news after a quiet time, and later for those that follow", async () => {
+  vi.useFakeTimers();
+  const asked: string[][] = [];
+  const batch = batched((news: string) => news, (all) => {
+    asked.push(all);
+    return Promise.resolve();
+  });
+  batch.add("a");
+  await vi.advanceTimersByTimeAsync(50);
+  expect(asked).toEqual([["a"]]);
+  batch.add("b");
+  await vi.advanceTimersByTimeAsync(100);
+  batch.add("c");
+  expect(asked).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(asked).toEqual([["a"], ["b", "c"]]);
+  batch.stop();
+  vi.useRealTimers();
+});

@@ -41,3 +41,16 @@ it("acts for what came while it acted, and not after it was stopped", async () =
   await vi.advanceTimersByTimeAsync(2_000);
   expect(act).toHaveBeenCalledTimes(2);
 });
+
+it("acts soon after a quiet time, and then rests", async () => {
+  const act = taking(10);
+  const { call } = throttled(act);
+  call();
+  await vi.advanceTimersByTimeAsync(50);
+  expect(act).toHaveBeenCalledTimes(1);
+  call();
+  await vi.advanceTimersByTimeAsync(300);
+  expect(act).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(200);
+  expect(act).toHaveBeenCalledTimes(2);
+});

@@ -775,7 +775,8 @@ class GraphState(Model, kw_only=True):
 
 class Hold(Model, kw_only=True):
     """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why`
-    and `due` are texts; `decided`: the values of its decision; `version` is its ETag."""
+    and `due` are texts; `decided`: the values of its decision; `version` is its ETag. `comments`: how
+    many there are, with questions and replies; in lists only."""
 
     id: str
     block_index: int
@@ -830,6 +831,7 @@ class Hold(Model, kw_only=True):
     type: str
     assignee: str | None
     message_id: str | None
+    comments: int | None = None
 
 
 class HoldConversation(Model, kw_only=True):

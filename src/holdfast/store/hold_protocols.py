@@ -72,6 +72,10 @@ class Holds(Protocol):
         """In the order in which they were first written."""
         ...
 
+    async def count_notes(self, holds: Sequence[HoldId], *, kinds: Sequence[str]) -> dict[HoldId, int]:
+        """Of these kinds together; a hold without any is left out."""
+        ...
+
 
 class Audit(Protocol):
     async def append_audit(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]: ...

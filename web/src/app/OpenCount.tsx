@@ -4,6 +4,7 @@ import { useEffect } from "react";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import { useHoldChanges } from "@/live/useLive";
+import { useRest } from "@/live/useRest";
 import { countOpen } from "@/services/holds";
 
 const t = textOf(shell);
@@ -13,7 +14,7 @@ export function OpenCount() {
   const count = data ?? 0;
   const queries = useQueryClient();
   // On every page: the count follows the holds, and the connection that it opens shows whether the page is live.
-  useHoldChanges(() => void queries.invalidateQueries({ queryKey: ["holds", "count"] }));
+  useHoldChanges(useRest(() => queries.invalidateQueries({ queryKey: ["holds", "count"] })));
   useEffect(() => {
     document.title = count > 0 ? `(${count}) Holdfast` : "Holdfast";
   }, [count]);

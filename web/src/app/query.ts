@@ -14,6 +14,7 @@ export const queryClient = new QueryClient({
   defaultOptions: {
     // The client itself repeats what can be repeated. Live events say when something has changed.
     queries: { retry: false, staleTime: 10_000, refetchOnWindowFocus: true },
-    mutations: { retry: false },
+    // Nothing is queued: what cannot be sent now has failed.
+    mutations: { retry: false, networkMode: "always" },
   },
 });

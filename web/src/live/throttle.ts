@@ -1,5 +1,7 @@
 /** Calls one after the other, with a rest between them. */
 
+/** After a quiet time the first call waits only for those that come with it. */
+const MOMENT = 40;
 const REST = 400;
 /** A call that takes long is followed by a rest of so many times that: what is large does not keep the server busy. */
 const TIMES = 4;
@@ -20,14 +22,14 @@ export function throttled(act: () => Promise<unknown>): Throttled {
     const began = Date.now();
     await act().catch(() => {});
     const now = Date.now();
-    readyAt = now + (now - began) * TIMES;
+    readyAt = now + Math.max(REST, (now - began) * TIMES);
     isBusy = false;
     if (isWanted) call();
   }
   function call(): void {
     isWanted = true;
     if (isBusy || isStopped) return;
-    timer ??= setTimeout(() => void run(), Math.max(REST, readyAt - Date.now()));
+    timer ??= setTimeout(() => void run(), Math.max(MOMENT, readyAt - Date.now()));
   }
   return {
     call,

@@ -36,6 +36,8 @@ export type Hold = {
   /** Of the field that the machine is least sure of. */
   confidence: number | null;
   isAgent: boolean;
+  /** How many comments, questions and replies; null: only lists say it. */
+  comments: number | null;
   outcome: Outcome | null;
 };
 
@@ -318,7 +320,7 @@ export function holdOf(given: HoldWire): Hold {
     node: wire.node,
     priority: wire.priority,
     assignee: wire.assignee_type === "unrouted" ? "" : personOf(wire.assignee_resolved.value || wire.assignee || ""),
-    why: wire.why ?? "",
+    why: (wire.why ?? "").replace(/\buser:/g, ""),
     options: (wire.options ?? []).map((each) => ({
       id: each.id,
       label: plainText(each.label),
@@ -338,6 +340,7 @@ export function holdOf(given: HoldWire): Hold {
     requestHash: wire.request_hash,
     confidence: confidenceOf(wire.schema),
     isAgent: isObject(wire.context) && "tool" in wire.context,
+    comments: wire.comments ?? null,
     outcome: wire.status === "pending" ? null : outcomeOf(wire),
   };
 }

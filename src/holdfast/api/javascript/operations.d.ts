@@ -1996,7 +1996,8 @@ export interface HoldViewerWire {
 
 /**
  * A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why` and
- * `due` are texts; `decided`: the values of its decision; `version` is its ETag.
+ * `due` are texts; `decided`: the values of its decision; `version` is its ETag. `comments`: how many there
+ * are, with questions and replies; in lists only.
  */
 export interface HoldWire {
   id: string;
@@ -2052,6 +2053,7 @@ export interface HoldWire {
   type: string;
   assignee: string | null;
   message_id: string | null;
+  comments?: number;
 }
 
 /** The question that was answered, and how. */

@@ -102,8 +102,8 @@ async def follow_holds(
         hub.leave_tenant(actor.tenant)
 
 
-RUN_POLL: Final = 0.25
-"""Seconds between two reads of the feed for one follower of all runs."""
+FEED_WAIT: Final = 5.0
+"""Seconds after which a follower of all runs reads the feed although the hub has seen nothing new in it."""
 
 
 async def feed_end(store: Store) -> int:
@@ -144,7 +144,7 @@ async def follow_runs(
         if batch:
             yield batch
         if len(rows) < PAGE:
-            await hub.closing_signal.wait(RUN_POLL)
+            await hub.wait_for_feed(after, FEED_WAIT)
 
 
 async def _changed_runs(

@@ -6,7 +6,8 @@ pace: it does not slow others, and costs the memory of one number.
 
 Runs of this process signal at once. Those of other processes are found by polling the last event number of
 the followed runs; the store's feed would work too, but a long open transaction delays it, and one run's
-stream should not wait for another run.
+stream should not wait for another run. Followers of all runs read the feed, and are woken when it has a row
+for them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from holdfast.api.live.channel import RunChannel, StreamSignal
 from holdfast.api.problems import HttpError
-from holdfast.errors import HoldfastError
+from holdfast.errors import FeedTrimmedError, HoldfastError
 from holdfast.runs.observer import combine_observers
 from holdfast.telemetry import log
 
@@ -54,6 +55,8 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._channels: dict[RunId, RunChannel] = {}
         self._tenants: dict[str, tuple[StreamSignal, int]] = {}
+        self._feed_signal = StreamSignal()
+        self._feed_positions: dict[object, int] = {}
         self._task: asyncio.Task[None] | None = None
         self._lately = 0.0
         self.closing = False
@@ -88,6 +91,16 @@ class Hub:
         if followers > 1:
             self._tenants[tenant] = (signal, followers - 1)
 
+    async def wait_for_feed(self, after: int, seconds: float) -> None:
+        """Returns when the feed has a row after this position, and at the timeout."""
+        waiting = object()
+        self._feed_positions[waiting] = after
+        self._ensure_polling()
+        try:
+            await self._feed_signal.wait(seconds)
+        finally:
+            del self._feed_positions[waiting]
+
     def require_room(self, most: int) -> None:
         """Raises HttpError if there are too many streams."""
         runs = sum(channel.followers for channel in self._channels.values())
@@ -99,12 +112,13 @@ class Hub:
 
     @property
     def followed(self) -> int:
-        return len(self._channels) + len(self._tenants)
+        return len(self._channels) + len(self._tenants) + len(self._feed_positions)
 
     def close(self) -> None:
         """End every stream, so that clients reconnect to another server."""
         self.closing = True
         self.closing_signal.notify()
+        self._feed_signal.notify()
         for channel in self._channels.values():
             channel.signal.notify()
         for signal, _ in self._tenants.values():
@@ -124,6 +138,7 @@ class Hub:
             try:
                 await self._ask_runs()
                 await self._ask_tenants(heads)
+                await self._ask_feed()
             except Exception as error:
                 # Any error: all followers depend on this one task, which must not end.
                 result = None if isinstance(error, HoldfastError) else error
@@ -155,6 +170,19 @@ class Hub:
                 self._lately = time.monotonic()
                 signal.notify()
 
+    async def _ask_feed(self) -> None:
+        """Once for all who wait: those of them who are at the end of the feed have the same position."""
+        if not self._feed_positions:
+            return
+        store = await self._hf.open()
+        try:
+            found = bool(await store.feed(after=min(self._feed_positions.values(), default=0), limit=1))
+        except FeedTrimmedError:
+            found = True  # the follower learns it from its own read
+        if found:
+            self._lately = time.monotonic()
+            self._feed_signal.notify()
+
     # ------------------------------------------------------------------ runs of this process
     def _attend(self, service: RunService) -> None:
         service.runtime.observer = combine_observers(service.runtime.observer, _CommitWatch(self))
@@ -162,7 +190,7 @@ class Hub:
     def committed(self, run: RunId) -> None:
         if run in self._channels:
             self._channels[run].schedule_read()
-        if self._tenants:
+        if self._tenants or self._feed_positions:
             self._lately = time.monotonic()
 
     def committed_threadsafe(self, run: RunId) -> None:

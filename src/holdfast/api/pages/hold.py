@@ -35,7 +35,6 @@ from holdfast.holds.queries.summary import (
     claim_of,
     countdown,
     needs_of,
-    placed_of,
     roughly,
     why_of,
 )
@@ -172,7 +171,7 @@ def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError 
         "outcome": outcome_text(row, now),
         "resolution": resolution_of(row),
         "values": decided_values(row),
-        "placed": placed_of(row, now),
+        "placed": _placed(row, now),
         "claimed": _claim(row, now),
         "due": countdown(row, now) if row.status is HoldStatus.pending else "",
         "why": _why(row),
@@ -202,6 +201,16 @@ def outcome_text(row: HoldRow, now: int) -> str:
     chosen = resolution.get("effective_decision") or resolution.get("decision")
     label = next((each.label for each in row.options or () if each.id == chosen), chosen)
     return f"{person(by or 'Holdfast')} decided “{label}”{ago}."
+
+
+def _placed(row: HoldRow, now: int) -> str:
+    """A decision that can still be undone, by the label of its option; empty if there is none."""
+    if row.placed is None or row.placed_until is None:
+        return ""
+    chosen = msgspec.json.decode(row.placed).get("decision")
+    label = next((each.label for each in row.options or () if each.id == chosen), chosen or "Send")
+    left = roughly(row.placed_until - now)
+    return f"{short_name(row.placed_by or '')} decided: {label}. It is final in {left}"
 
 
 def _claim(row: HoldRow, now: int) -> str:

@@ -28,6 +28,7 @@ from holdfast.api.schemas.holds import (
     bulk_wire,
     entry_wire,
     hold_wire,
+    listed_wire,
 )
 from holdfast.errors import (
     AnswerInvalidError,
@@ -38,6 +39,7 @@ from holdfast.errors import (
     HoldNotFoundError,
     InputError,
 )
+from holdfast.holds.actions.comments import COMMENT_KINDS
 from holdfast.holds.actions.decide import ResolveResult
 from holdfast.holds.actions.submission import read_body
 from holdfast.holds.queries.metrics import HoldMetrics
@@ -62,7 +64,8 @@ async def list_holds(call: ApiCall, query: ListHolds) -> Page[HoldWire]:
     service = await call.holds()
     now = service.ctx.now()
     rows, following = await find_holds(call, query_of(query, call.actor, now), query)
-    return Page(items=[hold_wire(row, now) for row in rows], next=following)
+    counts = await service.store.count_notes([row.id for row in rows], kinds=COMMENT_KINDS)
+    return Page(items=[listed_wire(row, now, counts.get(row.id, 0)) for row in rows], next=following)
 
 
 async def find_holds(call: ApiCall, asked: Query, query: ListHolds) -> tuple[list[HoldRow], str | None]:

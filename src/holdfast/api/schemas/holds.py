@@ -99,7 +99,8 @@ class _HoldFields(msgspec.Struct, kw_only=True):
 
 class HoldWire(_HoldFields, kw_only=True):
     """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why` and
-    `due` are texts; `decided`: the values of its decision; `version` is its ETag."""
+    `due` are texts; `decided`: the values of its decision; `version` is its ETag. `comments`: how many there
+    are, with questions and replies; in lists only."""
 
     run: str
     flow: str
@@ -109,6 +110,7 @@ class HoldWire(_HoldFields, kw_only=True):
     type: str
     assignee: str | None
     message_id: str | None
+    comments: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class CheckpointWire(_HoldFields, kw_only=True):
@@ -127,6 +129,10 @@ class CheckpointWire(_HoldFields, kw_only=True):
 
 def hold_wire(row: HoldRow, now: int, *, replay: bool = False) -> HoldWire:
     return msgspec.convert({**hold_view(row, replay=replay), **_in_words(row, now)}, HoldWire)
+
+
+def listed_wire(row: HoldRow, now: int, comments: int) -> HoldWire:
+    return msgspec.structs.replace(hold_wire(row, now), comments=comments)
 
 
 def checkpoint_wire(row: HoldRow, now: int, *, replay: bool = False) -> CheckpointWire:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,6 +16,8 @@ from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.ids import new_id
 from holdfast.types.terms import Actor
 from holdfast.types.text import require_text
+
+COMMENT_KINDS: Final = ("comment", "question", "reply")
 
 
 async def comment(ctx: HoldContext, actor: Actor, hold: str, text: str) -> Note:
@@ -46,7 +48,7 @@ async def comment(ctx: HoldContext, actor: Actor, hold: str, text: str) -> Note:
 async def comments(ctx: HoldContext, actor: Actor, hold: str) -> list[Note]:
     """Oldest first, including questions asked back and their answers."""
     row = await load_visible(ctx, actor, hold)
-    return await ctx.store.hold_notes(row.id, kinds=("comment", "question", "reply"))
+    return await ctx.store.hold_notes(row.id, kinds=COMMENT_KINDS)
 
 
 async def save_draft(ctx: HoldContext, actor: Actor, hold: str, submission: Submission) -> None:

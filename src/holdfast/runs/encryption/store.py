@@ -112,7 +112,7 @@ PLAIN = frozenset({
     "now", "close", "examine", "durability", "wait_change", "free_space",
     "extend", "extend_now", "park", "set_idle", "delete_run", "list_threads", "count_runs",
     "last_snapshot", "event_heads", "feed", "trim_feed",
-    "inbox_heads", "fire_timers", "next_timer", "wake_times", "next_due_hold",
+    "inbox_heads", "fire_timers", "next_timer", "wake_times", "next_due_hold", "count_notes",
     "audit_head", "audit_tenants", "finish_outbox", "replay_outbox", "drop_document",
     "sweep_messages", "queue_counts", "queue_changes", "wait_queues",
     "put_limit", "limits", "drop_limit", "next_schedule", "drop_schedule",

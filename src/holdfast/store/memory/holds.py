@@ -175,6 +175,12 @@ class MemoryHolds(MemoryRunHolds):
             notes = self._notes.get(hold, {}).values()
             return [note for note in notes if not kinds or note.kind in kinds]
 
+    async def count_notes(self, holds: Sequence[HoldId], *, kinds: Sequence[str]) -> dict[HoldId, int]:
+        with self._lock:
+            found = {hold: [note.kind for note in self._notes.get(hold, {}).values()] for hold in holds}
+            counts = {hold: sum(kind in kinds for kind in noted) for hold, noted in found.items()}
+            return {hold: count for hold, count in counts.items() if count}
+
 
 _WAITING = (Due.expiry, Due.reminder, Due.placed)
 

@@ -40,6 +40,10 @@ _NOTES = """
 SELECT hold, kind, slot, person, at, until, body FROM @hold_notes
 WHERE hold = ? AND (?::text[] IS NULL OR kind = ANY(?::text[])) ORDER BY number"""
 
+_COUNT_NOTES = """
+SELECT hold, count(*) FROM @hold_notes
+WHERE hold = ANY(?::text[]) AND kind = ANY(?::text[]) GROUP BY hold"""
+
 
 async def change(conn: Conn, now: int, change: HoldChange) -> HoldRow | ChangeRefusal:
     require_changeable(change)
@@ -139,3 +143,8 @@ async def notes(conn: Conn, hold: HoldId, kinds: Sequence[str]) -> list[Note]:
     wanted = list(kinds) or None
     found = await conn.rows(_NOTES, hold, wanted, wanted)
     return [Note(**dict(zip(names, values, strict=True))) for values in found]
+
+
+async def count_notes(conn: Conn, holds: Sequence[HoldId], kinds: Sequence[str]) -> dict[HoldId, int]:
+    found = await conn.rows(_COUNT_NOTES, list(holds), list(kinds))
+    return {HoldId(hold): int(count) for hold, count in found}

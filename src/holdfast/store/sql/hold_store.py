@@ -128,6 +128,9 @@ class SqlHolds(SqlAccess):
     async def hold_notes(self, hold: HoldId, *, kinds: Sequence[str] = ()) -> list[Note]:
         return await self._read(partial(hold_changes.notes, hold=hold, kinds=kinds))
 
+    async def count_notes(self, holds: Sequence[HoldId], *, kinds: Sequence[str]) -> dict[HoldId, int]:
+        return await self._read(partial(hold_changes.count_notes, holds=holds, kinds=kinds))
+
     # The audit, the outbox, documents.
 
     async def append_audit(self, tenant: str, entries: Sequence[NewAudit]) -> list[AuditRow]:

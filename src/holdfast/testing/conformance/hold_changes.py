@@ -296,6 +296,11 @@ class HoldChangeSuite:
         await written(kit, to(hold, notes=(newer,)))
         assert await kit.store.hold_notes(hold.id) == [newer, second]
         assert await kit.store.hold_notes(hold.id, kinds=["draft", "vote"]) == [second]
+        other, kinds = await asked(kit), ("draft", "comment")
+        await written(kit, to(other, notes=(note(other, "3", kind="vote"),)))
+        assert await kit.store.count_notes([hold.id, other.id], kinds=kinds) == {hold.id: 2}
+        assert await kit.store.count_notes([other.id, hold.id], kinds=["vote"]) == {other.id: 1}
+        assert await kit.store.count_notes([], kinds=kinds) == {}
         await written(kit, to(hold, drop_notes=(("comment", "1"), ("comment", "never"))))
         assert await kit.store.hold_notes(hold.id) == [second]
 

@@ -21,6 +21,7 @@ export const inbox = {
   loaded: "{count, plural, one {# question} other {# questions}}",
   loadedOf: "{count, number} of {total, number} loaded",
   left: "no longer here",
+  comments: "{count, plural, one {# comment} other {# comments}}",
   sure: "{percent} % sure",
   byAgent: "AI",
   byAgentAway: "asked by an agent",

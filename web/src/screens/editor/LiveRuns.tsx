@@ -6,6 +6,7 @@ import { Moment } from "@/components/Moment";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
 import { StatusBadge } from "@/components/StatusBadge";
 import { useChangedRuns } from "@/live/useLive";
+import { useRest } from "@/live/useRest";
 import { listFlowRuns } from "@/services/flows";
 import { runWord } from "@/words";
 import { PausedRuns } from "./PausedRuns";
@@ -29,7 +30,7 @@ function Runs({ flow, shown }: { flow: string; shown: string }) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const runs = useQuery({ queryKey: ["documents", "runs", flow], queryFn: () => listFlowRuns(flow, [...LIVE], SHOWN) });
-  useChangedRuns(() => void client.invalidateQueries({ queryKey: ["documents", "runs", flow] }));
+  useChangedRuns(useRest(() => client.invalidateQueries({ queryKey: ["documents", "runs", flow] })));
   const show = (run: string) => void navigate({ to: ".", search: (old: object) => ({ ...old, run: run === shown ? undefined : run }), replace: true });
   if (runs.isError) return <Problem error={runs.error} onRetry={() => void runs.refetch()} />;
   if (runs.data?.length === 0 && shown === "") return <Notice title={t("noRuns")} hint={t("noRunsHint")} />;

@@ -4,6 +4,7 @@ import { useRight } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
 import { useChangedRuns } from "@/live/useLive";
+import { useRest } from "@/live/useRest";
 import { continuePaused, listPaused } from "@/services/breakpoints";
 import { word } from "@/words";
 import { t } from "./text";
@@ -12,8 +13,8 @@ export function PausedRuns({ flow }: { flow: string }) {
   const mayWrite = useRight("runs:write");
   const client = useQueryClient();
   const paused = useQuery({ queryKey: ["runs", "paused"], queryFn: listPaused });
-  const refresh = () => void client.invalidateQueries({ queryKey: ["runs", "paused"] });
-  useChangedRuns(refresh);
+  const refresh = () => client.invalidateQueries({ queryKey: ["runs", "paused"] });
+  useChangedRuns(useRest(refresh));
   const acting = useMutation({ mutationFn: (hold: string) => continuePaused([hold]), onSettled: refresh });
   const rows = paused.data?.shown.filter((each) => each.flow === flow) ?? [];
   const refused = acting.data?.find((each) => !each.done)?.why;

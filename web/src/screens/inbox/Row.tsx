@@ -50,6 +50,7 @@ export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, is
           <span>{row.flow}</span>
           <span>{row.assignee || t("nobody")}</span>
           {row.confidence === null ? null : <span>{t("sure", { percent: Math.round(row.confidence * 100) })}</span>}
+          {row.comments ? <span>{t("comments", { count: row.comments })}</span> : null}
           <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>
         </span>
       </button>

@@ -3,6 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { signedOut } from "@/app/flag";
 import { useSession } from "@/app/useSession";
+import { serverNow } from "@/components/useNow";
 import { useOffline } from "@/live/useLive";
 import { writeJson } from "@/models/json";
 import { failureOf } from "@/services/client";
@@ -22,7 +23,7 @@ export function useDraft(hold: string, draft: Draft, unsaved: boolean, onSaved: 
   const over = useRef(false);
   const [state, setState] = useState<DraftState>({ kind: "none", at: 0 });
   const saved = useEffectEvent((sent: string, what: Draft) => {
-    setState({ kind: "saved", at: Date.now() });
+    setState({ kind: "saved", at: serverNow() });
     if (sent !== text) return;
     // Nothing was typed while it was sent.
     dropDraft(hold);
@@ -37,7 +38,7 @@ export function useDraft(hold: string, draft: Draft, unsaved: boolean, onSaved: 
       saved(text, draft);
     } catch (error) {
       keepDraft(hold, person, draft);
-      setState({ kind: "failed", at: Date.now() });
+      setState({ kind: "failed", at: serverNow() });
       if (failureOf(error).kind === "signed-out") signedOut.raise();
     }
   });

@@ -53,7 +53,6 @@ export function useHolds(view: View, q: string) {
   });
 
   useHoldBatches(list, async (heardFor, changes) => {
-    void client.invalidateQueries({ queryKey: ["holds", "count"] });
     const found = await findHolds(view, q, [...new Set(changes.map((each) => each.run))]);
     if (heardFor !== list) return;
     const moved = new Set(changes.filter((each) => /reassigned|escalated/.test(each.action)).map((each) => each.hold));
@@ -88,7 +87,7 @@ export function useHolds(view: View, q: string) {
   }
 
   function put(hold: Hold): void {
-    client.setQueryData<Pages>(key, (data) => data && { ...data, pages: withRow(data.pages, hold) });
+    client.setQueryData<Pages>(key, (data) => data && { ...data, pages: withRow(data.pages, { ...hold, comments: hold.comments ?? commentsOf(data, hold.id) }) });
   }
 
   async function refresh(): Promise<void> {
@@ -100,6 +99,11 @@ export function useHolds(view: View, q: string) {
   /** How many rows were read and are not kept. */
   const above = () => rowsBefore(trail.current.steps, first);
   return { query, rows, above, put, renewAll, refresh, fresh: since.fresh.size, gone: since.gone };
+}
+
+/** Only lists count them: one that was read alone keeps the number of its row. */
+function commentsOf(data: Pages, id: string): number | null {
+  return data.pages.flatMap((page) => page.rows).find((row) => row.id === id)?.comments ?? null;
 }
 
 function nothing(list: string): Meanwhile {

@@ -8,6 +8,7 @@ import { Boundary } from "@/components/Boundary";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { useChangedRuns, useMissed, useRunChanges } from "@/live/useLive";
+import { useRest } from "@/live/useRest";
 import { sidesOf } from "@/models/diff";
 import { stepShown, visitOfRecord } from "@/models/timeline";
 import { type Timeline as Found, getTimeline } from "@/services/runHistory";
@@ -27,7 +28,6 @@ import { StepPanel } from "./StepPanel";
 import { t } from "./text";
 import { Timeline } from "./Timeline";
 import { useRecord } from "./useRecord";
-import { useRest } from "./useRest";
 
 export function RunScreen() {
   const { run: id = "" } = useParams({ strict: false });

@@ -9,6 +9,7 @@ import { searchProblem } from "@/components/searchProblem";
 import { Skeleton } from "@/components/Skeleton";
 import { StatusBadge } from "@/components/StatusBadge";
 import { useChangedRuns, useGaps } from "@/live/useLive";
+import { useRest } from "@/live/useRest";
 import { repaired } from "@/models/query";
 import { readRunQuery } from "@/models/queryRuns";
 import { isPausedIn, statusesIn, toggledPaused, toggledStatus, withoutStatus } from "@/models/runQuery";
@@ -20,7 +21,6 @@ import { BulkRuns } from "./BulkRuns";
 import { RunTable } from "./RunTable";
 import "./runs.css";
 import { t } from "./text";
-import { useRest } from "./useRest";
 
 /** Changes come by themselves; this is for a connection that does not carry them. */
 const EVERY = 15_000;

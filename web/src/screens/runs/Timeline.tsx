@@ -23,7 +23,7 @@ export function Timeline({ run, found, point, step, pruned }: TimelineProps) {
   const inside = useInside(run, [...open]);
   const rows = useMemo(() => rowsOf(found.visits, open, inside), [found.visits, open, inside]);
   // Without an open visit nothing moves, and nothing is computed again.
-  const isOpen = found.visits.some((each) => each.endedAt === null);
+  const isOpen = useMemo(() => found.visits.some((each) => each.endedAt === null), [found.visits]);
   const clock = useNow(isOpen && found.visits.length < MOST_MOVED);
   const now = isOpen ? clock : 0;
   const axis = useMemo(() => axisOf(allBars(found.visits, now)), [found.visits, now]);

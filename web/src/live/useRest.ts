@@ -1,6 +1,6 @@
 /** Calls at most so often, however many changes there are: the last one counts. */
 import { useEffect, useEffectEvent, useRef } from "react";
-import { throttled } from "@/live/throttle";
+import { throttled } from "./throttle";
 
 export function useRest(act: () => Promise<unknown>): () => void {
   const run = useEffectEvent(act);

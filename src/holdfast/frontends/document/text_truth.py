@@ -13,7 +13,7 @@ from holdfast.frontends.document.problem import ProblemReport
 from holdfast.model.checks.names import RESULT
 from holdfast.model.expr import PARTITIONS, Path, compile_expr
 from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Default, Name, Node, Not
-from holdfast.model.hold_rules import BRANCH
+from holdfast.model.hold_declaration import BRANCH
 from holdfast.model.template import Placeholder, TemplateSyntaxError, compile_template
 
 _ASKING: Final = frozenset({"condition", "router", "loop"})

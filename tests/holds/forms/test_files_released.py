@@ -13,7 +13,7 @@ from holdfast.checkpoint.registry import EMPTY
 from holdfast.checkpoint.spill import spill
 from holdfast.errors import StoreUnavailableError
 from holdfast.holds.forms.attached_files import files_of, release_unused_files
-from holdfast.runs.retention import collect_blobs
+from holdfast.runs.collect_blobs import collect_blobs
 from holdfast.types.hold import HoldRow
 from tests.holds.actions.scene import DANA, Scene
 from tests.holds.forms.signed import PDF, asks, contract

@@ -8,7 +8,9 @@ import pytest
 
 from holdfast import Flow
 from holdfast.queues.inbound import InboundQueue
+from holdfast.queues.review_request import request_id
 from holdfast.testing.conformance.transports import BINDING
+from holdfast.types.ids import derived_id, new_id
 from holdfast.types.terms import Actor
 from tests.api.conftest import Server
 from tests.api.sign_in import bearer, token
@@ -191,6 +193,36 @@ async def test_review_is_claimed_and_completed_over_http_under_the_rights_of_its
     assert (done.status_code, done.json()["state"]) == (200, "completed")
     shown = await shop.json("GET", f"/v1/holds/{hold.id}")
     assert (shown["status"], shown["resolved_by"]) == ("resolved", "user:dana")
+
+
+@pytest.mark.covers("QU-9", "QU-24")
+@pytest.mark.parametrize("payload", [{"order": 7}, [1]], ids=["object", "list"])
+@pytest.mark.parametrize("ends", [True, False], ids=["completed", "open"])
+async def test_message_with_the_id_of_a_review_decides_and_hides_nothing(
+    shop: Server, payload: Any, ends: bool
+) -> None:
+    """The ids of reviews can be computed from the run's: a caller may be first to use one."""
+    run = new_id()
+    hold = derived_id(run, "", "ask", 1, "node:", 0)
+    bait = f"/v1/queues/support/bait/messages/{request_id(hold)}"
+    rights = ("queues:write", "queues:work", "queues:read")
+    body = {"payload": payload, "id": request_id(hold)}
+    assert (await sent(shop, "POST", bait.rpartition("/")[0], *rights, json=body)).status_code == 201
+    if ends:
+        made = (await sent(shop, "POST", f"{bait}/claim", *rights, json={})).json()
+        done = {"token": made["claim_token"], "result": {"decision": "yes"}}
+        assert (await sent(shop, "POST", f"{bait}/complete", *rights, json=done)).status_code == 200
+    (asked,) = (await review().run({}, on=shop.hf, run_id=run)).holds
+    assert asked.id == hold
+    queues = await shop.hf.queues()
+    for _ in range(2):
+        await queues.work()
+        await queues.bridge.reconcile()
+    assert (await shop.json("GET", f"/v1/holds/{hold}"))["status"] == "pending"
+    (own,) = await queues.list("support", "reviews")
+    assert (own.hold, own.state) == (hold, "ready")
+    seen = (await sent(shop, "GET", bait, *rights)).json()
+    assert (seen["payload"], seen["hold"]) == (payload, None)
 
 
 @pytest.mark.covers("QU-10")

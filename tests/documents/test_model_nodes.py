@@ -10,11 +10,14 @@ import pytest
 from holdfast import Holdfast
 from holdfast.agents.scripted import Scripted, tool_call
 from holdfast.agents.tools import Tool, tool
+from holdfast.app.flow import advance
 from holdfast.documents import functions
 from holdfast.documents.connections import Connections, ConnectionSettings
-from holdfast.documents.program import default_site
+from holdfast.documents.program import default_site, program_of
 from holdfast.frontends.document.available_names import DocumentSite
-from tests.documents.run import answer, flow_text, rules, start
+from holdfast.frontends.document.compile import compile_document
+from holdfast.frontends.document.read import read_text
+from tests.documents.run import answer, flow_text, rules, site_of, start
 
 HEAD = "input: {properties: {text: {}}}"
 
@@ -106,6 +109,32 @@ def test_tool_that_asks_a_person_itself_is_left_to_agents(tools: dict[str, Tool]
     tools["asks"] = tool(name="asks", approval=True)(count_words.fn)  # pyright: ignore[reportArgumentType]
 
     assert rules(one("tool", "{tool: asks}"), **site(None, ("asks",))) == ["tool-not-allowed"]
+
+
+async def test_tool_that_asks_a_person_is_not_called_where_only_the_worker_knows_it(
+    hf: Holdfast, tools: dict[str, Tool]
+) -> None:
+    """The server that takes the document does not have the tool, or it asked nobody then."""
+    called: list[int] = []
+
+    @tool(approval=True)
+    def wire(amount: int) -> None:
+        """Wires money."""
+        called.append(amount)
+
+    tools["wire"] = wire
+    given, text = site(None, ("wire",)), one("tool", "{tool: wire, args: {amount: 1}}")
+    elsewhere = site_of(None, **{**given, "tools": {}, "listed_tools": frozenset({"wire"})})
+    elsewhere = msgspec.structs.replace(elsewhere, functions=None)
+    spec = compile_document(read_text(text, "yaml"), elsewhere).require_valid()
+    program = program_of(spec, site_of(None, **given))
+    hf.register(program)
+    service = await hf.service()
+    row, _ = await service.create(program, {})
+    ended = await advance(service, program, row.id, created=True)
+    assert (ended.status, ended.failed_node) == ("failed", "it")
+    assert "asks people" in ended.error.message
+    assert called == []
 
 
 def test_agent_with_an_unknown_tool_or_connection_is_refused(tools: dict[str, Tool]) -> None:

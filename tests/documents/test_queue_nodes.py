@@ -13,9 +13,13 @@ from holdfast import Holdfast
 from holdfast.app.flow import advance
 from holdfast.app.result import Result
 from holdfast.documents.connections import ConnectionSettings
+from holdfast.documents.program import program_for
+from holdfast.frontends.document.compile import compile_document
+from holdfast.frontends.document.read import read_text
+from holdfast.types.ids import derived_id, new_id
 from holdfast.types.queue_message import MessageState
 from holdfast.types.terms import MANAGE, Actor
-from tests.documents.run import answer, flow_text, graph, rules, start
+from tests.documents.run import answer, flow_text, graph, rules, site_of, start
 
 HEAD = """
 config: {scaiqueue: {scope: shop}}
@@ -51,6 +55,22 @@ async def test_publish_node_sends_one_message_in_the_scope_of_its_flow(hf: Holdf
     assert ended.state["tell"] == {"message_id": row.id}
     assert msgspec.json.decode(row.payload) == {"order": 7}
     assert (row.type, row.run, row.node) == ("task", ended.run_id, "tell")
+
+
+async def test_publish_node_sends_its_message_where_a_caller_has_taken_the_id(hf: Holdfast) -> None:
+    site = site_of(settings=NONE)
+    program = program_for(compile_document(read_text(PUBLISH, "yaml"), site), site)
+    hf.register(program)
+    service, queues, run = await hf.service(), await hf.queues(), new_id()
+    taken = derived_id("queue_publish", "shop", "work", derived_id(run, "", "tell", 1, -1))
+    await queues.publish("shop", "bait", {}, id=taken)
+    row, _ = await service.create(program, {"order": 7}, run_id=run)
+    ended = await advance(service, program, row.id, created=True)
+    [own] = await queues.list("shop", "work")
+    assert ended.state["tell"] == {"message_id": own.id}
+    assert (own.run, msgspec.json.decode(own.payload)) == (run, {"order": 7})
+    [bait] = await queues.list("shop", "bait")
+    assert bait.id == taken
 
 
 async def test_publish_node_has_its_own_scope_time_and_group(hf: Holdfast) -> None:

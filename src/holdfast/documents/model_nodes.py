@@ -27,7 +27,7 @@ from holdfast.errors import (
     TurnLimitError,
 )
 from holdfast.frontends.document.node_type import DocumentNode
-from holdfast.frontends.document.node_types.models import AgentConfig, LlmConfig, ToolConfig
+from holdfast.frontends.document.node_types.models import AgentConfig, LlmConfig, ToolConfig, needs_agent
 from holdfast.frontends.document.render import compile_value, resolver_for
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.holds.egress import Egress
@@ -124,6 +124,14 @@ def tool_handler(node: DocumentNode, tools: Mapping[str, Tool]) -> NodeHandler:
 
     async def use(state: Mapping[str, Any], ctx: Any) -> Any:
         assert tool is not None
+        if needs_agent(tool):
+            # Nobody is asked here. Where the document was deployed, the tool was not known, or another one.
+            return Outcome(
+                FAIL,
+                reason=f"the tool {config.tool!r} asks people, or uses the files of an agent: only an agent "
+                "node can use it",
+                final=True,
+            )
         assert tool.fn is not None
         try:
             given = _arguments(tool, render(resolver_for(state, ctx)))

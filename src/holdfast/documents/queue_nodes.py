@@ -17,6 +17,7 @@ from holdfast.model.program import NodeHandler
 from holdfast.model.template import as_text
 from holdfast.queues.escalate_review import escalate_review
 from holdfast.queues.service import QueueService
+from holdfast.runs.store_identity import store_identity
 from holdfast.store.protocols import Store
 from holdfast.types.duration import parse_duration
 from holdfast.types.hold import HoldFilter, HoldOrder
@@ -36,10 +37,8 @@ def publish_handler(node: DocumentNode) -> NodeHandler:
     async def publish(state: Mapping[str, Any], ctx: Any) -> Any:
         queues: QueueService = ctx.queues
         resolve, now = resolver_for(state, ctx), queues.store.now()
-        # From the key of the visit: a repeat after a crash finds its message.
-        message = derived_id("queue_publish", scope, config.queue, ctx.idempotency_key)
-        found = await queues.store.queue_message(ctx.tenant, message)
-        if found is None:
+        message, found = await _own_message(queues.store, scope, config.queue, ctx)
+        if not found:
             given = group(resolve)
             try:
                 await queues.publish(
@@ -57,13 +56,34 @@ def publish_handler(node: DocumentNode) -> NodeHandler:
                     tenant=ctx.tenant,
                 )
             except MessageDiffersError:
-                pass  # another attempt was first; its times differ
+                # Another attempt was first, whose times differ; or a caller, in between, who chose this id.
+                if not await _is_own(queues.store, message, ctx):
+                    raise NotDone("another message has taken its id.", hint="Retry it.") from None
             except InputError as error:
                 # Nothing was published: an unlisted queue, or a payload that is too large.
                 return Outcome(FAIL, reason=error.message, final=True)
         return {node.bind: {"message_id": message}} if node.bind else None
 
     return NodeHandler(fn=publish, is_async=True, takes=("state", "ctx"), code="canvas-queue/1", waits=False)
+
+
+async def _own_message(store: Store, scope: str, queue: str, ctx: Any) -> tuple[str, bool]:
+    """Its id, and whether it is published. Derived from the key of the visit: a repeat after a crash finds
+    it. A caller may choose that id for a message of theirs; then it is derived from what callers do not
+    know."""
+    key = ("queue_publish", scope, queue, ctx.idempotency_key)
+    message = derived_id(*key)
+    if await store.queue_message(ctx.tenant, message) is None:
+        return message, False
+    if await _is_own(store, message, ctx):
+        return message, True
+    message = derived_id(*key, await store_identity(store))
+    return message, await _is_own(store, message, ctx)
+
+
+async def _is_own(store: Store, message: str, ctx: Any) -> bool:
+    row = await store.queue_message(ctx.tenant, message)
+    return row is not None and (row.run, row.node) == (ctx.run_id, ctx.node)
 
 
 def escalation_handler(node: DocumentNode) -> NodeHandler:

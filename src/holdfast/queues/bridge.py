@@ -1,7 +1,7 @@
 """The bridge between holds and queues: publishes, changes and withdraws the message of each hold that asks in
 a queue (QB-1, QB-2, QB-9, QB-12), after the commit that opened or changed the hold.
 
-Each step may be repeated: the id of the message is derived from the hold.
+Each step may be repeated: the hold names its message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from holdfast.telemetry import log
 from holdfast.types.backoff import Backoff
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
-from holdfast.types.ids import HoldId
+from holdfast.types.ids import HoldId, new_id
 from holdfast.types.outbox import QUEUE, QUEUE_OUT, OutboxRow, OutboxState
 from holdfast.types.queue_message import MessageAct, MessageChange, MessageRow, MessageState, urgency_of
 from holdfast.types.redaction import redactor, tenant_scope
@@ -145,6 +145,9 @@ class QueueBridge:
         scope, _, queue = (hold.terms.queue or "").partition("/")
         new = review_request(hold, self.settings.of(scope, queue), self.base_url)
         found = await self.store.publish_message(new)
+        if found is not None and found[0].hold != hold.id:
+            # A caller has published a message with this id: it is theirs, whatever comes of it.
+            found = await self.store.publish_message(msgspec.structs.replace(new, id=new_id()))
         if found is None:
             return False  # it ended meanwhile
         row, fresh = found
@@ -197,7 +200,7 @@ class QueueBridge:
         found.holds += 1
         row = await self.store.queue_message(hold.tenant, hold.message_id or request_id(hold.id))
         try:
-            if row is None or hold.message_id is None:
+            if row is None or hold.message_id is None or row.hold != hold.id:
                 found.published += await self.publish(hold)
             elif row.state is MessageState.completed:
                 found.applied += await self._apply(hold, row)

@@ -26,8 +26,10 @@ class Queues(Protocol):
         self, new: NewMessage, *, outbox: Sequence[OutboxMessage] = ()
     ) -> tuple[MessageRow, bool] | None:
         """Returns (row, True), or the earlier message of the tenant with this id and False; the caller
-        compares the digests. With `new.hold`: the message becomes that of the hold; None, and nothing is
-        written, if that hold is not open (any more). `outbox`: written only with a new message."""
+        compares the digests. With `new.hold`: the message becomes that of the hold, unless it has one, which
+        is returned; a message of that id which is not the hold's is returned as it is, and the hold does not
+        name it. None, and nothing is written, if that hold is not open (any more). `outbox`: written only
+        with a new message."""
         ...
 
     async def queue_message(self, tenant: str, message: str) -> MessageRow | None: ...

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.store.memory.settle import MemoryRunHolds
 from holdfast.store.queue_rules import changed_message, claimed_message, lapsed_message, new_row
+from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.queue_message import (
     MessageRefusal,
@@ -42,9 +43,16 @@ class MemoryQueues(MemoryRunHolds):
         self, new: NewMessage, *, outbox: Sequence[OutboxMessage] = ()
     ) -> tuple[MessageRow, bool] | None:
         with self._lock:
-            if new.hold is not None and not self._take_hold(new):
+            hold = None if new.hold is None else self._asking(new)
+            if new.hold is not None and hold is None:
                 return None
             known = self._messages.get((new.tenant, new.id))
+            if hold is not None:
+                named = self._messages.get((new.tenant, hold.message_id or ""))
+                known = named if named is not None and named.hold == hold.id else known
+                if known is None or known.hold == hold.id:
+                    named_id = new.id if known is None else known.id
+                    self._holds[hold.id] = replace(hold, message_id=named_id)
             if known is not None:
                 return known, False
             now = self._now()
@@ -129,14 +137,12 @@ class MemoryQueues(MemoryRunHolds):
             for place in places
         ]
 
-    def _take_hold(self, new: NewMessage) -> bool:
+    def _asking(self, new: NewMessage) -> HoldRow | None:
+        """The open hold whose message it is."""
         hold = self._holds.get(HoldId(new.hold or ""))
         if hold is None or hold.tenant != new.tenant or hold.read_only:
-            return False
-        if hold.status is not HoldStatus.pending:
-            return False
-        self._holds[hold.id] = replace(hold, message_id=new.id)
-        return True
+            return None
+        return hold if hold.status is HoldStatus.pending else None
 
     def _is_claimable(self, row: MessageRow, want: MessageClaim, now: int) -> bool:
         return (

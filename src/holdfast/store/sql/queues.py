@@ -96,7 +96,7 @@ FROM @queue_messages WHERE state IN ('ready', 'claimed', 'dead') {of}
 GROUP BY tenant, scope, queue, state ORDER BY tenant, scope, queue"""
 # The run first, as a settle does it: otherwise the two could wait for each other.
 _LOCK_RUN = "SELECT key FROM @runs WHERE key = (SELECT run_key FROM @holds WHERE id = ?) FOR UPDATE"
-_LOCK_HOLD = "SELECT status FROM @holds WHERE id = ? AND tenant = ? AND NOT read_only FOR UPDATE"
+_LOCK_HOLD = "SELECT status, message_id FROM @holds WHERE id = ? AND tenant = ? AND NOT read_only FOR UPDATE"
 _NAME_MESSAGE = "UPDATE @holds SET message_id = ? WHERE id = ?"
 CLAIMED_ONCE: Final = "queue_messages_once"
 """The index that refuses a second claim in a group, where two transactions did not see each other's."""
@@ -114,26 +114,38 @@ def message_row(values: Row) -> MessageRow:
 async def publish(
     conn: Conn, now: int, new: NewMessage, outbox: Sequence[OutboxMessage]
 ) -> tuple[MessageRow, bool] | None:
-    if new.hold is not None and not await _take_hold(conn, new.tenant, new.hold, new.id):
-        return None
-    row = new_row(new, 0, now)
-    fresh = await conn.run(_INSERT, *(getattr(row, name) for name in _WRITTEN)) == 1
+    if new.hold is not None:
+        return await _ask(conn, now, new, new.hold)
+    row, fresh = await _inserted(conn, now, new)
     if fresh:
         for message in outbox:
             await outbox_rows.put(conn, now, new.tenant, None, message)
+    return row, fresh
+
+
+async def _inserted(conn: Conn, now: int, new: NewMessage) -> tuple[MessageRow, bool]:
+    row = new_row(new, 0, now)
+    fresh = await conn.run(_INSERT, *(getattr(row, name) for name in _WRITTEN)) == 1
     found = await conn.row(_ONE, new.tenant, new.id)
     assert found is not None
     return message_row(found), fresh
 
 
-async def _take_hold(conn: Conn, tenant: str, hold: str, message: str) -> bool:
+async def _ask(conn: Conn, now: int, new: NewMessage, hold: str) -> tuple[MessageRow, bool] | None:
+    """The message of an open hold. One that is not its own may have the id, because callers choose theirs;
+    it would be completed without the rights that the hold needs, so the hold does not name it."""
     if conn.locks_rows:
         await conn.row(_LOCK_RUN, hold)
-    found = await conn.row(_LOCK_HOLD, hold, tenant)
+    found = await conn.row(_LOCK_HOLD, hold, new.tenant)
     if found is None or found[0] != HoldStatus.pending:
-        return False
-    await conn.run(_NAME_MESSAGE, message, hold)
-    return True
+        return None
+    named = None if found[1] is None else await get(conn, new.tenant, found[1])
+    if named is not None and named.hold == hold:
+        return named, False
+    row, fresh = await _inserted(conn, now, new)
+    if row.hold == hold:
+        await conn.run(_NAME_MESSAGE, row.id, hold)
+    return row, fresh
 
 
 async def get(conn: Conn, tenant: str, message: str) -> MessageRow | None:

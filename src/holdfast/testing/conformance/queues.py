@@ -464,6 +464,28 @@ class QueueSuite:
         assert await kit.store.publish_message(message("m2", hold=hold.id)) is None
         assert await kit.store.queue_message("default", "m2") is None
 
+    @pytest.mark.covers("QU-3", "QU-9")
+    async def test_hold_names_only_a_message_of_its_own(self, kit: StoreKit) -> None:
+        """Callers choose the ids of their messages, and may take one that a hold would have."""
+        hold = await self._asked(kit)
+        bait = await published(kit, "m1", queue="bait")
+        for _ in range(2):
+            found = await kit.store.publish_message(message("m1", hold=hold.id, correlation_id=hold.id))
+            assert found == (bait, False)
+            after = await kit.store.hold(hold.id)
+            assert after is not None
+            assert after.message_id is None
+        own = await published(kit, "m2", hold=hold.id)
+        assert own.hold == hold.id
+        for name in ("m1", "m2", "m3"):
+            found = await kit.store.publish_message(message(name, hold=hold.id))
+            assert found == (own, False)
+        after = await kit.store.hold(hold.id)
+        assert after is not None
+        assert after.message_id == "m2"
+        assert await kit.store.queue_message("default", "m1") == bait
+        assert await kit.store.queue_message("default", "m3") is None
+
     @pytest.mark.covers("QB-9")
     async def test_message_ends_with_its_hold(self, kit: StoreKit) -> None:
         endings: dict[HoldStatus, MessageState] = {

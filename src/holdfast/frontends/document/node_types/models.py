@@ -163,7 +163,7 @@ class ToolType(NodeType):
             fix = f"use one of {known}" if known else "the operator lists it under tools in the settings"
             message = f"the tool {config.tool!r} is not allowed here"
             found.error(("tool",), "tool-not-allowed", message, fix)
-        elif site.tools and config.tool in site.tools and _needs_agent(site.tools[config.tool]):
+        elif site.tools and config.tool in site.tools and needs_agent(site.tools[config.tool]):
             message = f"the tool {config.tool!r} asks people, or uses the files of an agent"
             found.error(("tool",), "tool-not-allowed", message, "use it in an agent node")
         elif config.effect is not None and _weaker(Effect(config.effect), self._declared(node, site)):
@@ -199,7 +199,7 @@ def _weaker(given: Effect, declared: Effect) -> bool:
     return _STRENGTH.index(given) < _STRENGTH.index(declared)
 
 
-def _needs_agent(tool: Any) -> bool:
+def needs_agent(tool: Any) -> bool:
     return (
         tool.fn is None or tool.script or tool.approval is not None or bool(tool.wants - {"idempotency_key"})
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 from uuid import UUID
 
 import msgspec
@@ -134,3 +134,17 @@ def thaw(value: Any) -> Any:
 def is_plain_instance(value: object) -> bool:
     """Whether the value is of a kind that a registry may adopt at all."""
     return isinstance(value, (Enum, msgspec.Struct)) or hasattr(type(value), "__dataclass_fields__")
+
+
+def has_few_values(value: Any, most: int) -> bool:
+    """Whether there are at most so many in it, at any depth. What is over the limit is not walked through."""
+    rest: list[Any] = [value]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, (dict, list, tuple)):
+            inside = cast("Any", each)
+            most -= len(inside)
+            if most < 0:
+                return False
+            rest.extend(inside.values() if isinstance(each, dict) else inside)
+    return True

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.holds.forms.json_schema import KEYWORDS, problems_in
+from holdfast.holds.forms.json_schema import KEYWORDS, MOST_STEPS, problems_in
 from holdfast.model.checks import json_schemas
 from holdfast.model.checks.json_schemas import schema_faults
 
@@ -181,3 +181,45 @@ def test_value_is_refused_when_it_is_too_deep_to_compare() -> None:
     for _ in range(5000):
         deep = [deep]
     assert problems_in([deep, deep], {"uniqueItems": True}) == ["data: is nested too deeply to be compared"]
+
+
+@pytest.mark.covers("CV-5")
+def test_many_problems_are_cut_and_each_is_short() -> None:
+    found = problems_in(["x"] * 20_000, {"items": {"enum": [f"t{i}" for i in range(1000)]}})
+    assert found[-1] == "data: has more than 100 problems"
+    assert len(found) == 101
+    assert max(map(len, found)) < 1000
+    assert found[0].endswith("'t19' and 980 more")
+    way = {"properties": {"a": {"enum": ["y" * 50] * 20}}}
+    [told] = problems_in({"a": "x"}, {"anyOf": [way] * 300})
+    assert len(told) == 1000
+
+
+@pytest.mark.covers("CV-5")
+def test_value_that_takes_too_long_to_compare_is_refused_and_not_compared_on() -> None:
+    several = {"anyOf": [{"properties": {"a": {"const": i}}} for i in range(500)]}
+    [told] = problems_in([{"a": 499}] * 2000, {"items": several})
+    assert told == f"data: is too large for its schema: it takes more than {MOST_STEPS:,} comparisons"
+
+
+@pytest.mark.covers("CV-5")
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        (["c499"] * 2000, {"items": {"anyOf": [{"const": f"c{i}", "title": "C"} for i in range(500)]}}),
+        (list(range(MOST_STEPS + 1)), {"items": {"type": "number"}}),
+        ([{"a": 1}] * 20_000, {"items": {"type": "object", "properties": {"a": {"type": "integer"}}}}),
+    ],
+    ids=["constants", "numbers", "objects"],
+)  # fmt: skip
+def test_large_value_that_fits_is_accepted(value: object, schema: object) -> None:
+    assert problems_in(value, schema) == []
+    assert problems_in([*value, None], schema)  # type: ignore[misc]
+
+
+def test_alternatives_of_constants_are_told_as_before() -> None:
+    [told] = problems_in("c", {"anyOf": [{"const": "a"}, {"const": "b"}]})
+    assert (
+        told == "data: 'c' matches none of the 2 alternatives (data: 'c' is not 'a'; or data: 'c' is not 'b')"
+    )
+    assert problems_in("a", {"anyOf": [{"const": "a"}, {"const": 1}]}) == []

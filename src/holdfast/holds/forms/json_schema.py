@@ -6,8 +6,10 @@ The library jsonschema decides (2020-12, ADR 55); the words are ours, by a table
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
+from itertools import islice
 from typing import Any, Final, cast
 
 from holdfast.holds.forms.money import number_text
@@ -15,6 +17,12 @@ from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.checks.regex_safety import MAX_TEXT, matches
 
 NOTHING: Final = "nothing is allowed here"
+MOST_PROBLEMS: Final = 100
+MOST_STEPS: Final = 200_000
+"""Schemas that are applied to values, for one value with all that is in it: a few seconds."""
+_MOST_CHARACTERS: Final = 1_000
+_MOST_SHOWN: Final = 20
+_ENUM_STEP: Final = 50  # members of an enum that are compared in the time of one step
 
 _Errors = Iterator[Any]
 _Check = Callable[[Any, Any, Any, Mapping[str, Any]], _Errors]
@@ -27,10 +35,32 @@ def problems_in(value: Any, schema: Any) -> list[str]:
     faults = schema_faults(schema)
     if faults:
         return [f"the hold's {fault}" for fault in faults]
+    left = _left.set([MOST_STEPS])
+    found: list[str] = []
     try:
-        return [text for error in _validator()(schema).iter_errors(value) for text in _texts(error)]
+        for error in _validator()(schema).iter_errors(value):
+            if len(found) == MOST_PROBLEMS:
+                return [*found, f"data: has more than {MOST_PROBLEMS} problems"]
+            found += (clean_end(text) for text in _texts(error))
     except RecursionError:
         return ["data: is nested too deeply to be compared"]
+    except _TooManySteps:
+        return [*found, f"data: is too large for its schema: it takes more than {MOST_STEPS:,} comparisons"]
+    finally:
+        _left.reset(left)
+    return found
+
+
+def clean_end(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+
+
+class _TooManySteps(Exception):
+    pass
+
+
+# What is left of the steps of one call; a caller chooses the value, and often the schema.
+_left: ContextVar[list[int]] = ContextVar("steps of a validation")
 
 
 @cache
@@ -47,7 +77,12 @@ def _validator() -> Any:
 
 
 def _ordered(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """In the order of the table, because a stored schema has lost its own order."""
+    """In the order of the table, because a stored schema has lost its own order. It is asked each time that a
+    schema is applied to a value, so the steps are counted here."""
+    left = _left.get([MOST_STEPS])
+    left[0] -= 1 + len(schema.get("enum", ())) // _ENUM_STEP
+    if left[0] < 0:
+        raise _TooManySteps
     return [(each, schema[each]) for each in _TEXTS if each in schema]
 
 
@@ -62,8 +97,18 @@ def _inner(validator: Any, value: Any, schema: Any, at: str | int) -> _Errors:
     """The library does not report the path of a value under a `false` schema."""
     if schema is False:
         yield _error(NOTHING, at)
-    else:
+    elif not _is_plainly_typed(validator, value, schema):
         yield from validator.descend(value, schema, path=at)
+
+
+def _is_plainly_typed(validator: Any, value: Any, schema: Any) -> bool:
+    """Whether nothing but a type is asked for, and it is that: most values of large data are."""
+    if not isinstance(schema, dict):
+        return False
+    asked = cast("dict[str, Any]", schema)
+    kind = asked.get("type")
+    alone = isinstance(kind, str) and KEYWORDS.isdisjoint(asked.keys() - {"type"})
+    return alone and validator.is_type(value, kind)
 
 
 def _properties(validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
@@ -113,6 +158,26 @@ def _unique(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]
                 yield _error(f"{_short(item)} is a duplicate of [{first}]", index)
 
 
+def _any_of(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> _Errors:
+    """A choice of constants is compared at once: the library makes an error of each that it is not."""
+    if isinstance(value, str) and all(map(_is_constant, wanted)):
+        texts = [each["const"] for each in wanted]
+        left = _left.get([MOST_STEPS])
+        left[0] -= len(texts) // _ENUM_STEP
+        if value in texts:
+            return
+        wanted = wanted[:_MOST_SHOWN]
+    known: dict[str, Any] = import_module("jsonschema").Draft202012Validator.VALIDATORS
+    yield from known["anyOf"](validator, wanted, value, schema)
+
+
+def _is_constant(schema: Any) -> bool:
+    """Whether it allows one text and nothing else; titles do not count."""
+    if not isinstance(schema, dict) or "const" not in schema:
+        return False
+    return KEYWORDS.isdisjoint(cast("dict[str, Any]", schema).keys() - {"const"})
+
+
 def _multiple(_validator: Any, step: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
     """With exact numbers: the library divides floats, for which 0.3 is not a multiple of 0.1."""
     from fractions import Fraction
@@ -147,6 +212,7 @@ _OWN: Final[dict[str, _Check]] = {
     "additionalProperties": _additional,
     "items": _items,
     "uniqueItems": _unique,
+    "anyOf": _any_of,
     "multipleOf": _multiple,
     "pattern": _pattern,
 }
@@ -177,9 +243,10 @@ def _no_type(error: Any) -> str:
 
 
 def _no_value(error: Any) -> str:
-    return (
-        f"{_short(error.instance)} is not one of {', '.join(_short(each) for each in error.validator_value)}"
-    )
+    values = error.validator_value
+    shown = ", ".join(_short(each) for each in values[:_MOST_SHOWN])
+    more = f" and {len(values) - _MOST_SHOWN:,} more" if len(values) > _MOST_SHOWN else ""
+    return f"{_short(error.instance)} is not one of {shown}{more}"
 
 
 def _size(what: str, than: str) -> Callable[[Any], str]:
@@ -194,7 +261,7 @@ def _no_form(error: Any) -> str:
     ways: dict[int, list[str]] = {}
     for each in error.context:
         ways.setdefault(each.schema_path[0], []).extend(_texts(each))
-    tried = "; or ".join(", ".join(problems) for problems in ways.values())
+    tried = "; or ".join(", ".join(problems) for problems in islice(ways.values(), _MOST_SHOWN))
     return f"{_short(error.instance)} matches none of the {len(error.validator_value)} alternatives ({tried})"
 
 

@@ -46,6 +46,20 @@ def test_the_palette_finds_pages_flows_ids_and_actions(
         )
         page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile(address))
+    # Enter before the answer opens what is found when it comes.
+    page.keyboard.press("Control+k")
+    waiting: list[Route] = []
+    searched = re.compile(r"/v1/runs\?")
+    page.route(searched, lambda route: waiting.append(route))
+    find.fill(hold["run"][:10])
+    expect(page.get_by_role("dialog", name="Find").get_by_text("Loading").first).to_be_attached()
+    while not waiting:
+        page.wait_for_timeout(20)
+    page.keyboard.press("Enter")
+    for route in waiting:
+        route.continue_()
+    expect(page).to_have_url(re.compile(f"/runs/{hold['run']}"))
+    page.unroute(searched)
     page.get_by_role("button", name="Find").click()
     find.fill("claims")
     expect(page.get_by_role("group", name="Flows").get_by_role("option")).to_have_text(["claims"])

@@ -19,6 +19,8 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const text = typed.trim();
   const [asked] = useDebouncedValue(text, PAUSE);
   const [place, setPlace] = useState(0);
+  // Enter was pressed before the answer came: the first finding is opened when it does.
+  const [isAwaited, setAwaited] = useState(false);
   const { found, isSearching } = useFindings(text, asked);
   const id = useId();
   const current = Math.min(place, found.length - 1);
@@ -31,12 +33,16 @@ export default function Palette({ onClose }: { onClose: () => void }) {
     // After the dialog has given the focus back: an action may move it.
     window.setTimeout(each.run);
   };
+  useEffect(() => {
+    if (isAwaited && !isSearching) choose(found[current]);
+  });
   const press = (event: KeyboardEvent) => {
     const steps: Record<string, number> = { ArrowDown: current + 1, ArrowUp: current - 1 };
     const next = steps[event.key];
     if (next === undefined && event.key !== "Enter") return;
     event.preventDefault();
-    if (next === undefined) return void (isSearching ? undefined : choose(found[current]));
+    if (next === undefined) return isSearching ? setAwaited(true) : choose(found[current]);
+    setAwaited(false);
     setPlace((next + found.length) % Math.max(1, found.length));
   };
   return (
@@ -56,6 +62,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
         value={typed}
         onChange={(event) => {
           setTyped(event.target.value);
+          setAwaited(false);
           setPlace(0);
         }}
         onKeyDown={press}

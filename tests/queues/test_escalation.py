@@ -128,3 +128,25 @@ async def test_message_that_a_run_took_is_withdrawn_from_the_broker(
         await office.queues.work()
     assert (await resumed(office.hf, waiting)).state["got"]["id"] == "m1"
     assert await foreign.subjects(OPEN) == []
+
+
+@pytest.mark.covers("QU-20", "QU-21")
+async def test_message_that_ends_by_time_or_by_the_broker_is_withdrawn_from_it(
+    office: NatsOffice,
+    foreign: Foreign,  # noqa: F811
+) -> None:
+    now = office.clock.now()
+    await office.queues.publish("shop", "leads", 1, id="late", expires_at=now + 60_000_000)
+    await office.queues.publish("shop", "leads", 1, id="done")
+    await office.queues.work()
+    assert len(await foreign.subjects(OPEN)) == 2
+    body = msgspec.json.decode(event("none"))
+    body["data"]["message_id"] = "done"
+    await foreign.js.publish("hf.done.default.none", msgspec.json.encode(body))
+    assert await office.delivered() is Ack.ack
+    office.clock.advance(seconds=61)
+    for _ in range(2):
+        await office.queues.work()
+    states = {row.id: row.state for row in await office.queues.list("shop", "leads")}
+    assert states == {"late": MessageState.expired, "done": MessageState.completed}
+    assert await foreign.subjects(OPEN) == []

@@ -86,7 +86,9 @@ class InboundQueue:
         change = MessageChange(
             tenant=row.tenant, id=row.id, act=MessageAct.settle, by=actor.id, result=result
         )
-        await self.queues.store.change_message(change)
+        # It is withdrawn from the broker that it went out to, which need not be the one that brought this.
+        notice = self.queues.relay.notice(row.id, row.scope, row.queue, f"settle:{row.updated_at}")
+        await self.queues.store.change_message(change, outbox=notice)
 
     async def record_rejected(self, binding: QueueBinding, body: bytes, reason: str) -> None:
         """What could not be taken is a dead message of the queue: it says what came and why it has no

@@ -14,8 +14,8 @@ from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, Clock
 from holdfast.types.document import Document
 from holdfast.types.ids import DEFAULT_TENANT
-from holdfast.types.outbox import QUEUE, OutboxState
-from holdfast.types.queue_message import MessageFilter
+from holdfast.types.outbox import QUEUE, OutboxMessage, OutboxState
+from holdfast.types.queue_message import MessageFilter, MessageRow
 
 _EVERY: Final = 1.0  # seconds between two rounds of a worker
 _BATCH: Final = 500
@@ -60,10 +60,13 @@ class QueueMaintenance:
         """Publish the messages of holds, sweep claims that have lapsed and messages whose time has passed."""
         await self.bridge.work()
         await self.run_claims.settle()
-        while (await self.store.sweep_messages(limit=_BATCH)).total >= _BATCH:
+        while (await self.store.sweep_messages(limit=_BATCH, notice=self._ended)).total >= _BATCH:
             pass
         if self.store.now() - self.reconciled_at >= _RECONCILE and await self._is_its_turn():
             await self.bridge.reconcile(holds=await self._is_in_use())
+
+    def _ended(self, row: MessageRow) -> list[OutboxMessage]:
+        return self.relay.notice(row.id, row.scope, row.queue, f"{row.state}:{row.updated_at}")
 
     async def _is_its_turn(self) -> bool:
         """One worker of a store reconciles at a time: the one that writes the time of the last turn."""

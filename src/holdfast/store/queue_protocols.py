@@ -9,6 +9,7 @@ from typing import Protocol
 
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.queue_message import (
+    EndNotice,
     MessageChange,
     MessageClaim,
     MessageFilter,
@@ -59,9 +60,10 @@ class Queues(Protocol):
         the row unchanged."""
         ...
 
-    async def sweep_messages(self, *, limit: int = 500) -> MessageSweep:
+    async def sweep_messages(self, *, limit: int = 500, notice: EndNotice | None = None) -> MessageSweep:
         """Make messages whose claim has lapsed ready again (or dead after their last attempt), expire those
-        whose time has passed, and delete those that ended long ago; at most `limit` of each."""
+        whose time has passed, and delete those that ended long ago; at most `limit` of each. `notice`: gives
+        the messages of the outbox that are written with each that ends so."""
         ...
 
     def queue_changes(self) -> int:

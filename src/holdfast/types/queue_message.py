@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from hmac import compare_digest
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
 from holdfast.types.backoff import Backoff
 from holdfast.types.clock import MICROS
+from holdfast.types.outbox import OutboxMessage
 from holdfast.types.terms import PRIORITIES
 
 HITL_REQUEST: Final = "hitl_request"
@@ -194,6 +196,10 @@ class MessageRefusal(StrEnum):
     claimed = "claimed"  # by another worker, and its token was not given
     ended = "ended"  # the message is in a final state
     not_dead = "not_dead"  # only a dead letter can be requeued
+
+
+EndNotice: TypeAlias = Callable[[MessageRow], Sequence[OutboxMessage]]
+"""What is written with the end of a message, so that its broker hears of it."""
 
 
 class MessageClaim(msgspec.Struct, frozen=True, kw_only=True):

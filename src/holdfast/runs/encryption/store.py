@@ -37,7 +37,14 @@ from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.memory import Memory, words
 from holdfast.types.outbox import OutboxMessage, OutboxRow, OutboxState
 from holdfast.types.projection import Projection
-from holdfast.types.queue_message import MessageChange, MessageRefusal, MessageRow, NewMessage
+from holdfast.types.queue_message import (
+    EndNotice,
+    MessageChange,
+    MessageRefusal,
+    MessageRow,
+    MessageSweep,
+    NewMessage,
+)
 from holdfast.types.record import InboxRow, Record, RunBatch, SettleAnswer
 from holdfast.types.schedule import ScheduleRow
 
@@ -114,7 +121,7 @@ PLAIN = frozenset({
     "last_snapshot", "event_heads", "feed", "trim_feed",
     "inbox_heads", "fire_timers", "next_timer", "wake_times", "next_due_hold", "count_notes",
     "audit_head", "audit_tenants", "finish_outbox", "replay_outbox", "drop_document",
-    "sweep_messages", "queue_counts", "queue_changes", "wait_queues",
+    "queue_counts", "queue_changes", "wait_queues",
     "put_limit", "limits", "drop_limit", "next_schedule", "drop_schedule",
     "put_worker", "workers", "drop_worker", "deaths", "fleet_figures", "ended_runs", "hold_times",
     "next_suspect", "end_isolation", "expire_leases", "correct_ready_times",
@@ -433,6 +440,12 @@ class EncryptedStore:
             self.cipher.encrypt(change, change.tenant), outbox=encrypted
         )
         return self.cipher.decrypt(changed) if isinstance(changed, MessageRow) else changed
+
+    async def sweep_messages(self, *, limit: int = 500, notice: EndNotice | None = None) -> MessageSweep:
+        def encrypted(row: MessageRow) -> list[OutboxMessage]:
+            return [self.cipher.encrypt(each, row.tenant) for each in (notice(row) if notice else ())]
+
+        return await self.inner.sweep_messages(limit=limit, notice=encrypted)
 
     # ------------------------------------------------------------------ memories and projections
     async def find_memories(

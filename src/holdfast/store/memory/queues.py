@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from holdfast.types.outbox import OutboxMessage
     from holdfast.types.queue_message import (
+        EndNotice,
         MessageChange,
         MessageClaim,
         MessageFilter,
@@ -113,7 +114,7 @@ class MemoryQueues(MemoryRunHolds):
         self._queue_changes.notify()
         return after
 
-    async def sweep_messages(self, *, limit: int = 500) -> MessageSweep:
+    async def sweep_messages(self, *, limit: int = 500, notice: EndNotice | None = None) -> MessageSweep:
         with self._lock:
             now = self._now()
             rows = list(self._messages.values())
@@ -122,6 +123,10 @@ class MemoryQueues(MemoryRunHolds):
             rows = list(self._messages.values())
             over = [row for row in rows if row.is_open and _is_past(row.expires_at, now)][:limit]
             self._end_messages(over, HoldStatus.expired, now)
+            for row in (*lapsed, *over):
+                after = self._messages[row.tenant, row.id]
+                for message in notice(after) if notice is not None and not after.is_open else ():
+                    self._put_message(row.tenant, None, message, now)
             old = [row for row in self._messages.values() if _is_past(row.drop_at, now)][:limit]
             for row in old:
                 del self._messages[row.tenant, row.id]

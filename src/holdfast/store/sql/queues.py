@@ -20,6 +20,7 @@ from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.queue_message import (
+    EndNotice,
     MessageChange,
     MessageClaim,
     MessageFilter,
@@ -244,19 +245,29 @@ async def any_due(conn: Conn, now: int) -> bool:
     return bool(found and found[0])
 
 
-async def sweep(conn: Conn, now: int, limit: int) -> MessageSweep:
-    lapsed = await _each(conn, _LAPSED, now, limit, lambda row: lapsed_message(row, now))
-    expired = await _each(conn, _EXPIRED, now, limit, lambda row: _expired(row, now))
+async def sweep(conn: Conn, now: int, limit: int, notice: EndNotice | None) -> MessageSweep:
+    lapsed = await _each(conn, _LAPSED, now, limit, lambda row: lapsed_message(row, now), notice)
+    expired = await _each(conn, _EXPIRED, now, limit, lambda row: _expired(row, now), notice)
     old = [number for (number,) in await conn.rows(_OLD, now, limit)]
     if old:
         await conn.run(_DROP, old)
     return MessageSweep(lapsed=lapsed, expired=expired, dropped=len(old))
 
 
-async def _each(conn: Conn, query: str, now: int, limit: int, act: Callable[[MessageRow], MessageRow]) -> int:
+async def _each(
+    conn: Conn,
+    query: str,
+    now: int,
+    limit: int,
+    act: Callable[[MessageRow], MessageRow],
+    notice: EndNotice | None,
+) -> int:
     found = await conn.rows(query, now, limit)
     for values in found:
-        await write(conn, act(message_row(values)))
+        after = act(message_row(values))
+        await write(conn, after)
+        for message in notice(after) if notice is not None and not after.is_open else ():
+            await outbox_rows.put(conn, now, after.tenant, None, message)
     return len(found)
 
 
@@ -333,10 +344,10 @@ class SqlQueues(SqlAccess):
         self._queue_changes.notify()
         return done
 
-    async def sweep_messages(self, *, limit: int = 500) -> MessageSweep:
+    async def sweep_messages(self, *, limit: int = 500, notice: EndNotice | None = None) -> MessageSweep:
         if not await self._read(partial(any_due, now=self.now())):
             return MessageSweep()
-        return await self._write(partial(sweep, limit=limit))
+        return await self._write(partial(sweep, limit=limit, notice=notice))
 
     async def queue_counts(self, tenant: str | None = None) -> list[QueueCounts]:
         # Counts every open message, which may be many.

@@ -464,6 +464,24 @@ class QueueSuite:
         assert await kit.store.publish_message(message("m2", hold=hold.id)) is None
         assert await kit.store.queue_message("default", "m2") is None
 
+    @pytest.mark.covers("QU-20")
+    async def test_end_of_a_message_by_a_sweep_writes_its_notice(self, kit: StoreKit) -> None:
+        await published(kit, "late", expires_at=kit.clock.now() + TTL)
+        await published(kit, "given-up", max_attempts=1)
+        await published(kit, "again")
+        for name in ("given-up", "again"):
+            await claimed(kit, id=name)
+        kit.clock.advance(seconds=TTL / MICROS + 1)
+
+        def notice(row: MessageRow) -> list[OutboxMessage]:
+            return [OutboxMessage("queue.out", f"{row.id}:{row.state}", b'{"id": 1}')]
+
+        done = await kit.store.sweep_messages(notice=notice)
+        assert (done.lapsed, done.expired) == (2, 1)
+        written = await kit.store.list_outbox(topic="queue.out")
+        assert sorted(each.key for each in written) == ["given-up:dead", "late:expired"]
+        assert {each.payload for each in written} == {b'{"id": 1}'}
+
     @pytest.mark.covers("QU-3", "QU-9")
     async def test_hold_names_only_a_message_of_its_own(self, kit: StoreKit) -> None:
         """Callers choose the ids of their messages, and may take one that a hold would have."""

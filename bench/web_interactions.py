@@ -28,8 +28,8 @@ Interaction = Callable[[Page], None]
 
 
 class Waits(msgspec.Struct, frozen=True):
-    """Milliseconds of each: until the next picture, and what the page's thread computed for it and for what it
-    led to."""
+    """Milliseconds of each: until the next picture, and what the page's thread computed for it and for what
+    it led to."""
 
     pictures: list[float]
     work: list[float]

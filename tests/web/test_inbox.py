@@ -38,7 +38,7 @@ def test_the_flow_tab_says_what_each_option_would_do(
     assert server.api("GET", f"/v1/holds/{hold['id']}")["status"] == "pending"
 
 
-@pytest.mark.covers("WB-18-late")
+@pytest.mark.covers("WB-18-late", "WEB-INBOX")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_who_is_too_late_reads_the_decision_and_keeps_what_they_typed(
     server: WebServer, open_page: Opener, scheme: Any
@@ -135,7 +135,7 @@ def press(page: Page, *keys: str) -> None:
         page.keyboard.press(key)
 
 
-@pytest.mark.covers("WB-12-hold")
+@pytest.mark.covers("WB-12-hold", "WEB-INBOX")
 def test_keys_claim_snooze_watch_and_comment(server: WebServer, open_page: Opener) -> None:
     hold = server.claim("M-1", "patient")
     page = open_page(f"/inbox/mine/{hold['id']}")
@@ -158,6 +158,14 @@ def test_keys_claim_snooze_watch_and_comment(server: WebServer, open_page: Opene
     page.keyboard.type("Seen by me")
     page.get_by_role("button", name="Comment", exact=True).click()
     expect(page.locator(".comments")).to_contain_text("Seen by me")
+    # Its row says it, and everything that the row says is in view.
+    page.goto(f"{server.address}/inbox/all/{hold['id']}")
+    facts = page.get_by_role("button", name=re.compile("Refund claim M-1")).locator(".row-facts")
+    for text in ("High", "patient", "local", "62 % sure", "1 comment"):
+        expect(facts).to_contain_text(text)
+    picture(page, "inbox-row")
+    assert facts.evaluate("each => each.scrollWidth <= each.clientWidth + 1")
+    expect(page.get_by_label("Add a comment")).to_be_visible()
     press(page, "a")
     ask = page.get_by_role("form", name="Ask a question")
     ask.get_by_label("Your question").fill("Which glass?")
@@ -171,7 +179,7 @@ def test_keys_claim_snooze_watch_and_comment(server: WebServer, open_page: Opene
     assert server.api("GET", f"/v1/holds/{hold['id']}")["claimed_by"] == "user:local"
 
 
-@pytest.mark.covers("WB-21-bulk")
+@pytest.mark.covers("WB-21-bulk", "WEB-INBOX")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_many_are_decided_after_a_preview_and_failures_stay_selected(
     server: WebServer, open_page: Opener, scheme: Any
@@ -207,7 +215,7 @@ def test_many_are_decided_after_a_preview_and_failures_stay_selected(
         assert server.api("GET", f"/v1/holds/{hold['id']}")["placed_by"] is None
 
 
-@pytest.mark.covers("WB-15-view")
+@pytest.mark.covers("WB-15-view", "WEB-INBOX")
 def test_a_search_is_saved_as_a_view_and_deleted(server: WebServer, open_page: Opener) -> None:
     server.claim("V-1", "short")
     decided = server.claim("V-0", "short")

@@ -65,7 +65,7 @@ def test_only_enter_after_a_digit_decides_and_only_what_was_shown(
         assert (found["status"], found["placed_by"]) == ("pending", None)
 
 
-@pytest.mark.covers("WB-17")
+@pytest.mark.covers("WB-17", "WEB-INBOX")
 def test_a_decision_waits_while_the_next_row_is_focused_and_a_closed_tab_changes_nothing(
     server: WebServer, open_page: Opener
 ) -> None:

@@ -33,7 +33,7 @@ def titles(page: Page) -> list[str]:
     return page.locator(".row-title").all_inner_texts()
 
 
-@pytest.mark.covers("WB-8")
+@pytest.mark.covers("WB-8", "WEB-INBOX")
 def test_rows_change_in_place_new_ones_wait_and_gone_ones_are_dimmed(
     server: WebServer, open_page: Opener, browser: Browser
 ) -> None:
@@ -188,7 +188,7 @@ def is_draft(request: Request) -> bool:
     return request.method == "PUT" and request.url.endswith("/draft")
 
 
-@pytest.mark.covers("WB-22")
+@pytest.mark.covers("WB-22", "WEB-INBOX")
 def test_a_draft_is_saved_a_second_after_the_last_key_and_follows_to_another_device(
     server: WebServer, open_page: Opener
 ) -> None:
@@ -219,7 +219,7 @@ def test_a_draft_is_saved_a_second_after_the_last_key_and_follows_to_another_dev
     expect(page.get_by_label("Amount")).to_have_value("300.00")
 
 
-@pytest.mark.covers("WB-22")
+@pytest.mark.covers("WB-22", "WEB-INBOX")
 def test_a_person_who_is_gone_without_saying_so_is_no_longer_shown(
     server: WebServer, open_page: Opener, browser: Browser
 ) -> None:

@@ -19,7 +19,7 @@ def test_the_searches_that_the_app_is_tested_with_are_read_by_the_server() -> No
     assert FILE.read_text() == corpus(), "run python -m tests.web.query_corpus"
 
 
-@pytest.mark.covers("WB-15")
+@pytest.mark.covers("WB-15", "WEB-INBOX")
 def test_a_wrong_word_is_named_and_the_last_good_list_stays(server: WebServer, open_page: Opener) -> None:
     hold = server.claim("Q-1", "short")
     server.claim("Q-2")

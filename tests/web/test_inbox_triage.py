@@ -58,7 +58,7 @@ def expect_decided(page: Page, server: WebServer, hold: str, label: str) -> None
     expect(decided).to_contain_text("by local")
 
 
-@pytest.mark.covers("WB-69-two", "WEB-PROOF")
+@pytest.mark.covers("WB-69-two", "WEB-PROOF", "WEB-INBOX")
 @pytest.mark.parametrize(
     "rounds",
     [4, pytest.param(50, marks=[pytest.mark.soak, pytest.mark.timeout(1200), pytest.mark.covers("WB-69")])],
@@ -120,7 +120,7 @@ def test_what_changed_after_the_preview_is_left_out_with_the_reason(
     lee.close()
 
 
-@pytest.mark.covers("WB-12-people")
+@pytest.mark.covers("WB-12-people", "WEB-INBOX")
 def test_a_question_is_released_reassigned_asked_about_and_replied_to(
     server: WebServer, open_page: Opener, browser: Browser
 ) -> None:

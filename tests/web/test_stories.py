@@ -129,7 +129,7 @@ def test_what_others_do_shows_without_a_reload(server: WebServer, open_page: Ope
     expect(page.get_by_role("button", name=re.compile("L-2"))).to_be_visible()
 
 
-@pytest.mark.covers("WB-46", "WB-69", "WEB-PROOF")
+@pytest.mark.covers("WB-46", "WB-69", "WEB-PROOF", "WEB-INBOX")
 def test_a_session_that_ends_while_typing_shows_a_dialog_that_leads_back_to_what_was_typed(
     server: WebServer, open_page: Opener
 ) -> None:

@@ -367,7 +367,8 @@ function outcomeOf(wire: HoldWire): Outcome {
 }
 
 function confidenceOf(schema: unknown): number | null {
-  const sections = isObject(schema) && Array.isArray(schema["sections"]) ? (schema["sections"] as unknown[]) : [];
+  const form = isObject(schema) ? schema["x-form"] : null;
+  const sections = isObject(form) && Array.isArray(form["sections"]) ? (form["sections"] as unknown[]) : [];
   const found = sections.map((each) => (isObject(each) ? each["confidence"] : null)).filter((each) => typeof each === "number");
   return found.length > 0 ? Math.min(...found) : null;
 }

@@ -1,5 +1,6 @@
 /** One hold in the list: how urgent, what, whose, since when, until when. */
 import { memo } from "react";
+import { Icon } from "@/components/Icon";
 import { useNow } from "@/components/useNow";
 import { roughly } from "@/models/time";
 import type { Hold } from "@/services/holds";
@@ -40,17 +41,17 @@ export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, is
         onClick={() => onOpen(row.id)}
       >
         <span className={`priority rank-${priority.rank}`} aria-hidden="true" />
-        <span className="row-title">{row.title}</span>
+        <span className="row-title" title={row.title}>{row.title}</span>
         <span className="row-time">{row.status === "pending" ? dueText(due) : outcomeText(row)}</span>
         <span className="row-facts muted small">
           {isGone && row.status === "pending" ? <strong>{t("left")}</strong> : null}
           {row.placedBy ? <strong>{t("placedBy", { person: row.placedBy })}</strong> : null}
           <span className={`rank-${priority.rank}`}><span aria-hidden="true">{SHAPES[priority.rank] ?? "·"}</span> {priority.word}</span>
           {row.isAgent ? <span className="row-agent"><span aria-hidden="true">{t("byAgent")}</span><span className="away">{t("byAgentAway")}</span></span> : null}
-          <span>{row.flow}</span>
-          <span>{row.assignee || t("nobody")}</span>
+          <span className="row-name">{row.flow}</span>
+          <span className="row-name">{row.assignee || t("nobody")}</span>
           {row.confidence === null ? null : <span>{t("sure", { percent: Math.round(row.confidence * 100) })}</span>}
-          {row.comments ? <span>{t("comments", { count: row.comments })}</span> : null}
+          {row.comments ? <span className="row-comments"><Icon name="speech" /><span aria-hidden="true">{row.comments}</span><span className="away">{t("comments", { count: row.comments })}</span></span> : null}
           <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>
         </span>
       </button>

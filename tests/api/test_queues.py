@@ -185,6 +185,9 @@ async def test_review_is_claimed_and_completed_over_http_under_the_rights_of_its
     for verb in ("claim", "dead"):
         no = await post(f"{own['id']}/{verb}", eve)
         assert (no.status_code, no.json()["code"]) == (403, "not_assigned"), verb
+    made = bearer(await token(shop, "user:eve", rights=("queues:write", "holds:write")))
+    no = await shop.client.delete(f"{reviews}/{own['id']}", headers=made)
+    assert (no.status_code, no.json()["code"]) == (403, "not_assigned")
     (own,) = (await post("claim", dana)).json()["items"]
     answer = {"token": own["claim_token"], "result": {"decision": "yes"}}
     no = await post(f"{own['id']}/complete", eve, **answer)

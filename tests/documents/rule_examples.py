@@ -86,6 +86,10 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "port-open": (hold("options: [ok, no]", "a -> m\nm:ok -> z"), hold("options: [ok, no]", "a -> m\nm:ok -> z\nm:no -> z")),
     "edge-mixed": (hold("options: [ok]", "a -> m\nm:ok -> z\n{source: m, id: other, target: z, when: 'n > 1'}"), hold("options: [ok]", "a -> m\nm:ok -> z")),
     "decision-unread": (approval(CALL, "a -> m -> c -> z"), approval(CALL, "a -> m\nm:approve -> c -> z\nm:reject -> z")),
+    "decision-variable": (
+        approval("", "a -> m\nm:approve -> z\nm:reject -> z").replace(HEAD, "variables: {decision: {reducer: first}}"),
+        approval("", "a -> m\nm:approve -> z\nm:reject -> z").replace(HEAD, "variables: {decision: {reducer: last}}"),
+    ),
     "decision-truth": (approval(TEST % "decision", TESTS), approval(TEST % "decision == 'approve'", TESTS)),
     "text-truth": (flow(TEST % "word", TESTS.replace("m -> ", ""), head="variables: {word: {type: string, default: 'false'}}"), flow(TEST % "word == 'yes'", TESTS.replace("m -> ", ""), head="variables: {word: {type: string, default: 'false'}}")),
     "disabled": (flow("{id: m, type: condition, disabled: true, config: {when: 'n > 1'}}", "a -> m\nm:true -> z"), flow("{id: m, type: condition, disabled: true, config: {when: 'n > 1'}}")),

@@ -189,6 +189,30 @@ def test_text_that_is_asked_for_its_truth_is_a_warning(node: str, head: str, nam
         assert [each.severity for each in found] == (["warning"] if said else [])
 
 
+@pytest.mark.covers("CV-20", "CV-5")
+@pytest.mark.parametrize(
+    ("declared", "field"),
+    [
+        ("reducer: first", "variables.decision.reducer"),
+        ("reducer: append", "variables.decision.reducer"),
+        ("type: number", "variables.decision.type"),
+        ("schema: {enum: [approve]}", "variables.decision.schema"),
+        ("reducer: last", None),
+        ("type: string, schema: {enum: [approve, reject]}", None),
+    ],
+)
+def test_variable_of_a_decision_becomes_what_is_decided(declared: str, field: str | None) -> None:
+    """The ports follow the variable: with the reducer `first` a second hold would pay after `reject`."""
+    text = paying("a -> m\nm:approve -> pay -> z\nm:reject -> z")
+    text = text.replace("\nnodes:", f"\nvariables: {{decision: {{{declared}}}}}\nnodes:")
+    found = [(each.rule, each.field) for each in problems(text, {"pay": pay}) if each.severity == "error"]
+    assert found == ([] if field is None else [("decision-variable", field)])
+    listed = paying("a -> m -> z\na -> pay -> z").replace(
+        "\nnodes:", "\nvariables: {decision: {reducer: append, default: []}}\nnodes:"
+    )
+    assert rules(listed, {"pay": pay}) == []
+
+
 @pytest.mark.covers("CV-20")
 def test_case_of_a_router_that_names_no_option_is_refused() -> None:
     router = "{id: t, type: router, config: {cases: [{id: go, when: \"decision == 'aprove'\"}]}}"
@@ -617,3 +641,29 @@ def test_option_of_a_form_has_no_other_keys(sections: str, named: str) -> None:
         each for each in problems(review(f"queue: r, sections: [{sections}]")) if each.rule == "hold-form"
     ]
     assert named in f"{found}"
+
+
+@pytest.mark.covers("TO-1")
+@pytest.mark.parametrize(
+    "node",
+    [
+        "{id: m, type: wait, config: {duration: 999999999d}}",
+        "{id: m, type: checkpoint, config: {options: [a], timeout: 999999999d, on_timeout: cancel}}",
+        "{id: m, type: queue_publish, config: {queue: q, payload: 1, expires: 999999999d}}",
+        "{id: m, type: queue_publish, config: {queue: q, payload: 1, delay: 999999999d}}",
+        "{id: m, type: queue_consume, config: {queue: q, timeout: 999999999d, on_timeout: fail}}",
+        "{id: m, type: set, config: {values: {x: 1}, timeout: 999999999d}}",
+        "{id: m, type: set, config: {values: {x: 1}, retry: {attempts: 3, delay: 999999999d}}}",
+    ],
+)
+def test_duration_beyond_every_instant_is_refused(node: str) -> None:
+    [found] = problems(flow(node))
+    assert (found.rule, "longer than 1,000 years" in found.message) == ("duration", True)
+
+
+async def test_timeout_from_the_input_beyond_every_instant_fails_the_run(hf: Holdfast) -> None:
+    text = hold("options: [a], timeout: '{{n}}', on_timeout: cancel").replace("n: {type: number}", "n: {}")
+    for given in ("999999999d", 10**12):
+        ended = await start(hf, text, {"n": given})
+        assert ended.status == "failed", given
+        assert "longer than 1,000 years" in ended.error.message

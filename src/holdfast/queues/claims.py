@@ -17,6 +17,7 @@ from holdfast.queues.refusals import ended, refused, why_not_claimed
 from holdfast.types.clock import Clock
 from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.queue_message import (
+    OPEN_MESSAGES,
     MessageAct,
     MessageChange,
     MessageClaim,
@@ -206,6 +207,14 @@ class QueueClaims(QueueOperations):
             frees=frees,
             error=cut_error(error),
         )
+
+    async def withdraw_as(self, actor: Actor, scope: str, queue: str, message: str) -> MessageRow:
+        """`withdraw` under the rights of the actor: the request of a review is taken from those who could
+        decide it only by one of them. Raises as `claim_one` does."""
+        row = await self.get(scope, queue, message, tenant=actor.tenant)
+        if row.hold is not None and row.state in (*OPEN_MESSAGES, MessageState.dead):
+            await require_reviewer(self.people.ctx, actor, row.hold)
+        return await self.withdraw(scope, queue, message, tenant=actor.tenant)
 
     async def release(
         self,

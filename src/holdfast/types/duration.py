@@ -32,6 +32,9 @@ _ISO = re.compile(
 _ISO_UNITS = ("w", "d", "h", "m", "s")
 _ISO_CALENDAR = re.compile(r"P[0-9.,]+[YM]")
 _MAX_LENGTH = 100
+_LONGEST_DAYS = 365_000
+LONGEST = timedelta(days=_LONGEST_DAYS)
+"""A thousand years: what ends later than any instant could not be stored, and the run would stop there."""
 # Wide enough for the longest text: rounding happens once, and the decimal context of the process has no
 # effect.
 _EXACT = Context(prec=2 * _MAX_LENGTH, rounding=ROUND_HALF_EVEN)
@@ -95,6 +98,8 @@ def parse_business(text: str) -> BusinessDuration:
         raise _not_business("it is too long", text) from None
     if found == BusinessDuration():
         raise _not_business("it is zero", text)
+    if found.days > _LONGEST_DAYS or found.micros > LONGEST // timedelta(microseconds=1):
+        raise _not_business("it is too long", text)
     return found
 
 
@@ -107,7 +112,7 @@ def parse_duration(value: str | int | float | timedelta, *, allow_zero: bool = F
 
     Fractions of a microsecond are rounded. Years and months are refused: their length depends on the date.
 
-    Raises DurationError when the value is unreadable, negative, too long for a timedelta, or zero while
+    Raises DurationError when the value is unreadable, negative, longer than `LONGEST`, or zero while
     `allow_zero` is not set.
     """
     text = _shown(value)
@@ -119,6 +124,8 @@ def parse_duration(value: str | int | float | timedelta, *, allow_zero: bool = F
         raise DurationError("it is negative", text=text)
     if not duration and not allow_zero:
         raise DurationError("it is zero", text=text)
+    if duration > LONGEST:
+        raise DurationError(f"it is longer than {_LONGEST_DAYS // 365:,} years", text=text)
     return duration
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.types.duration import DurationError, format_duration, parse_duration
+from holdfast.types.duration import LONGEST, DurationError, format_duration, parse_business, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,18 @@ def test_duration_is_refused_when_integer_is_too_long_to_print():
         parse_duration(10**5000)
 
 
+@pytest.mark.parametrize("value", ["365001d", "999999999d", LONGEST + timedelta(microseconds=1), 1e12])
+def test_duration_is_refused_when_it_ends_after_every_instant(value):
+    assert parse_duration(LONGEST) == LONGEST
+    with pytest.raises(DurationError, match=r"longer than 1,000 years"):
+        parse_duration(value)
+
+
+def test_business_time_is_refused_when_it_ends_after_every_instant():
+    with pytest.raises(DurationError, match="too long"):
+        parse_business("999999999bd")
+
+
 @pytest.mark.parametrize("value", ["P1Y", "P2M", "P1Y2M3DT4H"])
 def test_duration_is_refused_when_length_depends_on_the_calendar(value):
     with pytest.raises(DurationError, match="years and months"):
@@ -121,7 +133,7 @@ def test_duration_prints_short_form_when_formatted(duration, expected):
     assert format_duration(duration) == expected
 
 
-@given(st.timedeltas(min_value=timedelta(0)))
+@given(st.timedeltas(min_value=timedelta(0), max_value=LONGEST))
 def test_duration_reads_back_exactly_when_formatted(duration):
     assert parse_duration(format_duration(duration), allow_zero=True) == duration
 

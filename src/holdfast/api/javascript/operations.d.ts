@@ -607,7 +607,11 @@ export interface Operations {
   voteOnHold(hold: string, body?: HoldAnswer, options?: Options): Promise<HoldWire>;
   /** Watch it. */
   watchHold(hold: string, options?: Options): Promise<void>;
-  /** Withdraw an open or dead message. A worker that has claimed it cannot complete it any more. */
+  /**
+   * Withdraw an open or dead message. A worker that has claimed it cannot complete it any more. The request
+   *
+   * of a review is withdrawn only by those who may decide it.
+   */
   withdrawMessage(scope: string, queue: string, message: string, options?: Options): Promise<void>;
   /** No new run gets it; runs that are pinned to it keep it. */
   yankSkill(name: string, version: string, body?: YankReason, options?: Options): Promise<SkillWire>;

@@ -216,10 +216,11 @@ async def requeue_message(call: ApiCall, scope: str, queue: str, message: str) -
     return await _wire(call, await (await _queues(call)).requeue(scope, queue, message, tenant=call.tenant))
 
 
-@routes.delete(_MESSAGE, needs=Right.queues_write, raises=_OPEN)
+@routes.delete(_MESSAGE, needs=Right.queues_write, raises=(*_REVIEW, *_OPEN))
 async def withdraw_message(call: ApiCall, scope: str, queue: str, message: str) -> None:
-    """Withdraw an open or dead message. A worker that has claimed it cannot complete it any more."""
-    await (await _queues(call)).withdraw(scope, queue, message, tenant=call.tenant)
+    """Withdraw an open or dead message. A worker that has claimed it cannot complete it any more. The request
+    of a review is withdrawn only by those who may decide it."""
+    await (await _queues(call)).withdraw_as(call.actor, scope, queue, message)
 
 
 async def _wires(call: ApiCall, rows: Iterable[MessageRow]) -> list[MessageWire]:

@@ -1801,7 +1801,10 @@ class AsyncQueues(AsyncGroup):
         return await self._json(request, models.Message)
 
     async def withdraw_message(self, scope: str, queue: str, message: str) -> None:
-        """Withdraw an open or dead message. A worker that has claimed it cannot complete it any more."""
+        """Withdraw an open or dead message. A worker that has claimed it cannot complete it any more. The
+        request
+
+        of a review is withdrawn only by those who may decide it."""
         request = request_of(
             "DELETE",
             "/v1/queues/{scope}/{queue}/messages/{message}",

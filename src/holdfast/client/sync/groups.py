@@ -1788,7 +1788,10 @@ class Queues(Group):
         return self._json(request, models.Message)
 
     def withdraw_message(self, scope: str, queue: str, message: str) -> None:
-        """Withdraw an open or dead message. A worker that has claimed it cannot complete it any more."""
+        """Withdraw an open or dead message. A worker that has claimed it cannot complete it any more. The
+        request
+
+        of a review is withdrawn only by those who may decide it."""
         request = request_of(
             "DELETE",
             "/v1/queues/{scope}/{queue}/messages/{message}",

@@ -170,6 +170,7 @@ class _Compiler:
             output=fields.output,
             secrets=frozenset(name for name, each in fields.variables.items() if each.secret),
             reads=frozenset(name for text in self.texts for name in text.names),
+            variables=fields.variables,
             types={name: node.node.type for name, node in nodes.items()},
             binds={name: node.bind for name, node in nodes.items()},
         )

@@ -5,7 +5,7 @@ To add a type, write a module in `node_types` with a subclass of `NodeType` and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal, cast, get_args
 
@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.frontends.document.available_names import DocumentSite
-from holdfast.frontends.document.document import FlowEdge, FlowNode, Json
+from holdfast.frontends.document.document import FlowEdge, FlowNode, Json, Variable
 from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.diagnostics import GraphProblem
@@ -88,6 +88,7 @@ class FlowFacts(msgspec.Struct, frozen=True, kw_only=True):
     input: Json | None = None
     output: Json | None = None
     reads: frozenset[str] = frozenset()
+    variables: Mapping[str, Variable] = {}
     types: dict[str, str] = {}
     binds: dict[str, str | None] = {}
 

@@ -50,8 +50,15 @@ def report_graph_problems(
             continue
         path = _path(problem, node, edges)
         add = {Severity.error: report.error, Severity.warning: report.warn}.get(problem.severity, report.hint)
-        fix = _FIXES.get(problem.rule, problem.fix) or "docs/reference/flow-documents.md says what is allowed"
+        fix = _fix(problem, node) or "docs/reference/flow-documents.md says what is allowed"
         add(path, problem.rule, problem.message, fix, node=problem.node, edge=problem.edge)
+
+
+def _fix(problem: GraphProblem, node: DocumentNode | None) -> str | None:
+    if problem.rule == "concurrent-set" and node is not None and hasattr(node.config, "decision_bind"):
+        # With a reducer the ports of one would follow the decision of the other.
+        return "give one of the two another decision_bind"
+    return _FIXES.get(problem.rule, problem.fix)
 
 
 def check_single_conditions(nodes: Iterable[DocumentNode], report: ProblemReport) -> None:

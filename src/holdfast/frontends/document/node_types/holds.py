@@ -114,6 +114,7 @@ class HoldType(NodeType):
                 found.error(("options",), "option-id", message, "give it another id, and this text as label")
         self._check_edges(node, found)
         self._check_timeout(node, found)
+        self._check_variable(node, found, site)
 
     def _check_edges(self, node: DocumentNode, found: NodeReport) -> None:
         options = option_ids(node)
@@ -146,6 +147,30 @@ class HoldType(NodeType):
         elif edges and action is not None and action != f"{BRANCH}{edges[0].edge.target}":
             message = f"on_timeout is {action!r}, but its port 'timeout' leads to {edges[0].edge.target!r}"
             found.error(("on_timeout",), "timeout-edges", message, "remove one of them")
+
+    def _check_variable(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
+        """Its ports follow the variable, so that has to become what was decided."""
+        bind, options = node.config.decision_bind, option_ids(node)
+        declared = node.flow.variables.get(bind)
+        if declared is None:
+            return
+        path, rule = ("variables", bind), "decision-variable"
+        other = f"give {node.id!r} another decision_bind"
+        if declared.reducer not in (None, "last") and any(node.from_port(each) for each in options):
+            message = (
+                f"the ports of {node.id!r} follow {bind!r}, which with a reducer need not be the decision"
+            )
+            found.report.error((*path, "reducer"), rule, message, f"remove the reducer, or {other}")
+        elif declared.reducer is None and declared.type not in ("any", "string"):
+            message = (
+                f"{bind!r} gets the decision of {node.id!r}, which is text, and has the type {declared.type}"
+            )
+            found.report.error((*path, "type"), rule, message, f"declare it as string, or {other}")
+        elif declared.reducer is None and declared.schema is not None and site.validate is not None:
+            wrong = [each for each in options if site.validate(declared.schema, each)]
+            if wrong:
+                message = f"its schema refuses {wrong[0]!r}, which {node.id!r} may decide"
+                found.report.error((*path, "schema"), rule, message, f"allow it, or {other}")
 
     def graph_node(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> Node:
         return base_node(node, found, timeout=None, effect=Effect.human, hold=self._hold(node, found))

@@ -54,6 +54,10 @@ ENVIRONMENT = {
     ),
     "HOLDFAST_LOG": "write logs to stderr as `text` or `json`",
     "HOLDFAST_LOG_LEVEL": "lowest level to log: `DEBUG`, `INFO`, `WARNING`, `ERROR`",
+    "HOLDFAST_STORED_LOG_LEVEL": (
+        "lowest level of `ctx.log` whose lines are stored with the run: `debug`, `info` (default), "
+        "`warning`, `error`, or `off`"
+    ),
     "HOLDFAST_OTEL": (
         "`1`: export traces and metrics with OpenTelemetry, configured by its `OTEL_...` variables"
     ),

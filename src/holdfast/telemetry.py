@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, Protocol, TextIO
+from typing import Any, Final, NamedTuple, Protocol, TextIO, cast
 
 from holdfast.types.redaction import redactor
 
@@ -63,17 +63,67 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 class NodeLog(logging.LoggerAdapter[logging.Logger]):
-    """`ctx.log`: adds the node's place to the fields that the caller passes as `extra`."""
+    """`ctx.log`: adds the node's place to the fields that the caller passes as `extra`, and gives each line
+    of `lowest` level or above to `store`, whatever the process itself logs."""
+
+    def __init__(
+        self,
+        logger: logging.Logger,
+        extra: Mapping[str, object],
+        store: Callable[[int, str, str], None],
+        lowest: int,
+    ) -> None:
+        super().__init__(logger, extra)
+        self._store = store
+        self._lowest = lowest
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if level >= self._lowest:
+            self._store(
+                level, logging.getLevelName(level).lower(), _line_text(msg, args, kwargs.get("exc_info"))
+            )
+        # Without this method in the stack, so that a record names the line of its caller.
+        super().log(level, msg, *args, **{**kwargs, "stacklevel": kwargs.get("stacklevel", 1) + 1})
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
+
+
+def message_of(record: logging.LogRecord) -> str:
+    """Its message. Raises nothing: arguments that do not fit follow the message."""
+    try:
+        return record.getMessage()
+    except Exception:
+        return f"{record.msg!r} {record.args!r}"
+
+
+def _line_text(msg: object, args: tuple[object, ...], exc_info: Any) -> str:
+    """As a formatter writes it. Raises nothing."""
+    text = message_of(logging.makeLogRecord({"msg": msg, "args": args[0] if _is_mapping(args) else args}))
+    if exc_info:
+        error: BaseException | None = exc_info if isinstance(exc_info, BaseException) else sys.exc_info()[1]
+        if isinstance(exc_info, tuple):
+            error = cast("tuple[Any, BaseException | None, Any]", exc_info)[1]
+        if error is not None:
+            text += f"\n{logging.Formatter().formatException((type(error), error, error.__traceback__))}"
+    return text
+
+
+def _is_mapping(args: tuple[object, ...]) -> bool:
+    """`log.info("%(a)s", {"a": 1})` as `logging` reads it."""
+    return len(args) == 1 and isinstance(args[0], Mapping) and bool(cast("Mapping[Any, Any]", args[0]))
 
 
 class RedactionFilter(logging.Filter):
     """Masks secrets in the messages of Holdfast's loggers, whatever handler formats them."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        message = record.getMessage()
+        try:
+            message = record.getMessage()
+        except Exception:
+            # A node does not fail because of it, and the handlers of `logging` would print the arguments.
+            record.msg, record.args = redactor.redact_line(message_of(record)), None
+            return True
         hidden = redactor.redact_line(message)
         if hidden != message:
             # Without the arguments: they contain the secret, and each handler would format them again.

@@ -23,6 +23,31 @@ async def test_a_caller_who_looks_after_it_sees_workers_figures_and_the_store(sh
     assert status["schema"] > 0
 
 
+@pytest.mark.covers("WB-44-leases")
+async def test_leases_name_the_run_its_process_and_until_when_it_has_it(shop: Server) -> None:
+    assert (await shop.json("GET", "/v1/leases"))["items"] == []
+    service = await shop.hf.service()
+    runs: list[str] = []
+    for number, worker in enumerate(("one", "two", "two")):
+        row, _ = await service.create(refund().program(), {"order": "o", "amount": number})
+        ttl = 60_000_000 if number else 0
+        assert await service.store.claim(ClaimRequest(worker=worker, ttl=ttl, run=row.id))
+        runs.append(row.id)
+    found = (await shop.json("GET", "/v1/leases"))["items"]
+    assert [each["run"] for each in found] == runs[::-1]
+    assert [(each["worker"], each["expired"], each["term"]) for each in found] == [
+        ("two", False, 1), ("two", False, 1), ("one", True, 1),
+    ]  # fmt: skip
+    assert all(
+        (each["flow"], each["tenant"], bool(each["until"])) == ("refund", "default", True) for each in found
+    )
+    first = await shop.json("GET", "/v1/leases?worker=two&limit=1")
+    rest = await shop.json("GET", f"/v1/leases?worker=two&limit=1&cursor={first['next']}")
+    assert [each["run"] for each in (*first["items"], *rest["items"])] == [runs[2], runs[1]]
+    assert rest["next"] is None
+    await shop.json("GET", "/v1/leases?cursor=nonsense", 422)
+
+
 @pytest.mark.covers("SERVER-API-11")
 async def test_limit_is_set_and_cleared(shop: Server) -> None:
     limit = await shop.json("PUT", "/v1/limits/flow:refund", json={"concurrency": 2, "rate": "100/min"})

@@ -144,7 +144,7 @@ async def test_answers_about_the_rest_fit_their_schemas(described: Described) ->
     await send("GET", "/v1/schedules/{name}", 200, fills=of)
     await send("GET", "/v1/schedules", 200)
     await send("DELETE", "/v1/schedules/{name}", 204, fills=of)
-    for path in ("/v1/workers", "/v1/figures", "/v1/admin/status", "/v1/dead"):
+    for path in ("/v1/workers", "/v1/leases", "/v1/figures", "/v1/admin/status", "/v1/dead"):
         await send("GET", path, 200)
     await send("GET", "/v1/dead/{run}", 200, fills=of)
     for act in ("retry", "discard"):

@@ -113,6 +113,12 @@ async def test_no_outside_effect_is_repeated_unless_the_caller_says_so(kind: str
         assert (refused.status_code, refused.json()["code"]) == (409, "repeats_effects"), refused.text
         assert refused.json()["nodes"] == ["pay" if kind == "effect_in_a_node" else "work"]
         assert await office.ask("ada", "GET", "/v1/runs") == before
+        if way.endswith(("/fork", "/rewind")):
+            # The preview says so beforehand.
+            action = {"action": way.rpartition("/")[2]}
+            said = await office.ask("ada", "POST", f"/v1/runs/{run}/preview", action)
+            assert said["refused_without_consent"] == refused.json()["nodes"]
+            assert any(refused.json()["nodes"][0] in line and "once more" in line for line in said["text"])
         made = await branch.of(way, repeat_effects=True)
         assert made.status_code == 201, made.text
         new = made.json().get("id") or made.json()["runId"]

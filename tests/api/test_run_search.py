@@ -188,6 +188,7 @@ async def test_a_change_of_a_run_is_said_beforehand(hall: Hall) -> None:
     await hall.ask("ada", "POST", path, json={"action": "cancel"}, status=409)
 
 
+@pytest.mark.covers("WB-33-logs")
 async def test_a_step_is_shown_with_everything_that_is_recorded(hall: Hall) -> None:
     flow = Flow[Any]("steps")
 
@@ -197,6 +198,8 @@ async def test_a_step_is_shown_with_everything_that_is_recorded(hall: Hall) -> N
 
     @flow.script
     async def work(state: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        ctx.log.info("looks up %s", "A1")
+        ctx.emit("thinking")
         await ctx.step("fetch", lambda: {"found": 3}, effect="read")
         raise ValueError("no such account")
 
@@ -212,6 +215,11 @@ async def test_a_step_is_shown_with_everything_that_is_recorded(hall: Hall) -> N
     assert [(each["name"], each["value"], each["effect"]) for each in failed["calls"]] == [
         ("fetch", {"found": 3}, "read")
     ]
+    assert [(each["kind"], each["data"]) for each in failed["emitted"]] == [
+        ("log", {"level": "info", "text": "looks up A1"}),
+        ("text", "thinking"),
+    ]
+    assert failed["said"] == "thinking"
     assert failed["error_detail"]["message"] == "no such account"
     assert 'raise ValueError("no such account")' in failed["traceback"]
     assert "in work" in failed["traceback"].splitlines()[0]
@@ -314,6 +322,12 @@ async def test_a_timeline_has_pages_folds_what_is_inside_of_maps_and_marks_recor
     inside = folded["items"][1]["inside"]
     assert (inside["visits"], inside["items"], inside["failed"]) == (5, 5, 1)
     assert folded["items"][0]["inside"] is None
+    # Read on from its head, only what was stopped without a record may have changed.
+    since = {"since": whole["head"]}
+    changed = (await hall.ask("ada", "GET", path, params=since))["items"]
+    assert [(each["node"], each["state"]) for each in changed] == [("weighed", "stopped")]
+    since["since"] = whole["items"][0]["seq"]
+    assert (await hall.ask("ada", "GET", path, params=since))["items"] == whole["items"][1:]
     within = {"fold": "items", "within": inside["within"], "limit": 3}
     later = await hall.ask("ada", "GET", path, params=within)
     assert (len(later["items"]), later["left_out"]) == (3, 2)

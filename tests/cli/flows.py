@@ -31,6 +31,7 @@ tries = []
 async def gather(s, ctx):
     tries.append(1)
     ctx.emit("reading the <wires>")
+    ctx.log.info("asks %d wires", 3)
     if len(tries) % 2:
         raise ValueError("the wire was cut")
     ctx.spent(tokens=100, cost=0.5)

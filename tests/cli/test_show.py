@@ -63,6 +63,21 @@ def test_show_has_a_timeline_with_durations_retries_and_waits(cli: Cli, news: st
     assert [line.split()[0] for line in lines if "[" in line] == ["each[0]", "each[1]", "each[2]"]
 
 
+@pytest.mark.covers("WB-33-logs")
+def test_show_has_the_lines_that_nodes_logged_also_in_attempts_that_failed(cli: Cli, news: str) -> None:
+    lines = cli("show", news, "--logs").out.splitlines()
+    assert [line.split(maxsplit=2)[1:] for line in lines if "asks" in line] == [
+        ["info", "gather  asks 3 wires"],
+        ["info", "gather (attempt 2)  asks 3 wires"],
+    ]
+    found = cli("show", news, "--logs", "--json").json
+    assert [(each["level"], each["node"], each["attempt"], each["text"]) for each in found] == [
+        ("info", "gather", 1, "asks 3 wires"),
+        ("info", "gather", 2, "asks 3 wires"),
+    ]
+    assert found[0]["at"] <= found[1]["at"]
+
+
 @pytest.mark.covers("TOOL-CLI-05", "TOOL-CLI-25")
 def test_show_tells_machines_every_visit(cli: Cli, news: str) -> None:
     found = visits(cli, news)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.checkpoint.visit import path_of
 from holdfast.drawing import Picture, State, to_svg, to_text
+from holdfast.model.events import DerivedEvent
 from holdfast.reports.run_graph import picture_of
+from holdfast.runs import events
 from holdfast.runs.history.timeline import Timeline, make_timeline
 from holdfast.testing.conformance.flows import FLOWS, FlowCase
 from holdfast.types.event import EventRow
@@ -208,3 +212,37 @@ async def test_a_renamed_node_goes_on_under_its_new_name(bare_hf: Holdfast) -> N
 
     assert [(v.label, v.state) for v in line.visits.all()] == [("approve", "asking")]
     assert states(picture_of(line.graph, line.visits)) == {"approve": State.asking}
+
+
+@pytest.mark.covers("WB-65-timeline")
+async def test_a_timeline_derives_only_events_that_change_visits_and_each_once(
+    bare_hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three for a step: its end, the edge, and the start of the next. Not its checkpoint, whose id is long to
+    make."""
+    flow = Flow[Any]("ring", effect="pure")
+
+    @flow.node
+    async def count(state: dict[str, Any]) -> dict[str, Any]:
+        return {"number": state.get("number", 0) + 1}
+
+    flow.start(count)
+    flow.loop(count, count, when="number < 200", max=300)
+    run = (await flow.run({}, on=bare_hf)).run_id
+    derived = list[str]()
+    derive = events.derive_events
+
+    def counted(*given: Any, **options: Any) -> list[DerivedEvent]:
+        found = list(derive(*given, **options))
+        derived.extend(kind for kind, *_ in found)
+        return found
+
+    monkeypatch.setattr(events, "derive_events", counted)
+    service = await bare_hf.service()
+    service.caches.timelines.clear()
+    assert len((await timeline_of(bare_hf, run)).visits.all()) == 200
+    assert "checkpoint.created" not in derived
+    assert len(derived) <= 200 * 4 + 3
+    derived.clear()
+    await timeline_of(bare_hf, run)
+    assert len(derived) <= 4

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { CHARTS, columnOf, dataOf, isEmpty, latest, spanOf, timeTick, valueText, windowOf } from "@/screens/operations/charts";
 import { noticeStateOf } from "@/screens/operations/notices";
-import { countOf, panelOf, scheduleWord, shareOf, tokenWord, workerWord } from "@/screens/operations/panels";
-import type { Schedule, Token, Worker } from "@/services/operations";
+import { countOf, leaseWord, panelOf, scheduleWord, shareOf, tokenWord, workerWord } from "@/screens/operations/panels";
+import type { Lease, Schedule, Token, Worker } from "@/services/operations";
 
 const worker = (alive: boolean, draining: boolean) => workerWord({ alive, draining } as Worker).word;
 const schedule = (given: Partial<Schedule>) => scheduleWord({ paused: false, over: false, trouble: "", ...given } as Schedule).word;
@@ -32,6 +32,7 @@ describe("panels of Operations", () => {
     expect([schedule({}), schedule({ trouble: "no flow" }), schedule({ over: true }), schedule({ paused: true, over: true })]).toEqual([
       "On", "Error", "Ended", "Paused",
     ]);
+    expect([true, false].map((expired) => leaseWord({ expired } as Lease).word)).toEqual(["Expired", "Held"]);
     expect(["good", "expired", "revoked", "newer"].map(token)).toEqual(["Active", "Expired", "Revoked", "newer"]);
   });
 });

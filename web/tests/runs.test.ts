@@ -4,7 +4,7 @@ import { activeNode, boxOf, centredOn, edgeBox, factsAt, firstView, fitted, isDr
 import { logLines, streamedText } from "@/models/emitted";
 import { shownName } from "@/models/names";
 import { nextMark, pageOf, recordAt } from "@/models/records";
-import { type TimelineVisit, type Trial, axisOf, barsOf, lengthOf, rowsOf, stateAt, stepShown, visitAt } from "@/models/timeline";
+import { type TimelineVisit, type Trial, axisOf, barsOf, canContinue, lengthOf, rowsOf, stateAt, stepShown, visitAt, withChanges } from "@/models/timeline";
 import { editedWith, inputFields, valuesFrom } from "@/models/schemaForm";
 import { changesBetween, schemaFor } from "@/models/state";
 import { differenceText, lineKind, sidesOf, targetOf, writeTarget } from "@/models/diff";
@@ -34,6 +34,21 @@ describe("the search of runs", () => {
     expect(writeRunQuery({ status: [], flow: "" })).toBe("");
     expect(writeRunQuery({ status: [], flow: "claims", version: "v1", isPaused: true, error: "no \"account\"" })).toBe('flow:claims version:v1 error:"no \\"account\\"" at:breakpoint');
     expect([toggledPaused("flow:a"), toggledPaused("flow:a at:breakpoint"), isPausedIn("at:breakpoint")]).toEqual(["flow:a at:breakpoint", "flow:a", true]);
+  });
+});
+
+describe("a timeline that is read on", () => {
+  const old = [visit("read", 0, 1, { first: 0 }), visit("ask", 1, null, { first: 1 }), visit("pay", 9, null, { first: 2, scope: "x" })];
+  it("replaces what changed, adds what is new, and keeps the order and the rest", () => {
+    const now = withChanges(old, [visit("ask", 1, 5, { first: 1, visit: 2 }), visit("late", 4, 6, { first: 3 }), visit("end", 9, null, { first: 4 })]);
+    expect(now.map((each) => [each.node, each.endedAt])).toEqual([["read", at(1)], ["ask", at(5)], ["late", at(6)], ["pay", null], ["end", null]]);
+    expect(now[0]).toBe(old[0]);
+    expect(withChanges(old, [])).toEqual(old);
+    expect(withChanges([], old)).toEqual(old);
+  });
+  it("is read anew while a visit is open whose first record is not known", () => {
+    expect([canContinue(old), canContinue([...old, visit("far", 0, 1)]), canContinue([...old, visit("far", 0, null)])]).toEqual([true, true, false]);
+    expect(canContinue([visit("far", 0, 1, { ofSource: true })])).toBe(true);
   });
 });
 

@@ -255,7 +255,7 @@ class RunDirectory:
                     self._page(record, name, partial(str, text))
 
     def _chunk(self, record: Record, body: ChunkBody) -> None:
-        new = [encode(str(data)) for kind, data in body.items if kind == "log"]
+        new = [encode(_line(data)) for kind, data in body.items if kind == "log"]
         self._logs += new
         if new:
             self._touch(record)
@@ -369,3 +369,8 @@ class RunDirectory:
         default = self.facts.graph.spec.defaults.get("graph.default_fidelity") or "compact"
         found = cast("dict[str, Any]", noted) if isinstance(noted, dict) else {}
         return {"mode": default, "summaries": {}, **found}
+
+
+def _line(logged: Any) -> str:
+    """What a stage emits as log is text; `ctx.log` adds a level."""
+    return str(cast("Mapping[str, Any]", logged).get("text", "") if isinstance(logged, Mapping) else logged)

@@ -159,7 +159,7 @@ class Visit(msgspec.Struct, kw_only=True):
 
     @property
     def path(self) -> str:
-        return path_of(self.scope) + self.node
+        return path_of(self.scope) + self.node if self.scope else self.node
 
     @property
     def identity(self) -> tuple[str, int]:

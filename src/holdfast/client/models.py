@@ -934,6 +934,22 @@ class Lane(Model, kw_only=True):
     oldest_seconds: float
 
 
+class Lease(Model, kw_only=True):
+    """A run that a process has now. `until`: another worker may take it over from then on, unless its
+    process renews the lease. `term`: how often the run was claimed. `expired`: it was not renewed."""
+
+    run: str
+    flow: str
+    version: str
+    tenant: str
+    status: str
+    worker: str
+    term: int
+    until: str | None
+    expired: bool
+    recoveries: int
+
+
 class Limit(Model, kw_only=True):
     """`fixed`: an operator set it; else the flow declares it."""
 
@@ -1408,7 +1424,9 @@ class Run(Model, kw_only=True):
 class RunChangePreview(Model, kw_only=True):
     """`head`: the last record when it was made; if the run has moved since, ask again. `record`: the
     record from which the run, or the new run, continues. `run_again`: nodes; `withdrawn` and
-    `asked_again`: questions; `text`: all of it as sentences."""
+    `asked_again`: questions; `text`: all of it as sentences. `refused_without_consent`: nodes with
+    effects outside that a branch repeats because it has to start before a question; it is refused
+    without `repeat_effects`."""
 
     run: str
     action: str
@@ -1420,6 +1438,7 @@ class RunChangePreview(Model, kw_only=True):
     withdrawn: list[str]
     asked_again: list[str]
     text: list[str]
+    refused_without_consent: list[str] = []
 
 
 class RunCounts(Model, kw_only=True):

@@ -140,7 +140,7 @@ def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody
     execution.intent = -1
     execution.step_intents, execution.step_names = {}, {}
     execution.wake_at = body.wake_at
-    execution.chunks, execution.emitted = 0, False
+    execution.chunks, execution.lines, execution.emitted = 0, 0, False
     if execution.token:
         pos.timers.pop(execution.token, None)
     execution.token = body.token
@@ -290,7 +290,8 @@ def _asked(graph: Graph, pos: Position, record: Record, body: AskedBody) -> None
 def _chunk(graph: Graph, pos: Position, record: Record, body: ChunkBody) -> None:
     execution = find_exec(graph, pos, record)
     if not body.inside:
-        execution.chunks += len(body.items)
+        execution.chunks += len(body.items) - body.lines
+        execution.lines += body.lines
     execution.emitted = True
 
 

@@ -105,11 +105,16 @@ def open_questions(body: AttemptBody) -> list[str]:
     return body.token.split(",") if body.token else []
 
 
-def derive_events(graph: Graph, run: RunId, record: Record, body: Any) -> Iterator[DerivedEvent]:
-    """The events of one record, in order; as many as `count_events` said."""
+def derive_events(
+    graph: Graph, run: RunId, record: Record, body: Any, *, checkpoints: bool = True
+) -> Iterator[DerivedEvent]:
+    """The events of one record, in order; as many as `count_events` said. `checkpoints`: also the last one,
+    which says that the record is a checkpoint."""
     derive = _DERIVE.get(Kind(record.kind))
     if derive is not None:
         yield from derive(graph, run, record, body)
+    if not checkpoints:
+        return
     if record.listed and (record.kind not in (Kind.intent, Kind.snapshot, Kind.chunk) or _was_end(record)):
         status = _checkpoint_status(record)
         data = {

@@ -67,8 +67,10 @@ class Exec(msgspec.Struct):
     results: dict[int, Any] = {}
     opened: int = 0
     # Live output of this attempt: whether there is some, and how much of it by the code around the sub-steps.
+    # Lines of its log are counted apart.
     emitted: bool = False
     chunks: int = 0
+    lines: int = 0
     # The handler's code when its first sub-step was recorded: other code may not re-enter this visit (D-34).
     code: str = ""
     # Its breakpoint was continued.

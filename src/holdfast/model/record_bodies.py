@@ -105,10 +105,12 @@ class AskedBody(Body):
 
 
 class ChunkBody(Body):
-    """Live output. `inside`: of a sub-step, which is not repeated when the node is entered again."""
+    """Live output. `inside`: of a sub-step, which is not repeated when the node is entered again. `lines`:
+    how many of the items are lines of `ctx.log`."""
 
     items: list[tuple[str, Any]]
     inside: bool = False
+    lines: int = 0
 
 
 class StepBody(Body):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -97,14 +97,33 @@ async def hide_secrets(service: RunAccess, row: RunRow, found: list[Event]) -> l
 
 
 async def bare_events(
-    service: RunAccess, row: RunRow, readers: RunReader | RunReaders, *, after: int, limit: int
-) -> list[Event]:
-    """Like `read_events`, with whole records, but without what only the run as a whole could add."""
+    service: RunAccess,
+    row: RunRow,
+    readers: RunReader | RunReaders,
+    *,
+    after: int,
+    limit: int,
+    types: Container[str],
+) -> tuple[list[Event], int]:
+    """Like `read_events`, with whole records, but without what only the run as a whole could add. Only events
+    of these types; and the number after which the next call continues, which is `after` at the end."""
     rows = await service.store.events(row.id, after=after, limit=limit)
-    return [event for stored in rows for event in _events_for(readers, row, stored) if event.number > after]
+    found = [
+        event
+        for stored in rows
+        for event in _events_for(readers, row, stored, types)
+        if event.number > after and event.type in types
+    ]
+    return found, _last_number(rows[-1]) if rows else after
 
 
-def _events_for(readers: RunReader | RunReaders, row: RunRow, stored: Record | EventRow) -> Iterable[Event]:
+def _events_for(
+    readers: RunReader | RunReaders,
+    row: RunRow,
+    stored: Record | EventRow,
+    types: Container[str] | None = None,
+) -> Iterable[Event]:
+    """`types`: those of records; None: all."""
     if isinstance(stored, EventRow):
         data: dict[str, Any] = msgspec.json.decode(stored.payload) if stored.payload else {}
         node = str(data.get("node", ""))
@@ -117,7 +136,9 @@ def _events_for(readers: RunReader | RunReaders, row: RunRow, stored: Record | E
         body = reader.codec.decode(stored)
     except CheckpointCorruptError:
         return _unreadable(row, stored)
-    parts = derive_events(reader.graph, row.id, stored, body)
+    # The id of a checkpoint takes longer than everything else.
+    checkpoints = types is None or "checkpoint.created" in types
+    parts = derive_events(reader.graph, row.id, stored, body, checkpoints=checkpoints)
     return [
         Event(
             run=row.id,
@@ -130,6 +151,7 @@ def _events_for(readers: RunReader | RunReaders, row: RunRow, stored: Record | E
             seq=stored.seq,
         )
         for number, (kind, node, scope, data) in enumerate(parts, stored.event_from)
+        if types is None or kind in types
     ]
 
 

@@ -149,7 +149,8 @@ class RecordCodec:
     def _packed(self, body: Any, blobs: list[Blob]) -> Any:
         kind: type[Any] = body.__class__
         if kind is ChunkBody:
-            return ChunkBody([(what, pack(data, self.registry)) for what, data in body.items], body.inside)
+            packed = [(what, pack(data, self.registry)) for what, data in body.items]
+            return ChunkBody(packed, body.inside, body.lines)
         fields = _ANY_FIELDS.get(kind)
         if fields is None:
             return body

@@ -143,6 +143,9 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     took_under: int | None = None
     # Waiting at a breakpoint.
     at_breakpoint: bool = False
+    # With a lease, also one that has expired; and with one of this worker.
+    leased: bool = False
+    worker: str | None = None
 
 
 class ThreadRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, Protocol
 
 from holdfast.errors import InputError
@@ -84,7 +85,15 @@ def micros(duration: timedelta) -> int:
 
 def iso(micros: int) -> str:
     """An instant as it is written in JSON: `2026-01-05T10:00:00Z`."""
-    return to_datetime(micros).isoformat().replace("+00:00", "Z")
+    shown = max(START_OF_TIME, min(micros, END_OF_TIME))
+    second, rest = divmod(shown, MICROS)
+    return f"{_second(second)}.{rest:06d}Z" if rest else f"{_second(second)}Z"
+
+
+@lru_cache(maxsize=1024)
+def _second(second: int) -> str:
+    """Long lists have many instants of the same second."""
+    return datetime.fromtimestamp(second, UTC).isoformat()[:19]
 
 
 def instant(when: datetime | timedelta | int, now: int) -> int:

@@ -94,7 +94,10 @@ EVENTS = {
     "node.attempted": EventKind("something else happened to an attempt", _TRIED),
     "node.step_done": EventKind("`ctx.step` inside a node has completed", _STEPPED),
     "node.step_failed": EventKind("`ctx.step` inside a node failed", _STEPPED),
-    "node.emitted": EventKind("a node emitted data with `ctx.emit`", ("kind", "data", *_VISIT)),
+    "node.emitted": EventKind(
+        "a node emitted data with `ctx.emit`, or a line with `ctx.log` (`kind`: `log`)",
+        ("kind", "data", *_VISIT),
+    ),
     "edge.taken": EventKind("the run follows an edge", ("edge", "from", "to")),
     "loop.turned": EventKind("a loop starts another turn", ("edge",)),
     "walk.restarted": EventKind("a walk starts again, with the state that it started with", ("edge", "to")),

@@ -188,3 +188,29 @@ export function visitOfRecord<V extends TimelineVisit>(visits: readonly V[], at:
   for (const each of visits) if (each.seq >= 0 && each.seq <= at && each.seq > (found?.seq ?? -1)) found = each;
   return found;
 }
+
+/** Whether changes can be told apart: a visit that began before the readable history has no record until it goes on. */
+export function canContinue(visits: readonly TimelineVisit[]): boolean {
+  return visits.every((each) => each.first >= 0 || each.ofSource || each.endedAt !== null);
+}
+
+/** Visits as they are now, from those known before and those that changed since; in the order of their start. */
+export function withChanges<V extends TimelineVisit>(old: readonly V[], changed: readonly V[]): V[] {
+  const fresh = new Map(changed.map((each) => [identityOf(each), each]));
+  const found = old.map((each) => {
+    const identity = identityOf(each);
+    const now = fresh.get(identity);
+    fresh.delete(identity);
+    return now ?? each;
+  });
+  const added = [...fresh.values()];
+  const last = found.at(-1)?.startedAt ?? "";
+  const inOrder = added.every((each) => Date.parse(each.startedAt) >= Date.parse(last));
+  found.push(...added);
+  return inOrder || last === "" ? found : found.toSorted((left, right) => Date.parse(left.startedAt) - Date.parse(right.startedAt));
+}
+
+/** The number of a visit may become known only after its start; the record with which it began is its own. */
+function identityOf(visit: TimelineVisit): string {
+  return `${visit.ofSource ? "source " : ""}${visit.node} ${visit.first < 0 ? `visit ${visit.visit}` : visit.first}`;
+}

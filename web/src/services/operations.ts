@@ -17,6 +17,8 @@ export type Worker = {
   endedPerSecond: number;
   skewSeconds: number;
 };
+/** A run that a process has. `expired`: the process did not renew it, and another worker may take the run over. */
+export type Lease = { run: string; flow: string; version: string; tenant: string; worker: string; term: number; until: string | null; expired: boolean; recoveries: number };
 export type Lane = { lane: string; ready: number; running: number; inLine: number; oldestSeconds: number };
 export type Unserved = { lane: string; flow: string; version: string; ready: number; oldestSeconds: number };
 export type Figures = { lanes: Lane[]; unserved: Unserved[]; dead: number; noticesDead: number };
@@ -72,6 +74,22 @@ export type Group = { key: string; name: string; members: string[] };
 
 export async function listWorkers(): Promise<Worker[]> {
   return rowsOf((await client.listWorkers()).items, ["name"], workerOf);
+}
+
+export async function listLeases(worker: string | undefined, cursor: string | null): Promise<{ items: Lease[]; next: string | null }> {
+  const page = await client.listLeases({ worker, cursor, limit: 50 });
+  const items = rowsOf(page.items, ["run", "flow"], (each) => ({
+    run: each.run,
+    flow: each.flow,
+    version: each.version,
+    tenant: each.tenant,
+    worker: each.worker,
+    term: each.term,
+    until: each.until,
+    expired: each.expired,
+    recoveries: each.recoveries,
+  }));
+  return { items, next: page.next ?? null };
 }
 
 export async function getFigures(): Promise<Figures> {

@@ -2,7 +2,7 @@
 import type { CheckpointDetail, EventWire, VisitWire } from "@client";
 import type { GraphPicture } from "@/models/graph";
 import { type JournalRecord, RECORDS } from "@/models/records";
-import type { Folded, Mark, TimelineVisit } from "@/models/timeline";
+import { type Folded, type Mark, type TimelineVisit, canContinue, withChanges } from "@/models/timeline";
 import { client, requireFields, rowsOf } from "./client";
 
 export type RunEvent = { number: number; at: string; type: string; node: string; scope: string; data: Record<string, unknown> };
@@ -52,11 +52,16 @@ export async function getStateAt(run: string, checkpoint: string): Promise<State
 /** The server reads the whole journal for each page: those before the latest are not read. */
 const PAGE = 20_000;
 
-/** The visits of the flow itself, those inside of maps and sub-flows counted; the latest if there are very many. */
-export async function getTimeline(run: string): Promise<Timeline> {
-  const found = await client.getTimeline(run, { limit: PAGE, fold: "items" });
+/** With `old`, an earlier answer, only what has changed since is asked for.
+ * The visits of the flow itself, those inside of maps and sub-flows counted; the latest if there are very many. */
+export async function getTimeline(run: string, old?: Timeline): Promise<Timeline> {
+  const since = old && canContinue(old.visits) ? old.last : null;
+  const found = await client.getTimeline(run, { limit: PAGE, fold: "items", since });
+  // Of a run that was pruned in the meantime everything is read anew.
+  if (old && since !== null && found.horizon !== old.first) return getTimeline(run);
+  const visits = found.items.map((each) => visitOf(each, run));
   return {
-    visits: found.items.map((each) => visitOf(each, run)), leftOut: found.left_out, damage: found.damage ?? "", marks: found.marks,
+    visits: old && since !== null ? withChanges(old.visits, visits) : visits, leftOut: found.left_out, damage: found.damage ?? "", marks: found.marks,
     taken: new Set(Object.keys(found.edges)), first: found.horizon, last: found.head,
   };
 }

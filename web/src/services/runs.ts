@@ -23,7 +23,8 @@ export type Run = {
 };
 export type RunPage = { runs: Run[]; next: string | null };
 export type RunAction = "cancel" | "resume" | "retry" | "fork" | "rewind";
-export type ActionPreview = { record: number; head: number; etag: string; text: string[]; unguarded: string[] };
+/** `repeated`: nodes whose effects outside happen once more, to which the person has to agree. */
+export type ActionPreview = { record: number; head: number; etag: string; text: string[]; repeated: string[] };
 export type Change = { record?: number; scratch?: Record<string, unknown>; repeatEffects?: boolean; reason: string };
 export async function listRuns(q: string, cursor: string | null): Promise<RunPage> {
   const page = await client.listRuns({ q: q || null, limit: 100, cursor });
@@ -51,7 +52,8 @@ export async function previewAction(run: string, action: RunAction, record: numb
   const { etag } = await client.request("getRun", run);
   const found = await client.previewRunChange(run, { action, seq: record ?? null });
   const unguarded = found.repeated_effects.filter((each) => !each.guarded).map((each) => each.node);
-  return { record: found.record, head: found.head, etag: etag ?? "", text: found.text, unguarded };
+  const repeated = [...new Set([...unguarded, ...(found.refused_without_consent ?? [])])];
+  return { record: found.record, head: found.head, etag: etag ?? "", text: found.text, repeated };
 }
 
 /** Gives the run to show afterwards: a fork and a rewind make a new one. */

@@ -353,6 +353,12 @@ export interface Operations {
   listGroups(options?: Options): Promise<Page<CircleWire>>;
   /** Holds that you may see, with stable pages. `view=mine` is your inbox. */
   listHolds(query?: ListHoldsQuery, options?: Options): Promise<Page<HoldWire>>;
+  /**
+   * Runs that a process has now, of all tenants, the newest first: those of `worker`, or all. A process
+   *
+   * that only runs one flow has leases too, and is not in the list of workers.
+   */
+  listLeases(query?: ListLeasesQuery, options?: Options): Promise<Page<LeaseWire>>;
   /** Limits in effect, with the number of active and waiting runs. */
   listLimits(query?: ListLimitsQuery, options?: Options): Promise<Page<LimitWire>>;
   /**
@@ -626,6 +632,7 @@ export interface Each {
   listDocuments(query?: ListDocumentsQuery, options?: Options): AsyncGenerator<SavedDocument, void, undefined>;
   listEvents(run: string, query?: ListEventsQuery, options?: Options): AsyncGenerator<EventWire, void, undefined>;
   listHolds(query?: ListHoldsQuery, options?: Options): AsyncGenerator<HoldWire, void, undefined>;
+  listLeases(query?: ListLeasesQuery, options?: Options): AsyncGenerator<LeaseWire, void, undefined>;
   listMessages(scope: string, queue: string, query?: ListMessagesQuery, options?: Options): AsyncGenerator<MessageWire, void, undefined>;
   listNotices(query?: ListNoticesQuery, options?: Options): AsyncGenerator<NoticeWire, void, undefined>;
   listPendingRuns(query?: ListPendingRunsQuery, options?: Options): AsyncGenerator<PendingWire, void, undefined>;
@@ -718,6 +725,7 @@ export interface GetTimelineQuery {
   cursor?: string | null;
   fold?: "items" | null;
   within?: string;
+  since?: number | null;
 }
 
 export interface HoldMetricsQuery {
@@ -843,6 +851,13 @@ export interface ListHoldsQuery {
   /** Maximum number of items. */
   limit?: number;
   cursor?: string | null;
+}
+
+export interface ListLeasesQuery {
+  worker?: string | null;
+  cursor?: string | null;
+  /** Maximum number of items. */
+  limit?: number;
 }
 
 export interface ListLimitsQuery {
@@ -2090,6 +2105,23 @@ export interface LaneWire {
   oldest_seconds: number;
 }
 
+/**
+ * A run that a process has now. `until`: another worker may take it over from then on, unless its process
+ * renews the lease. `term`: how often the run was claimed. `expired`: it was not renewed.
+ */
+export interface LeaseWire {
+  run: string;
+  flow: string;
+  version: string;
+  tenant: string;
+  status: RunStatus;
+  worker: string;
+  term: number;
+  until: string | null;
+  expired: boolean;
+  recoveries: number;
+}
+
 /** `fixed`: an operator set it; else the flow declares it. */
 export interface LimitWire {
   name: string;
@@ -2738,7 +2770,8 @@ export type Right = "admin:manage" | "audit:read" | "flows:read" | "flows:write"
 /**
  * `head`: the last record when it was made; if the run has moved since, ask again. `record`: the record
  * from which the run, or the new run, continues. `run_again`: nodes; `withdrawn` and `asked_again`:
- * questions; `text`: all of it as sentences.
+ * questions; `text`: all of it as sentences. `refused_without_consent`: nodes with effects outside that a
+ * branch repeats because it has to start before a question; it is refused without `repeat_effects`.
  */
 export interface RunChangePreview {
   run: string;
@@ -2751,6 +2784,7 @@ export interface RunChangePreview {
   withdrawn: string[];
   asked_again: string[];
   text: string[];
+  refused_without_consent?: string[];
 }
 
 /** `by_status`: those with at least one run. */

@@ -120,6 +120,7 @@ export const OPERATIONS = {
   listGraphCheckpoints: { method: "GET", path: "/v1/graph/checkpoints", query: true },
   listGroups: { method: "GET", path: "/v1/directory/groups" },
   listHolds: { method: "GET", path: "/v1/holds", query: true, pages: "cursor" },
+  listLeases: { method: "GET", path: "/v1/leases", query: true, pages: "cursor" },
   listLimits: { method: "GET", path: "/v1/limits", query: true },
   listMessages: { method: "GET", path: "/v1/queues/{scope}/{queue}/messages", query: true, pages: "cursor" },
   listNotices: { method: "GET", path: "/v1/notices", query: true, pages: "cursor" },

@@ -11,23 +11,26 @@ import msgspec
 
 from holdfast._version import __version__
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Limit, Page
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.admin import (
     DeadRunWire,
     FiguresWire,
+    LeaseWire,
     LimitWire,
     SetLimit,
     StatusWire,
     WorkerWire,
     dead_run_wire,
     figures_wire,
+    lease_wire,
     worker_wire,
 )
 from holdfast.api.schemas.runs import RunDetail, run_detail
 from holdfast.errors import ForbiddenError, NotFoundError, RunEndedError, RunNotFoundError, SettingsError
 from holdfast.runs.limits.service import Limit as Held
 from holdfast.runs.run_view import RunWire, run_wire, shown_run, shown_runs
+from holdfast.store.rows import RunFilter
 from holdfast.types.clock import MICROS
 from holdfast.types.ids import DEFAULT_TENANT
 
@@ -46,6 +49,12 @@ class DiscardDead(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] = "discarded"
     unread: bool = False
+
+
+class ListLeases(msgspec.Struct, kw_only=True):
+    worker: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
+    cursor: Cursor | None = None
+    limit: Limit = 50
 
 
 class ListLimits(msgspec.Struct, kw_only=True):
@@ -70,6 +79,21 @@ async def list_workers(call: ApiCall) -> Page[WorkerWire]:
     store = (await call.runs()).store
     now = store.now()
     return Page(items=[worker_wire(row, now) for row in await store.workers()])
+
+
+@routes.get("/leases", needs=Right.admin, raises=(ForbiddenError,))
+async def list_leases(call: ApiCall, query: ListLeases) -> Page[LeaseWire]:
+    """Runs that a process has now, of all tenants, the newest first: those of `worker`, or all. A process
+    that only runs one flow has leases too, and is not in the list of workers."""
+    _require_instance(call)
+    store = (await call.runs()).store
+    now = store.now()
+    where = RunFilter(leased=True, worker=query.worker)
+    after = decode_cursor(query.cursor, tuple[int, int])
+    rows = await store.list_runs(where, after=after, limit=query.limit + 1)
+    shown = rows[: query.limit]
+    following = cursor_of(shown[-1].created_at, shown[-1].key) if len(rows) > query.limit else None
+    return Page(items=[lease_wire(row, now) for row in shown], next=following)
 
 
 @routes.get("/figures", needs=Right.admin, raises=(ForbiddenError,))

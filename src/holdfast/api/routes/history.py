@@ -49,7 +49,7 @@ from holdfast.runs.history.checkpoints import resolve
 from holdfast.runs.history.story import Story
 from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.history.timeline import make_timeline
-from holdfast.runs.history.timeline_page import page_of
+from holdfast.runs.history.timeline_page import changed_since, page_of
 from holdfast.runs.history.visits import Visits
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
@@ -76,6 +76,17 @@ class ShowTimeline(msgspec.Struct, kw_only=True):
     cursor: Cursor | None = None
     fold: Literal["items"] | None = None
     within: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+    since: (
+        Annotated[
+            int,
+            msgspec.Meta(
+                ge=0,
+                le=2**40,
+                description="`head` of an earlier answer: only visits that may have changed since.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class DiffQuery(msgspec.Struct, kw_only=True):
@@ -158,7 +169,9 @@ async def get_timeline(call: ApiCall, run: str, query: ShowTimeline) -> Timeline
         run=row.id,
         items=[
             visit_wire(each, row.id, page.folded.get((each.label, each.visit)), line.graph)
-            for each in page.visits
+            for each in (
+                page.visits if query.since is None else changed_since(page.visits, row.id, query.since)
+            )
         ],
         next=cursor_of(page.before) if page.before else None,
         marks=[mark_wire(each) for each in line.visits.marks[-MOST_MARKS:]],

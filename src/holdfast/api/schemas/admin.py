@@ -10,8 +10,10 @@ from holdfast.api.schemas.common import moment
 from holdfast.runs.dead_letters import DeadRun
 from holdfast.runs.run_view import RunWire, ShownRun, run_wire
 from holdfast.runs.unserved import find_unserved
+from holdfast.store.rows import RunRow
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, WorkerRow
+from holdfast.types.status import RunStatus
 
 
 class WorkerWire(msgspec.Struct, kw_only=True):
@@ -57,6 +59,37 @@ def worker_wire(row: WorkerRow, now: int) -> WorkerWire:
         ended=row.ended,
         records_per_second=row.records_per_second,
         ended_per_second=row.ended_per_second,
+    )
+
+
+class LeaseWire(msgspec.Struct, kw_only=True):
+    """A run that a process has now. `until`: another worker may take it over from then on, unless its process
+    renews the lease. `term`: how often the run was claimed. `expired`: it was not renewed."""
+
+    run: str
+    flow: str
+    version: str
+    tenant: str
+    status: RunStatus
+    worker: str
+    term: int
+    until: str | None
+    expired: bool
+    recoveries: int
+
+
+def lease_wire(row: RunRow, now: int) -> LeaseWire:
+    return LeaseWire(
+        run=row.id,
+        flow=row.flow,
+        version=row.version,
+        tenant=row.tenant,
+        status=row.status,
+        worker=row.worker or "",
+        term=row.term,
+        until=moment(row.lease_until),
+        expired=(row.lease_until or 0) <= now,
+        recoveries=row.recoveries,
     )
 
 

@@ -34,6 +34,7 @@ from holdfast.types.status import HoldStatus, RunStatus, label_for
 if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint
     from holdfast.model.graph import Graph
+    from holdfast.runs.history.log_lines import LoggedLine
     from holdfast.runs.history.timeline import Timeline
     from holdfast.runs.service import RunService
     from holdfast.store.rows import RunRow
@@ -64,6 +65,10 @@ def show(
     ] = False,
     timeline: Annotated[bool, typer.Option("--timeline", help="Only the timeline")] = False,
     records: Annotated[bool, typer.Option("--records", help="Only the journal records")] = False,
+    logs: Annotated[
+        bool,
+        typer.Option("--logs", help="Only the lines that its nodes logged; --json prints them as a list"),
+    ] = False,
     expand: Annotated[
         bool, typer.Option("--expand", help="Also draw the insides of maps and sub-flows")
     ] = False,
@@ -78,7 +83,9 @@ def show(
 
     --json=interface prints a checkpoint in the published format.
     """
-    view = ShowOptions(graph=graph, timeline=timeline, records=records, expand=expand, everything=everything)
+    view = ShowOptions(
+        graph=graph, timeline=timeline, records=records, logs=logs, expand=expand, everything=everything
+    )
     return run_async(show_moment(run, checkpoint, view, store=store, json=json, form=form))
 
 
@@ -88,12 +95,13 @@ class ShowOptions(msgspec.Struct, frozen=True, kw_only=True):
     graph: bool = False
     timeline: bool = False
     records: bool = False
+    logs: bool = False
     expand: bool = False
     everything: bool = False
 
     @property
     def chosen(self) -> bool:
-        return self.graph or self.timeline or self.records
+        return self.graph or self.timeline or self.records or self.logs
 
 
 async def show_moment(
@@ -121,6 +129,11 @@ async def show_moment(
         if seq is not None or form:
             found = await (service.latest(row.id) if seq is None else service.checkpoint(row.id, seq))
             return await _print_checkpoint(service, found, json=json, form=form)
+        if json and view.logs:
+            from holdfast.runs.history.log_lines import log_lines
+
+            print_json([msgspec.structs.asdict(line) for line in await log_lines(service, row)])
+            return Exit.ok
         if json:
             reply = await run_json(service, row)
             print_json(reply)
@@ -178,6 +191,11 @@ async def _show_run(service: RunService, row: RunRow, view: ShowOptions, *, stor
         _print_separator(view, draws=view.graph or view.timeline)
         found = await service.store.read(row.id, payloads=False)
         _print_records(found, line.graph, everything=view.everything)
+    if view.logs:
+        from holdfast.runs.history.log_lines import log_lines
+
+        _print_separator(view, draws=view.graph or view.timeline or view.records)
+        _print_lines(await log_lines(service, row), line.graph, everything=view.everything)
     print_holds(await holds_of(service, row, HoldStatus.pending), store)
     if row.dead:
         print_note(f"Its workers died: {command('dead show', row.id[:8], store)}")
@@ -282,6 +300,19 @@ def _print_records(records: list[Record], graph: Graph, *, everything: bool) -> 
         print_note(
             f"{len(records) - len(shown)} earlier records are left out; --all shows them, --json has them."
         )
+
+
+def _print_lines(lines: list[LoggedLine], graph: Graph, *, everything: bool) -> None:
+    from holdfast.model.shown_names import shown_name
+
+    shown = lines if everything else lines[-RECORDS_SHOWN:]
+    if not lines:
+        print_note("No lines are stored: its nodes logged nothing with ctx.log at a level that is stored.")
+    for line in shown:
+        attempt = f" (attempt {line.attempt})" if line.attempt > 1 else ""
+        print_line(f"{line.at[11:23]} {line.level:<8} {shown_name(line.node, graph)}{attempt}  {line.text}")
+    if len(shown) < len(lines):
+        print_note(f"{len(lines) - len(shown)} earlier lines are left out; --all shows them.")
 
 
 def _cells(record: Record, graph: Graph) -> tuple[str, ...]:

@@ -78,6 +78,7 @@ def _settings(lease: float, wanted: float | None, allow_code: bool) -> RunSettin
         poll=0.2,
         retention=parse_retention(rule) if rule else None,
         allow_code=allow_code or os.environ.get("HOLDFAST_ALLOW_CODE") == "1",
+        stored_log_level=os.environ.get("HOLDFAST_STORED_LOG_LEVEL") or RunSettings().stored_log_level,
         state_blobs=os.environ.get("HOLDFAST_STATE_BLOBS") != "0",
         plain_directories=os.environ.get("HOLDFAST_PLAIN_DIRECTORIES") == "1",
         feed_kept=_seconds("HOLDFAST_FEED_KEPT", RunSettings().feed_kept),

@@ -24,6 +24,16 @@ class AsyncAdmin(AsyncGroup):
         request = request_of("GET", "/v1/figures")
         return await self._json(request, models.Figures)
 
+    def list_leases(
+        self, *, worker: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> AsyncPages[models.Lease]:
+        """Runs that a process has now, of all tenants, the newest first: those of `worker`, or all. A
+        process
+
+        that only runs one flow has leases too, and is not in the list of workers."""
+        request = request_of("GET", "/v1/leases", query={"worker": worker})
+        return self._pages(request, models.Lease, limit, cursor)
+
     async def status(self) -> models.Status:
         """The state of the server and its store."""
         request = request_of("GET", "/v1/admin/status")
@@ -2276,6 +2286,7 @@ class AsyncRuns(AsyncGroup):
         cursor: str | None = None,
         fold: Literal["items"] | None = None,
         within: str | None = None,
+        since: int | None = None,
     ) -> models.Timeline:
         """Each visit of each node: its start, waits, questions, retries and outcome; the latest first
         page, and
@@ -2285,7 +2296,7 @@ class AsyncRuns(AsyncGroup):
             "GET",
             "/v1/runs/{run}/timeline",
             {"run": run},
-            query={"limit": limit, "cursor": cursor, "fold": fold, "within": within},
+            query={"limit": limit, "cursor": cursor, "fold": fold, "within": within, "since": since},
         )
         return await self._json(request, models.Timeline)
 

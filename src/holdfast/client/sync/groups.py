@@ -25,6 +25,16 @@ class Admin(Group):
         request = request_of("GET", "/v1/figures")
         return self._json(request, models.Figures)
 
+    def list_leases(
+        self, *, worker: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> Pages[models.Lease]:
+        """Runs that a process has now, of all tenants, the newest first: those of `worker`, or all. A
+        process
+
+        that only runs one flow has leases too, and is not in the list of workers."""
+        request = request_of("GET", "/v1/leases", query={"worker": worker})
+        return self._pages(request, models.Lease, limit, cursor)
+
     def status(self) -> models.Status:
         """The state of the server and its store."""
         request = request_of("GET", "/v1/admin/status")
@@ -2257,6 +2267,7 @@ class Runs(Group):
         cursor: str | None = None,
         fold: Literal["items"] | None = None,
         within: str | None = None,
+        since: int | None = None,
     ) -> models.Timeline:
         """Each visit of each node: its start, waits, questions, retries and outcome; the latest first
         page, and
@@ -2266,7 +2277,7 @@ class Runs(Group):
             "GET",
             "/v1/runs/{run}/timeline",
             {"run": run},
-            query={"limit": limit, "cursor": cursor, "fold": fold, "within": within},
+            query={"limit": limit, "cursor": cursor, "fold": fold, "within": within, "since": since},
         )
         return self._json(request, models.Timeline)
 

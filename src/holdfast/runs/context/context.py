@@ -183,6 +183,8 @@ class Context:
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger of the standard library. Its lines are also stored with the attempt, at most 1,000 of
+        them; those below `stored_log_level` (`info`) are not."""
         extra = {
             "run": self.run_id,
             "flow": self._session.row.flow,
@@ -192,7 +194,8 @@ class Context:
             "attempt": self.attempt,
             "seq": self._exec.seq,
         }
-        return NodeLog(logging.getLogger("holdfast.node"), extra)
+        lowest = self._session.services.log_from
+        return NodeLog(logging.getLogger("holdfast.node"), extra, self._emitter.store_line, lowest)
 
     @property
     def memory(self) -> NodeMemory:
@@ -475,7 +478,7 @@ class Context:
     def close(self, why: str) -> None:
         """After this call every method raises: a thread cannot be stopped, but kept from continuing."""
         if not self._at.closed:
-            self.flush_chunks()
+            self._emitter.close()
             self._at.closed = why
             for call in list(self._thread_calls):
                 call.cancel()

@@ -138,12 +138,14 @@ class ContextCalls:
         if self.session.answers:
             self.session.wake.set()
 
-    def note_chunks(self, execution: Exec, node: Node, items: list[tuple[str, Any]], *, inside: bool) -> None:
+    def note_chunks(self, execution: Exec, node: Node, body: ChunkBody, *, now: bool) -> None:
+        """`now`: it is shown at once; otherwise it is committed with what follows."""
         session = self.session
         here = session.pos.execs.get((execution.scope, execution.node)) is execution
         if here and not session.lost and session.queue.poison is None:
-            self.writer.note(Kind.chunk, ChunkBody(items, inside), execution, node)
-            session.recorder.hurry()
+            self.writer.note(Kind.chunk, body, execution, node)
+            if now:
+                session.recorder.hurry()
 
     # Questions.
     def ask_inside(

@@ -13,7 +13,7 @@ from holdfast.runs.attachments import BlobAttachments
 from holdfast.runs.blobs import BlobStore
 from holdfast.runs.driver.evidence_outbox import EvidenceOutbox
 from holdfast.runs.driver.lease import LeaseHolder, LeaseKeeper
-from holdfast.runs.driver.settings import RunSettings
+from holdfast.runs.driver.settings import RunSettings, log_threshold
 from holdfast.runs.hold_preparation import Preparer
 from holdfast.runs.node_memory import MemoryBackend, StoredMemory
 from holdfast.runs.record_codec import RecordCodec
@@ -95,6 +95,7 @@ class RunServices:
         # Wake times and deadlines are the store's: another machine, with another clock, acts on them.
         self.clock: Clock = options.get("clock") or SharedClock(store.now)
         self.settings = options.get("settings") or RunSettings()
+        self.log_from = log_threshold(self.settings.stored_log_level)
         self.blobs = BlobStore(store, options.get("objects"))
         self.recorder = Recorder(store, self.blobs.put_for)
         self.recorder.patience = self.settings.patience

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 import msgspec
 
+from holdfast.errors import SettingsError
 from holdfast.types.retention import Retention
+
+_OFF: Final = 1_000_000
+LOG_LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "off": _OFF,
+}
 
 
 class RunSettings(msgspec.Struct, kw_only=True):
@@ -34,9 +47,21 @@ class RunSettings(msgspec.Struct, kw_only=True):
     """how long the feed over all runs keeps its rows; a reader that was away for longer gets an error"""
     allow_code: bool = False
     """whether commands of pipelines that were submitted to a server may run in this process"""
+    stored_log_level: str = "info"
+    """the lowest level of `ctx.log` whose lines are stored: `debug`, `info`, `warning`, `error`; or `off`"""
     state_blobs: bool = True
     """whether the state of a run that asks a person is also an object in S3, if blobs are there"""
     plain_directories: bool = False
     """whether run directories of pipelines are written although the store is encrypted"""
     reencrypt: bool = False
     """whether a worker also re-encrypts everything with the current keys, each time it applies retention"""
+
+
+def log_threshold(level: str) -> int:
+    """The number of a level as `logging` has it. Raises SettingsError."""
+    found = LOG_LEVELS.get(level.lower())
+    if found is None:
+        raise SettingsError(
+            f"the lowest level of log that is stored is {level!r}.", hint=f"Give {', '.join(LOG_LEVELS)}."
+        )
+    return found

@@ -15,7 +15,7 @@ from holdfast.model.position import Exec, Position
 from holdfast.runs.driver.load import load
 from holdfast.runs.events import bare_events, hide_secrets
 from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
-from holdfast.runs.history.visits import Visits, apply_event
+from holdfast.runs.history.visits import FOLDED, Visits, apply_event
 from holdfast.runs.run_view import is_interrupted
 from holdfast.types.event import Event
 
@@ -108,15 +108,19 @@ async def _is_current(service: RunAccess, row: RunRow, readers: RunReaders, kept
     """Whether its journal goes on where the visits end."""
     if kept.last is None or kept.horizon != row.horizon or service.store.now() - kept.made_at > MAX_AGE:
         return False
-    found = await bare_events(service, row, readers, after=kept.last.number - 1, limit=1)
+    before = kept.last.number - 1
+    found, _ = await bare_events(service, row, readers, after=before, limit=1, types=FOLDED)
     return bool(found) and found[0] == kept.last
 
 
 async def _events(service: RunAccess, row: RunRow, readers: RunReaders, after: int) -> AsyncIterator[Event]:
     """Without secrets: visits are shown to people."""
     secret = bool(readers.at(row.head).graph.secrets)
-    while events := await bare_events(service, row, readers, after=after, limit=PAGE):
-        after = events[-1].number
+    while True:
+        events, last = await bare_events(service, row, readers, after=after, limit=PAGE, types=FOLDED)
+        if last == after:
+            return
+        after = last
         for event in await hide_secrets(service, row, events) if secret else events:
             yield event
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -27,6 +27,18 @@ class TimelinePage(msgspec.Struct, frozen=True):
     visits: list[Visit]
     folded: dict[tuple[str, int], FoldedVisits]
     before: int
+
+
+def changed_since(visits: Iterable[Visit], run: str, record: int) -> list[Visit]:
+    """Those that a reader of the run at the record does not know as they are: not ended, with a later record,
+    or stopped, which needs no record. What a fork took from its source does not change."""
+    return [
+        visit
+        for visit in visits
+        if visit.ended_at is None
+        or visit.state == "stopped"
+        or (visit.seq > record and visit.run in ("", run))
+    ]
 
 
 def page_of(

@@ -7,7 +7,7 @@ Events have no values: what a step changed in the state or what a call returned 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -85,7 +85,10 @@ class Visits:
         return found
 
     def node(self, path: str) -> NodeSum:
-        return self.nodes.setdefault(path, NodeSum())
+        found = self.nodes.get(path)
+        if found is None:
+            found = self.nodes[path] = NodeSum()
+        return found
 
     def begin(self, visit: Visit) -> None:
         self.open[visit.label] = self._last[visit.label] = visit
@@ -254,7 +257,9 @@ def _settled(visits: Visits, event: Event) -> None:
 
 
 def _spent(data: dict[str, Any]) -> tuple[int, float]:
-    usage: dict[str, Any] = data.get("usage") or {}
+    usage: dict[str, Any] | None = data.get("usage")
+    if not usage:
+        return 0, 0.0
     return int(usage.get("tokens") or 0), float(usage.get("cost") or 0)
 
 
@@ -351,6 +356,9 @@ def _emitted(visits: Visits, event: Event) -> None:
     """Text is appended, as tokens are; `kind="progress"` is a number from 0 to 1, or done and total."""
     emitted: Any = _words(event.data.get("kind"), event.data.get("data"))
     visit = _visit_for(visits, event)
+    if event.data.get("kind") == "log" and isinstance(emitted, dict):
+        # A line of `ctx.log`: it is not part of the text.
+        return
     visit.emitted += 1
     text = visit.said + emitted if isinstance(emitted, str) else repr(emitted)
     visit.said = text[-TEXT_LENGTH:]
@@ -461,3 +469,6 @@ _APPLY: dict[str, Callable[[Visits, Event], None]] = {
     "run.migrated": _migrated,
     "record.unreadable": _unreadable,
 }
+
+FOLDED: Final = frozenset(_APPLY)
+"""The types of events that change visits."""

@@ -39,7 +39,8 @@ class RepeatedEffect(msgspec.Struct, frozen=True, kw_only=True):
 class RunChangePreview(msgspec.Struct, frozen=True, kw_only=True):
     """`head`: the last record when it was made; if the run has moved since, ask again. `record`: the record
     from which the run, or the new run, continues. `run_again`: nodes; `withdrawn` and `asked_again`:
-    questions; `text`: all of it as sentences."""
+    questions; `text`: all of it as sentences. `refused_without_consent`: nodes with effects outside that a
+    branch repeats because it has to start before a question; it is refused without `repeat_effects`."""
 
     run: str
     action: str
@@ -51,6 +52,7 @@ class RunChangePreview(msgspec.Struct, frozen=True, kw_only=True):
     withdrawn: list[str]
     asked_again: list[str]
     text: list[str]
+    refused_without_consent: list[str] = []
 
 
 async def preview_change(
@@ -72,10 +74,11 @@ async def preview_change(
     if action in ("resume", "retry") and row.status in (RunStatus.completed, RunStatus.cancelled):
         raise RunEndedError(f"run {row.id} is {run_label(row.status)}: nothing would run.", run=row.id)
     record = row.head if at is None else at
+    refused: tuple[str, ...] = ()
     if action in ("fork", "rewind"):
         # Decisions that this person may not take along are asked again, so it starts before them.
         point = await fork_point(service, row, record, actor)
-        record = point.seq if point.run.id == row.id else row.horizon
+        record, refused = point.seq if point.run.id == row.id else row.horizon, point.repeats
     graph = (await reader_of(service, row)).graph
     visits = list(_runs_again(await load_story(service, row), action, record))
     holds = await service.holds(row.id, open_only=False)
@@ -93,6 +96,7 @@ async def preview_change(
         withdrawn=[hold.prompt for hold in withdrawn],
         asked_again=[hold.prompt for hold in asked],
         text=[],
+        refused_without_consent=list(refused),
     )
     return msgspec.structs.replace(found, text=list(_sentences(found)))
 
@@ -142,6 +146,11 @@ def _sentences(found: RunChangePreview) -> Iterator[str]:
         names = [each.node for each in found.repeated_effects if each.guarded is guarded]
         if names:
             yield f"May happen outside once more ({words}): {', '.join(names)}."
+    if found.refused_without_consent:
+        yield (
+            "It has to start before a question that you cannot decide alone, and does this work with effects "
+            f"outside once more: {', '.join(found.refused_without_consent)}."
+        )
     for prompt in found.withdrawn:
         yield f"Withdraws the question: {prompt}"
     for prompt in found.asked_again:

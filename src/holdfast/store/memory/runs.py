@@ -18,6 +18,7 @@ from holdfast.store.memory.tables import MemoryRun, MemoryTables
 from holdfast.store.rows import Claim, ThreadRow
 from holdfast.types.durability import Durability
 from holdfast.types.hold import BREAKPOINT
+from holdfast.types.ids import run_prefix
 from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxState
 from holdfast.types.record import Park
@@ -308,8 +309,15 @@ def _matches(run: MemoryRun, where: RunFilter) -> bool:
         and (where.instance_key is None or where.instance_key == new.instance_key)
         and (where.error is None or where.error.lower() in (run.error or "").lower())
         and (where.text is None or _has_text(run, where.text.lower()))
+        and (where.forked_from is None or _is_fork(run, where.forked_from))
+        and (not where.leased or run.worker is not None)
+        and (where.worker is None or run.worker == where.worker)
         and _took(run, where)
     )
+
+
+def _is_fork(run: MemoryRun, source: str) -> bool:
+    return (run.new.forked_from or "").startswith(run_prefix(source))
 
 
 def _has_text(run: MemoryRun, text: str) -> bool:

@@ -232,7 +232,9 @@ def listing(where: RunFilter, after: tuple[int, int] | None) -> tuple[str, list[
     if after is not None:
         # The key distinguishes runs of the same instant: otherwise a page could skip or repeat some of them.
         text, args = f"{text} AND (created_at, key) < (?, ?)", [*args, *after]
-    return f"SELECT {COLUMNS} FROM @runs WHERE {text} ORDER BY created_at DESC, key DESC LIMIT ?", args
+    # Few runs are leased: they are sorted, not looked for among all runs in the order of their creation.
+    runs = "@runs[runs_leased]" if where.leased or where.worker is not None else "@runs"
+    return f"SELECT {COLUMNS} FROM {runs} WHERE {text} ORDER BY created_at DESC, key DESC LIMIT ?", args
 
 
 # Both sides in one case: `lower` of the databases agrees on ASCII letters, which ids and errors mostly are.
@@ -274,5 +276,9 @@ def _conditions(where: RunFilter) -> tuple[str, list[object]]:
             conditions.append((f"{_TOOK} {sign} ?", (where.shown_at, length)))
     if where.at_breakpoint:
         conditions.append((_AT_BREAKPOINT, ()))
+    if where.leased or where.worker is not None:
+        conditions.append(("worker IS NOT NULL", ()))
+    if where.worker is not None:
+        conditions.append(("worker = ?", (where.worker,)))
     text = " AND ".join(condition for condition, _ in conditions)
     return text, [value for _, values in conditions for value in values]

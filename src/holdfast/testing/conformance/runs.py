@@ -9,7 +9,7 @@ import pytest
 from holdfast.store.rows import ClaimRequest, RunFilter
 from holdfast.testing.conformance.kit import TTL, StoreKit
 from holdfast.types.hold import BREAKPOINT
-from holdfast.types.ids import RunId, new_run_id
+from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.record import NewTimer, Refusal, Side
 from holdfast.types.status import HoldStatus, RunStatus
 
@@ -176,6 +176,20 @@ class RunSuite:
         ):
             assert await _ids(kit.store, where) == [special.id], where
         assert await _ids(kit.store, RunFilter(created_before=1500)) == [plain.id]
+
+    async def test_runs_are_filtered_by_lease_worker_and_source(self, kit: StoreKit) -> None:
+        plain = await kit.created(created_at=1000)
+        held = await kit.created(created_at=2000)
+        other = await kit.created(created_at=3000)
+        fork = await kit.created(created_at=4000, forked_from=checkpoint_id(plain.id, 3))
+        lease = (await kit.claim(held.id, worker="one")).lease
+        await kit.claim(other.id, worker="two")
+        assert await _ids(kit.store, RunFilter(leased=True)) == [other.id, held.id]
+        assert await _ids(kit.store, RunFilter(worker="one")) == [held.id]
+        assert await _ids(kit.store, RunFilter(worker="three")) == []
+        assert await _ids(kit.store, RunFilter(forked_from=plain.id)) == [fork.id]
+        await kit.written(lease, kit.record(1, side=Side(status=RunStatus.completed)))
+        assert await _ids(kit.store, RunFilter(leased=True)) == [other.id]
 
     async def test_runs_are_searched_and_counted_by_status(self, kit: StoreKit) -> None:
         plain = await kit.created(created_at=1000)

@@ -83,7 +83,7 @@ export const runs = {
   actionTitle: "{action}: {flow} {run}",
   close: "Close",
   keepRun: "Do nothing",
-  mayRepeat: "Repeat the external effects of {nodes}, which have no idempotency key.",
+  mayRepeat: "Repeat the external effects of {nodes}.",
   moved: "The run has changed since you opened this. Nothing was done.",
   movedNow: "The run has changed since you opened this. This is what would happen now.",
   readAgain: "Read again",

@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { Moment } from "@/components/Moment";
 import { StatusBadge } from "@/components/StatusBadge";
 import { type Worker, listWorkers } from "@/services/operations";
+import { Leases } from "./Leases";
 import { Answered, Bar, type Column, EVERY, None, Table } from "./Panel";
 import { shareOf, workerWord } from "./panels";
 import { t } from "./text";
@@ -23,19 +24,24 @@ const COLUMNS: Column<Worker>[] = [
 export function Workers() {
   const workers = useQuery({ queryKey: ["operations", "workers"], queryFn: listWorkers, refetchInterval: EVERY });
   return (
-    <Answered query={workers}>
-      {(rows) => (
-        <Table
-          label={t("workers")}
-          rows={rows}
-          columns={COLUMNS}
-          keyOf={(row) => row.name}
-          empty={t("noWorkers")}
-          hint={t("noWorkersHint")}
-          More={More}
-        />
-      )}
-    </Answered>
+    <>
+      <Answered query={workers}>
+        {(rows) => (
+          <Table
+            label={t("workers")}
+            rows={rows}
+            columns={COLUMNS}
+            keyOf={(row) => row.name}
+            empty={t("noWorkers")}
+            hint={t("noWorkersHint")}
+            More={More}
+          />
+        )}
+      </Answered>
+      <h2>{t("leases")}</h2>
+      <p className="muted small">{t("leasesHint")}</p>
+      <Leases />
+    </>
   );
 }
 
@@ -62,6 +68,10 @@ function More({ row: worker }: { row: Worker }) {
             ))}
           </ul>
         </dd>
+      </div>
+      <div className="wide">
+        <dt>{t("leases")}</dt>
+        <dd><Leases worker={worker.name} /></dd>
       </div>
     </dl>
   );

@@ -1,5 +1,5 @@
 /** The panels of Operations, the right that each needs, and words made of their numbers. */
-import type { Figures, Schedule, Token, Worker } from "@/services/operations";
+import type { Figures, Lease, Schedule, Token, Worker } from "@/services/operations";
 import type { Right } from "@/services/session";
 import type { Shown } from "@/words";
 import { t } from "./text";
@@ -41,6 +41,11 @@ export function workerWord(worker: Worker): Shown {
   if (!worker.alive) return { word: t("workerLost"), role: "failed", icon: "cross" };
   if (worker.draining) return { word: t("workerDraining"), role: "sleeping", icon: "pause" };
   return { word: t("workerAlive"), role: "completed", icon: "check" };
+}
+
+export function leaseWord(lease: Lease): Shown {
+  if (lease.expired) return { word: t("leaseExpired"), role: "interrupted", icon: "broken" };
+  return { word: t("leaseHeld"), role: "running", icon: "play" };
 }
 
 export function scheduleWord(schedule: Schedule): Shown {

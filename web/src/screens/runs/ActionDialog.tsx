@@ -55,8 +55,12 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
       if (id !== run.id) void navigate({ to: "/runs/$run", params: { run: id } });
     },
   });
-  const needsAssent = preview.unguarded.length > 0 && action !== "cancel";
-  const hasMoved = acting.isError && failureOf(acting.error).kind === "changed";
+  const failure = acting.isError ? failureOf(acting.error) : null;
+  // What the server refuses to repeat without consent, although the preview did not foresee it.
+  const refused = failure?.code === "repeats_effects" ? namesOf(failure.facts["nodes"]) : [];
+  const repeated = action === "cancel" ? [] : [...new Set([...preview.repeated, ...refused])];
+  const needsAssent = repeated.length > 0;
+  const hasMoved = failure?.kind === "changed";
   const isReady = patch !== null && patch.removed.length === 0 && (!needsAssent || agreed) && !hasMoved;
   return (
     <>
@@ -67,7 +71,7 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
       {needsAssent ? (
         <label className="assent">
           <input type="checkbox" checked={agreed} onChange={(event) => setAgreed(event.target.checked)} />
-          <span>{t("mayRepeat", { nodes: preview.unguarded.join(", ") })}</span>
+          <span>{t("mayRepeat", { nodes: repeated.join(", ") })}</span>
         </label>
       ) : null}
       {hasMoved ? (
@@ -76,7 +80,7 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
           <button type="button" className="button" onClick={onAgain}>{t("readAgain")}</button>
         </div>
       ) : null}
-      {acting.isError && !hasMoved ? <Problem error={acting.error} /> : null}
+      {acting.isError && !hasMoved && !(refused.length > 0 && agreed) ? <Problem error={acting.error} /> : null}
       <div className="dialog-buttons">
         <button type="button" className="button" onClick={onClose}>{t("keepRun")}</button>
         <button type="button" className={`button ${action === "cancel" ? "danger" : "primary"}`} disabled={!isReady || acting.isPending} onClick={() => acting.mutate()}>
@@ -85,4 +89,8 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
       </div>
     </>
   );
+}
+
+function namesOf(nodes: unknown): string[] {
+  return Array.isArray(nodes) ? nodes.filter((each) => typeof each === "string") : [];
 }

@@ -75,7 +75,8 @@ const NOTHING: Found = { visits: [], leftOut: 0, damage: "", marks: [], taken: n
 function RunParts({ run }: { run: Run }) {
   const search = useSearch({ strict: false });
   const navigate = useNavigate();
-  const timeline = useQuery({ queryKey: ["run", run.id, "timeline"], queryFn: () => getTimeline(run.id), structuralSharing: false, gcTime: 30_000 });
+  const client = useQueryClient();
+  const timeline = useQuery({ queryKey: ["run", run.id, "timeline"], queryFn: () => getTimeline(run.id, client.getQueryData<Found>(["run", run.id, "timeline"])), structuralSharing: false, gcTime: 30_000 });
   const found = timeline.data ?? NOTHING;
   const records = { first: found.first, last: Math.max(found.last, run.head) };
   const record = useRecord(run.id, records, found.visits);

@@ -1,5 +1,5 @@
 """Live output of a handler: checked when it is emitted, stored in batches, shown after commit (D-23). Lines
-of its log are part of it (ADR 89)."""
+of its log are part of it (ADR 90)."""
 
 from __future__ import annotations
 

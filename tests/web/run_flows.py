@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from holdfast import Context, Flow
+from holdfast import Context, Flow, Retry
 
 check_line = Flow[Any]("check_line", effect="pure")
 
@@ -46,6 +46,43 @@ async def pay(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
 
 
 orders.chain("read_order", "check_lines", "price", "pay")
+
+letters = Flow[Any]("letters", effect="read")
+
+
+@letters.node(retry=Retry(2, delay="1ms"))
+async def write(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    ctx.log.info("writes to %s", s["to"])
+    ctx.emit(f"Dear {s['to']}, " if ctx.attempt == 2 else "Dead ")
+    if ctx.attempt == 1:
+        ctx.log.warning("the pen is <b>empty</b>")
+        raise ValueError("no ink")
+    await ctx.step("find_address", lambda: {"city": "Kiel"}, effect="read")
+    ctx.emit("thank you.")
+    ctx.spent(tokens=120, cost=0.25)
+    ctx.artifact("letter.txt", "Dear Ada, thank you.")
+    return {"written": True}
+
+
+payments = Flow[Any]("payments", effect="pure")
+
+
+@payments.node(effect="external")
+async def transfer(s: dict[str, Any]) -> dict[str, Any]:
+    return {"transferred": True}
+
+
+payments.chain(
+    payments.hold(
+        "agree",
+        prompt="Pay 900?",
+        options=["approve", "reject"],
+        assignee="group:payers",
+        bind="said",
+    ),
+    transfer,
+    payments.hold("receipt", prompt="Send a receipt?", options=["yes", "no"], bind="receipt"),
+)
 
 stops = Flow[Any]("stops", effect="pure")
 

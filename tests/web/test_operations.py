@@ -136,6 +136,7 @@ def test_every_panel_is_readable_in_light_in_dark_and_on_a_phone(
     (version,) = [each for each, flow in worker["versions"].items() if flow == "claims"]
     expect(page.locator("tr.more li").filter(has_text=version)).to_have_text(f"claims {version}")
     expect(page.locator("tr.more")).not_to_contain_text("-0.0")
+    expect(page.locator("tr.more dt", has_text="Leases")).to_be_visible()
     wrong["worker"] = violations(page) + too_wide(page)
     assert wrong["worker"] == []
 

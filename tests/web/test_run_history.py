@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
-from tests.web.conftest import Opener, WebServer, picture, violations
+from tests.web.conftest import Opener, WebServer, picture, sign_in_as, too_wide, violations
 from tests.web.test_runs import FLOWS, started, tab
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
@@ -62,7 +65,7 @@ def test_the_post_mortem_of_a_run_is_a_part_of_its_page(server: WebServer, open_
     picture(page, "run-postmortem")
 
 
-@pytest.mark.covers("WB-34")
+@pytest.mark.covers("WB-34", "WB-44-leases")
 def test_an_interrupted_run_says_what_a_resume_does_first(
     built: Path, tmp_path: Path, browser: Browser
 ) -> None:
@@ -87,7 +90,17 @@ def test_an_interrupted_run_says_what_a_resume_does_first(
             assert time.monotonic() < deadline
             time.sleep(0.2)
         run = server.api("GET", "/v1/runs")["items"][0]["id"]
-        page.goto(f"{server.address}/runs/{run}")
+        # The process that was killed was no worker; it still has the run until another takes it over.
+        (lease,) = server.api("GET", "/v1/leases")["items"]
+        page.goto(f"{server.address}/operations/workers")
+        expect(page.get_by_text("No worker has reported.")).to_be_visible()
+        row = page.get_by_role("table", name="Leases").get_by_role("row").nth(1)
+        for text in (run[:8], "hangs", "Expired", lease["worker"]):
+            expect(row).to_contain_text(text)
+        expect(row.locator("time")).to_have_attribute("datetime", lease["until"])
+        picture(page, "operations-leases")
+        assert violations(page) + too_wide(page) == []
+        row.get_by_role("link", name=run[:8]).click()
         expect(page.get_by_text("Interrupted", exact=True).first).to_be_visible()
         page.get_by_role("button", name="Resume", exact=True).click()
         dialog = page.get_by_role("dialog")
@@ -99,3 +112,99 @@ def test_an_interrupted_run_says_what_a_resume_does_first(
         context.close()
     finally:
         server.stop()
+
+
+@pytest.mark.covers("WB-33", "WB-33-logs")
+def test_a_step_shows_what_each_attempt_did_logged_wrote_and_made(
+    server: WebServer, open_page: Opener
+) -> None:
+    run = started(server, "letters", to="Ada")
+    page = open_page(f"/runs/{run}?tab=timeline")
+    timeline = page.get_by_role("region", name="Timeline")
+    timeline.get_by_role("link", name="write").click()
+    step = page.get_by_role("complementary", name="Step")
+    expect(step.get_by_role("heading", name="write")).to_be_visible()
+    logs = step.locator(".step-logs li")
+    expect(logs).to_have_count(3)
+    expect(logs.nth(0)).to_contain_text("info writes to Ada")
+    expect(logs.nth(1)).to_contain_text("warning the pen is <b>empty</b>")
+    expect(logs.nth(2)).to_contain_text("Attempt 2")
+    # What the failed attempt wrote is void, what it logged is not.
+    expect(step).to_contain_text("Dear Ada, thank you.")
+    expect(step).not_to_contain_text("Dead")
+    expect(step).to_contain_text("written")
+    expect(step).to_contain_text("find_address")
+    expect(step.locator(".step-facts")).to_contain_text("120")
+    expect(step.locator(".step-facts")).to_contain_text("0.25")
+    attempts = part(step, "2 attempts")
+    expect(attempts.get_by_role("listitem").first).to_contain_text(re.compile("ms · first worker of the run"))
+    expect(attempts).to_contain_text("no ink")
+    part(step, "Input").locator("summary").click()
+    expect(part(step, "Input")).to_contain_text("Ada")
+    with page.expect_download() as found:
+        step.get_by_role("link", name="letter.txt").click()
+    assert "thank you" in Path(found.value.path()).read_text()
+    picture(page, "run-step")
+    assert violations(page) == []
+    page.set_viewport_size({"width": 320, "height": 640})
+    assert too_wide(page) == []
+    picture(page, "run-step-phone")
+
+
+def part(step: Locator, title: str) -> Locator:
+    return step.locator("details").filter(has=step.page.locator("summary", has_text=title))
+
+
+@pytest.mark.covers("WB-34")
+def test_a_fork_that_repeats_effects_names_them_and_needs_consent(
+    server: WebServer, open_page: Opener
+) -> None:
+    run = started(server, "payments")
+    (hold,) = server.api("GET", f"/v1/holds?run={run}")["items"]
+    decide(server, "ann", hold["id"])
+    page = open_page("/settings", expected="409")
+    sign_in_as(page, server, "kim", rights=["runs:read", "runs:write", "holds:read"])
+    page.goto(f"{server.address}/runs/{run}?tab=timeline")
+    timeline = page.get_by_role("region", name="Timeline")
+    expect(timeline.get_by_role("listitem").filter(has_text="transfer")).to_contain_text("Done")
+    for action in ("Fork", "Rewind"):
+        page.get_by_role("button", name=action).click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("does this work with effects outside once more: transfer.")
+        expect(dialog).to_contain_text("Asks again: Pay 900?")
+        expect(dialog.get_by_role("button", name=action, exact=True)).to_be_disabled()
+        dialog.get_by_label("Repeat the external effects of transfer.").check()
+        picture(page, f"run-{action.lower()}-consent")
+        assert violations(page) == []
+        if action == "Fork":
+            page.keyboard.press("Escape")
+    # What the preview did not foresee is named when it is refused, and can be agreed to.
+    page.route("**/preview", without_consent)
+    page.reload()
+    page.get_by_role("button", name="Fork").click()
+    dialog.get_by_role("button", name="Fork", exact=True).click()
+    expect(dialog).to_contain_text("that would repeat work with effects outside: transfer.")
+    expect(dialog.get_by_role("button", name="Fork", exact=True)).to_be_disabled()
+    dialog.get_by_label("Repeat the external effects of transfer.").check()
+    dialog.get_by_role("button", name="Fork", exact=True).click()
+    expect(page).not_to_have_url(re.compile(run))
+    expect(page.get_by_role("link", name=re.compile("Forked from run"))).to_be_visible()
+    (asked,) = server.api("GET", f"/v1/holds?run={page.url.split('/runs/')[1].partition('?')[0]}")["items"]
+    assert asked["prompt"] == "Pay 900?"
+
+
+def without_consent(route: Route) -> None:
+    answer = route.fetch()
+    found = answer.json()
+    unforeseen = {"record": found["head"], "refused_without_consent": [], "repeated_effects": []}
+    route.fulfill(response=answer, json=found | unforeseen)
+
+
+def decide(server: WebServer, name: str, hold: str) -> None:
+    token = server.api(
+        "POST", "/v1/tokens", {"subject": f"user:{name}", "roles": ["approver"], "groups": ["payers"]}
+    )["token"]
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    body = json.dumps({"decision": "approve"}).encode()
+    with urlopen(Request(f"{server.address}/v1/holds/{hold}/resolve", body, headers), timeout=30) as answer:
+        assert answer.status == 200

@@ -224,9 +224,14 @@ describe("the graph", () => {
 
 describe("the live output of a step", () => {
   it("is its text, and its lines of log", () => {
-    const pieces = [{ kind: "text", at: "", data: "Dear " }, { kind: "log", at: "a", data: { level: "INFO", text: "read" } }, { kind: "text", at: "", data: "Ann" }];
-    expect(streamedText(pieces)).toBe("Dear Ann");
-    expect(logLines(pieces)).toEqual([{ at: "a", level: "INFO", text: "read" }]);
+    const pieces = [{ kind: "text", at: "", data: "Dear ", attempt: 1 }, { kind: "log", at: "a", data: { level: "INFO", text: "read" }, attempt: 1 }, { kind: "text", at: "", data: "Ann", attempt: 1 }];
+    expect(streamedText(pieces, 1)).toBe("Dear Ann");
+    expect(logLines(pieces)).toEqual([{ at: "a", level: "INFO", text: "read", attempt: 1 }]);
+  });
+  it("is that of the last attempt, and the lines of all", () => {
+    const pieces = [{ kind: "text", at: "", data: "Dead", attempt: 1 }, { kind: "log", at: "a", data: "read", attempt: 1 }, { kind: "text", at: "", data: "Dear", attempt: 2 }];
+    expect(streamedText(pieces, 2)).toBe("Dear");
+    expect(logLines(pieces)).toHaveLength(1);
   });
 });
 

@@ -66,6 +66,7 @@ class EmittedDetail(msgspec.Struct, kw_only=True):
     kind: str
     at: int
     data: Any
+    attempt: int = 1
 
 
 class QuestionDetail(msgspec.Struct, kw_only=True):

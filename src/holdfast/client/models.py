@@ -436,11 +436,13 @@ class EditableDocument(Model, kw_only=True):
 
 
 class Emitted(Model, kw_only=True):
-    """A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ..."""
+    """A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ... `attempt`:
+    whose it is; text of an earlier attempt than the last is void."""
 
     kind: str
     at: str
     data: Any
+    attempt: int = 1
 
 
 class Entry(Model, kw_only=True):

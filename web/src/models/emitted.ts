@@ -2,19 +2,19 @@
 
 import { writeJson } from "./json";
 
-export type Piece = { kind: string; at: string; data: unknown };
-export type LogLine = { at: string; level: string; text: string };
+export type Piece = { kind: string; at: string; data: unknown; attempt: number };
+export type LogLine = { at: string; level: string; text: string; attempt: number };
 
-/** Texts are written one after the other, as tokens of a model are. */
-export function streamedText(pieces: readonly Piece[]): string {
-  return pieces.map((each) => (isLog(each) ? "" : textOf(each.data))).join("");
+/** Texts are written one after the other, as tokens of a model are. What an earlier attempt wrote is void. */
+export function streamedText(pieces: readonly Piece[], attempts: number): string {
+  return pieces.map((each) => (isLog(each) || each.attempt < attempts ? "" : textOf(each.data))).join("");
 }
 
 export function logLines(pieces: readonly Piece[]): LogLine[] {
   return pieces.filter(isLog).map((each) => {
     const data = typeof each.data === "object" && each.data !== null ? (each.data as Record<string, unknown>) : {};
     const text = typeof each.data === "string" ? each.data : textOf(data["text"] ?? each.data);
-    return { at: each.at, level: typeof data["level"] === "string" ? data["level"] : "", text };
+    return { at: each.at, level: typeof data["level"] === "string" ? data["level"] : "", text, attempt: each.attempt };
   });
 }
 

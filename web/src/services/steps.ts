@@ -6,7 +6,7 @@ import { type Visit, visitOf } from "./runHistory";
 export type Failed = Record<string, string>;
 export type Attempt = { number: number; reason: string; startedAt: string; endedAt: string | null; term: number; worker: string; failed: Failed | null; traceback: string };
 export type Call = { name: string; effect: string; at: string; seq: number; value: unknown; failed: Failed | null; traceback: string; tokens: number; cost: number };
-export type Emitted = { kind: string; at: string; data: unknown };
+export type Emitted = { kind: string; at: string; data: unknown; attempt: number };
 export type Step = Visit & {
   effect: string;
   workMs: number;
@@ -43,7 +43,7 @@ function stepOf(wire: StepWire, run: string): Step {
     traceback: wire.traceback,
     spans: wire.spans.map((each) => ({ number: each.number, reason: each.reason, startedAt: each.started_at, endedAt: each.ended_at, term: each.term, worker: each.worker, failed: each.error, traceback: each.traceback })),
     calls: wire.calls.map((each) => ({ name: each.name, effect: each.effect, at: each.at, seq: each.seq, value: each.value, failed: each.error, traceback: each.traceback ?? "", tokens: each.tokens, cost: each.cost })),
-    emitted: wire.emitted,
+    emitted: wire.emitted.map((each) => ({ kind: each.kind, at: each.at, data: each.data, attempt: each.attempt ?? 1 })),
     artifacts: wire.changes.filter((each) => each.path.startsWith(ARTIFACTS) && each.op !== "delete").map((each) => each.path.slice(ARTIFACTS.length)),
   };
 }

@@ -1560,11 +1560,15 @@ export interface EditableDocument {
   source: string;
 }
 
-/** A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ... */
+/**
+ * A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ... `attempt`: whose
+ * it is; text of an earlier attempt than the last is void.
+ */
 export interface EmittedWire {
   kind: string;
   at: string;
   data: unknown;
+  attempt?: number;
 }
 
 /** An entry of a hold's history. `text`: as one sentence; `seq`: its number in the tenant's audit. */

@@ -213,7 +213,9 @@ async def get_step(call: ApiCall, run: str, seq: str, query: ShowStep) -> StepWi
     before = (await service.checkpoint(row.id, max(row.horizon, at - 1))).shown()
     graph = (await reader_of(service, row)).graph
     writes = call.who.may(Right.runs_write)
-    return step_wire(found, row.id, before.state, story.workers, graph, with_source=writes)
+    # The records of a first claim do not name its worker; the row does while it has the run.
+    workers = {**story.workers, row.term: row.worker} if row.worker else story.workers
+    return step_wire(found, row.id, before.state, workers, graph, with_source=writes)
 
 
 async def _under_way(service: RunService, row: RunRow, story: Story, at: int) -> Visit | None:

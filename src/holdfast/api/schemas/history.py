@@ -286,11 +286,13 @@ class AttemptSpanWire(msgspec.Struct, kw_only=True):
 
 
 class EmittedWire(msgspec.Struct, kw_only=True):
-    """A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ..."""
+    """A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ... `attempt`:
+    whose it is; text of an earlier attempt than the last is void."""
 
     kind: str
     at: str
     data: Any
+    attempt: int = 1
 
 
 class CallWire(msgspec.Struct, kw_only=True):
@@ -473,7 +475,9 @@ def step_wire(
         traceback=shown(visit.traceback),
         spans=spans,
         emitted=[
-            EmittedWire(kind=each.kind, at=moment(each.at) or "", data=jsonable(each.data))
+            EmittedWire(
+                kind=each.kind, at=moment(each.at) or "", data=jsonable(each.data), attempt=each.attempt
+            )
             for each in visit.chunks
         ],
         calls=[

@@ -139,7 +139,7 @@ class LineLimit:
         self._before = before
         self._count = 0
         self._bytes = 0
-        self._told = 0
+        self._notices = 0
 
     def taken(self, level: int, name: str, text: str, *, inside: bool) -> list[tuple[str, str, int]]:
         """The line, or the first time that one is left out, a line that says so; with its level and size."""
@@ -148,9 +148,9 @@ class LineLimit:
         fits = self._count < MAX_LINES * share and self._bytes + size <= MAX_LINE_BYTES * share
         if not fits:
             # Once for the lines below warnings, and once for all.
-            if self._told >= (2 if level >= WARNING else 1):
+            if self._notices >= (2 if level >= WARNING else 1):
                 return []
-            self._told = 2 if level >= WARNING else 1
+            self._notices = 2 if level >= WARNING else 1
             name, text = "warning", _left_out(level)
             size = len(text)
         else:

@@ -378,7 +378,9 @@ def _fill_call(visit: Visit, record: Record, body: SubstepBody) -> None:
 
 def _fill_emitted(visit: Visit, record: Record, body: ChunkBody) -> None:
     """The newest are kept: the end of a long output is where it stopped."""
-    visit.chunks += [EmittedDetail(kind=kind, at=record.at, data=data) for kind, data in body.items]
+    visit.chunks += [
+        EmittedDetail(kind=kind, at=record.at, data=data, attempt=record.attempt) for kind, data in body.items
+    ]
     del visit.chunks[:-MAX_CHUNKS]
 
 

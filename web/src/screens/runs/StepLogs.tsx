@@ -5,6 +5,8 @@ import { StepPart } from "./StepPart";
 import { t } from "./text";
 
 const MOST = 200;
+const WRONG = new Set(["warning", "error", "critical"]);
+const isWrong = (level: string) => WRONG.has(level);
 
 export function StepLogs({ lines }: { lines: LogLine[] }) {
   const shown = lines.slice(-MOST);
@@ -13,7 +15,8 @@ export function StepLogs({ lines }: { lines: LogLine[] }) {
       <ol className="step-logs small code">
         {shown.map((each, place) => (
           <li key={place}>
-            <span className="muted"><Moment at={each.at} seconds /> {each.level}</span> {each.text}
+            {each.attempt === shown[place - 1]?.attempt || (place === 0 && each.attempt === 1) ? null : <strong>{t("attemptNumber", { number: each.attempt })} </strong>}
+            <span className="muted"><Moment at={each.at} seconds /> {each.level}</span> <span className={isWrong(each.level) ? "late" : undefined}>{each.text}</span>
           </li>
         ))}
       </ol>

@@ -32,7 +32,7 @@ export function StepPanel({ run, seq, isPast, version }: { run: string; seq: num
 
 /** `record`: the one that was asked for; of an open step there is no other. */
 function StepParts({ run, step, record }: { run: string; step: Step; record: number }) {
-  const text = streamedText(step.emitted);
+  const text = streamedText(step.emitted, step.attempts);
   const logs = logLines(step.emitted);
   const nothing = step.input === null || step.input === undefined;
   return (

@@ -1561,8 +1561,8 @@ export interface EditableDocument {
 }
 
 /**
- * A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ... `attempt`: whose
- * it is; text of an earlier attempt than the last is void.
+ * A piece of live output: `ctx.emit` and `ctx.log`. `kind`: `text`, `log`, `progress`, ... `attempt`:
+ * whose it is; text of an earlier attempt than the last is void.
  */
 export interface EmittedWire {
   kind: string;

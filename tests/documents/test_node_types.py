@@ -12,7 +12,8 @@ from holdfast import Holdfast
 from holdfast.frontends.document import render
 from holdfast.model import state_schema
 from holdfast.model.graph import JoinKind, NodeKind
-from tests.documents.run import answer, flow_text, graph, rules, start
+from tests.documents.rule_examples import flow, request
+from tests.documents.run import answer, flow_text, graph, problems, rules, start
 
 NUMBER = "input: {type: object, properties: {n: {type: number}, items: {type: array}}}"
 
@@ -574,3 +575,22 @@ async def test_long_texts_that_are_added_to_themselves_in_a_loop_fail_the_node(
     ended = await start(hf, text)
     assert (ended.status, ended.failed_node) == ("failed", "s")
     assert "texts of more than 10,000 characters together" in ended.error.message
+
+
+@pytest.mark.covers("CV-23")
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (request("connection: crm, path: /x, method: POST, body: {a: [{secret: key}]}"), "body.a[0]"),
+        (request("connection: crm, path: /x, headers: {X: {secret: key, more: 1}}"), "headers.X"),
+        (request("connection: crm, path: /x, query: {x: {secret: 5}}"), "query.x"),
+        (request("connection: crm, path: /x, headers: {X: {secret: key, prefix: 'Bearer '}}"), None),
+        (flow("{id: m, type: set, config: {values: {x: {secret: key}}}}"), "values.x"),
+        (flow("{id: m, type: queue_publish, config: {queue: q, payload: {secret: key}}}"), "payload"),
+        (flow(end="{id: z, type: end, config: {output: {x: {secret: key}}}}"), "output.x"),
+        (flow(head="variables: {x: {default: [{secret: key}]}}"), "variables.x.default"),
+    ],
+)
+def test_secret_stands_only_in_headers_and_query_values(text: str, field: str | None) -> None:
+    found = problems(text, connections={"crm": "http"}, secrets=frozenset({"key"}))
+    assert [(each.rule, each.field) for each in found] == ([("secret-place", field)] if field else [])

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.checkpoint.json_view import jsonable
+import msgspec
+
 from holdfast.errors import KeyReusedError
 from holdfast.types.ids import RunId, derived_id, run_prefix
 
@@ -24,12 +25,22 @@ async def require_same(service: RunAccess, row: RunRow, program: Program, given:
 
     first = await checkpoints.make_checkpoint(service, *await checkpoints.resolve(service, row.id, 0))
     start, _ = program.schema.start(given)
-    if jsonable(first.input) != jsonable(start):
+    if _comparable(first.input) != _comparable(start):
         raise KeyReusedError(
             f"the idempotency key {key!r} was already used for run {row.id}, which has another input.",
             hint="Give each request a key of its own, and the same key only to the same request.",
             run=row.id,
         )
+
+
+def _comparable(value: Any) -> Any:
+    """As plain data, with secrets as they are: masked, two of them would be the same input."""
+    return msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=_dumped)
+
+
+def _dumped(value: Any) -> Any:
+    dump: Any = getattr(value, "model_dump", None)
+    return dump() if callable(dump) else str(value)
 
 
 def branch_id(source: RunRow, key: str) -> RunId:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.api.auth.rights import Right
+from holdfast.api.masked_values import require_unmasked
 from holdfast.api.pagination import Page
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import moment
@@ -97,6 +98,8 @@ async def put_deployment(call: ApiCall, name: str, body: PutDeployment) -> Deplo
     """Create it, or change its settings for later runs."""
     given = msgspec.structs.asdict(body)
     deployments = await call.hf.deployments()
+    known = [each for each in await deployments.list(tenant=call.tenant) if each.name == name]
+    require_unmasked(body, _deployment(known[0]) if known else None)
     made = await deployments.put(
         name, **given, by=call.actor.id, made_by=call.actor.people, tenant=call.tenant
     )

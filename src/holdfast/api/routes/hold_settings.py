@@ -7,12 +7,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from holdfast.api.auth.rights import Right
+from holdfast.api.masked_values import require_unmasked
 from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant
 from holdfast.errors import (
     DocumentChangedError,
+    InputError,
     NotFoundError,
     PolicyInvalidError,
     SettingsError,
@@ -59,9 +61,15 @@ async def _documents(call: ApiCall, kind: str) -> list[HoldSetting]:
     ]
 
 
-@routes.put("/calendars/{name}", needs=Right.manage, raises=(SettingsError, DocumentChangedError))
+async def _require_unmasked(call: ApiCall, kind: str, name: str, body: Rules) -> None:
+    known = await (await call.hf.open()).document(call.tenant, kind, name)
+    require_unmasked(body, None if known is None else msgspec.json.decode(known.body))
+
+
+@routes.put("/calendars/{name}", needs=Right.manage, raises=(SettingsError, DocumentChangedError, InputError))
 async def put_calendar(call: ApiCall, name: str, body: Rules) -> HoldSetting:
     """Set it. Deadlines of open holds that use it are recalculated."""
+    await _require_unmasked(call, CALENDAR, name, body)
     await change_calendar(await call.hf.open(), call.tenant, name, body, by=call.actor.id)
     (kept,) = [each for each in await _documents(call, CALENDAR) if each.name == name]
     return kept
@@ -85,10 +93,13 @@ async def list_policies(call: ApiCall) -> Page[HoldSetting]:
     return Page(items=await _documents(call, POLICY))
 
 
-@routes.put("/policies/{name}", needs=Right.admin, raises=(PolicyInvalidError, DocumentChangedError))
+@routes.put(
+    "/policies/{name}", needs=Right.admin, raises=(PolicyInvalidError, DocumentChangedError, InputError)
+)
 async def put_policy(call: ApiCall, name: str, body: Rules) -> HoldSetting:
     """Store it: it applies to holds that open from now on."""
     store = await call.hf.open()
+    await _require_unmasked(call, POLICY, name, body)
     kept = await _put_policy(
         store, call.tenant, {**body, "name": name}, by=call.actor.id, people=call.actor.people
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from holdfast.api.auth.rights import Right
+from holdfast.api.masked_values import require_unmasked
 from holdfast.api.pagination import Cursor, Limit, Page
 from holdfast.api.routes.holds import if_match
 from holdfast.api.routes.holds import list_holds as _list
@@ -123,6 +124,8 @@ async def get_view(call: ApiCall, view: str) -> ApiReply[ViewWire]:
 async def change_view(call: ApiCall, view: str, body: NewView) -> ApiReply[ViewWire]:
     """Change it, as its owner or an admin. `If-Match`: only the version that you read."""
     views = SavedViews(await call.hf.open())
+    known = (await views.get(call.actor, view)).view
+    require_unmasked((body.title, body.filters), (known.title, known.filters))
     changed = await views.change(call.actor, view, await _view_from(call, body), expect=if_match(call))
     return _view_reply(changed)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.api.auth.rights import Right
+from holdfast.api.masked_values import require_unmasked
 from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.program_lookup import is_visible_to_tenant
 from holdfast.api.routing import ApiCall, ApiReply, Routes
@@ -84,6 +85,7 @@ async def put_schedule(call: ApiCall, name: str, body: PutSchedule) -> ApiReply[
         known = None
     if known is not None or "if-match" in call.request.headers:
         call.require_match("" if known is None else str(known.revision))
+    require_unmasked(body.input, None if known is None else known.plan.input)
     plan: dict[str, Any] = {
         field: value for field in body.__struct_fields__ if (value := getattr(body, field)) is not None
     }

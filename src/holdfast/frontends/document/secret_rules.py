@@ -50,6 +50,12 @@ def check_secrets(node: DocumentNode, found: NodeReport, site: DocumentSite) -> 
         if len(path) == 2 and path[0] in _PLACES:
             fix = f"write {path[1]}: {{secret: NAME}}"
         found.error(path, "secret-literal", _written_down(what), fix)
+    for place in _PLACES:
+        values: Any = node.given.get(place)
+        for name, each in cast("Json", values).items() if isinstance(values, dict) else ():
+            if isinstance(each, dict) and SECRET in each and not is_secret(cast("Any", each)):
+                message = "a secret has the keys 'secret' and 'prefix', both text, and no other"
+                found.error((place, name), "secret-place", message, f"write {name}: {{secret: NAME}}")
     for path, name in _secrets(node.given, ()):
         if len(path) != 2 or path[0] not in _PLACES or path[0] not in node.type.config.__struct_fields__:
             message = "a secret stands only in headers and query values"
@@ -97,6 +103,10 @@ def _literals(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 def check_default(name: str, default: Any, report: ProblemReport) -> None:
     """Of a variable."""
+    for _ in _secrets(default, ()):
+        fix = "send {secret: NAME} as a header or query value in the node that needs it"
+        message = "a secret stands only in headers and query values"
+        report.error(("variables", name, "default"), "secret-place", message, fix)
     for _, what in _literals({name: default}, ()):
         fix = "pass it as input, or send {secret: NAME} in the node that needs it"
         report.error(("variables", name, "default"), "secret-literal", _written_down(what), fix)

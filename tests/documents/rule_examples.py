@@ -85,6 +85,11 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "port-unknown": (flow(edges="a -> m\nm:up -> z"), GOOD),
     "port-open": (hold("options: [ok, no]", "a -> m\nm:ok -> z"), hold("options: [ok, no]", "a -> m\nm:ok -> z\nm:no -> z")),
     "edge-mixed": (hold("options: [ok]", "a -> m\nm:ok -> z\n{source: m, id: other, target: z, when: 'n > 1'}"), hold("options: [ok]", "a -> m\nm:ok -> z")),
+    "otherwise": (flow(edges="a -> m\n{source: m, target: z, otherwise: true}"), flow(edges="a -> m\n{source: m, target: z, otherwise: true}\n{source: m, id: big, target: z, when: 'n > 1'}")),
+    "strict-assignee": (hold("options: [ok], strict_assignee: true"), hold("options: [ok], strict_assignee: true, assignee: 'role:cfo'")),
+    "hold-approval": (hold("options: [ok], approval: {mode: sequential}"), hold("options: [ok], approval: {mode: sequential, of: ['role:cfo']}")),
+    "hold-ladder": (hold("options: [ok], ladder: [{to: '', after: 4h}]"), hold("options: [ok], timeout: 1h, ladder: [{to: 'role:lead', after: 4h}]")),
+    "hold-reminder": (hold("options: [ok], reminder: 5s"), hold("options: [ok], reminder: 5m")),
     "decision-unread": (approval(CALL, "a -> m -> c -> z"), approval(CALL, "a -> m\nm:approve -> c -> z\nm:reject -> z")),
     "decision-variable": (
         approval("", "a -> m\nm:approve -> z\nm:reject -> z").replace(HEAD, "variables: {decision: {reducer: first}}"),
@@ -191,6 +196,10 @@ _HOLDS: dict[str, tuple[str, str]] = {
     "assignee": ('assignee: "a\\nb"', CHAIN),
     "on-timeout": ("timeout: 1h, on_timeout: later", CHAIN),
     "variable-name": ("decision_bind: input", CHAIN),
+    "strict-assignee": ("strict_assignee: true", CHAIN),
+    "hold-approval": ("approval: {mode: sequential}", CHAIN),
+    "hold-ladder": ("timeout: 1h, ladder: [{to: '', after: 4h}]", CHAIN),
+    "hold-reminder": ("reminder: 5s", CHAIN),
 }
 
 

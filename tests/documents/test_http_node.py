@@ -322,7 +322,14 @@ def test_secret_in_the_data_of_a_node_is_refused_when_it_is_checked(wrong: str, 
 
 @pytest.mark.covers("CV-23")
 def test_secret_in_the_default_of_a_variable_is_refused_when_it_is_checked() -> None:
-    for default, expected in (("{api_key: {default: abc}}", ["secret-literal"]), ("{key: {default: a}}", [])):
+    for default, expected in (
+        ("{api_key: {default: abc}}", ["secret-literal"]),
+        ("{key: {default: a}}", []),
+        ("{pw: {type: string, default: hunter2, secret: true}}", ["secret-literal"]),
+        ("{pw: {type: array, default: [1], secret: true}}", ["secret-literal"]),
+        ("{pw: {type: string, default: '', secret: true}}", []),
+        ("{pw: {type: string, secret: true}}", []),
+    ):
         text = flow_text("{id: a, type: start}\n{id: z, type: end}", "a -> z", f"variables: {default}")
         assert rules(text) == expected
 
@@ -575,3 +582,23 @@ async def test_post_that_reached_no_server_may_be_retried_and_is_not_in_doubt(hf
 
     assert ended.status == "failed"
     assert ended.error.code == "http_not_sent"
+
+
+@pytest.mark.covers("CV-23")
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("base_url: 'https://u:pw@bank.example'", "/base_url"),
+        ("base_url: 'https://bank.example?api_key=1'", "/base_url"),
+        ("headers: {Authorization: Bearer abc}", "/headers/Authorization"),
+        ("password: hunter2", "/password"),
+        ("note: 'sk-abcdefghijklmnopqrstuvwxyz0123456789'", "/note"),
+        ("headers: {Authorization: {secret: bank}}", None),
+        ("base_url: 'https://bank.example'", None),
+    ],
+)  # fmt: skip
+def test_credential_in_the_connections_of_a_document_is_refused(given: str, path: str | None) -> None:
+    head = f"config: {{connections: {{bank: {{kind: http, {given}}}}}}}"
+    text = flow_text("{id: a, type: start}\n{id: z, type: end}", "a -> z", head)
+    found = [(each.rule, each.path) for each in problems(text)]
+    assert found == ([] if path is None else [("secret-literal", f"/config/connections/bank{path}")])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Flow, Holdfast
 from holdfast.app.flow import advance
 from holdfast.errors import AnswerInvalidError
 from holdfast.model.graph import HoldSpec
@@ -65,7 +65,7 @@ def pay() -> str:
     [
         ("a -> m -> pay -> z\nm:reject -> z", "lead to 'pay' from 'approve' instead, once for each decision that is meant"),
         ("a -> m -> z\nm:approve -> pay -> z\nm:reject -> z", "lead to 'z' from 'approve' and 'reject' instead, once for each decision that is meant"),
-        ("a -> m -> pay -> z\n{source: m, id: no, target: z, when: \"decision == 'reject'\"}", "give it a condition too"),
+        ("a -> m -> pay -> z\n{source: m, id: no, target: z, when: \"decision == 'reject'\"}", "write otherwise: true if it is for the other cases, else give it a when"),
     ],
 )  # fmt: skip
 def test_edge_for_every_decision_beside_those_for_some_is_refused(edges: str, fix: str) -> None:
@@ -125,11 +125,11 @@ def test_decisions_inside_of_a_map_are_read_as_its_results(behind: str, named: b
     assert ("decision-unread" in found) is named
 
 
-def test_unconditional_edge_beside_one_that_tests_the_decision_is_a_warning() -> None:
+def test_unconditional_edge_beside_one_that_tests_the_decision_is_refused() -> None:
     edges = "a -> m -> s -> pay -> z\n{source: s, id: n, target: z, when: \"decision == 'reject'\"}"
     text = paying(edges, "{id: s, type: set, config: {values: {x: '{{decision}}'}}}")
     [found] = [each for each in problems(text, {"pay": pay}) if each.rule == "edge-mixed"]
-    assert (found.severity, found.edge) == ("warning", "s:out->pay")
+    assert (found.severity, found.edge) == ("error", "s:out->pay")
 
 
 async def test_loop_of_one_turn_that_asks_for_another_fails_instead_of_paying(hf: Holdfast) -> None:
@@ -141,6 +141,49 @@ async def test_loop_of_one_turn_that_asks_for_another_fails_instead_of_paying(hf
         assert done.status == status
         if status == "failed":
             assert "has one turn, and would begin another" in str(done.error)
+
+
+def test_hold_takes_the_terms_that_python_holds_have() -> None:
+    given = "options: [approve, reject], assignee: 'role:cfo', strict_assignee: true, reminder: 1h, max_reminders: 2, approval: {mode: quorum, need: 2, of: ['user:a@x', 'user:b@x'], exclude: [initiator]}"
+    found = spec_of(hold(given))
+    flow_in_python = Flow("same")
+    flow_in_python.hold(
+        "m",
+        prompt="",
+        options=["approve", "reject"],
+        assignee="role:cfo",
+        strict_assignee=True,
+        reminder="1h",
+        max_reminders=2,
+        approval={"mode": "quorum", "need": 2, "of": ["user:a@x", "user:b@x"], "exclude": ["initiator"]},
+    )
+    [same] = [each.hold for each in flow_in_python.compile().graph.spec.nodes]
+    assert same is not None
+    assert (found.terms, found.reminder) == (same.terms, same.reminder)
+    assert found.terms.strict_assignee
+    ladder = spec_of(
+        hold(
+            "options: [ok], timeout: 1h, on_timeout: 'escalate:role:boss', ladder: [{to: 'role:lead', after: 4h}], calendar: office"
+        )
+    )
+    assert [rung.to for rung in ladder.terms.ladder] == ["role:boss", "role:lead"]
+    assert ladder.terms.calendar == "office"
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ("reminder: soon", "reminder"),
+        ("reminder: 5s", "reminder"),
+        ("approval: {need: 0}", "approval.need"),
+        ("approval: {exclude: [nobody]}", "approval"),
+        ("timeout: 1h, ladder: [{to: 'role:lead', after: soon}]", "ladder"),
+        ("strict_assignee: true", "strict_assignee"),
+    ],
+)  # fmt: skip
+def test_terms_that_are_wrong_are_reported_at_their_field(config: str, field: str) -> None:
+    found = [each for each in problems(hold(f"options: [ok], {config}")) if each.severity == "error"]
+    assert [each.path for each in found] == ["/nodes/1/config/" + field.replace(".", "/")]
 
 
 @pytest.mark.covers("CV-21")
@@ -481,11 +524,11 @@ async def test_variables_have_types_defaults_reducers_and_secrets(hf: Holdfast) 
         """
         variables:
           log: {type: array, reducer: append, default: []}
-          key: {type: string, secret: true, default: hidden}
+          key: {type: string, secret: true}
           k: {type: integer, default: 1}
         """,
     )
-    ended = await start(hf, text)
+    ended = await start(hf, text, {"key": "hidden"})
     assert ended.state["log"] == ["x", "y"]
     assert "key" not in ended.artifacts
     assert graph(text).secrets == ("key",)

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { documentView } from "../src/models/canvasView";
 import { addNode, changeEdge, connect, edgesOf, moveNodes, nodesOf, pasteNodes, removeParts, renameNode, setInConfig } from "../src/models/documentData";
 import { readText, rewriteText } from "../src/models/documentText";
 import { linesOf } from "../src/models/textDiff";
@@ -106,6 +107,13 @@ describe("the data of a document", () => {
     const { data: more, ids } = pasteNodes(data(), [{ id: "paid", type: "set" }, { id: "done", type: "end" }], [{ source: "paid", target: "done" }]);
     expect(ids).toEqual(["paid_2", "done_2"]);
     expect(edgesOf(more).map((each) => each.name)).toContain("paid_2:out->done_2");
+  });
+
+  test("has edges for the other cases, and shows them", () => {
+    const changed = changeEdge(data(), "paid:out->done", (edge) => ({ ...edge, otherwise: true }));
+    expect(edgesOf(changed).at(-1)?.isOtherwise).toBe(true);
+    expect(documentView(changed, {}, {}).edges.at(-1)?.label).toBe("otherwise");
+    expect(rewriteText(REFUND, "yaml", changed)).toContain("{source: paid, target: done, otherwise: true}");
   });
 
   test("has conditions at edges", () => {

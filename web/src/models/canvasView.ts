@@ -10,6 +10,7 @@ export type CanvasView = { nodes: CanvasNode[]; edges: CanvasEdge[] };
 const SIZE = { width: 208, height: 64 };
 const ROOM = { side: 24, head: 56 };
 const ERROR = "error";
+const OTHERWISE = "otherwise";
 
 export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>>, ports: Readonly<Record<string, string[]>>): CanvasView {
   const found = nodesOf(data);
@@ -30,7 +31,7 @@ export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>
   }));
   return {
     nodes: inOrder(nodes),
-    edges: edges.map((each) => ({ id: each.name, source: each.source, port: each.port, target: each.target, label: each.label || each.when || (each.port === OUT ? "" : each.port), isFailure: each.port === ERROR })),
+    edges: edges.map((each) => ({ id: each.name, source: each.source, port: each.port, target: each.target, label: each.label || each.when || (each.isOtherwise ? OTHERWISE : "") || (each.port === OUT ? "" : each.port), isFailure: each.port === ERROR })),
   };
 }
 
@@ -100,7 +101,7 @@ export function graphView(graph: Config, boxes: Readonly<Record<string, Box>>, a
     const source = around + textIn(each, "source");
     const target = around + textIn(each, "target");
     if (!known.has(source) || !known.has(target)) continue;
-    edges.push({ id: `${around}${textIn(each, "id") || at}`, source, port: OUT, target, label: textIn(each, "label") || textIn(each, "when"), isFailure: each["kind"] === "failure" });
+    edges.push({ id: `${around}${textIn(each, "id") || at}`, source, port: OUT, target, label: textIn(each, "label") || textIn(each, "when") || (each["kind"] === OTHERWISE ? OTHERWISE : ""), isFailure: each["kind"] === "failure" });
   }
   return { nodes, edges };
 }

@@ -4,7 +4,7 @@ export type FlowData = Record<string, unknown>;
 export type Config = Record<string, unknown>;
 export type Point = { x: number; y: number };
 export type FlowNode = { id: string; type: string; label: string; position: Point | null; parent: string; isDisabled: boolean; config: Config };
-export type FlowEdge = { name: string; source: string; port: string; target: string; when: string; label: string };
+export type FlowEdge = { name: string; source: string; port: string; target: string; when: string; isOtherwise: boolean; label: string };
 
 export const OUT = "out";
 
@@ -33,7 +33,7 @@ function edgeOf(given: Config): FlowEdge {
   const source = textIn(given, "source");
   const target = textIn(given, "target");
   const port = String(given["source_port"] ?? given["sourceHandle"] ?? OUT);
-  return { name: textIn(given, "id") || `${source}:${port}->${target}`, source, port, target, when: textIn(given, "when"), label: textIn(given, "label") };
+  return { name: textIn(given, "id") || `${source}:${port}->${target}`, source, port, target, when: textIn(given, "when"), isOtherwise: given["otherwise"] === true, label: textIn(given, "label") };
 }
 
 /** What tells an item of a list from its neighbours, while it changes. */

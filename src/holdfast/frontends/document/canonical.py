@@ -38,7 +38,9 @@ def _edge(edge: FlowEdge) -> Json:
         found["source_port"] = edge.port
     if edge.id is not None and edge.id != f"{edge.source}:{edge.port}->{edge.target}":
         found["id"] = edge.id
-    return found if edge.when is None else {**found, "when": edge.when}
+    if edge.when is not None:
+        found["when"] = edge.when
+    return {**found, "otherwise": True} if edge.otherwise else found
 
 
 def source_of(document: Any) -> Json:

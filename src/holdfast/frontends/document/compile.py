@@ -7,7 +7,7 @@ meaning gives the same graph, and so the same version, in every process and form
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -15,6 +15,7 @@ from holdfast.errors import StateError
 from holdfast.frontends.document.available_names import NOWHERE, DocumentSite
 from holdfast.frontends.document.canonical import meaning_of
 from holdfast.frontends.document.document import FlowDocument, Json
+from holdfast.frontends.document.edge_sets import check_edge_sets
 from holdfast.frontends.document.names import (
     ReadText,
     check_names,
@@ -35,7 +36,7 @@ from holdfast.frontends.document.node_types.subflow import GraphRoom
 from holdfast.frontends.document.problem import DocumentProblem, Path, ProblemReport, require_valid_document
 from holdfast.frontends.document.read import ReadDocument, read_data
 from holdfast.frontends.document.regions import check_parents, first_nodes, members_by_graph, with_regions
-from holdfast.frontends.document.secret_rules import check_default, check_secrets
+from holdfast.frontends.document.secret_rules import check_connections, check_default, check_secrets
 from holdfast.frontends.document.state import DocumentState
 from holdfast.frontends.document.text_truth import check_text_truth
 from holdfast.frontends.document.topology import check_ways, document_nodes
@@ -142,6 +143,7 @@ class _Compiler:
             conditions={node.id: found for node in nodes if (found := node.type.conditions(node))},
         )
         self._validate(spec, facts, by_id)
+        check_edge_sets(whole.values(), self.document.broken, self.report)
         check_single_conditions(nodes, self.report)
         check_unread_decisions(by_id, texts, spec, self.report)
         check_text_truth(self.document, by_id, texts, self.report)
@@ -176,8 +178,11 @@ class _Compiler:
         )
 
     def _check_variables(self) -> None:
+        config = self.document.data.get("config")
+        if isinstance(config, dict):
+            check_connections(cast("Json", config).get("connections"), self.report)
         for name, declared in self.document.variables.items():
-            check_default(name, declared.default, self.report)
+            check_default(name, declared, self.report)
             if name in RESERVED or not (name.isidentifier() and name.isascii()):
                 why = "is reserved" if name in RESERVED else "cannot be the name of a variable"
                 self.report.error(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from holdfast.frontends.document.node_type import ERROR, OUT, DocumentEdge, DocumentNode
+from holdfast.frontends.document.node_type import ERROR, OTHERWISE, OUT, DocumentEdge, DocumentNode
 
 Alternative: TypeAlias = frozenset[tuple[str, str]]
 Condition: TypeAlias = frozenset[Alternative]
@@ -108,6 +108,10 @@ def _outcomes(node: DocumentNode) -> tuple[str, ...]:
     """What its decision can be. An edge with a condition of its own is a decision by itself."""
     ports = [port for port in node.type.ports(node) if port not in (OUT, *_ASIDE)]
     found = ports if len(ports) > 1 and not _several(node) else [OUT]
+    out = node.from_port(OUT)
+    if any(edge.edge.otherwise for edge in out) and not any(edge.edge.is_free for edge in out):
+        # One of them is taken, whatever holds.
+        found = [*(edge.id for edge in out if edge.edge.when is not None), OTHERWISE]
     aside = {edge.port for edge in node.leaving if edge.port in _ASIDE}
     return (*found, *sorted(aside))
 
@@ -117,6 +121,8 @@ def _several(node: DocumentNode) -> bool:
 
 
 def _fires_on(node: DocumentNode, edge: DocumentEdge, outcomes: tuple[str, ...]) -> list[str]:
+    if edge.edge.otherwise:
+        return [OTHERWISE]
     if edge.edge.when is not None or (_several(node) and edge.port not in (OUT, *_ASIDE)):
         return [edge.id]
     if edge.port in outcomes and edge.port != OUT:

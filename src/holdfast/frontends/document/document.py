@@ -59,6 +59,9 @@ class FlowEdge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         default=None, name="sourceHandle"
     )
     when: Annotated[str | None, Meta(description="An expression; only on the port `out`.")] = None
+    otherwise: Annotated[
+        bool, Meta(description="Taken if no edge of the node with `when` is; only on the port `out`.")
+    ] = False
     label: str = ""
     ui: Any = None
 
@@ -66,6 +69,11 @@ class FlowEdge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def port(self) -> str:
         given = self.source_handle if self.source_port is None else self.source_port
         return str(given).lower() if isinstance(given, bool) else given or "out"
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it is taken whenever its port is."""
+        return self.when is None and not self.otherwise
 
     @property
     def name(self) -> str:

@@ -25,6 +25,9 @@ from holdfast.types.status import Effect
 
 OUT: Final = "out"
 ERROR: Final = "error"
+OTHERWISE: Final = "otherwise"
+EDGE_MIXED: Final = "edge-mixed"
+OTHERWISE_FIX: Final = "write otherwise: true if it is for the other cases, else give it a when"
 RESERVED: Final = PARTITIONS | {"state", "run", "outcome", "output", "secret"}
 """Names that cannot be variables: expressions read something else by them."""
 
@@ -37,7 +40,9 @@ TemplateValue = Annotated[
     Any, Meta(description="Data; its texts may have {{placeholders}}.", extra={"language": TEMPLATE})
 ]
 Duration = Annotated[str | int | float, Meta(description="Seconds, or text such as 30s, 2d, PT15M.")]
-FieldName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="A plain name.")]
+FieldName = Annotated[
+    str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Letters, digits and _, not a digit first.")
+]
 
 
 class RetryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -298,18 +303,21 @@ def plain_edge(node: DocumentNode, edge: DocumentEdge, **more: Any) -> Edge:
         values["kind"] = EdgeKind.failure
     elif edge.edge.when is not None:
         values["kind"], values["when"] = EdgeKind.when, edge.edge.when
+    elif edge.edge.otherwise:
+        values["kind"] = EdgeKind.otherwise
     return Edge(**{**values, **more})
 
 
-def warn_of_mixed_ports(node: DocumentNode, found: NodeReport, deciding: Sequence[str]) -> None:
-    """Of an edge from `out`, which is taken whatever was decided, beside edges that depend on it."""
-    if any(node.from_port(port) for port in deciding):
-        for edge in node.from_port(OUT):
-            if edge.edge.when is None:
-                message = f"it is taken whatever {node.id!r} decides, beside the edges from its other ports"
-                ports = ", ".join(map(repr, deciding))
-                fix = f"lead from the ports that are meant: {ports}"
-                found.report.warn(edge.path, "edge-mixed", message, fix, edge=edge.id)
+def check_mixed_ports(node: DocumentNode, found: NodeReport, deciding: Sequence[str]) -> None:
+    """Of edges from `out` beside edges from ports that depend on what the node decides."""
+    if not any(node.from_port(port) for port in deciding):
+        return
+    fix = f"lead from the ports that are meant: {', '.join(map(repr, deciding))}"
+    for edge in node.from_port(OUT):
+        message = f"it is taken whatever {node.id!r} decides, beside the edges from its other ports"
+        if not edge.edge.is_free:
+            message = f"its condition is asked beside the ports of {node.id!r}, which decide by themselves"
+        found.report.error(edge.path, EDGE_MIXED, message, fix, edge=edge.id)
 
 
 def is_expression(text: str) -> bool:

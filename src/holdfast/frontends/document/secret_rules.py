@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
+import msgspec
+
 from holdfast.frontends.document.available_names import DocumentSite
-from holdfast.frontends.document.document import Json
+from holdfast.frontends.document.document import Json, Variable
 from holdfast.frontends.document.node_type import DocumentNode, NodeReport
 from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.model.checks.names import near_name
@@ -22,6 +24,7 @@ _NAMES: Final = (
     r"|client[-_]?secret|(?:private|secret|signing)[-_]?key|password|passwd|passphrase)"
 )
 _CREDENTIAL: Final = re.compile(f"^(?:{_NAMES})$", re.IGNORECASE)
+_OPERATOR: Final = "remove it: the operator's file of connections has addresses and credentials"
 # A body that is text: JSON, or the fields of a form. A value with a placeholder is not written down.
 _PAIR: Final = re.compile(
     rf"""(?:["'](?P<name>{_NAMES})["']\s*:\s*["'](?!\{{\{{)[^"']|(?:^|&)(?P<field>{_NAMES})=(?!\{{\{{)[^&\s])""",
@@ -101,15 +104,42 @@ def _literals(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
             yield from _literals(each, (*path, index))
 
 
-def check_default(name: str, default: Any, report: ProblemReport) -> None:
+def check_default(name: str, declared: Variable, report: ProblemReport) -> None:
     """Of a variable."""
-    for _ in _secrets(default, ()):
+    default = declared.default
+    misplaced = any(True for _ in _secrets(default, ()))
+    if misplaced:
         fix = "send {secret: NAME} as a header or query value in the node that needs it"
         message = "a secret stands only in headers and query values"
         report.error(("variables", name, "default"), "secret-place", message, fix)
+    elif declared.secret and default not in (msgspec.UNSET, None, ""):
+        fix = "remove the default and pass it as input, or send {secret: NAME} in the node that needs it"
+        what = f"the default of the secret variable {name}"
+        report.error(("variables", name, "default"), "secret-literal", _written_down(what), fix)
+        return
     for _, what in _literals({name: default}, ()):
         fix = "pass it as input, or send {secret: NAME} in the node that needs it"
         report.error(("variables", name, "default"), "secret-literal", _written_down(what), fix)
+
+
+def check_connections(given: Any, report: ProblemReport) -> None:
+    """Of `config.connections`: names and kinds. Addresses and credentials are the operator's."""
+    for path, what in _literals(given, ()):
+        report.error(("config", "connections", *path), "secret-literal", _written_down(what), _OPERATOR)
+    for path, text in _texts(given, ()):
+        for what in address_faults(text):
+            report.error(("config", "connections", *path), "secret-literal", what, _OPERATOR)
+
+
+def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, each in cast("Json", value).items():
+            yield from _texts(each, (*path, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(cast("list[Any]", value)):
+            yield from _texts(each, (*path, index))
 
 
 def _written_down(what: str) -> str:
@@ -118,15 +148,19 @@ def _written_down(what: str) -> str:
 
 def check_address(field: str, text: str, found: NodeReport) -> None:
     """A user name or password in a URL, and credentials in its query."""
+    for what in address_faults(text):
+        fix = "remove it, and send {secret: NAME} as a header or query value"
+        found.error((field,), "secret-literal", what, fix)
+
+
+def address_faults(text: str) -> Iterator[str]:
     try:
         parts = urlsplit(text)
     except ValueError:
         return  # reported where the address is checked
     if "@" in parts.netloc:
-        message = "the address has a user name or a password"
-        found.error((field,), "secret-literal", message, "remove it, and send {secret: NAME} as a header")
+        yield "the address has a user name or a password"
     for pair in parts.query.split("&"):
         name, _, value = pair.partition("=")
         if _CREDENTIAL.search(name) and value and "{{" not in value:
-            message = f"the value of {name} is written down in the address"
-            found.error((field,), "secret-literal", message, f"write query: {{{name}: {{secret: NAME}}}}")
+            yield f"the value of {name} is written down in the address"

@@ -112,7 +112,12 @@ class StructReader:
             text = f"{clean_text(repr(given), 80)} is not allowed here"
         else:
             text = _message(text)
-        self._wrong(path, "type", text, _description(kind) or _advice(kind, text))
+        self._wrong(
+            path,
+            "type",
+            text,
+            _choices(kind) and _advice(kind, text) or _description(kind) or _advice(kind, text),
+        )
 
     def _wrong(self, path: Path, rule: str, message: str, fix: str, *, on_key: bool = False) -> None:
         self.broken.append(path)
@@ -162,12 +167,16 @@ def _struct_in(kind: Any) -> Any:
 
 
 def _description(kind: Any) -> str:
-    """What its annotation says, for a value that does not match."""
-    metas = [meta.description for meta in getattr(kind, "__metadata__", ()) if isinstance(meta, msgspec.Meta)]
-    found = next((text for text in metas if text), "")
+    """What values of the type look like. What a field is for, an annotation around a type with None or of a
+    flag, does not help with a value that is wrong."""
     if get_origin(kind) in (dict, tuple, list):
         return ""  # the annotation is that of its values
-    return found or next((text for each in get_args(kind) if (text := _description(each))), "")
+    inside = next((text for each in get_args(kind) if (text := _description(each))), "")
+    metas = [meta.description for meta in getattr(kind, "__metadata__", ()) if isinstance(meta, msgspec.Meta)]
+    text = next((each for each in metas if each), "")
+    if inside or not text or kind.__origin__ is bool or type(None) in get_args(kind.__origin__):
+        return inside
+    return f"write {text[0].lower()}{text[1:].rstrip('.')}"
 
 
 def _kind_at(kind: Any, step: str | int) -> Any:

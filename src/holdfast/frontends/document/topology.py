@@ -11,6 +11,7 @@ from holdfast.frontends.document.document import FlowDocument, FlowEdge, FlowNod
 from holdfast.frontends.document.limits import MAX_CONFIG_BYTES
 from holdfast.frontends.document.node_type import (
     ERROR,
+    OTHERWISE,
     OUT,
     DocumentEdge,
     DocumentNode,
@@ -164,11 +165,15 @@ def _sound(edge: FlowEdge, path: Path, nodes: Mapping[str, DocumentNode], report
         message = f"source_port is {edge.source_port!r}, sourceHandle {edge.source_handle!r}"
         report.error((*path, "sourceHandle"), "edge-port", message, "remove one of them", edge=edge.name)
         sound = False
-    if edge.when is not None and edge.port != OUT:
-        message = f"its port {edge.port!r} already says when it is taken"
-        report.error(
-            (*path, "when"), "edge-when", message, "remove when, or use the port 'out'", edge=edge.name
-        )
+    for key in ("when", "otherwise"):
+        if getattr(edge, key) and edge.port != OUT:
+            message = f"its port {edge.port!r} already says when it is taken"
+            fix = f"remove {key}, or use the port 'out'"
+            report.error((*path, key), "edge-when", message, fix, edge=edge.name)
+            sound = False
+    if edge.when is not None and edge.otherwise:
+        message = "it has both when and otherwise"
+        report.error((*path, "otherwise"), OTHERWISE, message, "remove one of them", edge=edge.name)
         sound = False
     return sound
 
@@ -205,6 +210,10 @@ def _without_disabled(nodes: dict[str, DocumentNode], report: ProblemReport) -> 
         for edge in node.leaving:
             for target in _behind(edge.target, nodes, disabled):
                 new = edge if target == edge.target else _passing(edge, target)
+                twin = leaving.get(new.id)
+                if twin is not None and twin.edge.is_free != new.edge.is_free:
+                    # Both stay, so that the one without a condition is seen beside the other.
+                    new = msgspec.structs.replace(new, id=f"{new.id} by {edge.target}")
                 leaving.setdefault(new.id, new)
         found[name] = msgspec.structs.replace(node, leaving=tuple(leaving.values()))
     return found
@@ -225,7 +234,7 @@ def _check_disabled(node: DocumentNode, report: ProblemReport) -> None:
             )
             fix = "connect its port 'out', or remove the node"
             report.error(edge.path, "disabled", message, fix, edge=edge.id)
-        elif edge.edge.when is not None:
+        elif not edge.edge.is_free:
             message = f"the disabled node {node.id!r} has an edge with a condition"
             report.error(edge.path, "disabled", message, "remove the condition", edge=edge.id)
 

@@ -33,14 +33,10 @@ def check_unread_decisions(
     agents = {name for name, node in nodes.items() if _has_tools(node)}
     ways = _Ways(nodes, texts, _acting(spec) | agents)
     for node in holds:
-        free = [edge for edge in node.from_port(OUT) if edge.edge.when is None]
         names = frozenset(node.type.writes(node))
+        free = [edge for edge in node.from_port(OUT) if not ways.tests(node, edge, names)]
         if free and _asks_for_approval(node):
             _check_free(node, free[0], ways.first_act(node, names), report)
-    decisions = frozenset(name for node in holds for name in node.type.writes(node))
-    for node in nodes.values():
-        if not isinstance(node.config, DecisionConfig) and node.type.name != "parallel":
-            _check_mixed(node, ways, decisions, report)
 
 
 def _check_free(node: DocumentNode, edge: DocumentEdge, act: str | None, report: ProblemReport) -> None:
@@ -55,17 +51,6 @@ def _check_free(node: DocumentNode, edge: DocumentEdge, act: str | None, report:
     )
     fix += f", or test {bind} in a condition before {act!r}"
     report.warn(edge.path, "decision-unread", message, fix, edge=edge.id)
-
-
-def _check_mixed(node: DocumentNode, ways: _Ways, decisions: frozenset[str], report: ProblemReport) -> None:
-    """An edge for every case beside one that tests a decision: it may be meant for the other decisions."""
-    tests = [edge for edge in node.from_port(OUT) if ways.tests(edge, decisions)]
-    for edge in node.from_port(OUT) if tests else ():
-        if edge.edge.when is None:
-            message = (
-                f"it is taken whatever was decided, beside an edge of {node.id!r} that tests the decision"
-            )
-            report.warn(edge.path, "edge-mixed", message, "give it a condition too", edge=edge.id)
 
 
 def _asks_for_approval(node: DocumentNode) -> bool:
@@ -111,13 +96,15 @@ class _Ways:
                 behind = text.path[-2:] == ("config", "while")
                 self._reads.setdefault(text.node + NEXT if behind else text.node, set()).update(text.names)
 
-    def tests(self, edge: DocumentEdge, names: frozenset[str]) -> bool:
-        return not names.isdisjoint(self._tests.get(edge.id, ()))
+    def tests(self, node: DocumentNode, edge: DocumentEdge, names: frozenset[str]) -> bool:
+        """Whether its condition reads one of the names, or, for the other cases, that of an edge beside it."""
+        asked = node.from_port(OUT) if edge.edge.otherwise else (edge,)
+        return any(not names.isdisjoint(self._tests.get(each.id, ())) for each in asked)
 
     def first_act(self, hold: DocumentNode, names: frozenset[str]) -> str | None:
         """The first node that acts, reached from the hold's `out` without anything reading these names."""
         names |= frozenset(self._nodes[each].config.into for each in self._maps_around(hold.id))
-        todo = deque(edge.target for edge in hold.from_port(OUT) if edge.edge.when is None)
+        todo = deque(edge.target for edge in hold.from_port(OUT) if not self.tests(hold, edge, names))
         todo += self._after_body(hold.id)
         seen = {hold.id}
         while todo and self._steps > 0:
@@ -131,7 +118,7 @@ class _Ways:
                 continue
             if name in self._acting:
                 return name
-            todo += [edge.target for edge in node.leaving if not self.tests(edge, names)]
+            todo += [edge.target for edge in node.leaving if not self.tests(node, edge, names)]
             todo += [*(node.inside if node.type is not LOOP_END else ()), *self._after_body(name)]
         return None
 

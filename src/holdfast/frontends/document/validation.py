@@ -15,7 +15,7 @@ _REPORTED: Final = frozenset(
         # By the document's own rules, with a better place.
         "unknown-name", "unknown-field", "expression", "template", "unreachable", "no-start", "no-nodes",
         "edge-source", "edge-target", "start-with-edge", "effect-undeclared", "timer", "duplicate-edge",
-        "subflow-unknown", "reducer", "loop-cap", "decision-truth",
+        "subflow-unknown", "reducer", "loop-cap", "decision-truth", "otherwise", "edge-mixed",
     }
 )  # fmt: skip
 _FIELDS: Final = {
@@ -29,7 +29,7 @@ _FIELDS: Final = {
 }  # fmt: skip
 _FIXES: Final = {
     "cycle": "put the nodes of the cycle into a loop",
-    "no-edge": "add an edge for the other case, or use a router with its port 'else'",
+    "no-edge": "add an edge with otherwise: true, to an end if nothing else is to follow",
     "no-timeout": "add timeout",
     "concurrent-set": "give the variable a reducer, or use two variables",
     "default-option": "mark one option: {id: reject, default: true}",

@@ -36,7 +36,7 @@ def check_coverage(view: ValidationView) -> None:
 
 def _conditional(node: GraphNode, edges: list[Edge]) -> list[Edge]:
     """The edges of a node, if all of them have expressions."""
-    named = _named_by_policy(node)
+    named = policy_targets(node)
     own = [e for e in edges if e.kind is not EdgeKind.failure and not (
         e.kind is EdgeKind.chosen and e.target in named
     )]  # fmt: skip
@@ -44,7 +44,7 @@ def _conditional(node: GraphNode, edges: list[Edge]) -> list[Edge]:
     return own if plain else []
 
 
-def _named_by_policy(node: GraphNode) -> set[str]:
+def policy_targets(node: GraphNode) -> set[str]:
     """Where a timeout or a guardrail leads; no condition decides on that."""
     found: set[str] = set()
     if node.hold is not None and (node.hold.on_timeout or "").startswith(BRANCH):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from holdfast.model.checks.coverage import policy_targets
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.graph import END, START, EdgeKind
 
@@ -15,6 +16,7 @@ def check_structure(view: ValidationView) -> None:
     _starts(view)
     _unreachable(view)
     _otherwise(view)
+    _mixed(view)
 
 
 def _node_ids(view: ValidationView) -> None:
@@ -126,3 +128,25 @@ def _otherwise(view: ValidationView) -> None:
                 edge=edge.id,
                 fix="add an edge with when=..., or drop otherwise=True",
             )
+
+
+def _mixed(view: ValidationView) -> None:
+    """An edge without a condition is taken beside those whose conditions hold; it may be meant for the other
+    cases, and then leads around them."""
+    if view.walk:
+        return
+    for name, edges in view.out.items():
+        named = policy_targets(view.nodes[name])
+        conditional = [
+            edge
+            for edge in edges
+            if edge.kind is EdgeKind.when or (edge.kind is EdgeKind.chosen and edge.target not in named)
+        ]
+        for edge in edges if conditional else ():
+            if edge.kind is EdgeKind.always:
+                view.warn(
+                    "edge-mixed",
+                    f"it is always taken, also where the condition of {conditional[0].id!r} beside it holds",
+                    edge=edge.id,
+                    fix="write otherwise=True if it is for the other cases, else give it when=",
+                )

@@ -54,6 +54,8 @@ export const editor = {
   removeThisEdge: "Remove edge",
   when: "Condition",
   whenHelp: "An expression. Without one, the edge is always taken.",
+  otherwise: "Otherwise",
+  otherwiseHelp: "Taken if no edge with a condition from the same node is.",
   notYaml: "This is not YAML: {why}",
   perLine: "One per line.",
   unset: "Default",

@@ -26,6 +26,7 @@ export function Connections({ node, edited, view, onSelect }: ConnectionsProps) 
           <li key={each.name}>
             <button type="button" className="link" onClick={() => onSelect({ nodes: [], edges: [each.name] })}>{`${each.port} → ${each.target}`}</button>
             {each.when ? <span className="code small muted">{each.when}</span> : null}
+            {each.isOtherwise ? <span className="small muted">{t("otherwise")}</span> : null}
             <button type="button" className="button quiet" aria-label={t("removeEdge", { target: each.target })} onClick={() => edited.change((old) => removeParts(old, [], [each.name]))}>×</button>
           </li>
         ))}

@@ -3,6 +3,7 @@ import { Labelled } from "./Labelled";
 import type { SettingsProps } from "./NodeSettings";
 import { FieldProblems } from "./Problems";
 import { t } from "./text";
+import { Toggle } from "./Toggle";
 
 export function EdgeSettings({ edge, edited, problems, isEditable, onRemove }: SettingsProps & { edge: FlowEdge }) {
   const set = (key: "when" | "label", value: string) => edited.change((old) => changeEdge(old, edge.name, (given) => ({ ...given, [key]: value || undefined })), `${edge.name}.${key}`);
@@ -16,6 +17,7 @@ export function EdgeSettings({ edge, edited, problems, isEditable, onRemove }: S
           <input id="edge-when" className="code" autoComplete="off" spellCheck={false} value={edge.when} aria-invalid={isWrong || undefined} aria-describedby="edge-when-help edge-problems" onChange={(event) => set("when", event.target.value)} />
         </Labelled>
       ) : null}
+      {(edge.port === OUT && edge.when === "") || edge.isOtherwise ? <Toggle label={t("otherwise")} help={t("otherwiseHelp")} isOn={edge.isOtherwise} onChange={(isOn) => edited.change((old) => changeEdge(old, edge.name, (given) => ({ ...given, otherwise: isOn || undefined })), `${edge.name}.otherwise`)} /> : null}
       <FieldProblems problems={problems} id="edge-problems" />
       <Labelled label={t("label")} id="edge-label">
         <input id="edge-label" value={edge.label} onChange={(event) => set("label", event.target.value)} />

@@ -13,8 +13,8 @@ from holdfast.frontends.document.node_type import (
     NodeConfig,
     NodeReport,
     NodeType,
+    check_mixed_ports,
     plain_edge,
-    warn_of_mixed_ports,
 )
 from holdfast.frontends.document.pass_through import NOTHING
 from holdfast.model.graph import Edge, EdgeKind
@@ -40,7 +40,7 @@ class ConditionType(NodeType):
             if not node.is_connected(port) and node.node.parent is None:
                 message = f"no edge leaves its port {port!r}: the branch ends there"
                 found.warn((), "port-open", message, f"connect the port {port!r}, if only to an end")
-        warn_of_mixed_ports(node, found, ("true", "false"))
+        check_mixed_ports(node, found, ("true", "false"))
 
     def graph_edges(self, node: DocumentNode, found: NodeReport) -> list[Edge]:
         return [self._edge(node, edge) for edge in node.leaving]

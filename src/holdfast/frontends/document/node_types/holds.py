@@ -13,6 +13,7 @@ from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import QUEUE_NAME, Json
 from holdfast.frontends.document.node_type import (
     ERROR,
+    OTHERWISE_FIX,
     OUT,
     RESERVED,
     DocumentEdge,
@@ -39,6 +40,8 @@ TIMEOUT: Final = "timeout"
 _SECTION: Final = re.compile(r"(sections(?:\[\d+\]|\.\w+)*): (.*)", re.DOTALL)
 _FIELDS: Final = {"duration": "timeout", "hold-options": "options", "hold-option": "options"}
 
+_DURATIONS: Final = ("reminder", "ladder")
+
 Queue = Annotated[str, Meta(pattern=QUEUE_NAME, description="Lower-case letters, digits and dashes.")]
 
 
@@ -55,9 +58,33 @@ class TimeoutConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     target: Template | None = None
 
 
+class ApprovalConfig(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """`mode`: one approval (`any`), `need` of those in `of` (`quorum`), or one of each in `of` in this order
+    (`sequential`). `veto`: whose no ends it. `exclude`: `initiator`, `earlier_approvers`, `last_editor`, or
+    a person, group or role that cannot decide."""
+
+    mode: Literal["any", "quorum", "sequential"] = "any"
+    need: Annotated[int, Meta(ge=1, le=1000)] = 1
+    of: tuple[str, ...] = ()
+    veto: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    distinct_people: bool = True
+
+
+class RungConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`after`: how long the hold waits before it goes to `to`."""
+
+    to: str
+    after: Duration = ""
+
+
 class DecisionConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`timeout`: how long the hold stays open. `decision_bind`: the variable that gets the decision; the
-    whole answer is in that name with `_result`."""
+    whole answer is in that name with `_result`. `strict_assignee`: only the assignee decides, and no name that a
+    broker brings is taken for theirs. `approval`: how many people it takes, and who cannot. `reminder`: how often
+    the assignee is reminded. `ladder`: to whom it goes if nobody answers. `calendar`: of its business time."""
 
     type: str = "approval"
     options: tuple[str | OptionConfig, ...] | None = None
@@ -65,6 +92,12 @@ class DecisionConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_field
     priority: Literal["low", "normal", "high", "critical"] = "normal"
     timeout: Annotated[Duration | None, Meta(extra={"language": "template"})] = None
     on_timeout: Template | TimeoutConfig | None = None
+    strict_assignee: bool = False
+    approval: ApprovalConfig | None = None
+    reminder: Duration | None = None
+    max_reminders: Annotated[int, Meta(ge=1)] | None = None
+    ladder: tuple[RungConfig, ...] = ()
+    calendar: str | None = None
     decision_bind: FieldName = "decision"
     context: dict[str, TemplateValue] = msgspec.field(default_factory=dict[str, Any])
 
@@ -86,7 +119,8 @@ class HoldType(NodeType):
     effect = Effect.human
     rules: ClassVar[tuple[str, ...]] = (
         "hold-effect", "option-id", "edge-mixed", "port-open", "timeout-edges", "default-option",
-        "duration", "hold-options", "no-timeout", "assignee", "on-timeout", "variable-name",
+        "duration", "hold-options", "no-timeout", "assignee", "on-timeout", "variable-name", "hold-approval",
+        "hold-ladder", "hold-reminder", "strict-assignee",
     )  # fmt: skip
     port_fields = ("options", "sections")
 
@@ -112,6 +146,11 @@ class HoldType(NodeType):
             if option in (OUT, ERROR, TIMEOUT):
                 message = f"the option {option!r} has the name of a port of every hold"
                 found.error(("options",), "option-id", message, "give it another id, and this text as label")
+        if config.strict_assignee and not config.assignee:
+            message = "only its assignee may decide, but it has none: anyone could"
+            found.error(
+                ("strict_assignee",), "strict-assignee", message, "add assignee", rests_on=("assignee",)
+            )
         self._check_edges(node, found)
         self._check_timeout(node, found)
         self._check_variable(node, found, site)
@@ -119,13 +158,13 @@ class HoldType(NodeType):
     def _check_edges(self, node: DocumentNode, found: NodeReport) -> None:
         options = option_ids(node)
         by_option = [edge for edge in node.leaving if edge.port in options]
-        conditional = [edge for edge in node.leaving if edge.edge.when is not None]
+        conditional = [edge for edge in node.from_port(OUT) if not edge.edge.is_free]
         if by_option and conditional:
             message = "its edges leave by option ports and by conditions"
             found.error((), "edge-mixed", message, "use one of the two", rests_on=self.port_fields)
             return
         for edge in node.from_port(OUT) if by_option or conditional else ():
-            if edge.edge.when is None:
+            if edge.edge.is_free:
                 # It may be meant for the other decisions, and would be taken after a refusal too.
                 found.report.error(
                     edge.path, "edge-mixed", *_taken_anyway(node, edge, by_option), edge=edge.id
@@ -192,7 +231,7 @@ class HoldType(NodeType):
             form=FormOptions(
                 None, _form_of(node) or None, False, node.bind if _form_of(node) else None, None
             ),
-            terms={},
+            terms=_terms_of(config),
         )
         target = self.target(node, found)
         return made if target is None else msgspec.structs.replace(made, target=target)
@@ -256,7 +295,7 @@ def _taken_anyway(
     """What is wrong with an edge for every decision beside those for some, and how to write it."""
     message = f"it is taken whatever is decided, beside the edges of {node.id!r} for certain decisions"
     if not by_option:
-        return message, "give it a condition too"
+        return message, OTHERWISE_FIX
     taken = {each.port for each in by_option}
     left = [each for each in option_ids(node) if each not in taken] or list(option_ids(node))
     ports = " and ".join(repr(each) for each in left)
@@ -281,6 +320,19 @@ def queue_scope(own: str | None, node: DocumentNode, found: NodeReport) -> str |
         )
         return None
     return scope
+
+
+def _terms_of(config: DecisionConfig) -> Json:
+    """As `flow.hold` takes them."""
+    given = {
+        "strict_assignee": config.strict_assignee or None,
+        "approval": None if config.approval is None else msgspec.to_builtins(config.approval),
+        "reminder": config.reminder,
+        "max_reminders": config.max_reminders,
+        "ladder": [{"to": rung.to, "after": rung.after} for rung in config.ladder] or None,
+        "calendar": config.calendar,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def options_of(config: DecisionConfig) -> Sequence[Any] | None:
@@ -332,7 +384,11 @@ def hold_reader(node: DocumentNode, found: NodeReport) -> DeclarationReader:
     """Problems of the declaration, at the field that they are about."""
 
     def add(problem: GraphProblem) -> None:
-        message, field = problem.message, (_FIELDS.get(problem.rule, problem.rule.removeprefix("hold-")),)
+        message = problem.message
+        named = problem.rule.removeprefix("hold-").replace("-", "_")
+        field: tuple[str | int, ...] = (_FIELDS.get(problem.rule, named),)
+        if problem.rule == "duration" and (of := message.partition(":")[0]) in _DURATIONS:
+            field = (of,)
         section = _SECTION.match(message)
         if section is not None:
             steps = re.findall(r"\[(\d+)\]|\.(\w+)", section[1])

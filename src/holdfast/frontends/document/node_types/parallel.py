@@ -62,7 +62,7 @@ class JoinType(NodeType):
         if late and node.config.timeout is None:
             message = "an edge leaves its port 'timeout', but it has none"
             found.error((), "join-timeout", message, "add timeout", rests_on=("timeout",))
-        if late and any(edge.edge.when is not None for edge in node.leaving):
+        if late and not all(edge.edge.is_free for edge in node.leaving):
             message = "its edges leave by the port 'timeout' and by conditions"
             found.error((), "edge-mixed", message, "put the conditions on a node behind it")
 

@@ -17,8 +17,8 @@ from holdfast.frontends.document.node_type import (
     NodeConfig,
     NodeReport,
     NodeType,
+    check_mixed_ports,
     plain_edge,
-    warn_of_mixed_ports,
 )
 from holdfast.frontends.document.pass_through import NOTHING
 from holdfast.frontends.document.render import resolver_for
@@ -68,7 +68,7 @@ class RouterType(NodeType):
                 message = f"no edge leaves its port {port!r}: the branch ends there"
                 fix = f"connect the port {port!r}, if only to an end"
                 found.warn((), "port-open", message, fix, rests_on=self.port_fields)
-        warn_of_mixed_ports(node, found, self.ports(node)[1:])
+        check_mixed_ports(node, found, self.ports(node)[1:])
 
     def conditions(self, node: DocumentNode) -> tuple[tuple[str, str], ...]:
         config: RouterConfig = node.config

@@ -1,7 +1,7 @@
 """Edges of one port that depend on conditions, and those beside them.
 
-An edge without a condition is taken together with those whose conditions hold. Beside them it is nearly always
-meant for the other cases, and leads around what they lead to: an approval, say. So it has to say which.
+An edge without a condition is taken together with those whose conditions hold. Beside them it is nearly
+always meant for the other cases, and leads around what they lead to: an approval, say. It has to say which.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class StructReader:
             path,
             "type",
             text,
-            _choices(kind) and _advice(kind, text) or _description(kind) or _advice(kind, text),
+            (_choices(kind) and _advice(kind, text)) or _description(kind) or _advice(kind, text),
         )
 
     def _wrong(self, path: Path, rule: str, message: str, fix: str, *, on_key: bool = False) -> None:

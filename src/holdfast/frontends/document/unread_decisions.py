@@ -97,7 +97,7 @@ class _Ways:
                 self._reads.setdefault(text.node + NEXT if behind else text.node, set()).update(text.names)
 
     def tests(self, node: DocumentNode, edge: DocumentEdge, names: frozenset[str]) -> bool:
-        """Whether its condition reads one of the names, or, for the other cases, that of an edge beside it."""
+        """Whether its condition reads one of the names, or, if it is for the other cases, one beside it."""
         asked = node.from_port(OUT) if edge.edge.otherwise else (edge,)
         return any(not names.isdisjoint(self._tests.get(each.id, ())) for each in asked)
 

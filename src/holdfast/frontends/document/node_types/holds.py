@@ -82,9 +82,10 @@ class RungConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class DecisionConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`timeout`: how long the hold stays open. `decision_bind`: the variable that gets the decision; the
-    whole answer is in that name with `_result`. `strict_assignee`: only the assignee decides, and no name that a
-    broker brings is taken for theirs. `approval`: how many people it takes, and who cannot. `reminder`: how often
-    the assignee is reminded. `ladder`: to whom it goes if nobody answers. `calendar`: of its business time."""
+    whole answer is in that name with `_result`. `strict_assignee`: only the assignee decides, and no name
+    that a broker brings is taken for theirs. `approval`: how many people it takes, and who cannot.
+    `reminder`: how often the assignee is reminded. `ladder`: to whom it goes without an answer. `calendar`:
+    of its business time."""
 
     type: str = "approval"
     options: tuple[str | OptionConfig, ...] | None = None

@@ -594,3 +594,37 @@ async def test_long_texts_that_are_added_to_themselves_in_a_loop_fail_the_node(
 def test_secret_stands_only_in_headers_and_query_values(text: str, field: str | None) -> None:
     found = problems(text, connections={"crm": "http"}, secrets=frozenset({"key"}))
     assert [(each.rule, each.field) for each in found] == ([("secret-place", field)] if field else [])
+
+
+@pytest.mark.parametrize("given", ["999999999d", 10**18, "365001d"])
+async def test_a_hold_fails_when_its_timeout_is_longer_than_a_store_keeps(hf: Holdfast, given: Any) -> None:
+    text = flow_text(
+        """
+        {id: a, type: start}
+        {id: n, type: checkpoint, config: {options: [ok], timeout: '{{x}}', on_timeout: cancel}}
+        {id: z, type: end}
+        """,
+        """
+        a -> n
+        n:ok -> z
+        """,
+        "input: {type: object, properties: {x: {}}}",
+    )
+    result = await start(hf, text, {"x": given})
+    assert result.status == "failed"
+    assert "longer than 1,000 years" in str(result.error)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "{id: n, type: wait, config: {duration: 999999999d}}",
+        "{id: n, type: queue_publish, config: {queue: q, scope: s, payload: 1, delay: 365001d}}",
+        "{id: n, type: queue_publish, config: {queue: q, scope: s, payload: 1, expires: 365001d}}",
+        "{id: n, type: queue_consume, config: {queue: q, scope: s, timeout: 365001d, on_timeout: fail}}",
+        "{id: n, type: set, config: {values: {a: 1}, timeout: 365001d}}",
+    ],
+)
+def test_a_time_that_is_longer_than_a_store_keeps_is_a_problem(node: str) -> None:
+    text = flow_text(f"{{id: a, type: start}}\n{node}\n{{id: z, type: end}}", "a -> n -> z")
+    assert "duration" in rules(text)

@@ -38,7 +38,7 @@ from holdfast.api.route_index import RouteIndex
 from holdfast.api.routing import SIGN_IN, ApiCall, Route, Routes, handle
 from holdfast.api.settings import ApiSettings as ApiSettings
 from holdfast.app.holdfast import Holdfast
-from holdfast.errors import HoldfastError, StoreError
+from holdfast.errors import HoldfastError, StoreError, StoreUnavailableError
 from holdfast.telemetry import log
 from holdfast.types.redaction import enter_tenant
 
@@ -195,9 +195,15 @@ async def _back_to_form(
     return await sign_in_and_back(request, authenticator, error) if isinstance(error, HttpError) else None
 
 
+_OF_DATABASE = (StoreError, StoreUnavailableError)
+
+
 def _for_caller(error: HoldfastError, principal: Principal | None, request_id: str) -> HoldfastError:
-    """Errors of the store name its host, file or schema: a caller who is not known gets none of it."""
-    if principal is not None or not isinstance(error, StoreError):
+    """Errors of the store name its host, file or schema: a caller who is not known gets none of it, and who
+    does not administer the server no failures of the database."""
+    if not isinstance(error, StoreError):
+        return error
+    if principal is not None and (principal.may(Right.admin) or type(error) not in _OF_DATABASE):
         return error
     log.warning("request %s: %s", request_id, error.message)
     return type(error)("The store is not available.", hint="Try again soon.")

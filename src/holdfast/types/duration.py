@@ -32,12 +32,13 @@ _ISO = re.compile(
 _ISO_UNITS = ("w", "d", "h", "m", "s")
 _ISO_CALENDAR = re.compile(r"P[0-9.,]+[YM]")
 _MAX_LENGTH = 100
-_LONGEST_DAYS = 365_000
-LONGEST = timedelta(days=_LONGEST_DAYS)
-"""A thousand years: what ends later than any instant could not be stored, and the run would stop there."""
 # Wide enough for the longest text: rounding happens once, and the decimal context of the process has no
 # effect.
 _EXACT = Context(prec=2 * _MAX_LENGTH, rounding=ROUND_HALF_EVEN)
+
+# An instant so far ahead still is a date that every store keeps. Nobody waits so long: it is a slip.
+LONGEST = timedelta(days=365_000)
+_TOO_LONG = "it is longer than 1,000 years"
 
 EXAMPLES = 'examples: 90 (seconds), "250ms", "30m", "1h30m", "7d", "2w", "PT15M", "P1DT2H"'
 BUSINESS_EXAMPLES = 'examples of business time: "30bm", "4bh", "2bd", "1bd 4bh"'
@@ -95,11 +96,11 @@ def parse_business(text: str) -> BusinessDuration:
     try:
         found = BusinessDuration(int(days), _total(text, parts) // timedelta(microseconds=1))
     except OverflowError:
-        raise _not_business("it is too long", text) from None
+        raise _not_business(_TOO_LONG, text) from None
+    if found.days > LONGEST.days or found.micros > LONGEST // timedelta(microseconds=1):
+        raise _not_business(_TOO_LONG, text)
     if found == BusinessDuration():
         raise _not_business("it is zero", text)
-    if found.days > _LONGEST_DAYS or found.micros > LONGEST // timedelta(microseconds=1):
-        raise _not_business("it is too long", text)
     return found
 
 
@@ -112,20 +113,20 @@ def parse_duration(value: str | int | float | timedelta, *, allow_zero: bool = F
 
     Fractions of a microsecond are rounded. Years and months are refused: their length depends on the date.
 
-    Raises DurationError when the value is unreadable, negative, longer than `LONGEST`, or zero while
+    Raises DurationError when the value is unreadable, negative, longer than 1,000 years, or zero while
     `allow_zero` is not set.
     """
     text = _shown(value)
     try:
         duration = _read(value)
     except OverflowError:
-        raise DurationError("it is too long", text=text) from None
+        raise DurationError(_TOO_LONG, text=text) from None
+    if duration > LONGEST:
+        raise DurationError(_TOO_LONG, text=text)
     if duration < timedelta(0):
         raise DurationError("it is negative", text=text)
     if not duration and not allow_zero:
         raise DurationError("it is zero", text=text)
-    if duration > LONGEST:
-        raise DurationError(f"it is longer than {_LONGEST_DAYS // 365:,} years", text=text)
     return duration
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.types.duration import LONGEST, DurationError, format_duration, parse_business, parse_duration
+from holdfast.types.duration import LONGEST, DurationError, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,8 @@ def test_duration_is_read_when_written_in_any_form(value, expected):
         (float("-inf"), 1),
         (1e30, 1),
         ("9999999999w", 1),
+        ("999999999d", 1),
+        (timedelta(days=365_000, microseconds=1), 1),
         ("1" * 200, 1),
     ],
 )
@@ -80,20 +82,8 @@ def test_duration_is_refused_when_unreadable(value, column):
 
 
 def test_duration_is_refused_when_integer_is_too_long_to_print():
-    with pytest.raises(DurationError, match="too long"):
+    with pytest.raises(DurationError, match="longer than 1,000 years"):
         parse_duration(10**5000)
-
-
-@pytest.mark.parametrize("value", ["365001d", "999999999d", LONGEST + timedelta(microseconds=1), 1e12])
-def test_duration_is_refused_when_it_ends_after_every_instant(value):
-    assert parse_duration(LONGEST) == LONGEST
-    with pytest.raises(DurationError, match=r"longer than 1,000 years"):
-        parse_duration(value)
-
-
-def test_business_time_is_refused_when_it_ends_after_every_instant():
-    with pytest.raises(DurationError, match="too long"):
-        parse_business("999999999bd")
 
 
 @pytest.mark.parametrize("value", ["P1Y", "P2M", "P1Y2M3DT4H"])

@@ -9,8 +9,8 @@ const PARTS = new RegExp(`(${NUMBER})\\s*(ms|[wdhms])(?![a-zA-Z])\\s*`, "y");
 const ISO_NUMBER = "([0-9]+(?:[.,][0-9]+)?)";
 const ISO = new RegExp(`^P(?=.)(?:${ISO_NUMBER}W)?(?:${ISO_NUMBER}D)?(?:T(?=.)(?:${ISO_NUMBER}H)?(?:${ISO_NUMBER}M)?(?:${ISO_NUMBER}S)?)?$`);
 const LONGEST = 100;
-/** Of the server's clock: 999,999,999 days and a little. */
-const MOST = 86_400_000_000n * 1_000_000_000n - 1n;
+/** 1,000 years. */
+const MOST = 365_000n * 86_400_000_000n;
 
 type Problem = Parameters<typeof words>[0];
 

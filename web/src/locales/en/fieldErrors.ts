@@ -38,7 +38,7 @@ export const fieldErrors = {
   badDuration: "{text} is not a duration: {problem} ({examples})",
   durationExamples: 'examples: 90 (seconds), "250ms", "30m", "1h30m", "7d", "2w", "PT15M", "P1DT2H"',
   durationLong: "it has more than {most} characters",
-  durationHuge: "it is too long",
+  durationHuge: "it is longer than 1,000 years",
   durationNegative: "it is negative",
   durationBusiness: "business time is not accepted here",
   durationUnit: "expected a number and one of w, d, h, m, s, ms",

@@ -122,7 +122,9 @@ def check_audit(content: Any, lines: list[tuple[str, str, Any]]) -> Iterator[str
     elif (created[0]["node"], created[0]["type"]) != (hold["node"], hold["type"]):
         yield "the audit tells of another kind of request"
     else:
-        yield from check_facts(hold, created[0], [data for action, _, data in lines if action in MOVES])
+        moves = [data for action, _, data in lines if action in MOVES]
+        raises = [data for action, _, data in lines if action == "raised"]
+        yield from check_facts(hold, created[0], moves, raises)
     made = [(who, data.get("digest")) for action, who, data in lines if action == "resolved"]
     kept = content["decision"]
     wanted = [] if kept is None else [(hold["resolved_by"], digest(kept.encode())[7:])]
@@ -130,11 +132,13 @@ def check_audit(content: Any, lines: list[tuple[str, str, Any]]) -> Iterator[str
         yield "the audit does not tell that this was decided, by this person"
 
 
-def check_facts(hold: Any, created: Any, moves: list[Any]) -> Iterator[str]:
+def check_facts(hold: Any, created: Any, moves: list[Any], raises: list[Any]) -> Iterator[str]:
     """On what terms it was asked, and whom it waits for, are in the audit too."""
     facts = {name: hold[name] for name in ("block_index", "created_at", "priority", "terms")}
     if "facts" in created and created["facts"] != hashlib.sha256(as_json(facts)).hexdigest():
         yield "the audit tells of other terms, or another time or priority"
+    if hold.get("raised_to") != (raises[-1]["to"] if raises else None):
+        yield "the audit tells of another priority"
     kind, value = hold["assignee_type"], hold["assignee_value"]
     now, then = (
         (f"{kind}:{value}" if value else kind, moves[-1]["to"])

@@ -16,10 +16,13 @@ from holdfast.documents.connections import ConnectionSettings
 from holdfast.documents.program import program_for
 from holdfast.frontends.document.compile import compile_document
 from holdfast.frontends.document.read import read_text
+from holdfast.holds.queries.audit import records_of
+from holdfast.holds.queries.evidence import make_pack, signed_pack
 from holdfast.types.ids import derived_id, new_id
 from holdfast.types.queue_message import MessageState
 from holdfast.types.terms import MANAGE, Actor
 from tests.documents.run import answer, flow_text, graph, rules, site_of, start
+from tools.verify_evidence import verify
 
 HEAD = """
 config: {scaiqueue: {scope: shop}}
@@ -396,12 +399,43 @@ async def test_own_review_is_escalated_with_its_hold(hf: Holdfast, assignee: str
         assert await queues.list("shop", "leads") == []
         return
     assert (found.assignee_type, found.assignee_value, found.epoch) == ("user", "bea", holds["ask"].epoch + 1)
+    assert found.priority == "high"
     for _ in range(2):
         [row] = await queues.list("shop", "leads")
         assert (row.priority, row.state) == ("high", MessageState.ready)
         payload = msgspec.json.decode(row.payload)
         assert (payload["assignee"], payload["escalation"]["note"]) == ("user:bea", "late")
+        assert payload["priority"] == "high"
         await queues.work()
+
+
+@pytest.mark.covers("QU-32")
+@pytest.mark.parametrize(("given", "after"), [("critical", "critical"), ("low", "normal")])
+async def test_priority_of_an_own_review_is_raised_with_its_hold_and_never_lowered(
+    hf: Holdfast, given: str, after: str
+) -> None:
+    text = two_ways("user:ann").replace("priority: high", f"priority: {given}")
+    waiting = await start(hf, text, {"order": "cleo"}, settings=NONE)
+    queues, service = await hf.queues(), await hf.service()
+    await queues.work()
+    holds = {hold.node: hold for hold in await service.holds(waiting.run_id)}
+    await service.answer(holds["nudge"].id, "ok")
+    await resumed(hf, waiting)
+    found = await service.store.hold(holds["ask"].id)
+    assert found is not None
+    assert (found.priority, found.assignee, found.epoch) == (after, "user:ann", holds["ask"].epoch)
+    [row] = await queues.list("shop", "leads")
+    assert (row.priority, msgspec.json.decode(row.payload)["priority"]) == (after, after)
+    told = [each.action for each in await records_of(service.store, "default", hold=found.id)]
+    assert told.count("raised") == (after != "normal")
+    raw = await make_pack(service.store, found.id, tenant="default")
+    pack = msgspec.json.decode(raw)
+    assert pack["content"]["hold"]["priority"] == "normal"
+    assert pack["content"]["hold"].get("raised_to") == (after if after != "normal" else None)
+    assert list(verify(raw)) == []
+    if after != "normal":
+        forged = {**pack["content"], "hold": {**pack["content"]["hold"], "raised_to": "high"}}
+        assert "the audit tells of another priority" in list(verify(signed_pack(forged)))
 
 
 @pytest.mark.parametrize("value", [None, "", [], {}])

@@ -1,11 +1,12 @@
-"""A run escalates a review of its own: the hold gets its new assignee in the transaction that moves the
-message, so that the inbox, rights and links follow. The hold keeps its priority: the audit has its digest."""
+"""A run escalates a review of its own: the hold gets its new assignee and a higher priority in the
+transaction that moves the message, so that the inbox, rights and links follow."""
 
 from __future__ import annotations
 
 import msgspec
 
 from holdfast.errors import ConflictError
+from holdfast.holds.actions.audit_entries import RAISED, entry, event
 from holdfast.holds.actions.reassign import moved
 from holdfast.holds.permissions.assignees import UNROUTED
 from holdfast.queues.completions import queue_actor
@@ -13,7 +14,7 @@ from holdfast.queues.review_request import encoded_request, with_escalation
 from holdfast.queues.service import QueueService
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow
 from holdfast.types.ids import HoldId
-from holdfast.types.queue_message import MessageRow
+from holdfast.types.queue_message import MessageRow, urgency_of
 from holdfast.types.status import HoldStatus
 
 _TRIES = 20
@@ -35,9 +36,9 @@ async def escalate_review(
         hold = await queues.store.hold(HoldId(row.hold or ""))
         if hold is None or hold.status is not HoldStatus.pending or hold.read_only:
             return False
-        if assignee is None or assignee == hold.assignee:
+        change = await _change(queues, hold, assignee, priority, note)
+        if change is None:
             return await _move(queues, row, to, priority, added)
-        change = await _change(queues, hold, assignee, note)
         after = msgspec.structs.replace(hold, **change.fields)
         payload = with_escalation(encoded_request(after, queues.bridge.base_url), added)
         message, notice = queues.moving(row, to, priority=priority, payload=payload)
@@ -57,7 +58,30 @@ async def _move(
     return isinstance(await queues.store.change_message(change, outbox=notice), MessageRow)
 
 
-async def _change(queues: QueueService, hold: HoldRow, assignee: str, note: str | None) -> HoldChange:
+async def _change(
+    queues: QueueService, hold: HoldRow, assignee: str | None, priority: str | None, note: str | None
+) -> HoldChange | None:
+    """None: the hold stays as it is."""
+    change = None
+    if assignee is not None and assignee != hold.assignee:
+        change = await _reassigned(queues, hold, assignee, note)
+    if priority is not None and urgency_of(priority) < urgency_of(hold.priority):
+        change = _raised(hold, priority, note, change, queues.store.now())
+    return change
+
+
+def _raised(hold: HoldRow, priority: str, note: str | None, change: HoldChange | None, at: int) -> HoldChange:
+    by = queue_actor(hold.tenant, None).id
+    known = {"from": hold.priority, "to": priority}
+    made = entry(hold, by, "raised", at, **known, **({"reason": note} if note else {}))
+    if change is None:
+        happened = event(hold, RAISED, at, **known, by=by)
+        change = HoldChange(hold=hold.id, version=hold.version, at=at, fields={}, event=happened)
+    fields = {**change.fields, "priority": priority}
+    return msgspec.structs.replace(change, fields=fields, audit=(*change.audit, made))
+
+
+async def _reassigned(queues: QueueService, hold: HoldRow, assignee: str, note: str | None) -> HoldChange:
     target = await queues.people.ctx.route(assignee, hold)
     if target.type == UNROUTED:
         raise ConflictError(

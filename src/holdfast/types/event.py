@@ -130,6 +130,7 @@ EVENTS = {
         "the hold was not decided in time and was escalated",
         ("hold_id", "from", "to", "epoch", "rung", "expires_at", "by", "reason"),
     ),
+    "hold.raised": EventKind("the flow raised the hold's priority", ("hold_id", "from", "to", "by")),
     "hold.expired": EventKind("the hold was not decided in time and expired", ("hold_id", "reason", "by")),
     "hold.reminded": EventKind("a reminder was sent", ("hold_id", "reminder", "by")),
     "hold.rescheduled": EventKind(

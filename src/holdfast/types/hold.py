@@ -90,8 +90,8 @@ _canonical_json = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separator
 
 
 def facts_of(hold: NewHold) -> dict[str, Any]:
-    """The fields of a hold that never change and are not content: evidence shows them, the audit has their
-    digest."""
+    """The fields with which a hold is asked and that are not content: evidence shows them, the audit has
+    their digest. Only the priority may change: it may be raised, which the audit tells."""
     return {
         "block_index": hold.block,
         "created_at": iso(hold.created_at),

@@ -63,7 +63,7 @@ async def make_pack(
     content = {
         "format": FORMAT,
         "made_at": iso(store.now()),
-        "hold": _facts(row),
+        "hold": {**_facts(row), **await _priority(store, row)},
         "request": {"hash": row.request_hash, "shown": shown_content(row)},
         "decision": None if row.resolution is None else row.resolution.decode(),
         "skills": await _skills(store, row),
@@ -137,6 +137,15 @@ def _facts(row: HoldRow) -> dict[str, Any]:
         **facts_of(row),
         "form": None if row.schema is None else "sha256:" + sha256(_sorted(row.schema)).hexdigest(),
     }
+
+
+async def _priority(store: Store, row: HoldRow) -> dict[str, str]:
+    """As it was asked, which the audit has a digest of; and what it was raised to since."""
+    raises = [each for each in await records_of(store, row.tenant, hold=row.id) if each.action == "raised"]
+    if not raises:
+        return {}
+    first: dict[str, Any] = msgspec.json.decode(raises[0].data)
+    return {"priority": first["from"], "raised_to": row.priority}
 
 
 async def _skills(store: Store, row: HoldRow) -> list[dict[str, Any]]:

@@ -196,6 +196,7 @@ _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
     "expired": _plain("The deadline passed without an answer"),
     "escalated": lambda _who, data: _to_person("escalated it to")("Holdfast", data),
     "reassigned": _to_person("reassigned it to"),
+    "raised": lambda _who, data: f"The flow raised the priority to {data.get('to')}{_because(data)}",
     "extended": _to_date,
     "rescheduled": lambda who, data: f"{who} recalculated the deadline: {short_date(data.get('expires_at'))}",
     "claimed": _until("claimed it"),

@@ -91,8 +91,8 @@ class QueuePublishType(NodeType):
 class QueueEscalationConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`of`: the review or `queue_publish` whose message it moves; or `message`: its id. `assignee`, `note`:
     added to the payload as `escalation`. Of a review of the same run, the hold gets the assignee and the
-    higher priority; the assignee must have no placeholders. Reviews of other runs, and messages that a run keeps,
-    are left alone."""
+    higher priority; the assignee must have no placeholders. Reviews of other runs, and messages that a run
+    keeps, are left alone."""
 
     of: str | None = None
     message: Template | None = None

@@ -414,3 +414,38 @@ def test_the_editor_is_accessible_and_fits_a_phone(server: WebServer, open_page:
     assert too_wide(page) == []
     assert violations(page) == []
     picture(page, f"editor-phone-{scheme}")
+
+
+@pytest.mark.covers("WEB-CANVAS")
+def test_a_click_selects_the_edge_and_delete_removes_it_only_on_the_canvas(
+    server: WebServer, open_page: Opener
+) -> None:
+    trip(server, "trip-keys")
+    page = open_page("/editor/trip-keys")
+    node(page, "ask").click()
+    # Elsewhere than on the canvas the key is not the canvas's.
+    page.get_by_role("tab", name="Form").press("Backspace")
+    expect(node(page, "ask")).to_be_visible()
+    edge = page.locator("[data-id='paid:out->done']")
+    edge.locator(".react-flow__edge-interaction").click(force=True)
+    expect(page.get_by_role("tab", name="Edge")).to_be_visible()
+    page.keyboard.press("Delete")
+    expect(edge).to_have_count(0)
+    expect(node(page, "paid")).to_be_visible()
+    # What is typed stays, with the reason; and the focus stays where it is after a change.
+    node(page, "ask").click()
+    page.get_by_role("tab", name="Node").click()
+    name = page.get_by_label("Id", exact=True)
+    name.fill("done")
+    name.press("Enter")
+    expect(page.get_by_text("done is the id of another node.")).to_be_visible()
+    expect(name).to_have_value("done")
+    name.fill("review")
+    name.press("Enter")
+    expect(node(page, "review")).to_be_visible()
+    expect(name).to_be_focused()
+    # A placeholder is a text, as it is typed.
+    node(page, "paid").click()
+    page.get_by_label("Values").fill("paid: {{amount}}")
+    save(page)
+    assert 'paid: "{{amount}}"' in saved_text(server, "trip-keys")

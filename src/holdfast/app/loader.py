@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from holdfast.app.flow import Flow
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
@@ -87,7 +87,23 @@ class _FromSource(SourceFileLoader):
         raise OSError(f"nothing compiled is wanted of {path}")
 
 
+_OTHER_FILES: Final = {
+    **dict.fromkeys(
+        (".yaml", ".yml", ".json"),
+        "a flow document: deploy it (`holdfast deploy {place}`), and every server and worker of the store "
+        "serves it; `holdfast run {place}` runs it once",
+    ),
+    **dict.fromkeys(
+        (".dot", ".gv"),
+        "a pipeline: run it (`holdfast run {place}`), or send it to a server (POST /pipelines)",
+    ),
+}
+
+
 def _module(place: str) -> ModuleType:
+    other = _OTHER_FILES.get(Path(place).suffix.lower())
+    if other is not None and Path(place).is_file():
+        raise InputError(f"{place} is not a Python file.", hint=f"It is {other.format(place=place)}.")
     try:
         return _from_file(Path(place)) if is_file(place) else _by_name(place)
     except HoldfastError:
@@ -161,7 +177,9 @@ def _choose(found: dict[str, Flow], place: str, name: str, module: ModuleType) -
         )
     if not found:
         raise FlowNotFoundError(
-            f"{place} defines no flow.", hint="A flow is a module's variable: refund = Flow('refund')."
+            f"{place} defines no flow.",
+            hint="A flow is a module's variable: refund = Flow('refund'). Leave out files without one; "
+            "functions that documents call are given with --functions.",
         )
     by_name = found | {flow.name: flow for flow in found.values()}
     by_name |= {f"{flow.name}@{flow.label}": flow for flow in found.values() if flow.label}

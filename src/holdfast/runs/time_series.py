@@ -118,9 +118,13 @@ def _percentiles(ordered: list[int]) -> list[float | None]:
 
 
 def _backlog(rows: Sequence[HoldTimes], window: SeriesWindow, now: int) -> Values:
-    """Open holds at the end of each step, by age then. Each hold is counted in and out of each age."""
+    """Open holds at the end of each step, by age then; in the step that has only begun, now. Each hold is
+    counted in and out of each age."""
     moments = [min(window.start + (place + 1) * window.step, window.end) for place in range(window.points)]
-    known = bisect_left(moments, now) + 1  # nothing is known of what comes after now
+    # Nothing is known of what comes after now.
+    known = 0 if now < window.start else bisect_left(moments, now) + 1
+    if 0 < known <= window.points:
+        moments[known - 1] = now
     changes = [[0] * len(_AGES) for _ in range(window.points + 1)]
     for row in rows:
         for column, begin in enumerate(_AGES):

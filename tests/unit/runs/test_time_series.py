@@ -77,6 +77,17 @@ async def test_backlog_is_what_was_open_at_the_end_of_each_step_by_age() -> None
 
 @pytest.mark.anyio
 @pytest.mark.covers("WB-45-series")
+async def test_backlog_of_the_step_that_has_begun_has_the_ages_of_now() -> None:
+    """Not those of its end, when each of them would be an hour older."""
+    rows = Rows(hold(2.05), hold(2.1, 2.15), hold(1.1), now=2.2)
+    found = await series("backlog", rows)
+    assert found.values == [[0] * 4, [1, 0, 0, 0], [1, 1, 0, 0], [None] * 4]
+    early = await series("backlog", Rows(hold(-2), now=-1))
+    assert early.values == [[None] * 4] * 4
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("WB-45-series")
 async def test_backlog_of_the_future_is_unknown() -> None:
     found = await series("backlog", Rows(hold(0.5), now=1.5))
     assert found.values == [[1, 0, 0, 0], [0, 1, 0, 0], [None] * 4, [None] * 4]

@@ -34,16 +34,16 @@ export function FormFields({ form, values, review, errors, onUpload, onChange }:
   return (
     <div className="fields">
       <FormSummary errors={errors} sections={shown} />
-      {shown.map((section) =>
+      {shown.map((section, at) =>
         section.type === "context" ? (
-          <section key={section.field} className="form-context">
+          <section key={`${at} ${section.field}`} className="form-context">
             {section.title ? <h3>{section.title}</h3> : null}
             {typeof section.content === "string" ? <Markdown text={section.content} /> : <Value value={section.content} />}
             {section.help ? <p className="muted small">{section.help}</p> : null}
           </section>
         ) : (
           <div
-            key={section.field}
+            key={`${at} ${section.field}`}
             onBlur={(event) => {
               const isGone = !event.currentTarget.contains(event.relatedTarget);
               if (isGone && !isEmpty(values[section.field])) leave(section.field);

@@ -11,6 +11,8 @@ const SIZE = { width: 208, height: 64 };
 const ROOM = { side: 24, head: 56 };
 const ERROR = "error";
 const OTHERWISE = "otherwise";
+/** Their names are shown at the node only when the pointer is near; those of the others always. */
+export const SIDE = new Set([ERROR, "timeout"]);
 
 export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>>, ports: Readonly<Record<string, string[]>>): CanvasView {
   const found = nodesOf(data);
@@ -31,7 +33,7 @@ export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>
   }));
   return {
     nodes: inOrder(nodes),
-    edges: edges.map((each) => ({ id: each.name, source: each.source, port: each.port, target: each.target, label: each.label || each.when || (each.isOtherwise ? OTHERWISE : "") || (each.port === OUT ? "" : each.port), isFailure: each.port === ERROR })),
+    edges: edges.map((each) => ({ id: each.name, source: each.source, port: each.port, target: each.target, label: each.label || each.when || (each.isOtherwise ? OTHERWISE : "") || (SIDE.has(each.port) ? each.port : ""), isFailure: each.port === ERROR })),
   };
 }
 
@@ -111,9 +113,36 @@ function listIn(given: Config, key: string): Config[] {
   return Array.isArray(found) ? found.filter(isRecord) : [];
 }
 
-/** The last state of each node of a run. `each[2]/pay` is the node `pay`. */
+const ENDED = new Set(["done", "skipped", "abandoned", "stopped", "failed", "unknown", "cancelled"]);
+
+/** The last state of each node of a run. `each[2]/pay` is the node `pay`; while that is not over, `each` is not. */
 export function statesOf(visits: readonly { node: string; state: string }[]): Map<string, string> {
-  return new Map(visits.map((each) => [each.node.split("/").at(-1) ?? "", each.state]));
+  const found = new Map(visits.map((each) => [each.node.split("/").at(-1) ?? "", each.state]));
+  const last = new Map(visits.map((each) => [each.node, each.state]));
+  for (const [path, state] of last) {
+    if (ENDED.has(state)) continue;
+    for (const part of path.split("/").slice(0, -1)) {
+      const around = part.replace(/\[\d+\]$/, "");
+      if (ENDED.has(found.get(around) ?? "done")) found.set(around, state);
+    }
+  }
+  return found;
+}
+
+/** The innermost map or loop that is drawn here, and the place inside of it. */
+export function boxAt({ nodes }: CanvasView, at: Point): { id: string; inside: Point } | null {
+  const corners = new Map<string, Point>();
+  let found: { id: string; inside: Point } | null = null;
+  // Parents come first.
+  for (const each of nodes) {
+    const around = corners.get(each.parent) ?? { x: 0, y: 0 };
+    const corner = { x: around.x + each.position.x, y: around.y + each.position.y };
+    corners.set(each.id, corner);
+    const inside = { x: at.x - corner.x, y: at.y - corner.y };
+    const isIn = each.size !== null && inside.x >= 0 && inside.y >= 0 && inside.x < each.size.width && inside.y < each.size.height;
+    if (isIn) found = { id: each.id, inside: { x: Math.max(ROOM.side, inside.x), y: Math.max(ROOM.head, inside.y) } };
+  }
+  return found;
 }
 
 /** Data that a preview of a form may show: from the schema of the input, and the variables. */

@@ -1,5 +1,7 @@
 /** The data of a flow document, as the canvas reads and changes it. Each change gives new data. */
 
+import { renamedReferences } from "./renamed";
+
 export type FlowData = Record<string, unknown>;
 export type Config = Record<string, unknown>;
 export type Point = { x: number; y: number };
@@ -99,8 +101,15 @@ export function removeParts(data: FlowData, nodes: readonly string[], edges: rea
   return { ...data, nodes: left, ...("edges" in data ? { edges: kept } : {}) };
 }
 
+/** Why a node cannot be named so, as a key of the catalogue; empty if it can. */
+export function idProblem(id: string, taken: readonly string[]): "" | "idTaken" | "idForm" {
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(id)) return "idForm";
+  return taken.includes(id) ? "idTaken" : "";
+}
+
 /** The id, wherever the document names the node. */
-export function renameNode(data: FlowData, id: string, name: string): FlowData {
+export function renameNode(before: FlowData, id: string, name: string): FlowData {
+  const data = renamedReferences(before, id, name);
   const other = (value: unknown) => (value === id ? name : value);
   const nodes = listIn(data, "nodes").map((each) => (isRecord(each) ? { ...each, id: other(each["id"]), ...("parent" in each ? { parent: other(each["parent"]) } : {}) } : each));
   const edges = listIn(data, "edges").map((each) => (isRecord(each) ? { ...each, source: other(each["source"]), target: other(each["target"]) } : each));

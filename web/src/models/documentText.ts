@@ -1,5 +1,5 @@
 /** The text of a document, changed only where its data changes: comments, order and style of the rest stay. */
-import { type Node, type Pair, type YAMLMap, type YAMLSeq, isMap, isNode, isScalar, isSeq, parseDocument, stringify } from "yaml";
+import { type Node, type Pair, Scalar, type YAMLMap, type YAMLSeq, isMap, isNode, isPair, isScalar, isSeq, parseDocument, stringify, visit } from "yaml";
 import { isSame, nameOf } from "./documentData";
 
 export type Format = "yaml" | "json";
@@ -40,13 +40,41 @@ export function textOfValue(value: unknown): string {
   return value === undefined ? "" : stringify(value, WIDTH).trimEnd();
 }
 
-/** undefined: the text is empty. Throws if it is not YAML. */
+/** undefined: the text is empty. `{{amount}}` is a text, with or without quotation marks. Throws if the rest is not YAML. */
 export function valueOfText(text: string): unknown {
   if (text.trim() === "") return undefined;
-  const document = parseDocument(text);
-  const error = document.errors[0];
-  if (error) throw new Error(error.message.split("\n")[0]);
-  return plain(document);
+  const lines = text.split("\n");
+  // YAML ends a value after `}}`: a line that goes on there is quoted, and what is left is read again.
+  for (let tries = 0; tries <= lines.length; tries += 1) {
+    const source = lines.join("\n");
+    const document = parseDocument(source, { prettyErrors: true });
+    const error = document.errors[0];
+    if (!error) return plain(withPlaceholders(document, source));
+    const at = (error.linePos?.[0]?.line ?? 1) - 1;
+    const quoted = quotedLine(lines[at] ?? "");
+    if (quoted === null) throw new Error(error.message.split("\n")[0]?.replace(/:$/, ""));
+    lines[at] = quoted;
+  }
+  throw new Error("");
+}
+
+/** YAML reads `{{amount}}` as a mapping with a mapping as its key, which no document has. */
+function withPlaceholders(document: ReturnType<typeof parseDocument>, source: string): ReturnType<typeof parseDocument> {
+  visit(document, {
+    Map(_key, node) {
+      const [first, ...more] = node.items;
+      if (!node.flow || !node.range || more.length > 0 || !isPair(first) || !isMap(first.key) || first.value !== null) return undefined;
+      return new Scalar(source.slice(node.range[0], node.range[1]));
+    },
+  });
+  return document;
+}
+
+const UNQUOTED = /^(\s*(?:- +)*(?:[^\s"'{}[\]#:,][^"'{}[\]#:,]*: +)?)(\{\{.*\}\}.*?)\s*$/;
+
+function quotedLine(line: string): string | null {
+  const found = UNQUOTED.exec(line);
+  return found ? `${found[1]}${JSON.stringify(found[2])}` : null;
 }
 
 function plain(document: ReturnType<typeof parseDocument>): unknown {

@@ -34,6 +34,8 @@ export const editor = {
   problems: "Problems",
   liveRuns: "Live runs",
   id: "Id",
+  idTaken: "{id} is the id of another node.",
+  idForm: "An id has letters, digits, _ and -, and at most 64 of them.",
   label: "Label",
   type: "Type",
   breakpoint: "Breakpoint",

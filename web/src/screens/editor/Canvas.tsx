@@ -1,42 +1,58 @@
 /** The graph, drawn with React Flow. Every drag has a key or a field in the panel that does the same. */
-import { Background, type Connection, Controls, type Edge, type NodeChange, ReactFlow, type ReactFlowInstance } from "@xyflow/react";
+import { Background, type Connection, Controls, type Edge, MarkerType, type NodeChange, ReactFlow, type ReactFlowInstance } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { type DragEvent, useMemo, useRef, useState } from "react";
+import { type DragEvent, useEffect, useMemo, useRef, useState } from "react";
 import { useTheme } from "@/app/theme";
+import { type Selection, withEdges, withNodes } from "@/models/canvasSelection";
 import type { CanvasView } from "@/models/canvasView";
 import { OUT, type Point } from "@/models/documentData";
 import { type DrawnNode, FlowNodeView } from "./FlowNodeView";
 import { t } from "./text";
 
 export const DRAGGED = "application/x-holdfast-node";
-export type Selection = { nodes: string[]; edges: string[] };
-export const NOTHING: Selection = { nodes: [], edges: [] };
-export type Marks = { states: ReadonlyMap<string, string>; problems: ReadonlyMap<string, number>; edgeProblems: ReadonlySet<string> };
+export type Marks = { states: ReadonlyMap<string, string>; problems: ReadonlyMap<string, number>; errors: ReadonlySet<string>; edgeProblems: ReadonlySet<string> };
 export type CanvasProps = {
   name: string;
   view: CanvasView;
   marks: Marks;
   selection: Selection;
   onSelect: (selection: Selection) => void;
+  /** With another number the whole graph is brought into view. */
+  fit?: number;
   /** Without these the graph cannot be changed. */
   edit?: {
     move: (places: Map<string, Point>) => void;
     connect: (source: string, port: string, target: string) => void;
-    remove: (selection: Selection) => void;
     drop: (type: string, at: Point) => void;
   };
 };
 
 const TYPES = { flow: FlowNodeView };
+const FIT = { maxZoom: 1, padding: 0.15 };
 /** What React Flow has measured, and where a node is while it is dragged. */
 type Live = ReadonlyMap<string, { measured?: { width: number; height: number } | undefined; position?: Point | undefined }>;
 
-export function Canvas({ name, view, marks, selection, onSelect, edit }: CanvasProps) {
+export function Canvas({ name, view, marks, selection, onSelect, fit = 0, edit }: CanvasProps) {
   const [live, setLive] = useState<Live>(new Map());
   const flow = useRef<ReactFlowInstance<DrawnNode, Edge> | null>(null);
   const { scheme } = useTheme();
   const nodes = useMemo(() => drawnNodes(view, marks, selection, live), [view, marks, selection, live]);
   const edges = useMemo(() => drawnEdges(view, marks, selection), [view, marks, selection]);
+
+  // One click changes nodes and edges in two calls, the second before this is drawn again.
+  const latest = useRef(selection);
+  useEffect(() => {
+    latest.current = selection;
+  }, [selection]);
+  const choose = (next: Selection) => {
+    latest.current = next;
+    onSelect(next);
+  };
+  useEffect(() => {
+    if (fit === 0) return;
+    const frame = requestAnimationFrame(() => void flow.current?.fitView(FIT));
+    return () => cancelAnimationFrame(frame);
+  }, [fit]);
 
   const onNodesChange = (changes: NodeChange<DrawnNode>[]) => {
     setLive((old) => changedLive(old, changes));
@@ -44,11 +60,7 @@ export function Canvas({ name, view, marks, selection, onSelect, edit }: CanvasP
     const changed = new Map([...places].filter(([id, at]) => isElsewhere(view, id, at)));
     if (edit && changed.size > 0) edit.move(changed);
     const chosen = changes.filter((each) => each.type === "select");
-    if (chosen.length > 0) {
-      const now = new Set(selection.nodes);
-      for (const each of chosen) now[each.selected ? "add" : "delete"](each.id);
-      onSelect({ nodes: [...now], edges: now.size > 0 ? [] : selection.edges });
-    }
+    if (chosen.length > 0) choose(withNodes(latest.current, chosen));
   };
   const onConnect = ({ source, sourceHandle, target }: Connection) => edit?.connect(source, sourceHandle ?? OUT, target);
   const onDrop = (event: DragEvent) => {
@@ -71,22 +83,18 @@ export function Canvas({ name, view, marks, selection, onSelect, edit }: CanvasP
         }}
         onNodesChange={onNodesChange}
         onEdgesChange={(changes) => {
-          const chosen = changes.find((each) => each.type === "select" && each.selected);
-          if (chosen && "id" in chosen) onSelect({ nodes: [], edges: [chosen.id] });
+          const chosen = changes.filter((each) => each.type === "select");
+          if (chosen.length > 0) choose(withEdges(latest.current, chosen));
         }}
-        onPaneClick={() => onSelect({ nodes: [], edges: [] })}
+        onPaneClick={() => choose({ nodes: [], edges: [] })}
         onConnect={onConnect}
-        onBeforeDelete={async (gone) => {
-          edit?.remove({ nodes: gone.nodes.map((each) => each.id), edges: gone.edges.map((each) => each.id) });
-          return false;
-        }}
         nodesDraggable={edit !== undefined}
         nodesConnectable={edit !== undefined}
-        deleteKeyCode={edit ? ["Delete", "Backspace"] : null}
+        deleteKeyCode={null}
         minZoom={0.1}
         maxZoom={2}
         fitView
-        fitViewOptions={{ maxZoom: 1, padding: 0.15 }}
+        fitViewOptions={FIT}
         proOptions={{ hideAttribution: true }}
         ariaLabelConfig={LABELS}
         snapToGrid
@@ -133,7 +141,7 @@ function drawnNodes(view: CanvasView, marks: Marks, selection: Selection, live: 
       type: "flow" as const,
       position: now?.position ?? each.position,
       selected: selection.nodes.includes(each.id),
-      data: { node: each, state: marks.states.get(each.id) ?? "", problems: marks.problems.get(each.id) ?? 0 },
+      data: { node: each, state: marks.states.get(each.id) ?? "", problems: marks.problems.get(each.id) ?? 0, isWrong: marks.errors.has(each.id) },
       ...(each.parent ? { parentId: each.parent } : {}),
       ...(each.size ? { width: each.size.width, height: each.size.height } : {}),
       ariaLabel: t("nodeAt", { name: each.label, type: each.type.replaceAll("_", " "), state: marks.states.get(each.id) ?? "none", problems: marks.problems.get(each.id) ?? 0 }),
@@ -149,10 +157,16 @@ function drawnEdges(view: CanvasView, marks: Marks, selection: Selection): Edge[
     sourceHandle: each.port,
     target: each.target,
     label: each.label,
+    markerEnd: { type: MarkerType.ArrowClosed, width: 16, height: 16, color: "var(--control-border)" },
     selected: selection.edges.includes(each.id),
     className: [each.isFailure ? "failure" : "", marks.edgeProblems.has(each.id) ? "wrong" : "", isTaken(each.source, each.target) ? "taken" : ""].filter(Boolean).join(" "),
-    ariaLabel: `${each.source} → ${each.target}${each.label ? ` (${each.label})` : ""}`,
+    ariaLabel: `${each.source} → ${each.target}${nameOfEdge(each)}`,
     labelBgPadding: [6, 3] as [number, number],
     labelBgBorderRadius: 4,
   }));
+}
+
+function nameOfEdge({ label, port }: CanvasView["edges"][number]): string {
+  const name = label || (port === OUT ? "" : port);
+  return name ? ` (${name})` : "";
 }

@@ -4,7 +4,8 @@ import { Link, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { Canvas, type Marks, NOTHING } from "./Canvas";
+import { NOTHING } from "@/models/canvasSelection";
+import { Canvas, type Marks } from "./Canvas";
 import { LiveRuns } from "./LiveRuns";
 import { loadGraph } from "./loadGraph";
 import { t } from "./text";
@@ -15,7 +16,7 @@ export function CodeView({ name }: { name: string }) {
   const loaded = useQuery({ queryKey: ["flows", "view", name, "latest"], queryFn: () => loadGraph(name, "latest"), staleTime: Number.POSITIVE_INFINITY });
   const [selection, setSelection] = useState(NOTHING);
   const states = useRunStates(run);
-  const marks = useMemo<Marks>(() => ({ states, problems: new Map(), edgeProblems: new Set() }), [states]);
+  const marks = useMemo<Marks>(() => ({ states, problems: new Map(), errors: new Set(), edgeProblems: new Set() }), [states]);
   if (loaded.isPending) return <Skeleton />;
   if (loaded.isError) return <Problem error={loaded.error} onRetry={() => void loaded.refetch()} />;
   return (
@@ -30,6 +31,7 @@ export function CodeView({ name }: { name: string }) {
       <div className="editor-body without-palette">
         <Canvas name={name} view={loaded.data} marks={marks} selection={selection} onSelect={setSelection} />
         <aside className="editor-panel" aria-label={t("liveRuns")}>
+          <h2 className="panel-title">{t("liveRuns")}</h2>
           <LiveRuns flow={name} shown={run} />
         </aside>
       </div>

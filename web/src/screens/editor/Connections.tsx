@@ -1,8 +1,8 @@
 /** The edges that leave a node, by field and key: what a drag between ports does too. */
 import { useId, useState } from "react";
+import type { Selection } from "@/models/canvasSelection";
 import type { CanvasView } from "@/models/canvasView";
 import { type FlowNode, connect, edgesOf, nodesOf, removeParts } from "@/models/documentData";
-import type { Selection } from "./Canvas";
 import { t } from "./text";
 import type { EditedText } from "./useText";
 
@@ -41,7 +41,7 @@ export function Connections({ node, edited, view, onSelect }: ConnectionsProps) 
           <option value="">{t("choose")}</option>
           {others.map((each) => <option key={each.id}>{each.id}</option>)}
         </select>
-        <button type="button" className="button" disabled={target === ""} onClick={() => { edited.change((old) => connect(old, node.id, chosen, target)); setTarget(""); }}>{t("connect")}</button>
+        <button type="button" className="button" aria-disabled={target === ""} onClick={() => { if (target === "") return; edited.change((old) => connect(old, node.id, chosen, target)); setTarget(""); }}>{t("connect")}</button>
       </div>
     </fieldset>
   );

@@ -2,15 +2,15 @@
 import { Handle, type Node, type NodeProps, Position, useUpdateNodeInternals } from "@xyflow/react";
 import { useEffect } from "react";
 import { Icon } from "@/components/Icon";
-import type { CanvasNode } from "@/models/canvasView";
+import { type CanvasNode, SIDE } from "@/models/canvasView";
 import { OUT } from "@/models/documentData";
 import { nodeType } from "@/models/nodeTypes";
 import { visitWord } from "@/words";
 import { t } from "./text";
 
-export type DrawnNode = Node<{ node: CanvasNode; state: string; problems: number }, "flow">;
+export type DrawnNode = Node<{ node: CanvasNode; state: string; problems: number; isWrong: boolean }, "flow">;
 
-export function FlowNodeView({ id, data: { node, state, problems }, isConnectable }: NodeProps<DrawnNode>) {
+export function FlowNodeView({ id, data: { node, state, problems, isWrong }, isConnectable }: NodeProps<DrawnNode>) {
   const moved = useUpdateNodeInternals();
   const ports = node.ports.join(" ");
   // Ports that come or go move the others, which React Flow measures only when it is told.
@@ -19,7 +19,7 @@ export function FlowNodeView({ id, data: { node, state, problems }, isConnectabl
   }, [moved, id, ports]);
   const type = nodeType(node.type);
   const shown = state ? visitWord(state) : null;
-  const names = ["flow-node", `group-${type.group}`, shown ? `state role-${shown.role}` : "", problems > 0 ? "wrong" : "", node.isDisabled ? "disabled" : "", node.size ? "around" : ""];
+  const names = ["flow-node", `group-${type.group}`, shown ? `state role-${shown.role}` : "", isWrong ? "wrong" : "", node.isDisabled ? "disabled" : "", node.size ? "around" : ""];
   const main = node.ports.filter((each) => !SIDE.has(each));
   const side = node.ports.filter((each) => SIDE.has(each));
   return (
@@ -38,7 +38,7 @@ export function FlowNodeView({ id, data: { node, state, problems }, isConnectabl
         {shown ? <Icon name={shown.icon} /> : null}
         {node.isBreakpoint ? <span className="break-mark" title={t("breakpoint")} /> : null}
         {problems > 0 ? (
-          <span className="problem-mark" title={t("problemCount", { count: problems })}>
+          <span className={isWrong ? "problem-mark" : "problem-mark warning"} title={t("problemCount", { count: problems })}>
             {problems}
           </span>
         ) : null}
@@ -56,9 +56,6 @@ export function FlowNodeView({ id, data: { node, state, problems }, isConnectabl
     </div>
   );
 }
-
-/** They are there for most nodes: at the side, and shown when the pointer is near. */
-const SIDE = new Set(["error", "timeout"]);
 
 function Port({ name, isConnectable }: { name: string; isConnectable: boolean }) {
   return (

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { sampleOf } from "@/models/canvasView";
 import { type Config, type FlowNode, isRecord, setInConfig } from "@/models/documentData";
 import { newSection } from "@/models/formSections";
+import { renamedPorts } from "@/models/renamed";
 import type { Problem } from "@/services/documents";
 import { FormSample } from "./FormSample";
 import { FieldProblems } from "./Problems";
@@ -17,7 +18,7 @@ export function FormBuilder({ node, edited, problems, isEditable }: BuilderProps
   const given = node.config["sections"];
   const sections: Config[] = Array.isArray(given) ? given.filter(isRecord) : [];
   const [open, setOpen] = useState(-1);
-  const set = (next: Config[], tag: string) => edited.change((old) => setInConfig(old, node.id, "sections", next), `${node.id}.sections.${tag}`);
+  const set = (next: Config[], tag: string) => edited.change((old) => renamedPorts(old, setInConfig(old, node.id, "sections", next), node.id), `${node.id}.sections.${tag}`);
   const move = (at: number, by: number) => {
     set(sections.toSpliced(at, 1).toSpliced(at + by, 0, sections[at]!), "");
     setOpen((old) => (old === at ? at + by : old));

@@ -3,12 +3,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { Canvas, type Marks, NOTHING } from "./Canvas";
+import { NOTHING } from "@/models/canvasSelection";
+import { Canvas, type Marks } from "./Canvas";
 import "./editor.css";
 import { loadGraph } from "./loadGraph";
 
 type PickerProps = { flow: string; version: string; chosen: string[]; onPick: (node: string) => void };
-const PLAIN: Marks = { states: new Map(), problems: new Map(), edgeProblems: new Set() };
+const PLAIN: Marks = { states: new Map(), problems: new Map(), errors: new Set(), edgeProblems: new Set() };
 
 export function GraphPicker({ flow, version, chosen, onPick }: PickerProps) {
   const loaded = useQuery({ queryKey: ["flows", "view", flow, version], queryFn: () => loadGraph(flow, version), staleTime: Number.POSITIVE_INFINITY });

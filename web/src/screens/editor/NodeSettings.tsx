@@ -2,12 +2,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Skeleton } from "@/components/Skeleton";
+import type { Selection } from "@/models/canvasSelection";
 import type { CanvasView } from "@/models/canvasView";
 import { configFields } from "@/models/configSchema";
-import { type FlowNode, changeNode, nodesOf, renameNode, setInConfig, without } from "@/models/documentData";
+import { type FlowNode, changeNode, nodesOf, idProblem, renameNode, setInConfig, without } from "@/models/documentData";
 import { PARENTS } from "@/models/nodeTypes";
+import { renamedPorts } from "@/models/renamed";
 import { type Problem, getFlowSchema } from "@/services/documents";
-import type { Selection } from "./Canvas";
 import { ConfigFieldView } from "./ConfigFieldView";
 import { Connections } from "./Connections";
 import { Labelled } from "./Labelled";
@@ -24,7 +25,7 @@ export function NodeSettings({ node, edited, view, problems, isEditable, onSelec
   const found = configFields(schema.data ?? {}, node.type);
   const known = [...found.own, ...found.common];
   const rest = problems.filter((each) => !known.some((field) => field.name === fieldOf(each)));
-  const set = (key: string, value: unknown, tag: string) => edited.change((old) => setInConfig(old, node.id, key, value), `${node.id}.${tag}`);
+  const set = (key: string, value: unknown, tag: string) => edited.change((old) => renamedPorts(old, setInConfig(old, node.id, key, value), node.id), `${node.id}.${tag}`);
   const field = (each: (typeof known)[number]) => (
     <ConfigFieldView key={each.name} field={each} value={node.config[each.name]} problems={problems.filter((problem) => fieldOf(problem) === each.name)} onChange={(value) => set(each.name, value, each.name)} />
   );
@@ -63,10 +64,14 @@ function fieldOf(problem: Problem): string {
 
 /** The id is changed when the field is left: edges follow it. */
 function Identity({ node, edited, onSelect }: { node: FlowNode; edited: EditedText; onSelect: (selection: Selection) => void }) {
-  const [id, setId] = useState(node.id);
+  // What was typed belongs to the id that it was typed over.
+  const [typed, setTyped] = useState({ over: node.id, id: node.id, why: "" });
+  const { id, why } = typed.over === node.id ? typed : { id: node.id, why: "" };
+  const others = nodesOf(edited.data).map((each) => each.id);
   const rename = () => {
-    const isFree = /^[A-Za-z0-9_-]{1,64}$/.test(id) && !nodesOf(edited.data).some((each) => each.id === id);
-    if (!isFree) return setId(node.id);
+    if (id === node.id) return setTyped({ over: id, id, why: "" });
+    const wrong = idProblem(id, others);
+    if (wrong !== "") return setTyped({ over: node.id, id, why: t(wrong, { id }) });
     edited.change((old) => renameNode(old, node.id, id));
     onSelect({ nodes: [id], edges: [] });
   };
@@ -76,7 +81,8 @@ function Identity({ node, edited, onSelect }: { node: FlowNode; edited: EditedTe
         <input id={`${node.id}-label`} value={node.label} placeholder={node.id} onChange={(event) => edited.change((old) => changeNode(old, node.id, (given) => without({ ...given, label: event.target.value || undefined })), `${node.id}.label`)} />
       </Labelled>
       <Labelled label={t("id")} id={`${node.id}-id`}>
-        <input id={`${node.id}-id`} className="code" value={id} onChange={(event) => setId(event.target.value)} onBlur={() => (id === node.id ? undefined : rename())} onKeyDown={(event) => event.key === "Enter" && rename()} />
+        <input id={`${node.id}-id`} className="code" autoComplete="off" value={id} aria-invalid={why !== "" || undefined} aria-describedby={`${node.id}-id-problem`} onChange={(event) => setTyped({ over: node.id, id: event.target.value, why: "" })} onBlur={rename} onKeyDown={(event) => event.key === "Enter" && rename()} />
+        <p id={`${node.id}-id-problem`} className="field-error small" role="alert">{why}</p>
       </Labelled>
     </div>
   );

@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import { Boundary } from "@/components/Boundary";
+import type { Selection } from "@/models/canvasSelection";
 import type { CanvasView } from "@/models/canvasView";
 import { edgesOf, nodesOf } from "@/models/documentData";
 import type { Problem } from "@/services/documents";
-import type { Selection } from "./Canvas";
 import { DocumentSettings } from "./DocumentSettings";
 import { EdgeSettings } from "./EdgeSettings";
 import { FormBuilder } from "./FormBuilder";
@@ -29,7 +29,9 @@ export type PanelProps = {
 };
 
 export function Panel({ part, onPart, edited, view, selection, onSelect, onRemove, problems, isEditable, flow, run }: PanelProps) {
-  const node = nodesOf(edited.data).find((each) => each.id === selection.nodes[0]);
+  const nodes = nodesOf(edited.data);
+  const place = nodes.findIndex((each) => each.id === selection.nodes[0]);
+  const node = nodes[place];
   const edge = node ? undefined : edgesOf(edited.data).find((each) => each.name === selection.edges[0]);
   const hasForm = node?.type === "hitl_review";
   const shown = part === "form" && !hasForm ? "node" : part;
@@ -47,7 +49,7 @@ export function Panel({ part, onPart, edited, view, selection, onSelect, onRemov
       </div>
       <div id="editor-part" role="tabpanel" aria-labelledby={`part-${shown}`} className="editor-part">
         <Boundary resetKey={`${shown}${node?.id ?? edge?.name ?? ""}`}>
-          {shown === "node" && node ? <NodeSettings key={node.id} node={node} problems={problems.filter((each) => each.node === node.id)} {...of} /> : null}
+          {shown === "node" && node ? <NodeSettings key={place} node={node} problems={problems.filter((each) => each.node === node.id)} {...of} /> : null}
           {shown === "node" && edge ? <EdgeSettings key={edge.name} edge={edge} problems={problems.filter((each) => each.edge === edge.name)} {...of} /> : null}
           {shown === "node" && !node && !edge ? <DocumentSettings edited={edited} problems={problems} isEditable={isEditable} /> : null}
           {shown === "form" && node ? <FormBuilder key={node.id} node={node} edited={edited} problems={problems.filter((each) => each.node === node.id)} isEditable={isEditable} /> : null}

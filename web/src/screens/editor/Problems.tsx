@@ -1,6 +1,6 @@
 /** Everything that the server's checker found, each with its place and its fix. */
+import type { Selection } from "@/models/canvasSelection";
 import type { Problem } from "@/services/documents";
-import type { Selection } from "./Canvas";
 import { t } from "./text";
 
 export function Problems({ problems, onSelect }: { problems: Problem[]; onSelect: (selection: Selection) => void }) {
@@ -38,10 +38,10 @@ export function FieldProblems({ problems, id }: { problems: Problem[]; id: strin
   return (
     <div id={id}>
       {problems.map((each, place) => (
-        <p key={place} className={each.severity === "error" ? "field-error small" : "muted small"}>
-          {each.message}
-          {each.fix ? ` ${t("fix", { fix: each.fix })}` : ""}
-        </p>
+        <div key={place} className="field-problem small">
+          <p className={each.severity === "error" ? "field-error" : "muted"}>{each.message}</p>
+          {each.fix ? <p className="muted">{t("fix", { fix: each.fix })}</p> : null}
+        </div>
       ))}
     </div>
   );

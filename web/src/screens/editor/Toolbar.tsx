@@ -9,15 +9,18 @@ import { type Problem, arrangeText, discardDocument, getDocument } from "@/servi
 import { t } from "./text";
 import type { Saved } from "./useSaved";
 
-type ToolbarProps = { saved: Saved; problems: Problem[]; isChecking: boolean; mayWrite: boolean; isText: boolean; onDeploy: () => void; onProblems: () => void };
+type ToolbarProps = { saved: Saved; problems: Problem[]; isChecking: boolean; mayWrite: boolean; isText: boolean; onDeploy: () => void; onArranged: () => void; onProblems: () => void };
 
-export function Toolbar({ saved, problems, isChecking, mayWrite, isText, onDeploy, onProblems }: ToolbarProps) {
+export function Toolbar({ saved, problems, isChecking, mayWrite, isText, onDeploy, onArranged, onProblems }: ToolbarProps) {
   const { edited, name, format } = saved;
   const navigate = useNavigate();
   const isOffline = useLiveState() === "offline";
   const arranging = useMutation({
     mutationFn: () => arrangeText(edited.text, format),
-    onSuccess: (boxes) => edited.change((old) => moveNodes(old, new Map(Object.entries(boxes)))),
+    onSuccess: (boxes) => {
+      edited.change((old) => moveNodes(old, new Map(Object.entries(boxes))));
+      onArranged();
+    },
   });
   const discarding = useMutation({
     mutationFn: async () => {

@@ -3,11 +3,12 @@ import { useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useCallback, useMemo, useState } from "react";
 import { useRight } from "@/app/useSession";
 import { Skeleton } from "@/components/Skeleton";
-import { documentView } from "@/models/canvasView";
+import { NOTHING, type Selection } from "@/models/canvasSelection";
+import { boxAt, documentView } from "@/models/canvasView";
 import { type FlowData, type Point, addNode, connect, moveNodes, nodesOf, removeParts } from "@/models/documentData";
 import { PARENTS, nodeType } from "@/models/nodeTypes";
 import type { EditedDocument } from "@/services/documents";
-import { Canvas, type Marks, NOTHING, type Selection } from "./Canvas";
+import { Canvas, type Marks } from "./Canvas";
 import { Palette } from "./Palette";
 import { Panel, type Part } from "./Panel";
 import { SaveConflict } from "./SaveConflict";
@@ -31,6 +32,7 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const [selection, setSelection] = useState(NOTHING);
   const [part, setPart] = useState<Part>("node");
   const [isDeploying, setDeploying] = useState(false);
+  const [fit, setFit] = useState(0);
   const { check, isSettled } = useCheck(edited.text, format, mayWrite);
   const isArranged = nodesOf(data).some((each) => each.position === null);
   const { boxes, isReady } = useBoxes(edited.text, format, isArranged);
@@ -40,7 +42,8 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const marks = useMemo<Marks>(() => {
     const counts = new Map<string, number>();
     for (const each of problems) if (each.node) counts.set(each.node, (counts.get(each.node) ?? 0) + 1);
-    return { states, problems: counts, edgeProblems: new Set(problems.map((each) => each.edge).filter(Boolean)) };
+    const errors = new Set(problems.flatMap((each) => (each.severity === "error" && each.node ? [each.node] : [])));
+    return { states, problems: counts, errors, edgeProblems: new Set(problems.map((each) => each.edge).filter(Boolean)) };
   }, [states, problems]);
 
   const select = useCallback((next: Selection) => {
@@ -52,8 +55,9 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const add = (type: string, at: Point | null) => {
     const near = view.nodes.find((each) => each.id === selection.nodes[0]);
     const place = at ?? (near ? { x: near.position.x, y: near.position.y + BELOW } : { x: 0, y: Math.max(0, ...view.nodes.map((each) => each.position.y)) + BELOW });
-    const parent = at === null ? (near && PARENTS.has(near.type) ? near.id : (near?.parent ?? "")) : "";
-    const added = addNode(placed(data), type, parent && near?.id === parent ? { x: 24, y: 56 } : place, nodeType(type).start, parent);
+    const box = at === null ? null : boxAt(view, at);
+    const parent = at === null ? (near && PARENTS.has(near.type) ? near.id : (near?.parent ?? "")) : (box?.id ?? "");
+    const added = addNode(placed(data), type, box ? box.inside : parent && near?.id === parent ? { x: 24, y: 56 } : place, nodeType(type).start, parent);
     // From the selected node on, where it has no edge yet.
     const isFree = at === null && near !== undefined && near.id !== parent && near.type !== "end" && type !== "start" && !view.edges.some((each) => each.source === near.id);
     change(() => (isFree ? connect(added.data, near.id, near.ports[0] ?? "out", added.id) : added.data));
@@ -66,14 +70,13 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const edit = mayWrite && edited.problem === null ? {
     move: (places: Map<string, Point>) => change((old) => moveNodes(placed(old), places)),
     connect: (source: string, port: string, target: string) => change((old) => connect(old, source, port, target)),
-    remove,
     drop: add,
   } : undefined;
-  useEditorKeys({ edited, selection, onSave: saved.save, onSelect: select, mayWrite });
+  useEditorKeys({ edited, selection, onSave: saved.save, onSelect: select, onRemove: remove, isChanged: saved.isChanged, mayWrite });
   const isText = search.view === "text";
   return (
     <>
-      <Toolbar saved={saved} problems={problems} isChecking={!isSettled} mayWrite={mayWrite} isText={isText} onDeploy={() => setDeploying(true)} onProblems={() => { setPart("problems"); void check.refetch(); }} />
+      <Toolbar saved={saved} problems={problems} isChecking={!isSettled} mayWrite={mayWrite} isText={isText} onDeploy={() => setDeploying(true)} onArranged={() => setFit((old) => old + 1)} onProblems={() => { setPart("problems"); void check.refetch(); }} />
       {mayWrite ? null : <p className="editor-notice">{t("viewerOnly")}</p>}
       <SaveConflict saved={saved} />
       {edited.problem ? <p className="editor-notice wrong" role="alert">{t("yamlError", { line: edited.problem.line, why: edited.problem.message })}</p> : null}
@@ -86,7 +89,7 @@ export function Workspace({ given }: { given: EditedDocument }) {
         ) : !isReady ? (
           <Skeleton />
         ) : (
-          <Canvas name={name} view={view} marks={marks} selection={selection} onSelect={select} {...(edit ? { edit } : {})} />
+          <Canvas name={name} view={view} marks={marks} selection={selection} onSelect={select} fit={fit} {...(edit ? { edit } : {})} />
         )}
         <Panel part={part} onPart={setPart} edited={edited} view={view} selection={selection} onSelect={select} problems={problems} isEditable={edit !== undefined} flow={name} run={search.run ?? ""} onRemove={remove} />
       </div>

@@ -1,19 +1,24 @@
 /** Keys of the editor that work wherever the focus is, except in fields, which have their own undo. */
 import { useEffect, useEffectEvent, useRef } from "react";
+import type { Selection } from "@/models/canvasSelection";
 import { type Config, partsIn, pasteNodes } from "@/models/documentData";
-import type { Selection } from "./Canvas";
 import type { EditedText } from "./useText";
 
-type KeysProps = { edited: EditedText; selection: Selection; onSave: () => void; onSelect: (selection: Selection) => void; mayWrite: boolean };
+type KeysProps = { edited: EditedText; selection: Selection; onSave: () => void; onSelect: (selection: Selection) => void; onRemove: (selection: Selection) => void; isChanged: boolean; mayWrite: boolean };
 
-export function useEditorKeys({ edited, selection, onSave, onSelect, mayWrite }: KeysProps): void {
+export function useEditorKeys({ edited, selection, onSave, onSelect, onRemove, isChanged, mayWrite }: KeysProps): void {
   const copied = useRef<{ nodes: Config[]; edges: Config[] }>({ nodes: [], edges: [] });
   const pressed = useEffectEvent((event: KeyboardEvent) => {
+    if (isRemoval(event) && mayWrite && selection.nodes.length + selection.edges.length > 0) {
+      event.preventDefault();
+      return onRemove(selection);
+    }
     if (!(event.ctrlKey || event.metaKey) || event.altKey || !mayWrite) return;
     const key = event.key.toLowerCase();
     if (key === "s") {
       event.preventDefault();
-      onSave();
+      // What the server has already would become a draft of the same text.
+      if (isChanged) onSave();
       return;
     }
     if (isTyped(event.target)) return;
@@ -45,4 +50,11 @@ export function useEditorKeys({ edited, selection, onSave, onSelect, mayWrite }:
 
 function isTyped(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName));
+}
+
+/** Only on the canvas, or where nothing has the focus: elsewhere the keys belong to what has it. */
+function isRemoval(event: KeyboardEvent): boolean {
+  if (!["Delete", "Backspace"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey) return false;
+  const { target } = event;
+  return target === document.body || (target instanceof Element && target.closest(".canvas") !== null && target.closest("button") === null);
 }

@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { NOTHING, withEdges, withNodes } from "../src/models/canvasSelection";
+import { boxAt, documentView, statesOf } from "../src/models/canvasView";
+import { edgesOf, idProblem, renameNode, setInConfig } from "../src/models/documentData";
+import { renamedPorts } from "../src/models/renamed";
+
+describe("what is selected", () => {
+  test("is the edge after one click, though the node is left afterwards", () => {
+    const before = withNodes(NOTHING, [{ id: "ask", selected: true }]);
+    const clicked = withNodes(withEdges(before, [{ id: "a->b", selected: true }]), [{ id: "ask", selected: false }]);
+    expect(clicked).toEqual({ nodes: [], edges: ["a->b"] });
+  });
+
+  test("is the node after an edge", () => {
+    const before = withEdges(NOTHING, [{ id: "a->b", selected: true }]);
+    const clicked = withEdges(withNodes(before, [{ id: "ask", selected: true }]), [{ id: "a->b", selected: false }]);
+    expect(clicked).toEqual({ nodes: ["ask"], edges: [] });
+  });
+});
+
+describe("an id", () => {
+  const data = {
+    input: { properties: { amount: { type: "number" } } },
+    nodes: [
+      { id: "review", type: "hitl_review", config: { sections: [{ type: "decision", options: [{ id: "approve" }, "reject"] }] } },
+      { id: "pay", type: "python", config: { args: { paid: "{{review.paid | default(0)}} for {{ my_review.x }} of review", say: "{{'review'}}{{a.review}}" } } },
+      { id: "late", type: "queue_escalation", config: { of: "review", on_timeout: "branch:review", when: "review.paid > 10 and kind == 'review'" } },
+    ],
+    edges: [
+      { source: "review", source_port: "approve", target: "pay", when: "review.paid > 1" },
+      { source: "review", source_port: "reject", target: "late" },
+    ],
+  };
+
+  function ports(options: unknown[]): string[] {
+    return edgesOf(renamedPorts(data, setInConfig(data, "review", "sections", [{ type: "decision", options }]), "review")).map((each) => each.port);
+  }
+
+  test("is followed by the expressions that read the node", () => {
+    const [, pay, late] = renameNode(data, "review", "ask")["nodes"] as { config: Record<string, unknown> }[];
+    expect(pay?.config["args"]).toEqual({ paid: "{{ask.paid | default(0)}} for {{ my_review.x }} of review", say: "{{'review'}}{{a.review}}" });
+    expect(late?.config).toEqual({ of: "ask", on_timeout: "branch:ask", when: "ask.paid > 10 and kind == 'review'" });
+    expect(edgesOf(renameNode(data, "review", "ask"))[0]).toMatchObject({ source: "ask", when: "ask.paid > 1" });
+  });
+
+  test("is left in expressions where an input has the same name", () => {
+    const same = { ...data, variables: { review: {} } };
+    expect((renameNode(same, "review", "ask")["nodes"] as { config: object }[])[1]).toEqual(data.nodes[1]);
+  });
+
+  test("is refused with its reason", () => {
+    expect(idProblem("done", ["start", "done"])).toBe("idTaken");
+    expect(idProblem("ask boss", [])).toBe("idForm");
+    expect(idProblem("ask-boss_2", ["ask"])).toBe("");
+  });
+
+  test("of an option is followed by its edge, and of two alike by none", () => {
+    expect(ports([{ id: "approved" }, "reject"])).toEqual(["approved", "reject"]);
+    expect(ports([{ id: "reject" }, "reject"])).toEqual(["approve", "reject"]);
+    expect(ports(["reject", { id: "approve" }])).toEqual(["approve", "reject"]);
+    expect(ports([{ id: "approve" }])).toEqual(["approve", "reject"]);
+  });
+});
+
+describe("the canvas", () => {
+  test("puts what is dropped on a box into it", () => {
+    const data = { nodes: [{ id: "each", type: "map", position: { x: 100, y: 100 } }, { id: "in", type: "loop", parent: "each", position: { x: 40, y: 60 } }, { id: "end", type: "end", position: { x: 900, y: 0 } }] };
+    const view = documentView(data, {}, {});
+    expect(boxAt(view, { x: 110, y: 110 })).toEqual({ id: "each", inside: { x: 24, y: 56 } });
+    expect(boxAt(view, { x: 240, y: 240 })).toEqual({ id: "in", inside: { x: 100, y: 80 } });
+    expect(boxAt(view, { x: 910, y: 10 })).toBeNull();
+  });
+
+  test("shows a loop as waiting while a node inside of it waits", () => {
+    const states = statesOf([{ node: "again", state: "done" }, { node: "again[0]/ask", state: "done" }, { node: "again[1]/ask", state: "asking" }]);
+    expect(states.get("again")).toBe("asking");
+    expect(states.get("ask")).toBe("asking");
+    expect(statesOf([{ node: "again", state: "running" }, { node: "again[1]/ask", state: "asking" }]).get("again")).toBe("running");
+  });
+});

@@ -32,7 +32,11 @@ async def test_schedule_is_put_paused_triggered_and_dropped(shop: Server) -> Non
     first = await shop.json("POST", "/v1/schedules/daily/refunds/trigger", 201, headers=key)
     again = await shop.json("POST", "/v1/schedules/daily/refunds/trigger", 201, headers=key)
     assert first == again
-    assert (await shop.json("POST", "/v1/schedules/daily/refunds/resume"))["paused"] is False
+    # A request is always due; what is shown is the next start by the schedule itself.
+    assert (await shop.json("GET", "/v1/schedules/daily/refunds"))["next_at"] is None
+    resumed = await shop.json("POST", "/v1/schedules/daily/refunds/resume")
+    ahead = (await shop.json("GET", "/v1/schedules/daily/refunds/next", params={"count": 1}))["items"]
+    assert (resumed["paused"], resumed["next_at"]) == (False, ahead[0])
     page = await shop.json("GET", "/v1/schedules")
     assert [each["name"] for each in page["items"]] == ["daily/refunds"]
     await shop.json("DELETE", "/v1/schedules/daily/refunds", 412, headers=stale)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,14 @@ PANELS = {
     "metrics": "Open holds by age", "notifications": "No notification has failed.", "queues": "letters",
     "audit": "Verify", "tokens": "service:mail", "members": "Ada",
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    """Its people are those of the store's directory."""
+    found = WebServer(tmp_path_factory.mktemp("web-operations"), env={"HOLDFAST_DIRECTORY": "store"})
+    yield found
+    found.stop()
 
 
 @pytest.fixture(scope="module")

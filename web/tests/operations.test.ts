@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CHARTS, columnOf, dataOf, isEmpty, latest, spanOf, timeTick, valueText, windowOf } from "@/screens/operations/charts";
+import { CHARTS, DURATION_STEPS, axisWidth, columnOf, dataOf, isEmpty, latest, spanOf, timeTick, valueText, windowOf } from "@/screens/operations/charts";
 import { noticeStateOf } from "@/screens/operations/notices";
 import { countOf, leaseWord, panelOf, scheduleWord, shareOf, tokenWord, workerWord } from "@/screens/operations/panels";
 import type { Lease, Schedule, Token, Worker } from "@/services/operations";
@@ -53,9 +53,15 @@ describe("charts of Operations", () => {
     expect([spanOf(undefined), spanOf("week"), spanOf("toString")]).toEqual(["day", "week", "day"]);
   });
 
+  it("leaves room for the longest text of the axis, and has steps of whole minutes", () => {
+    expect(axisWidth(["0", "16 min 40 s"])).toBeGreaterThanOrEqual(90);
+    expect(axisWidth([])).toBe(40);
+    expect(DURATION_STEPS.filter((each) => each > 60 && each % 60 !== 0)).toEqual([]);
+  });
+
   it("draws the columns that are lines, and says all", () => {
     expect(dataOf(terms, metric)).toEqual([[Date.parse(at(1)) / 1000, Date.parse(at(2)) / 1000], [60, null], [90, null]]);
-    expect(latest(terms, metric)).toBe("Median 1 min, 95 % 1 min 30 s, Decisions 0");
+    expect(latest(terms, metric)).toBe("Median 1 min, 95th percentile 1 min 30 s, Decisions 0");
     expect(valueText(terms, "count", 1200)).toBe("1,200");
     const zeros = { ...metric, points: [{ at: at(1), values: [5, 0, 2] }] };
     expect(dataOf(terms, zeros)).toEqual([[Date.parse(at(1)) / 1000], [5], [null]]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { besideFields, inputFields, inputFrom, inputFromText, reviewInput, valuesFrom } from "@/models/schemaForm";
+import { besideFields, faultsOf, inputFields, inputFrom, inputFromText, reviewInput, valuesFrom } from "@/models/schemaForm";
 
 const schema = {
   type: "object",
@@ -107,5 +107,14 @@ describe("the JSON view", () => {
     expect(inputFromText("[1]")).toBeNull();
     expect(inputFromText("{")).toBeNull();
     expect(inputFromText('{"a": [12345678901234567890]}')).toEqual({ a: [12345678901234567890n] });
+  });
+});
+
+describe("a state that is edited", () => {
+  it("is refused for the fields that were changed to something wrong, not for what was there", () => {
+    const before = { pieces: "1", number: "" };
+    expect(Object.keys(faultsOf(fields, { ...before, pieces: "fifty" }, before))).toEqual(["pieces"]);
+    expect(faultsOf(fields, { ...before, pieces: "50" }, before)).toEqual({});
+    expect(faultsOf(fields, before, before)).toEqual({});
   });
 });

@@ -290,6 +290,11 @@ class Holdfast(StoreServices):
         assert found is not None, "an instance wires its own runtimes"
         return found.open()
 
+    @property
+    def directory_in_use(self) -> Literal["store", "other", "none"]:
+        """Where this instance looks for people, groups and roles."""
+        return self._wiring.directory_in_use
+
     async def new_service(self) -> RunService:
         """A service with its own runtime, for a worker: the caller closes that runtime."""
         store = await self.open()

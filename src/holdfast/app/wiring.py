@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import msgspec
 
@@ -91,6 +91,12 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
                 lambda: QUEUES.load()(store, people, time, self.queues, base_url=channels.settings.base_url)
             ),
         }
+
+    @property
+    def directory_in_use(self) -> Literal["store", "other", "none"]:
+        if self.directory is None:
+            return "none"
+        return "store" if self.directory == IN_STORE else "other"
 
     def _directory(self, store: Store) -> Directory | None:
         return (

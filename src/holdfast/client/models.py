@@ -1584,7 +1584,8 @@ class ScheduleTrigger(Model, kw_only=True):
 class Session(Model, kw_only=True):
     """The caller. `csrf`: required for each change with this session; none for tokens. `now`: the server's
     clock, which deadlines follow; `release`: the version that the server runs; `web_release`: the build
-    of its web app, empty without one. `tenants`: those between which the session can switch."""
+    of its web app, empty without one. `tenants`: those between which the session can switch.
+    `directory`: where the server looks for people and groups: in the store, elsewhere, or nowhere."""
 
     subject: str
     tenant: str
@@ -1596,6 +1597,7 @@ class Session(Model, kw_only=True):
     release: str
     web_release: str = ""
     tenants: list[str] = []
+    directory: str = "none"
     csrf: str | None = None
 
 

@@ -53,7 +53,7 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
         "system:engine",
         "created",
         {"assignee": "group:finance", "expires_at": "2026-11-16T03:38:00Z"},
-        "Asked of the group finance, due 16 Nov 03:38",
+        "Asked of the group finance, due 16 Nov 03:38 UTC",
     ),
     ("system:engine", "created", {}, "Asked; unassigned"),
     (
@@ -69,7 +69,7 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
         {"decision": "approve", "rule": "small"},
         "the policy small approved, by the rule small",
     ),
-    ("user:a", "claimed", {"until": "2026-11-16T03:38:00Z"}, "a claimed it until 16 Nov 03:38"),
+    ("user:a", "claimed", {"until": "2026-11-16T03:38:00Z"}, "a claimed it until 16 Nov 03:38 UTC"),
     ("user:a", "of_a_later_version", {"x": 1}, "a: of a later version"),
 ]
 

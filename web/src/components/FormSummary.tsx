@@ -27,7 +27,8 @@ export function FormSummary({ errors, sections }: { errors: Record<string, strin
   );
 }
 
-export function focusField(field: string): void {
+export function focusField(field: string | undefined): void {
+  if (field === undefined) return;
   const found = document.querySelector(`[data-field="${CSS.escape(field)}"]`);
   found?.querySelector<HTMLElement>("input, select, textarea, button")?.focus();
 }

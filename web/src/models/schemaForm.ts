@@ -261,6 +261,11 @@ export function faultsIn(fields: readonly InputField[], values: Values): Record<
   return found;
 }
 
+/** Of those that were changed: what was there already is not the editor's fault. */
+export function faultsOf(fields: readonly InputField[], values: Values, before: Values): Record<string, string> {
+  return faultsIn(fields.filter((each) => writeJson(values[each.field] ?? null) !== writeJson(before[each.field] ?? null)), values);
+}
+
 /** How the fields stand, as `reviewOf` says it of a form. */
 export function reviewInput(fields: readonly InputField[], values: Values): { visible: Set<string>; required: Set<string>; readonly: Set<string>; errors: Record<string, string> } {
   const required = fields.filter((each) => each.section.raw["required"] === true);

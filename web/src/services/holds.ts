@@ -138,11 +138,14 @@ export async function getConversation(id: string): Promise<Conversation> {
   };
 }
 
-export type Entry = { id: string; at: string; text: string };
+/** `times`: those that the text has, in UTC. */
+export type Entry = { id: string; at: string; text: string; times: string[] };
 export type Comment = { id: string; kind: string; by: string; at: string; text: string; to: string; isOpen: boolean };
 
 export async function getHistory(id: string): Promise<Entry[]> {
-  return rowsOf((await client.holdHistory(id)).items, ["id", "at", "text"], ({ id: entry, at, text }) => ({ id: entry, at, text }));
+  return rowsOf((await client.holdHistory(id)).items, ["id", "at", "text"], ({ id: entry, at, text, data }) => ({
+    id: entry, at, text, times: [data?.["expires_at"], data?.["until"], data?.["to"]].filter((each) => typeof each === "string"),
+  }));
 }
 
 export async function getComments(id: string): Promise<Comment[]> {

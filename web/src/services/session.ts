@@ -3,7 +3,7 @@ import type { Right, SessionWire } from "@client";
 import { addressOf, client } from "./client";
 
 export type { Right };
-export type Session = { person: string; tenant: string; rights: ReadonlySet<Right>; canSignOut: boolean; csrf: string; now: string; tenants: string[]; webRelease: string };
+export type Session = { person: string; tenant: string; rights: ReadonlySet<Right>; canSignOut: boolean; csrf: string; now: string; tenants: string[]; webRelease: string; directory: "store" | "other" | "none" };
 
 export async function getSession(): Promise<Session> {
   return sessionOf(await client.getSession());
@@ -19,6 +19,7 @@ export function sessionOf(wire: SessionWire): Session {
     now: wire.now,
     tenants: wire.tenants ?? [],
     webRelease: wire.web_release ?? "",
+    directory: wire.directory ?? "none",
   };
 }
 

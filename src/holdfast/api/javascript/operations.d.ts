@@ -2947,7 +2947,8 @@ export interface ScheduleWire {
 /**
  * The caller. `csrf`: required for each change with this session; none for tokens. `now`: the server's
  * clock, which deadlines follow; `release`: the version that the server runs; `web_release`: the build of
- * its web app, empty without one. `tenants`: those between which the session can switch.
+ * its web app, empty without one. `tenants`: those between which the session can switch. `directory`: where
+ * the server looks for people and groups: in the store, elsewhere, or nowhere.
  */
 export interface SessionWire {
   subject: string;
@@ -2960,6 +2961,7 @@ export interface SessionWire {
   release: string;
   web_release?: string;
   tenants?: string[];
+  directory?: "none" | "other" | "store";
   csrf?: string | null;
 }
 

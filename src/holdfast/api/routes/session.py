@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
@@ -28,7 +28,8 @@ routes = Routes("session")
 class SessionWire(msgspec.Struct, kw_only=True):
     """The caller. `csrf`: required for each change with this session; none for tokens. `now`: the server's
     clock, which deadlines follow; `release`: the version that the server runs; `web_release`: the build of
-    its web app, empty without one. `tenants`: those between which the session can switch."""
+    its web app, empty without one. `tenants`: those between which the session can switch. `directory`: where
+    the server looks for people and groups: in the store, elsewhere, or nowhere."""
 
     subject: str
     tenant: str
@@ -40,6 +41,7 @@ class SessionWire(msgspec.Struct, kw_only=True):
     release: str
     web_release: str = ""
     tenants: list[str] = []
+    directory: Literal["store", "other", "none"] = "none"
     csrf: str | None = None
 
 
@@ -105,6 +107,7 @@ async def get_session(call: ApiCall) -> SessionWire:
         release=__version__,
         web_release=web_release(call),
         tenants=await _tenants(call),
+        directory=call.hf.directory_in_use,
         csrf=who.csrf,
     )
 

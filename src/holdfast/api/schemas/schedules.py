@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.api.schemas.common import Name, moment
 from holdfast.api.schemas.input_guard import require_outside
+from holdfast.runs.schedules.derive import next_start_of
 from holdfast.runs.schedules.schedule import Schedule, ScheduleFiring
 from holdfast.types.clock import MICROS
 
@@ -160,7 +161,7 @@ def schedule_wire(schedule: Schedule) -> ScheduleWire:
         reason=standing.reason,
         by=standing.by,
         declared=standing.declared,
-        next_at=moment(schedule.next_at),
+        next_at=moment(next_start_of(schedule)),
         last_at=moment(schedule.last_at),
         last_run=schedule.last_run,
         passed=standing.passed,

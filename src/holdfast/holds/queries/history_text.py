@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from holdfast.holds.actions.conflicts import resolution_of
@@ -81,12 +81,13 @@ def short_name(actor: str) -> str:
 
 
 def short_date(text: Any) -> str:
-    """`16 Nov 03:38`, in UTC."""
+    """`16 Nov 03:38 UTC`."""
     try:
         found = datetime.fromisoformat(str(text))
     except ValueError:
         return str(text)
-    return f"{found.day} {found:%b %H:%M}"
+    shown = found if found.tzinfo is None else found.astimezone(UTC)
+    return f"{shown.day} {shown:%b %H:%M} UTC"
 
 
 def _because(data: dict[str, Any], name: str = "reason") -> str:

@@ -25,10 +25,20 @@ def with_next_at(schedule: Schedule) -> Schedule:
     if standing.asked or standing.filling:
         # Always due: a request is served with the next sweep, also while the schedule is paused.
         return replace(schedule, next_at=0)
+    return replace(schedule, next_at=_next_instant(schedule))
+
+
+def next_start_of(schedule: Schedule) -> int | None:
+    """For people and programs: when it fires next by itself, also while a request waits for a worker."""
+    waits = schedule.standing.asked or schedule.standing.filling
+    return _next_instant(schedule) if waits else schedule.next_at
+
+
+def _next_instant(schedule: Schedule) -> int | None:
+    standing = schedule.standing
     if standing.due is None or standing.paused:
-        return replace(schedule, next_at=None)
-    at = fires_at(schedule.plan, schedule.tenant, schedule.name, standing.due)
-    return replace(schedule, next_at=at)
+        return None
+    return fires_at(schedule.plan, schedule.tenant, schedule.name, standing.due)
 
 
 def with_firing(schedule: Schedule, firing: ScheduleFiring) -> Schedule:

@@ -33,6 +33,8 @@ export const settings = {
   open: "Empty: from now on, and until you end it.",
   begin: "Start the absence",
   end: "End the absence",
+  unusedDirectory: "Absences cannot be set here.",
+  unusedDirectoryHint: "{directory, select, other {This server has its people from another directory: set the absence there.} none {This server has no directory of people. An operator starts it with HOLDFAST_DIRECTORY=store.}}",
   notListed: "You are not in the directory of this server.",
   notListedHint: "An administrator adds people. Then you can name a substitute here.",
 } as const;

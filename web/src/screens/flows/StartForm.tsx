@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
+import { focusField } from "@/components/FormSummary";
 import { useLiveState } from "@/live/useLive";
 import { inputFields } from "@/models/schemaForm";
 import { failureOf } from "@/services/client";
@@ -134,10 +135,4 @@ function Refused({ error, known }: { error: unknown; known: string[] }) {
       {failure.requestId ? <p className="small">{t("requestId", { id: failure.requestId })}</p> : null}
     </div>
   );
-}
-
-function focusField(field: string | undefined): void {
-  if (field === undefined) return;
-  const found = document.querySelector(`[data-field="${CSS.escape(field)}"]`);
-  found?.querySelector<HTMLElement>("input, select, textarea")?.focus();
 }

@@ -6,6 +6,7 @@ import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { Text } from "@/components/Value";
 import { useOffline } from "@/live/useLive";
+import { partsOf } from "@/models/sentence";
 import { type Comment, type Hold, comment as addComment, getComments, getHistory, reply } from "@/services/holds";
 import { word } from "@/words";
 import { t } from "./text";
@@ -35,7 +36,7 @@ export function Activity({ hold }: { hold: Hold }) {
         {history.data?.map((entry) => (
           <li key={entry.id}>
             <Moment at={entry.at} />
-            <span>{entry.text}</span>
+            <span>{partsOf(entry).map((part, place) => (typeof part === "string" ? part : <Moment key={place} at={part.at} />))}</span>
           </li>
         ))}
       </ol>

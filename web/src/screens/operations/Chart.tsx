@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Metric } from "@/services/operations";
-import { type ChartTerms, dataOf, drawn, timeTick } from "./charts";
+import { type ChartTerms, DURATION_STEPS, axisWidth, dataOf, drawn, timeTick } from "./charts";
 
 const HEIGHT = 180;
 const AXIS = { font: "12px system-ui, sans-serif", ticks: { show: false } };
@@ -33,7 +33,7 @@ function optionsOf(terms: ChartTerms, within: HTMLElement): uPlot.Options {
     cursor: { show: false },
     legend: { show: false },
     scales: { y: { range: (_chart, _least, most) => [0, Math.max(1, most * 1.1)] } },
-    axes: [{ ...axis, grid: { show: false }, size: 28, space: 70, values: (chart, splits) => splits.map((each) => timeTick(each, spanOf(chart))) }, { ...axis, size: 64, values: (_chart, splits) => splits.map((each) => tick(terms, each)) }],
+    axes: [{ ...axis, grid: { show: false }, size: 28, space: 70, values: (chart, splits) => splits.map((each) => timeTick(each, spanOf(chart))) }, { ...axis, size: (_chart, texts) => axisWidth(texts ?? []), values: (_chart, splits) => splits.map((each) => tick(terms, each)), ...(terms.name === "time_to_decision" ? { incrs: DURATION_STEPS } : {}) }],
     series: [
       {},
       ...drawn(terms).map((line) => ({

@@ -1,7 +1,7 @@
 /** People with their absences, and groups. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useContext, useState } from "react";
-import { useRight } from "@/app/useSession";
+import { useRight, useSession } from "@/app/useSession";
 import { AbsenceForm } from "@/components/AbsenceForm";
 import { Dialog } from "@/components/Dialog";
 import { Moment } from "@/components/Moment";
@@ -44,11 +44,15 @@ function Absence({ away }: { away: Away }) {
 }
 
 export function Members() {
-  const mayManage = useRight("admin:manage");
+  const { directory } = useSession();
+  // What is set in a directory that the server does not ask has no effect.
+  const isUsed = directory === "store";
+  const mayManage = useRight("admin:manage") && isUsed;
   const people = useQuery({ queryKey: ["operations", "people"], queryFn: listPeople });
   const groups = useQuery({ queryKey: ["operations", "groups"], queryFn: listGroups });
   return (
     <>
+      {isUsed ? null : <p className="conflict" role="note">{t("unusedDirectory", { directory })}</p>}
       <h2>{t("people")}</h2>
       <Answered query={people}>
         {(rows) => <Table label={t("people")} rows={rows} columns={PEOPLE} keyOf={(row) => row.id} empty={t("noPeople")} hint={t("noPeopleHint")} {...(mayManage ? { Actions: AbsenceAction } : {})} />}

@@ -21,9 +21,10 @@ const COLUMNS: Column<Schedule>[] = [
 ];
 
 function LastRun({ schedule }: { schedule: Schedule }) {
-  if (schedule.lastAt === null) return <None />;
-  const moment = <Moment at={schedule.lastAt} />;
-  return schedule.lastRun === null ? moment : <Link to="/runs/$run" params={{ run: schedule.lastRun }}>{moment}</Link>;
+  const moment = schedule.lastAt === null ? null : <Moment at={schedule.lastAt} />;
+  if (schedule.lastRun === null) return moment ?? <None />;
+  // A run that was asked for is no instant of the schedule.
+  return <Link to="/runs/$run" params={{ run: schedule.lastRun }}>{moment ?? t("lastRun")}</Link>;
 }
 
 export function Schedules() {

@@ -79,6 +79,15 @@ export function timeTick(at: number, spanSeconds: number, zone?: string): string
   return new Intl.DateTimeFormat("en-GB", { ...form, timeZone: zone }).format(new Date(at * 1000));
 }
 
+/** Seconds between the lines of an axis of durations: none is `4 min 10 s`. */
+export const DURATION_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600, 2_592_000];
+const LETTER = 7;
+
+/** In pixels, so that no text of the axis is cut. */
+export function axisWidth(texts: readonly string[]): number {
+  return Math.max(40, ...texts.map((each) => each.length * LETTER + 16));
+}
+
 export function drawn(terms: ChartTerms): Line[] {
   return terms.lines.filter((each) => each.isDrawn);
 }

@@ -5,11 +5,12 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { focusField } from "@/components/FormSummary";
 import { type Patch, patchOf } from "@/models/tree";
 import { failureOf } from "@/services/client";
 import { type ActionPreview, type Run, type RunAction, changeRun, previewAction } from "@/services/runs";
 import { word } from "@/words";
-import { StateEditor } from "./StateEditor";
+import { type Faults, StateEditor } from "./StateEditor";
 import { t } from "./text";
 
 export const ACTION_WORDS = { cancel: "cancelRun", resume: "resume", retry: "retryRun", fork: "fork", rewind: "rewind" } as const;
@@ -44,6 +45,8 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const [patch, setPatch] = useState<Patch | null>(NO_PATCH);
+  const [faults, setFaults] = useState<Faults>({});
+  const [told, setTold] = useState<Faults>({});
   const [agreed, setAgreed] = useState(false);
   const branches = action === "fork" || action === "rewind";
   const acting = useMutation({
@@ -62,12 +65,23 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
   const needsAssent = repeated.length > 0;
   const hasMoved = failure?.kind === "changed";
   const isReady = patch !== null && patch.removed.length === 0 && (!needsAssent || agreed) && !hasMoved;
+  const edit = (next: Patch | null, wrong: Faults) => {
+    setPatch(next);
+    setFaults(wrong);
+    setTold((old) => Object.fromEntries(Object.entries(old).filter(([field]) => field in wrong)));
+  };
+  const act = () => {
+    const first = Object.keys(faults)[0];
+    if (first === undefined) return acting.mutate();
+    setTold(faults);
+    requestAnimationFrame(() => focusField(first));
+  };
   return (
     <>
       <ul className="sentences">
         {preview.text.map((each) => <li key={each}>{each}</li>)}
       </ul>
-      {branches ? <StateEditor run={run.id} record={preview.record} patch={patch} onPatch={setPatch} /> : null}
+      {branches ? <StateEditor run={run.id} record={preview.record} patch={patch} errors={told} onEdit={edit} /> : null}
       {needsAssent ? (
         <label className="assent">
           <input type="checkbox" checked={agreed} onChange={(event) => setAgreed(event.target.checked)} />
@@ -83,7 +97,7 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
       {acting.isError && !hasMoved && !(refused.length > 0 && agreed) ? <Problem error={acting.error} /> : null}
       <div className="dialog-buttons">
         <button type="button" className="button" onClick={onClose}>{t("keepRun")}</button>
-        <button type="button" className={`button ${action === "cancel" ? "danger" : "primary"}`} disabled={!isReady || acting.isPending} onClick={() => acting.mutate()}>
+        <button type="button" className={`button ${action === "cancel" ? "danger" : "primary"}`} disabled={!isReady || acting.isPending} onClick={act}>
           {word(ACTION_WORDS[action])}
         </button>
       </div>

@@ -6,18 +6,20 @@ import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { sectionsForm } from "@/models/form";
 import { writeJson } from "@/models/json";
-import { editedWith, inputFields, reviewInput, valuesFrom } from "@/models/schemaForm";
+import { editedWith, faultsOf, inputFields, reviewInput, valuesFrom } from "@/models/schemaForm";
 import { changesBetween, schemaFor } from "@/models/state";
 import { type Patch, objectIn, patchOf } from "@/models/tree";
 import { valueText } from "@/models/values";
 import { getStateAt } from "@/services/runHistory";
 import { t } from "./text";
 
-/** `patch` null: what is written is no state. */
-type EditorProps = { run: string; record: number; patch: Patch | null; onPatch: (patch: Patch | null) => void };
+/** `patch` null: what is written is no state. `errors`: what the last attempt was told, by field. */
+type Edited = { patch: Patch | null; errors: Faults; onEdit: (patch: Patch | null, faults: Faults) => void };
+type EditorProps = Edited & { run: string; record: number };
+export type Faults = Record<string, string>;
 type State = Record<string, unknown>;
 
-export function StateEditor({ run, record, patch, onPatch }: EditorProps) {
+export function StateEditor({ run, record, ...edited }: EditorProps) {
   const [open, setOpen] = useState(false);
   const state = useQuery({ queryKey: ["state", run, `record ${record}`], queryFn: () => getStateAt(run, String(record)), enabled: open, staleTime: Number.POSITIVE_INFINITY, retry: false });
   if (!open) {
@@ -25,22 +27,22 @@ export function StateEditor({ run, record, patch, onPatch }: EditorProps) {
   }
   if (state.isPending) return <Skeleton rows={2} />;
   if (state.isError) return <Problem error={state.error} onRetry={() => void state.refetch()} />;
-  return <Editor record={record} before={stateOf(state.data.state)} patch={patch} onPatch={onPatch} />;
+  return <Editor record={record} before={stateOf(state.data.state)} {...edited} />;
 }
 
 function stateOf(value: unknown): State {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as State) : {};
 }
 
-type OpenProps = { record: number; before: State; patch: Patch | null; onPatch: (patch: Patch | null) => void };
+type OpenProps = Edited & { record: number; before: State };
 
-function Editor({ record, before, patch, onPatch }: OpenProps) {
+function Editor({ record, before, patch, errors, onEdit }: OpenProps) {
   const [next, setNext] = useState(before);
   const [text, setText] = useState<string | null>(null);
   const isJson = text !== null;
-  const take = (found: State | null) => {
+  const take = (found: State | null, faults: Faults = {}) => {
     if (found !== null) setNext(found);
-    onPatch(found === null ? null : patchOf(before, found));
+    onEdit(found === null ? null : patchOf(before, found), faults);
   };
   const changes = changesBetween(before, next);
   return (
@@ -55,7 +57,7 @@ function Editor({ record, before, patch, onPatch }: OpenProps) {
           <textarea id="fork-state" className="code" rows={10} spellCheck={false} value={text} aria-invalid={patch === null} aria-describedby="fork-state-said"
             onChange={(event) => { setText(event.target.value); take(objectIn(event.target.value)); }} />
         </>
-      ) : <StateFields state={next} onChange={take} />}
+      ) : <StateFields state={next} errors={errors} onChange={take} />}
       <div id="fork-state-said" aria-live="polite">
         {patch === null ? <p className="late">{t("noJson")}</p> : null}
         {patch && patch.removed.length > 0 ? <p className="late">{t("noRemoval", { keys: patch.removed.join(", ") })}</p> : null}
@@ -70,14 +72,14 @@ function Editor({ record, before, patch, onPatch }: OpenProps) {
 }
 
 /** The fields are those of the state as it is when they are shown. */
-function StateFields({ state, onChange }: { state: State; onChange: (state: State) => void }) {
+function StateFields({ state, errors, onChange }: { state: State; errors: Faults; onChange: (state: State, faults: Faults) => void }) {
   const [first] = useState(state);
   const fields = useMemo(() => inputFields(schemaFor(first), first), [first]);
   const [values, setValues] = useState(() => valuesFrom(fields, first));
   const change = (field: string, value: unknown) => {
     const next = { ...values, [field]: value };
     setValues(next);
-    onChange(editedWith(fields, next, first));
+    onChange(editedWith(fields, next, first), faultsOf(fields, next, valuesFrom(fields, first)));
   };
-  return <FormFields form={sectionsForm(fields.map((each) => each.section.raw))} values={values} review={reviewInput(fields, values)} errors={{}} onChange={change} />;
+  return <FormFields form={sectionsForm(fields.map((each) => each.section.raw))} values={values} review={reviewInput(fields, values)} errors={errors} onChange={change} />;
 }

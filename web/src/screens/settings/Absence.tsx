@@ -13,7 +13,9 @@ const OWN = ["settings", "absence"];
 
 export function Absence() {
   const mayWrite = useRight("holds:write");
-  const own = useQuery({ queryKey: OWN, queryFn: getOwnAbsence });
+  const { directory } = useSession();
+  const own = useQuery({ queryKey: OWN, queryFn: getOwnAbsence, enabled: directory === "store" });
+  if (directory !== "store") return <Notice title={t("unusedDirectory")} hint={t("unusedDirectoryHint", { directory })} />;
   if (own.isPending) return <Skeleton rows={2} />;
   if (own.isError) return <Problem error={own.error} onRetry={() => void own.refetch()} />;
   if (own.data === null) return <Notice title={t("notListed")} hint={t("notListedHint")} />;

@@ -1,0 +1,22 @@
+/** A sentence of the server with times in it, which it writes in UTC: the reader has them in their own zone. */
+export type Part = string | { at: string };
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** `times`: moments that the text may have. */
+export function partsOf({ text, times }: { text: string; times: readonly string[] }): Part[] {
+  return times.reduce<Part[]>((parts, at) => parts.flatMap((each) => (typeof each === "string" ? cut(each, at) : [each])), [text]);
+}
+
+function cut(text: string, at: string): Part[] {
+  const written = inUtc(at);
+  const place = written === "" ? -1 : text.indexOf(written);
+  if (place < 0) return [text];
+  return [text.slice(0, place), { at }, text.slice(place + written.length)];
+}
+
+/** As the server writes it: `16 Nov 03:38 UTC`. */
+function inUtc(at: string): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return "";
+  return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]} ${date.toISOString().slice(11, 16)} UTC`;
+}

@@ -31,6 +31,12 @@ def test_file_with_an_error_is_reported_with_its_line(cli: Cli, tmp_path: Path) 
 
     complains(cli("run", "broken_flow.py"), 2, "NameError", "line 3")
     complains(cli("run", "./no_flow.py"), 2, "defines no flow")
+    (tmp_path / "trip.yaml").write_text("holdfast: '1.0'\n")
+    (tmp_path / "build.dot").write_text("digraph build {}\n")
+    for command in ("serve", "worker"):
+        complains(cli(command, "no_flow.py"), 2, "defines no flow", "--functions")
+        complains(cli(command, "trip.yaml"), 2, "trip.yaml is not a Python file", "holdfast deploy trip.yaml")
+        complains(cli(command, "./build.dot"), 2, "a pipeline: run it (`holdfast run ./build.dot`)")
     complains(cli("run", "two_flows.py"), 2, "several flows: a, b", "two_flows.py:a")
 
 

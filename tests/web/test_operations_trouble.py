@@ -148,6 +148,9 @@ def test_the_backlog_shows_lanes_limits_and_runs_that_no_worker_serves(
     expect(desk.get_by_role("table", name="Limits")).to_contain_text("100/min")
     expect(desk.get_by_role("table", name="Open holds by age")).to_contain_text("under 1h")
     picture(desk, "operations-backlog-limits")
+    # The server has no directory: what the panel would set has no effect, and it says so.
+    desk.goto(f"{troubled.address}/operations/members")
+    expect(desk.get_by_text("Start the server with HOLDFAST_DIRECTORY=store")).to_be_visible()
 
 
 @pytest.mark.covers("WB-45")

@@ -291,7 +291,7 @@ class Holdfast(StoreServices):
         return found.open()
 
     @property
-    def directory_in_use(self) -> Literal["store", "other", "none"]:
+    def directory_in_use(self) -> Literal[store, other, none]:
         """Where this instance looks for people, groups and roles."""
         return self._wiring.directory_in_use
 

@@ -52,7 +52,7 @@ export function Members() {
   const groups = useQuery({ queryKey: ["operations", "groups"], queryFn: listGroups });
   return (
     <>
-      {isUsed ? null : <p className="conflict" role="note">{t("unusedDirectory", { directory })}</p>}
+      {isUsed ? null : <p className="unused" role="note">{t("unusedDirectory", { directory })}</p>}
       <h2>{t("people")}</h2>
       <Answered query={people}>
         {(rows) => <Table label={t("people")} rows={rows} columns={PEOPLE} keyOf={(row) => row.id} empty={t("noPeople")} hint={t("noPeopleHint")} {...(mayManage ? { Actions: AbsenceAction } : {})} />}

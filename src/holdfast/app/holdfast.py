@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -291,7 +291,7 @@ class Holdfast(StoreServices):
         return found.open()
 
     @property
-    def directory_in_use(self) -> Literal[store, other, none]:
+    def directory_in_use(self) -> Literal["store", "other", "none"]:
         """Where this instance looks for people, groups and roles."""
         return self._wiring.directory_in_use
 

@@ -79,7 +79,7 @@ def settled(page: Page) -> None:
     expect(page.locator(".skeleton, .waiting")).to_have_count(0)
 
 
-@pytest.mark.covers("WB-50-screens", "WB-70-screens")
+@pytest.mark.covers("WB-50-screens", "WB-70-screens", "WEB-PROOF")
 def test_every_screen_is_accessible_in_light_in_dark_and_on_a_phone(
     server: WebServer, screens: dict[str, str], open_page: Opener
 ) -> None:

@@ -6,6 +6,7 @@ import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { StatusBadge } from "@/components/StatusBadge";
 import { Text, Value } from "@/components/Value";
+import { settling } from "@/live/settle";
 import { logLines, streamedText } from "@/models/emitted";
 import { duration } from "@/models/time";
 import { barsOf, lengthOf } from "@/models/timeline";
@@ -18,9 +19,11 @@ import { StepLogs } from "./StepLogs";
 import { StepPart } from "./StepPart";
 import { t } from "./text";
 
+const stepSettled = settling();
+
 /** `version`: changes when the step may have: an open one is read again. `isPast`: as it was at its record. */
 export function StepPanel({ run, seq, isPast, version }: { run: string; seq: number; isPast: boolean; version: string }) {
-  const step = useQuery({ queryKey: ["step", run, seq, version], queryFn: () => getStep(run, seq, isPast), staleTime: Number.POSITIVE_INFINITY, placeholderData: (old) => old });
+  const step = useQuery({ queryKey: ["step", run, seq, version], queryFn: ({ signal }) => stepSettled(signal).then(() => getStep(run, seq, isPast)), staleTime: Number.POSITIVE_INFINITY, placeholderData: (old) => old });
   return (
     <aside className="step panel" aria-label={t("step")}>
       {step.isPending ? <Skeleton rows={3} /> : null}

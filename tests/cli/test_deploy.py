@@ -172,3 +172,54 @@ def test_graph_draws_the_current_version_or_the_one_that_is_named(cli: Cli, refu
     assert "finished" not in cli("graph", "refund").out
     assert "finished" in cli("graph", f"refund@{sent['version']}").out
     assert cli("graph", "refund@canvas-ffffff").code == 2
+
+
+@pytest.mark.covers("CV-46")
+def test_two_documents_are_drawn_in_one_picture(cli: Cli, refund_yaml: str, tmp_path: Path) -> None:
+    changed, place = tmp_path / "changed.yaml", tmp_path / "both.svg"
+    changed.write_text(REFUND.replace("id: done", "id: closed").replace("target: done", "target: closed"))
+    drawn = cli("diff", refund_yaml, str(changed), "--svg", str(place), "--graph")
+    assert drawn.code == 0, drawn.err
+    assert "+ closed" in drawn.out
+    assert "- done" in drawn.out
+    assert "╭" in drawn.out or "+--" in drawn.out
+    assert "closed" in place.read_text()
+    assert cli("diff", refund_yaml, str(changed), "--svg", "-").out.startswith("<svg")
+
+
+def test_document_that_was_run_with_functions_has_its_code_in_the_store(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "helpers.py").write_text("def twice(n: int) -> int:\n    return 2 * n\n")
+    document = tmp_path / "twice.yaml"
+    document.write_text(
+        'holdfast: "1.0"\nname: twice\nnodes:\n  - {id: a, type: start}\n'
+        "  - {id: m, type: python, config: {function: twice, args: {n: 2}, effect: pure}}\n"
+        "  - {id: z, type: end}\nedges: [{source: a, target: m}, {source: m, target: z}]\n"
+    )
+    ran = cli("run", str(document), "--functions", str(tmp_path / "helpers.py"))
+    assert ran.code == 0, ran.err
+    assert "cannot be loaded" not in cli("flows", "list").out
+
+
+def test_code_that_ran_once_does_not_take_the_name_of_a_deployed_document(
+    cli: Cli, refund_yaml: str, tmp_path: Path
+) -> None:
+    assert cli("deploy", refund_yaml).code == 0
+    (tmp_path / "other_refund.py").write_text(
+        "from holdfast import Flow\n\nrefund = Flow('refund')\n\n\n@refund.node(effect='pure')\n"
+        "def pay() -> None: ...\n"
+    )
+    assert cli("run", str(tmp_path / "other_refund.py")).code == 0
+    again = cli("deploy", refund_yaml)
+    assert (again.code, "known already" in again.out) == (0, True), again.err
+
+
+def test_wait_for_a_message_is_shown_with_how_to_publish_one(cli: Cli, tmp_path: Path) -> None:
+    document = tmp_path / "wait.yaml"
+    document.write_text(
+        'holdfast: "1.0"\nname: wait\nnodes:\n  - {id: a, type: start}\n'
+        "  - {id: m, type: queue_consume, config: {scope: shop, queue: work}}\n"
+        "  - {id: z, type: end}\nedges: [{source: a, target: m}, {source: m, target: z}]\n"
+    )
+    shown = cli("run", str(document)).out
+    assert "queue publish shop/work" in shown
+    assert "holdfast answer" not in shown

@@ -15,7 +15,7 @@ from tests.documents.run import problems, start
 
 PLAIN_TEXTS = {
     "function", "check", "tool", "flow", "version", "connection", "model", "queue", "scope", "type", "of",
-    "item", "into", "decision_bind", "bind", "backoff", "method",
+    "calendar", "item", "into", "decision_bind", "bind", "backoff", "method",
 }  # fmt: skip
 """Names and choices: no language at all."""
 

@@ -14,6 +14,7 @@ from holdfast.app.flow import advance
 from holdfast.app.result import Result
 from holdfast.documents.connections import ConnectionSettings
 from holdfast.documents.program import program_for
+from holdfast.errors import InputError
 from holdfast.frontends.document.compile import compile_document
 from holdfast.frontends.document.read import read_text
 from holdfast.holds.queries.audit import records_of
@@ -446,3 +447,25 @@ async def test_escalation_to_a_value_that_names_nobody_fails(hf: Holdfast, value
     ended = await start(hf, text, {"order": value}, settings=NONE)
     assert ended.status == "failed"
     assert msgspec.json.decode((await queues.get("shop", "work", "m1")).payload) == {"a": 1}
+
+
+async def test_wait_for_a_message_is_not_answered_by_people(hf: Holdfast) -> None:
+    waiting = await start(hf, one("{id: got, type: queue_consume, config: {queue: work}}"), settings=NONE)
+    with pytest.raises(InputError, match="waits for a message of shop/work, not for an answer"):
+        await answer(hf, waiting, "received")
+
+
+async def test_escalation_without_a_worker_says_that_one_publishes_the_review(hf: Holdfast) -> None:
+    text = flow_text(
+        """
+        {id: start, type: start}
+        {id: review, type: hitl_review, config: {queue: reviews, options: [ok]}}
+        {id: up, type: queue_escalation, config: {of: review, queue: leads}}
+        {id: done, type: end}
+        """,
+        "start -> review\nstart -> up -> done\nreview:ok -> done",
+        HEAD,
+    )
+    failed = await start(hf, text, {"order": 1}, settings=NONE)
+    assert "a worker publishes it" in str(failed.error)
+    assert "holdfast worker" in str(failed.error)

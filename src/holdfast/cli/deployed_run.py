@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -22,6 +23,9 @@ from holdfast.frontends.document.dump import dump_document
 from holdfast.frontends.document.problem import errors_of
 from holdfast.frontends.document.read import format_of, read_text
 from holdfast.types.ids import DEFAULT_TENANT
+
+if TYPE_CHECKING:
+    from holdfast.drawing import Picture
 
 _SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
 
@@ -126,8 +130,11 @@ async def activate_version(
     return Exit.ok
 
 
-def diff_files(a: str, b: str, *, json: bool) -> Exit:
-    """Exit code 1: one of them has errors."""
+def diff_files(
+    a: str, b: str, *, draw: Callable[[Picture], None] | None, json: bool, lists: bool = True
+) -> Exit:
+    """Exit code 1: one of them has errors. `draw`: gets the picture of both. `lists`: whether the differences
+    are printed."""
     documents: list[FlowDocument] = []
     for file in (a, b):
         read = read_text(read_file(file), format_of(file))
@@ -143,8 +150,12 @@ def diff_files(a: str, b: str, *, json: bool) -> Exit:
     found = compare_documents(*documents)
     if json:
         print_json(msgspec.to_builtins(found))
-    else:
+    elif lists:
         _print_diff(found)
+    if draw is not None:
+        from holdfast.documents.picture import diff_picture
+
+        draw(diff_picture(documents[0], documents[1], found))
     return Exit.ok
 
 

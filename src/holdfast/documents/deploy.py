@@ -243,7 +243,8 @@ class DeployedFlows:
         compiled = await self.compile(sent)
         spec = compiled.require_valid()
         version = graph_fingerprint(spec)
-        await require_free_name(self.service, spec.name, version)
+        has_name = await self.current(spec.name) is not None
+        await require_free_name(self.service, spec.name, version, is_deployed=has_name)
         known = await self.store.document(self.tenant, VERSION, _name(spec.name, version))
         about = (
             DeployedVersion(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar, overload
 
+from holdfast.agents.tools import as_tool
 from holdfast.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,10 +36,12 @@ _tools: dict[str, Any] = {}
 
 
 def document_tool(given: Any) -> Any:
-    """Registers a tool (`holdfast.tool`) for the `tool` and `agent` nodes of documents. The operator must
-    also list its name (`tools` in the file of HOLDFAST_CONNECTIONS)."""
-    _tools[given.name] = given
-    return given
+    """Registers a tool (`holdfast.tool`, or a function, which becomes one with its defaults) for the `tool`
+    and `agent` nodes of documents. The operator must also list its name (`tools` in the file of
+    HOLDFAST_CONNECTIONS)."""
+    made = as_tool(given)
+    _tools[made.name] = made
+    return made
 
 
 def allowed_tools(names: Iterable[str]) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from holdfast.documents.compare import DocumentDiff
 from holdfast.drawing.node_boxes import NodeBox, positions_of
-from holdfast.drawing.picture import EdgeStyle, Picture, PictureEdge, PictureNode
+from holdfast.drawing.picture import EdgeStyle, Highlight, Picture, PictureEdge, PictureNode
 from holdfast.frontends.document.document import FlowDocument, FlowEdge, FlowNode
 from holdfast.frontends.document.limits import MAX_NESTED
 from holdfast.frontends.document.node_type import ERROR, OUT
@@ -47,9 +50,43 @@ def _picture(
 def _edge(edge: FlowEdge) -> PictureEdge:
     port = "" if edge.port == OUT else edge.port
     look = EdgeStyle.failure if edge.port == ERROR else EdgeStyle.plain
-    return PictureEdge(
-        source=edge.source, target=edge.target, label=edge.label or edge.when or port, look=look
-    )
+    label = edge.label or edge.when or ("otherwise" if edge.otherwise else port)
+    return PictureEdge(source=edge.source, target=edge.target, label=label, look=look, id=edge.name)
+
+
+def diff_picture(before: FlowDocument, after: FlowDocument, diff: DocumentDiff) -> Picture:
+    """Both documents in one picture, with what was added, removed and changed."""
+    nodes = {each.id: Highlight(each.change) for each in diff.nodes}
+    edges = {each.id: Highlight(each.change) for each in diff.edges}
+    return _merged(document_picture(after), document_picture(before), nodes, edges)
+
+
+def _merged(
+    after: Picture, before: Picture | None, nodes: dict[str, Highlight], edges: dict[str, Highlight]
+) -> Picture:
+    old = {node.id: node for node in before.nodes} if before is not None else {}
+    shown = [
+        replace(
+            node,
+            mark=nodes.get(node.id, Highlight.none),
+            inside=node.inside
+            and _merged(node.inside, old[node.id].inside if node.id in old else None, nodes, edges),
+        )
+        for node in after.nodes
+    ]
+    shown += [
+        replace(node, mark=Highlight.removed)
+        for node in old.values()
+        if nodes.get(node.id) is Highlight.removed
+    ]
+    known = {node.id for node in shown}
+    lines = [replace(edge, mark=edges.get(edge.id, Highlight.none)) for edge in after.edges]
+    lines += [
+        replace(edge, mark=Highlight.removed)
+        for edge in (before.edges if before is not None else ())
+        if edges.get(edge.id) is Highlight.removed and {edge.source, edge.target} <= known
+    ]
+    return replace(after, nodes=tuple(shown), edges=tuple(lines))
 
 
 def _parent(node: FlowNode, nodes: dict[str, FlowNode]) -> str | None:

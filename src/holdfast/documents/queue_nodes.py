@@ -121,7 +121,11 @@ async def _target(
         if not holds:
             return None
         if holds[0].message_id is None:
-            raise NotDone(f"the review {config.of!r} is not in its queue yet.", hint="Retry it later.")
+            raise NotDone(
+                f"the review {config.of!r} is not in its queue yet: a worker publishes it.",
+                hint="Start one with `holdfast worker`; `holdfast run` and `resume` publish no reviews. With "
+                "a worker, `retry: {attempts: 5}` of this node covers the moment until it is published.",
+            )
         message = holds[0].message_id
     elif config.of is not None:
         published: Any = state.get(node.flow.binds.get(config.of) or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Any, cast
 
 import msgspec
 
@@ -20,6 +21,8 @@ _SHAPES = {
 }
 
 
+_TURN = "__next"
+"""The end of the id of the node behind a loop of a document, which asks for another turn."""
 MOST_DRAWN = 20_000
 """Nodes and edges of one picture, with those inside. A flow document has at most 12,000."""
 
@@ -43,15 +46,22 @@ def from_graph(
     expand: bool | Collection[str] = False,
     mark: Marking | None = None,
     path: str = "",
+    ports: Mapping[str, str] | None = None,
 ) -> Picture:
-    """`shown` is by node; a node of a sub-flow is named with its path: `child/pay`. `mark` returns the mark
+    """`ports`: by edge, those of the document that the graph was made of; found by itself.
+
+    `shown` is by node; a node of a sub-flow is named with its path: `child/pay`. `mark` returns the mark
     of an edge, given its graph's path. `expand` also draws the inside of maps and sub-flows: of all, or of
     those named with their path. Raises InputError if that is too much to draw."""
     known = shown or {}
     if not path:
         _require_drawable(graph, expand)
-    nodes = [_node(graph, node, known, expand=expand, mark=mark, path=path) for node in graph.nodes]
-    edges = [_edge(edge, mark(path, edge) if mark else Highlight.none) for edge in graph.edges]
+    own = _document_ports(graph)
+    leaving = own if own is not None else ports
+    nodes = [
+        _node(graph, node, known, expand=expand, mark=mark, path=path, ports=leaving) for node in graph.nodes
+    ]
+    edges = [_edge(edge, mark(path, edge) if mark else Highlight.none, leaving) for edge in graph.edges]
     began = mark is not None and any(path + name in known for name in graph.spec.start)
     first = [_dot(START, NodeShape.start)] if graph.spec.start else []
     last = [_dot(END, NodeShape.end)] if any(edge.target == END for edge in graph.edges) else []
@@ -60,6 +70,19 @@ def from_graph(
         for name in graph.spec.start
     ]
     return Picture(nodes=(*first, *nodes, *last), edges=(*starts, *edges), title=graph.name)
+
+
+def _document_ports(graph: Graph) -> dict[str, str] | None:
+    """The port of each edge by its id; None: the graph itself was not made of a document."""
+    source: Any = (graph.spec.document or {}).get("source")
+    if not isinstance(source, Mapping) or "nodes" not in source:
+        return None
+    edges = cast("list[dict[str, str]]", cast("Mapping[str, Any]", source).get("edges") or [])
+    found: dict[str, str] = {}
+    for edge in edges:
+        port = edge.get("source_port", "out")
+        found[edge.get("id") or f"{edge['source']}:{port}->{edge['target']}"] = port
+    return found
 
 
 def _require_drawable(graph: Graph, expand: bool | Collection[str]) -> None:
@@ -97,14 +120,16 @@ def _node(
     expand: bool | Collection[str],
     mark: Marking | None,
     path: str,
+    ports: Mapping[str, str] | None,
 ) -> PictureNode:
     about = known.get(path + node.id, NodeOverlay())
     inner, inside = _inside(graph, node, expand, path), None
     if inner is not None:
-        inside = from_graph(inner, known, expand=expand, mark=mark, path=f"{path}{node.id}/")
+        inside = from_graph(inner, known, expand=expand, mark=mark, path=f"{path}{node.id}/", ports=ports)
+    turn = ports is not None and node.id.endswith(_TURN)
     return PictureNode(
         id=node.id,
-        label=node.id,
+        label=f"{node.id.removesuffix(_TURN)}: another turn?" if turn else node.id,
         shape=_SHAPES.get(node.kind, NodeShape.task),
         state=about.state,
         mark=about.mark,
@@ -129,11 +154,11 @@ def describe(node: Node) -> str:
     return "; ".join(lines)
 
 
-def _edge(edge: Edge, mark: Highlight) -> PictureEdge:
+def _edge(edge: Edge, mark: Highlight, ports: Mapping[str, str] | None) -> PictureEdge:
     return PictureEdge(
         source=edge.source,
         target=edge.target,
-        label=edge_label(edge),
+        label=edge_label(edge) if ports is None else _document_label(edge, ports.get(edge.id, "")),
         look=_edge_style(edge),
         mark=mark,
         id=edge.id,
@@ -146,6 +171,15 @@ def _edge_style(edge: Edge) -> EdgeStyle:
     if edge.kind is EdgeKind.failure:
         return EdgeStyle.failure
     return EdgeStyle.plain if edge.kind is EdgeKind.always else EdgeStyle.conditional
+
+
+def _document_label(edge: Edge, port: str) -> str:
+    """By the port that the document names, where no condition says more."""
+    if edge.loop is not None:
+        return f"{edge.when} (max {edge.loop + 1} turns)"
+    if port and edge.kind in (EdgeKind.chosen, EdgeKind.failure):
+        return edge.label or ("" if port == "out" else port)
+    return edge_label(edge)
 
 
 def edge_label(edge: Edge) -> str:

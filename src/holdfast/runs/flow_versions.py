@@ -40,12 +40,15 @@ async def newest_first(service: RunAccess, rows: Iterable[FlowRow]) -> list[Flow
     return sorted(rows, key=lambda row: (code.has(row), row.created_at, row.version), reverse=True)
 
 
-async def require_free_name(service: RunAccess, name: str, version: str) -> None:
-    """Raises FlowNameTakenError if another version of a flow of that name comes from code."""
+async def require_free_name(
+    service: RunAccess, name: str, version: str, *, is_deployed: bool = False
+) -> None:
+    """Raises FlowNameTakenError if another version of a flow of that name comes from code. `is_deployed`: a
+    document has the name already; then code that ran once does not take it, only code that is loaded."""
     code = await _CodeVersions.read(service)
     rows = [row for row in await service.store.flows() if row.name == name and row.version != version]
     live = {known for known, flow in code.live.items() if flow == name} - {version}
-    if live or any(map(code.has, rows)):
+    if live or (not is_deployed and any(map(code.has, rows))):
         raise FlowNameTakenError(
             f"{name!r} is the name of a flow whose graph comes from its code, and this is another graph.",
             hint="Give the graph another name, or deploy the code that it belongs to.",

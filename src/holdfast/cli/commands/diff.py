@@ -78,8 +78,19 @@ def diff(
 
         if not (is_document(a) and is_document(b)):
             raise InputError(f"{a} and {b} are not of one kind.", hint="Compare two documents, or two runs.")
-        return diff_files(a, b, json=json)
+        draw = partial(_draw_documents, svg=svg, graph=graph and not json) if svg or graph else None
+        return diff_files(a, b, draw=draw, json=json, lists=svg != "-")
     return run_async(diff_moments(a, b, only or (), svg, graph=graph, whole=whole, store=store, json=json))
+
+
+def _draw_documents(picture: Picture, *, svg: str | None, graph: bool) -> None:
+    if graph:
+        print_line()
+        from holdfast.drawing import to_text
+
+        print_drawing(to_text(picture, width=width(), ascii_only=is_plain()))
+    if svg is not None:
+        _write_svg(picture, svg)
 
 
 async def diff_moments(

@@ -8,6 +8,7 @@ from holdfast.app.flow import Flow
 from holdfast.app.loader import load_flows, split
 from holdfast.cli.options.store import known_sources
 from holdfast.errors import HoldfastError
+from holdfast.frontends.document.compile import DIALECT as CANVAS
 from holdfast.model.fingerprint import CODED, dialect_of
 
 
@@ -28,7 +29,8 @@ class Sources:
 
     def of(self, version: str) -> SourceStatus:
         spec = self._noted.get(version)
-        if spec is None and dialect_of(version) != CODED:
+        # A document that was run with functions has their file noted, which need not define a flow.
+        if dialect_of(version) == CANVAS or (spec is None and dialect_of(version) != CODED):
             return SourceStatus(True, "the store")  # a document or pipeline: its graph is all that it needs
         if spec is None:
             return SourceStatus(False, why="the location of its code is unknown")

@@ -89,6 +89,12 @@ def print_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
         print_line(f"for {hold.assignee}", style="dim")
     for line in form_lines(hold):
         print_line(f"  {line}")
+    from holdfast.types.hold import CONSUME
+
+    if hold.type == CONSUME:
+        address = hold.terms.queue or "its queue"
+        print_line(f"waits for a message: {command('queue publish', f'{address} JSON', store)}")
+        return
     choices = [(option.id, option.label) for option in hold.options or ()] or [("your answer", "")]
     which = hold.run[:8] if alone else hold.id
     for choice, label in choices:

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.frontends.document.conditions import RunConditions, implies
 from holdfast.frontends.document.document import FlowDocument, Json
-from holdfast.frontends.document.node_type import EXPRESSION, DocumentNode, texts_of
+from holdfast.frontends.document.node_type import ERROR, EXPRESSION, DocumentNode, texts_of
 from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.frontends.document.topology import UNREADABLE
 from holdfast.model.expr import PARTITIONS, ExprSyntaxError, compile_expr, required_names
@@ -235,6 +235,8 @@ def _unknown(name: str, text: ReadText, everything: set[str], report: ProblemRep
         if later
         else f"reads {name!r}, which nothing sets"
     )
+    if not later and (name == ERROR or name.endswith(f"_{ERROR}")):
+        message += "; no variable has the error of a failed node"
     fix = (
         report.near(name, everything - {name})
         or f"declare it under variables or input, or write input.{name}"

@@ -208,10 +208,20 @@ def _choices(kind: Any) -> str:
     return next((found for each in get_args(kind) if (found := _choices(each))), "")
 
 
+_OTHER_WORDS: Final = (
+    (re.compile(r"Invalid enum value (.*)"), r"\1 is none of the values that it may have"),
+    (re.compile(r"Object contains unknown field `(.*)`"), r"the key '\1' is not known here"),
+    (re.compile(r"Object missing required field `(.*)`"), r"'\1' is missing"),
+)
+
+
 def _message(text: str) -> str:
     """msgspec's message in the words of documents."""
     found = re.match(r"Expected `(.+?)`(.*?)(?:, got `(.+)`)?$", text)
     if found is None:
+        for words, said in _OTHER_WORDS:
+            if (match := words.fullmatch(text)) is not None:
+                return match.expand(said)
         return text[:1].lower() + text[1:]
     wanted = " or ".join(_KINDS.get(part.strip(), part.strip()) for part in found[1].split("|"))
     given = f", found {_KINDS.get(found[3], found[3])}" if found[3] else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -15,6 +15,7 @@ from holdfast.frontends.document.node_type import (
     OUT,
     DocumentEdge,
     DocumentNode,
+    Duration,
     FlowFacts,
     NodeConfig,
     NodeType,
@@ -23,6 +24,7 @@ from holdfast.frontends.document.node_type import (
 from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.frontends.document.registry import node_types
 from holdfast.frontends.document.struct_reader import StructReader
+from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.text import clean_text
 
 PORT_UNKNOWN: Final = "port-unknown"
@@ -42,9 +44,9 @@ UNREADABLE: Final = UnreadableType()
 class NodeDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`config.defaults`: for the nodes that do work."""
 
-    timeout: Any = None
+    timeout: Duration | None = None
     retry: RetryConfig | None = None
-    in_doubt: str | None = None
+    in_doubt: Literal["ask", "retry", "fail"] | None = None
 
 
 def document_nodes(
@@ -66,8 +68,28 @@ def document_nodes(
 
 def _defaults(document: FlowDocument, report: ProblemReport) -> Json:
     given = document.fields.config.defaults
-    StructReader(report).read(NodeDefaults, given, ("config", "defaults"))
-    return {key: value for key, value in given.items() if key in _DEFAULTS and value is not None}
+    place = ("config", "defaults")
+    reader = StructReader(report)
+    read = reader.read(NodeDefaults, given, place)
+    if read is None:
+        return {}
+    # Reported here, once; a node that would inherit it has none.
+    wrong = {path[2] for path in reader.broken if len(path) > 2}
+    lengths: list[tuple[Path, Any]] = [(("timeout",), read.timeout)]
+    if read.retry is not None:
+        lengths += [(("retry", "delay"), read.retry.delay), (("retry", "cap"), read.retry.cap)]
+    for path, value in lengths:
+        try:
+            if value is not None:
+                parse_duration(value, allow_zero=path[-1] == "delay")
+        except (DurationError, TypeError, ValueError) as error:
+            wrong.add(path[0])
+            report.error((*place, *path), "duration", str(error), "write text such as 30s, 2d or PT15M")
+    return {
+        key: value
+        for key, value in given.items()
+        if key in _DEFAULTS and value is not None and key not in wrong
+    }
 
 
 def _typed(

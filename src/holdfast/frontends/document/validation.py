@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from holdfast.frontends.document.node_type import ERROR, DocumentNode
+from holdfast.frontends.document.node_types.loop import LOOP_END, NEXT
 from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.frontends.document.topology import PORT_UNKNOWN, UNREADABLE
 from holdfast.model.diagnostics import GraphProblem, Severity
@@ -41,6 +42,7 @@ def report_graph_problems(
     problems: Iterable[GraphProblem], nodes: Mapping[str, DocumentNode], report: ProblemReport
 ) -> None:
     edges = {edge.id: edge.path for node in nodes.values() for edge in node.leaving}
+    asked = _conditions_by_edge(nodes.values())
     misled = report.edges_with(PORT_UNKNOWN)
     for problem in problems:
         if problem.edge in misled:
@@ -48,10 +50,27 @@ def report_graph_problems(
         node = nodes.get(problem.node or "")
         if problem.rule in _REPORTED or (node is not None and _is_consequence(problem.rule, node)):
             continue
-        path = _path(problem, node, edges)
+        path, about = _path(problem, node, edges), {"node": problem.node, "edge": problem.edge}
+        if problem.edge in asked:
+            path, name = asked[problem.edge]
+            about = {"node": name, "edge": None}
         add = {Severity.error: report.error, Severity.warning: report.warn}.get(problem.severity, report.hint)
         fix = _fix(problem, node) or "docs/reference/flow-documents.md says what is allowed"
-        add(path, problem.rule, problem.message, fix, node=problem.node, edge=problem.edge)
+        add(path, problem.rule, problem.message, fix, **about)
+
+
+def _conditions_by_edge(nodes: Iterable[DocumentNode]) -> dict[str | None, tuple[Path, str]]:
+    """Where the condition of an edge stands that the document has in the config of a node, and the node."""
+    found: dict[str | None, tuple[Path, str]] = {}
+    for node in nodes:
+        if node.type is LOOP_END:
+            loop = node.id.removesuffix(NEXT)
+            found[f"{node.id}->{loop}"] = node.at("while"), loop
+        elif node.type.name == "condition":
+            found |= {
+                edge.id: (node.at("when"), node.id) for edge in node.leaving if edge.port in ("true", "false")
+            }
+    return found
 
 
 def _fix(problem: GraphProblem, node: DocumentNode | None) -> str | None:

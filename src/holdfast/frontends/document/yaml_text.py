@@ -61,14 +61,18 @@ def places_of_yaml(text: str) -> PlaceTable:
 
 
 class _Open:
-    """A mapping or list that is not closed yet. `key`: of the value that comes next."""
+    """A mapping or list that is not closed yet. `key`: of the value that comes next. `start`: line and
+    column, from 0. `is_placeholder`: it is `{{name}}` without quotes."""
 
-    __slots__ = ("anchor", "key", "path", "size", "value", "waits")
+    __slots__ = ("anchor", "is_placeholder", "key", "path", "size", "start", "value", "waits")
 
     value: Any
 
-    def __init__(self, value: Any, path: tuple[str | int, ...], anchor: str | None) -> None:
-        self.value, self.path, self.anchor = value, path, anchor
+    def __init__(
+        self, value: Any, path: tuple[str | int, ...], anchor: str | None, start: tuple[int, int]
+    ) -> None:
+        self.value, self.path, self.anchor, self.start = value, path, anchor, start
+        self.is_placeholder = False
         self.key: str | None = None
         self.waits = isinstance(value, dict)
         self.size = 1
@@ -83,7 +87,7 @@ class _Reader:
         self._open: list[_Open] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._root: list[Any] = []
-        self._written = self._expanded = 0
+        self._written = self._expanded = self._skipped = 0
 
     def read(self) -> Any:
         try:
@@ -110,12 +114,14 @@ class _Reader:
     def _take(self, event: Any) -> bool:
         """False: the rest is not read."""
         kind = cast("type[Any]", type(event))
-        if kind is yaml.ScalarEvent:
+        if self._skipped:
+            self._skip(event, kind)
+        elif kind is yaml.ScalarEvent:
             self._scalar(event)
         elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
             self._begin(event, {} if kind is yaml.MappingStartEvent else [])
         elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-            self._end()
+            self._end(event)
         elif kind is yaml.AliasEvent:
             self._alias(event)
         elif kind is yaml.DocumentStartEvent and self._root:
@@ -141,12 +147,34 @@ class _Reader:
         path = self._path(event, False)
         if path is None:
             fix = 'write a text as the key; quote a placeholder: "{{name}}"'
-            self._refuse_all(event, "key-text", "a key is a list or a mapping", fix)
+            around = self._open[-1]
+            if around.start != (event.start_mark.line, event.start_mark.column - 1):
+                self._refuse_all(event, "key-text", "a key is a list or a mapping", fix)
+            # A placeholder without quotes: `{{`. It is read as the text that it is meant to be.
+            self._refuse(event, "key-text", "a key is a list or a mapping", fix)
+            around.key, around.waits, around.is_placeholder, self._skipped = "", False, True, 1
+            return
         self._written += 1
-        self._open.append(_Open(value, path, event.anchor))
+        mark = event.start_mark
+        self._open.append(_Open(value, path, event.anchor, (mark.line, mark.column)))
 
-    def _end(self) -> None:
+    def _skip(self, event: Any, kind: type[Any]) -> None:
+        """What is inside of a key that is a mapping."""
+        if kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            self._skipped += 1
+            if self._skipped > MAX_DEPTH:
+                message = f"it is nested more than {MAX_DEPTH} levels deep"
+                self._refuse_all(event, "document-depth", message, "use a sub-flow, or flatter data")
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            self._skipped -= 1
+
+    def _end(self, event: Any) -> None:
         done = self._open.pop()
+        if done.is_placeholder:
+            # On one line: more lines are no placeholder.
+            line, column = done.start
+            text = self.text.split("\n")[line] if line == event.end_mark.line else ""
+            done.value = text[column : event.end_mark.column]
         if done.anchor is not None:
             self._anchors[done.anchor] = done.value, done.size
         self._put(done.value, done.size)

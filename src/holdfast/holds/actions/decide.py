@@ -21,7 +21,7 @@ from holdfast.holds.permissions.participants import names_behind
 from holdfast.holds.policies.final_check import apply_guardrails
 from holdfast.telemetry import crashpoint
 from holdfast.types.audit import canonical
-from holdfast.types.hold import HoldChange, HoldKey, HoldRow
+from holdfast.types.hold import CONSUME, HoldChange, HoldKey, HoldRow
 from holdfast.types.queue_message import MessageAct, MessageChange
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
@@ -101,6 +101,11 @@ async def consider(
     permit = await ctx.permit(
         actor, "resolve", row, now, reason=terms.reason, decision=_text(submission.decision)
     )
+    if row.type == CONSUME and terms.message is None:
+        raise InputError(
+            f"{row.node!r} waits for a message of {row.terms.queue or 'a queue'}, not for an answer.",
+            hint="Publish the message, or cancel the run.",
+        )
     resolution = settled(row, actor, permit, now, submission, terms)
     await _with_files(ctx, row, resolution)
     if row.terms.approval.mode == "any":

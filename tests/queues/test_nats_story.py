@@ -284,6 +284,21 @@ async def test_reconciler_finds_the_completion_that_a_restored_store_has_lost(
     assert left.endswith(str(gone.message_id))
 
 
+@pytest.mark.covers("QU-24")
+async def test_reconciler_publishes_lost_messages_for_machines_again(
+    office: NatsOffice,
+    foreign: Foreign,  # noqa: F811
+) -> None:
+    for name in ("one", "two"):
+        await office.queues.publish("support", "reviews", {"name": name}, id=f"task-{name}")
+    await office.queues.work()
+    assert len(await foreign.subjects(OPEN)) == 2
+    assert (await office.queues.reconcile()).published == 0
+    await foreign.js.purge_stream(OPEN)
+    assert (await office.queues.reconcile()).published == 2
+    assert {each.rpartition(".")[2] for each in await foreign.subjects(OPEN)} == {"task-one", "task-two"}
+
+
 @pytest.mark.covers("QU-20", "QU-21", "PLATFORM-BAD-02")
 async def test_broker_that_is_killed_loses_no_review_and_no_completion(
     tmp_path: Path, own_server: NatsServer

@@ -33,7 +33,14 @@ from holdfast.types.clock import MICROS
 from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import HoldId, new_id
 from holdfast.types.outbox import QUEUE, QUEUE_OUT, OutboxRow, OutboxState
-from holdfast.types.queue_message import MessageAct, MessageChange, MessageRow, MessageState, urgency_of
+from holdfast.types.queue_message import (
+    MessageAct,
+    MessageChange,
+    MessageFilter,
+    MessageRow,
+    MessageState,
+    urgency_of,
+)
 from holdfast.types.redaction import redactor, tenant_scope
 from holdfast.types.status import HoldStatus
 from holdfast.types.text import clean_text
@@ -43,6 +50,10 @@ LEASE: Final = 60 * MICROS
 CONSUME_BACKOFF: Final = Backoff(first=MICROS, longest=60 * MICROS)
 """How often a run that waits for a message searches the whole queue, in case that its worker died: messages
 that come are offered to it at once."""
+
+
+MOST_COMPARED: Final = 10_000
+"""Ready messages for machines that one reconciliation asks the brokers about."""
 
 
 class ReconcileCounts(msgspec.Struct, kw_only=True):
@@ -178,11 +189,12 @@ class QueueBridge:
 
     # ------------------------------------------------------------------ reconciling
     async def reconcile(self, *, holds: bool = True) -> ReconcileCounts:
-        """Compare open holds with their messages, and repair what was missed (QB-11, QU-24). Without `holds`:
-        only apply completions that came before their hold."""
+        """Compare open holds, and ready messages for machines, with the brokers, and repair what was missed
+        (QB-11, QU-24). Without `holds`: only apply completions that came before their hold."""
         found = ReconcileCounts()
         if holds:
             await self._reconcile_holds(found)
+            await self._reconcile_messages(found)
         for tenant in await self.store.audit_tenants():
             found.applied += await self.completions.sweep_early(tenant)
         return found
@@ -208,6 +220,28 @@ class QueueBridge:
                 await self._compare(row, found)
         except (*REFUSALS, TransportError) as error:
             log.warning("hold %s and its message could not be reconciled: %s", hold.id, error)
+
+    async def _reconcile_messages(self, found: ReconcileCounts) -> None:
+        """Messages that are no reviews, of queues that go out to a broker: a lost one is published again."""
+        left = MOST_COMPARED
+        for address in self.settings.queues:
+            scope, _, queue = address.partition("/")
+            if not self.relay.sends(scope, queue):
+                continue
+            where, after = MessageFilter(scope=scope, queue=queue, states=(MessageState.ready,)), None
+            try:
+                while left > 0 and (page := await self.store.list_messages(where, after=after, limit=200)):
+                    for row in page:
+                        if row.hold is None:
+                            await self._publish_if_gone(row, found)
+                    left, after = left - len(page), page[-1].number
+            except TransportError as error:
+                log.warning("the messages of %s could not be reconciled: %s", address, error)
+
+    async def _publish_if_gone(self, row: MessageRow, found: ReconcileCounts) -> None:
+        if (await self.relay.status(row)).status is TransportStatus.gone:
+            await self.relay.send(row)
+            found.published += 1
 
     async def _compare(self, row: MessageRow, found: ReconcileCounts) -> None:
         """With what the broker knows, if the queue is bound to one."""

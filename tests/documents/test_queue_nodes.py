@@ -469,3 +469,9 @@ async def test_escalation_without_a_worker_says_that_one_publishes_the_review(hf
     failed = await start(hf, text, {"order": 1}, settings=NONE)
     assert "a worker publishes it" in str(failed.error)
     assert "holdfast worker" in str(failed.error)
+
+
+@pytest.mark.parametrize("kind", ["hitl_request", "rejected"])
+def test_type_of_messages_that_holdfast_makes_is_refused(kind: str) -> None:
+    text = one(f"{{id: tell, type: queue_publish, config: {{queue: work, payload: 1, type: {kind}}}}}")
+    assert rules(text, settings=NONE) == ["message-type"]

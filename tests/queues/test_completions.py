@@ -10,7 +10,14 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.errors import AnswerInvalidError, InputError, StoreBusyError
-from holdfast.queues.completions import EARLY, Completion, CompletionOutcome, queue_actor, read_completion
+from holdfast.queues.completions import (
+    EARLY,
+    MOST_OF_HOLD,
+    Completion,
+    CompletionOutcome,
+    queue_actor,
+    read_completion,
+)
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import new_id
@@ -185,10 +192,23 @@ async def test_completion_without_a_hold_is_forgotten_after_a_week(office: Offic
     assert (await take(office, event(unknown, "reject", id="e-2"))).outcome == "kept"
     office.clock.advance(days=6)
     await office.queues.reconcile()
-    assert [each.name for each in await office.store.documents("default", EARLY)] == [unknown]
+    kept = await office.store.documents("default", EARLY)
+    assert [each.name.partition(":")[0] for each in kept] == [unknown, unknown]
     office.clock.advance(days=2)
     await office.queues.reconcile()
     assert await office.store.documents("default", EARLY) == []
+
+
+@pytest.mark.covers("QU-25")
+async def test_each_early_event_is_kept_once_and_a_few_of_each_hold(office: Office) -> None:
+    """Several people may vote before the hold is there."""
+    unknown = new_id()
+    for number in range(MOST_OF_HOLD):
+        for _ in range(2):
+            assert (await take(office, event(unknown, id=f"e-{number}"))).outcome == "kept"
+    assert len(await office.store.documents("default", EARLY)) == MOST_OF_HOLD
+    assert (await take(office, event(unknown, id="e-more"))).outcome == "ignored"
+    assert (await take(office, event(new_id(), id="e-more"))).outcome == "kept"
 
 
 @pytest.mark.covers("RC-8", "QU-12")

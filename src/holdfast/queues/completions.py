@@ -40,6 +40,8 @@ EARLY: Final = "early_completion"
 KEPT_FOR: Final = 7 * 86_400 * MICROS
 MOST_KEPT: Final = 1000
 """Of one tenant: a sender of wrong ids must not fill the store."""
+MOST_OF_HOLD: Final = 20
+"""Of one hold that does not exist yet, by one sender."""
 SYSTEM: Final = "system:queue"
 BROKER: Final = "broker"
 """How the sender of a completion is known that a broker brought: by the name in it, which proves nothing."""
@@ -271,9 +273,12 @@ class Completions:
             log.warning("%d completions without a hold are kept; another one is ignored", len(kept))
             return _ignored(f"its hold does not exist, and {len(kept)} such completions are kept already")
         body = msgspec.json.encode(_Early(completion=completion, actor=actor))
-        # The first one of each broker counts: one must not take the place of another.
-        broker = completion.backend
-        name = hold if broker is None else f"{hold}:{sha256(broker.encode()).hexdigest()}"
+        # Each event of each sender once, for several may vote; none takes the place of another's.
+        sender = f"{hold}:{_short_digest(completion.backend or '')}"
+        name = f"{sender}:{_short_digest(completion.key)}"
+        own = [each for each in kept if each.name.startswith(sender) and each.name != name]
+        if len(own) >= MOST_OF_HOLD:
+            return _ignored(f"its hold does not exist, and {len(own)} completions of it are kept already")
         kept_now = Document(tenant=actor.tenant, kind=EARLY, name=name, body=body)
         await self.store.put_document(kept_now, expect=0)
         return CompletionOutcome(outcome="kept", hold=hold)
@@ -303,6 +308,10 @@ class Completions:
                     await self.store.drop_document(tenant, EARLY, each.name)
             after = page[-1].name
         return applied
+
+
+def _short_digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:32]
 
 
 def _hold_of(kept: Document) -> HoldId:

@@ -37,6 +37,7 @@ from holdfast.model.expr import PARTITIONS, compile_expr
 from holdfast.model.graph import HoldSpec, InDoubt, Node
 from holdfast.model.hold_declaration import assignee_fault
 from holdfast.types.hold import CONSUME
+from holdfast.types.queue_message import HITL_REQUEST, REJECTED
 from holdfast.types.status import Effect
 from holdfast.types.terms import HitlTarget
 
@@ -80,7 +81,10 @@ class QueuePublishType(NodeType):
         queue_scope(config.scope, node, found)
         found.duration("delay", config.delay, zero=True)
         found.duration("expires", config.expires)
-        if _TYPE.fullmatch(config.type) is None or config.type == "hitl_request":
+        if config.type in (HITL_REQUEST, REJECTED):
+            message = f"{config.type!r} is a type of messages that Holdfast makes"
+            found.error(("type",), "message-type", message, "use another type")
+        elif _TYPE.fullmatch(config.type) is None:
             message = f"{config.type!r} cannot be the type of a message"
             found.error(("type",), "message-type", message, "use letters, digits, dots and dashes")
 

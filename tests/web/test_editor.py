@@ -105,6 +105,8 @@ def test_a_flow_is_built_on_the_canvas_deployed_and_run(server: WebServer, open_
     dialog.get_by_role("button", name="Deploy").click()
     expect(dialog.get_by_text(re.compile("Deployed as canvas-"))).to_be_visible()
     picture(page, "editor-deployed")
+    # What is deployed is no draft any more.
+    expect(page.get_by_text("As deployed")).to_be_attached()
     dialog.get_by_role("link", name="Start run").click()
     page.get_by_label("Name").fill("Ada")
     page.get_by_role("button", name="Start run").click()

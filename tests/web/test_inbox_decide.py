@@ -82,6 +82,12 @@ def test_a_decision_waits_while_the_next_row_is_focused_and_a_closed_tab_changes
     row = page.get_by_role("button", name=re.compile("Refund claim E-2"))
     expect(row).to_have_attribute("aria-current", "true")
     expect(row).to_be_focused()
+    # It lies over no button of the next question.
+    decisions = page.locator(".decisions").bounding_box()
+    undo = toast.bounding_box()
+    assert decisions is not None
+    assert undo is not None
+    assert undo["x"] + undo["width"] <= decisions["x"]
     placed = server.api("GET", f"/v1/holds/{first['id']}")
     assert placed["status"] == "pending"
     page.keyboard.press("z")

@@ -422,6 +422,13 @@ def test_a_retry_and_a_rewind_say_what_happens_first(server: WebServer, open_pag
     dialog.get_by_role("button", name="Edit the state").click()
     dialog.get_by_label("Account").fill("4400")
     expect(dialog.locator("ins")).to_have_text("4400")
+    # A value of another type starts nothing.
+    number = dialog.get_by_label("Number")
+    number.fill("fifty")
+    dialog.get_by_role("button", name="Rewind").click()
+    expect(number).to_be_focused()
+    expect(number).to_have_attribute("aria-invalid", "true")
+    number.fill("50")
     dialog.get_by_role("button", name="Rewind").click()
     expect(page).not_to_have_url(re.compile(run))
     expect(page.get_by_text("Completed", exact=True)).to_be_visible()

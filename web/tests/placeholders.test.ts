@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { textOfValue, valueOfText } from "../src/models/documentText";
+import { readText, textOfValue, valueOfText } from "../src/models/documentText";
 
 describe("a value that is typed as YAML", () => {
   test("has a placeholder as text, with or without quotation marks", () => {
@@ -29,4 +29,10 @@ describe("a value that is typed as YAML", () => {
     expect(valueOfText("{a: 1}")).toEqual({ a: 1 });
     expect(valueOfText("{a, b}")).toEqual({ a: null, b: null });
   });
+});
+
+test("a text that is not YAML has its line apart from the reason", () => {
+  const { problem } = readText("a: 1\nb: {c: 1\n", "yaml");
+  expect(problem?.line).toBeGreaterThan(1);
+  expect(problem?.message).not.toMatch(/line|:$/);
 });

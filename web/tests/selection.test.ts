@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { between, commonOptions, reasonCounts, toggled } from "@/models/selection";
+import { between, chosenRows, commonOptions, reasonCounts, toggled } from "@/models/selection";
 
 const yes = { id: "yes", label: "Yes", requiresComment: false };
 const no = { id: "no", label: "No", requiresComment: true };
@@ -18,5 +18,15 @@ describe("a selection", () => {
   });
   it("counts the reasons of those that are left out", () => {
     expect(reasonCounts([{ done: true, why: "" }, { done: false, why: "a" }, { done: false, why: "a" }])).toEqual([["a", 2]]);
+  });
+});
+
+describe("chosen rows", () => {
+  it("stay chosen after they have left the list", () => {
+    const [a, b] = [{ id: "a" }, { id: "b" }];
+    const seen = new Map([["a", a], ["b", b]]);
+    expect(chosenRows(new Set(["a", "b"]), [b], seen)).toEqual([b, a]);
+    expect(chosenRows(new Set(["a"]), [b], new Map())).toEqual([]);
+    expect(chosenRows(new Set(["b"]), [a, b], seen)).toEqual([b]);
   });
 });

@@ -18,7 +18,7 @@ export function readText(text: string, format: Format): ReadText {
   const found = format === "json" ? readJson(text) : null;
   if (error && !isRecord(found)) {
     const at = error.linePos?.[0] ?? { line: 1, col: 1 };
-    return { data: null, problem: { message: error.message.split("\n")[0] ?? "", line: at.line, column: at.col } };
+    return { data: null, problem: { message: (error.message.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, ""), line: at.line, column: at.col } };
   }
   const data = found ?? plain(document);
   return isRecord(data) ? { data, problem: null } : { data: null, problem: { message: "", line: 1, column: 1 } };

@@ -27,3 +27,10 @@ export function reasonCounts(items: readonly { done: boolean; why: string }[]): 
   for (const { done, why } of items) if (!done) counts.set(why, (counts.get(why) ?? 0) + 1);
   return [...counts];
 }
+
+/** What is chosen, in the order of the list. Rows that have left the list since stay chosen, as they were seen last. */
+export function chosenRows<Row extends { id: string }>(chosen: ReadonlySet<string>, rows: readonly Row[], seen: ReadonlyMap<string, Row>): Row[] {
+  const listed = new Set(rows.map((each) => each.id));
+  const gone = [...seen.values()].filter((each) => !listed.has(each.id));
+  return [...rows, ...gone].filter((each) => chosen.has(each.id));
+}

@@ -46,8 +46,8 @@ function Consequences({ saved, onClose }: { saved: Saved; onClose: () => void })
     onError: (error) => {
       if (failureOf(error).kind === "changed") onClose();
     },
-    onSuccess: (version) => {
-      saved.setDeployed(version);
+    onSuccess: () => {
+      void saved.setDeployed();
       void client.invalidateQueries({ queryKey: ["flows"] });
     },
   });
@@ -62,6 +62,7 @@ function Consequences({ saved, onClose }: { saved: Saved; onClose: () => void })
     );
   }
   const { diff, broken } = found.data;
+  if (diff?.isSame && diff.layout.length === 0 && saved.server.version && !saved.server.savedBy && !saved.isChanged) return <p>{t("nothingToDeploy")}</p>;
   return (
     <>
       {diff === null ? <p>{t("firstVersion")}</p> : <Changes diff={diff} />}

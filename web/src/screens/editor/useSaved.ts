@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useSession } from "@/app/useSession";
 import { failureOf } from "@/services/client";
-import { type EditedDocument, type Format, NEW, getDocument, saveDocument } from "@/services/documents";
+import { type EditedDocument, type Format, NEW, discardDocument, getDocument, saveDocument } from "@/services/documents";
 import { keepText, keptText } from "./keptText";
 import { type EditedText, useText } from "./useText";
 
@@ -24,7 +24,8 @@ export type Saved = {
   overwrite: () => void;
   /** Back to what the server has. */
   revert: (to: EditedDocument) => void;
-  setDeployed: (version: string) => void;
+  /** What was saved and is deployed is no draft any more. */
+  setDeployed: () => Promise<void>;
 };
 
 export function useSaved(given: EditedDocument): Saved {
@@ -76,6 +77,12 @@ export function useSaved(given: EditedDocument): Saved {
       edited.replace(to.source);
       accept(to);
     },
-    setDeployed: (version) => setServer((old) => ({ ...old, version })),
+    setDeployed: async () => {
+      const found = await getDocument(name);
+      if (found === null) return;
+      if (!found.savedBy || found.source !== edited.text) return accept(found);
+      await discardDocument(name, found.etag);
+      accept((await getDocument(name)) ?? found);
+    },
   };
 }

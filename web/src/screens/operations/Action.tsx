@@ -1,7 +1,7 @@
 /** A button that acts only after a dialog has said what it does. */
 import { Modal } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useContext, useId, useState } from "react";
+import { type FormEvent, useContext, useId, useRef, useState } from "react";
 import { Problem } from "@/components/Problem";
 import { Announce } from "./Announce";
 import { t } from "./text";
@@ -21,22 +21,35 @@ type ActionProps = {
 
 export function Action(props: ActionProps) {
   const [opened, setOpened] = useState(false);
+  const place = useRef<HTMLElement | null>(null);
+  // What the action changed may have replaced its button: the focus goes to the row's next one, or to its heading.
+  const focus = () =>
+    requestAnimationFrame(() => {
+      if (document.activeElement !== document.body && document.activeElement !== null) return;
+      const row = place.current;
+      const next = row?.isConnected ? row.querySelector<HTMLElement>("button, a") : document.querySelector<HTMLElement>("main h1");
+      if (next instanceof HTMLHeadingElement) next.tabIndex = -1;
+      next?.focus();
+    });
   return (
     <>
       <button
         type="button"
+        ref={(button) => {
+          if (button !== null) place.current = button.closest("tr");
+        }}
         className={`button compact ${props.isDanger ? "danger" : ""}`}
         aria-label={t("actionOf", { label: props.label, of: props.of })}
         onClick={() => setOpened(true)}
       >
         {props.label}
       </button>
-      {opened ? <Confirm {...props} onClose={() => setOpened(false)} /> : null}
+      {opened ? <Confirm {...props} onClose={() => setOpened(false)} onDone={focus} /> : null}
     </>
   );
 }
 
-function Confirm({ label, title, text, isDanger, asksReason, act, done, onClose }: ActionProps & { onClose: () => void }) {
+function Confirm({ label, title, text, isDanger, asksReason, act, done, onClose, onDone }: ActionProps & { onClose: () => void; onDone: () => void }) {
   const client = useQueryClient();
   const say = useContext(Announce);
   const [reason, setReason] = useState("");
@@ -47,6 +60,7 @@ function Confirm({ label, title, text, isDanger, asksReason, act, done, onClose 
       say(done);
       onClose();
       await client.invalidateQueries({ queryKey: ["operations"] });
+      onDone();
     },
   });
   const submit = (event: FormEvent) => {

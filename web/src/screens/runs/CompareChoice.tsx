@@ -28,7 +28,7 @@ export function CompareChoice({ run, sides, last }: ChoiceProps) {
       </label>
       <label className="field-small compare-run">
         <span>{t("compareWith")}</span>
-        <select value={to.run} onChange={(event) => go(from, { run: event.target.value, record: undefined })}>
+        <select value={to.run} onChange={(event) => go(event.target.value === run.id ? from : undefined, { run: event.target.value, record: undefined })}>
           <option value={run.id}>{t("thisRun")}</option>
           {isListed ? null : <option value={to.run}>{to.run.slice(0, 8)}</option>}
           {rows.map((each) => (

@@ -13,8 +13,9 @@ import { useRest } from "@/live/useRest";
 import { repaired } from "@/models/query";
 import { readRunQuery } from "@/models/queryRuns";
 import { isPausedIn, statusesIn, toggledPaused, toggledStatus, withoutStatus } from "@/models/runQuery";
+import { chosenRows } from "@/models/selection";
 import { countPaused } from "@/services/breakpoints";
-import { type RunPage, countRuns, listRuns } from "@/services/runs";
+import { type Run, type RunPage, countRuns, listRuns } from "@/services/runs";
 import { RUN_STATUSES, type Shown, pausedWord, runWord } from "@/words";
 import { BreakpointsBar } from "./BreakpointsBar";
 import { BulkRuns } from "./BulkRuns";
@@ -52,7 +53,13 @@ function RunList() {
     placeholderData: (old) => old,
   });
   const rows = runs.data?.pages.flatMap((page) => page.runs) ?? [];
-  const picked = rows.filter((each) => chosen.has(each.id));
+  // After a bulk action the runs may fit the search no more: their results are still shown. Another search lets them go.
+  const [seen, setSeen] = useState<{ q: string; rows: ReadonlyMap<string, Run> }>({ q, rows: new Map() });
+  const picked = chosenRows(chosen, rows, seen.q === q ? seen.rows : new Map<string, Run>());
+  const choose = (ids: ReadonlySet<string>) => {
+    setChosen(ids);
+    setSeen({ q, rows: new Map(chosenRows(ids, rows, seen.q === q ? seen.rows : new Map<string, Run>()).map((each) => [each.id, each])) });
+  };
   const find = (text: string) => void navigate({ to: "/runs", search: text ? { q: text } : {} });
   return (
     <>
@@ -70,8 +77,8 @@ function RunList() {
           ) : null}
         </Notice>
       ) : null}
-      {rows.length > 0 ? <RunTable rows={rows} chosen={mayWrite ? chosen : null} onChoose={setChosen} /> : null}
-      {picked.length > 0 ? <BulkRuns runs={picked} onLeave={(left) => setChosen(new Set(left))} /> : null}
+      {rows.length > 0 ? <RunTable rows={rows} chosen={mayWrite ? chosen : null} onChoose={choose} /> : null}
+      {picked.length > 0 ? <BulkRuns runs={picked} onLeave={(left) => choose(new Set(left))} /> : null}
       {runs.hasNextPage ? (
         <button type="button" className="button" disabled={runs.isFetchingNextPage} onClick={() => void runs.fetchNextPage()}>
           {t("more")}

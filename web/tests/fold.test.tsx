@@ -1,10 +1,14 @@
 // @vitest-environment jsdom
-import { act } from "react";
+import { type ReactNode, act } from "react";
 import { createRoot } from "react-dom/client";
 import { expect, it } from "vitest";
+import { FieldControl } from "@/components/FieldControl";
 import { Markdown } from "@/components/Markdown";
+import { Value } from "@/components/Value";
 import { foldOf } from "@/models/fold";
+import { sectionOf } from "@/models/formSection";
 import { sizeText } from "@/models/size";
+import { besideCall, toolCallOf } from "@/models/toolCall";
 
 function lines(count: number): string {
   return Array.from({ length: count }, (_, place) => String(place)).join("\n");
@@ -16,6 +20,37 @@ it("a text is whole up to 20 lines and 4 KiB, folded up to 256 KiB, and a downlo
   expect(foldOf("x".repeat(256 * 1024 + 1))).toMatchObject({ kind: "download", bytes: 262_145 });
   expect(foldOf(lines(30)).beginning).toBe(lines(20));
   expect([sizeText(5), sizeText(5000), sizeText(3_000_000)]).toEqual(["5 B", "5 KiB", "2.9 MiB"]);
+});
+
+it("what an author names like the call of a tool hides nothing of the context", () => {
+  const context = { tool: "hammer", arguments: { a: 1 }, amount: "1,000,000 EUR" };
+  expect(toolCallOf({ context, schema: null })).toBeNull();
+  expect(toolCallOf({ context, schema: { "x-form": { sections: [] } } })).toBeNull();
+  expect(toolCallOf({ context, schema: { properties: { arguments: { type: "object" } } } })?.tool).toBe("hammer");
+  expect(besideCall(context)).toEqual({ amount: "1,000,000 EUR" });
+});
+
+async function rendered(element: ReactNode): Promise<HTMLElement> {
+  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
+  const place = document.body.appendChild(document.createElement("div"));
+  await act(async () => createRoot(place).render(element));
+  return place;
+}
+
+it("a long list says what is left out, and shows it", async () => {
+  const place = await rendered(<Value value={Array.from({ length: 201 }, (_, each) => `pay ${each}`)} />);
+  expect(place.textContent).toContain("1 more entry is not shown.");
+  expect(place.textContent).not.toContain("pay 200");
+  await act(async () => place.querySelector("button")!.click());
+  expect(place.textContent).toContain("pay 200");
+});
+
+it("a field says what its look hides, and one that is read only shows it", async () => {
+  const section = sectionOf({ field: "iban", kind: "text" });
+  const field = { id: "f", section, value: "DE12\u202e34\u202c", notes: "", error: "", required: false, onChange: () => undefined };
+  expect((await rendered(<FieldControl {...field} readonly={false} />)).textContent).toContain("It is: DE12\\u202e34\\u202c");
+  expect((await rendered(<FieldControl {...field} readonly />)).textContent).toBe("DE12\\u202e34\\u202c");
+  expect((await rendered(<FieldControl {...field} value="DE12" readonly={false} />)).textContent).toBe("");
 });
 
 it("Markdown has no element of its own making", async () => {

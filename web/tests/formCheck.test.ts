@@ -4,12 +4,13 @@ import { isMapping } from "@/models/conditionValues";
 import { isExact, numberOf, readJson, writeJson } from "@/models/json";
 import { checkAnswer } from "@/models/formCheck";
 import { isMatch } from "@/models/pattern";
+import { plainText } from "@/models/values";
 
 type Case = {
   sections: Record<string, unknown>[]; allow_extra?: boolean; decision: string | null; data: unknown;
   errors: [string, string, string][]; edited: string[]; values: unknown;
 };
-const corpus = readJson(readFileSync(new URL("formCorpus.json", import.meta.url), "utf8")) as { context: unknown; cases: Case[] };
+const corpus = readJson(readFileSync(new URL("formCorpus.json", import.meta.url), "utf8")) as { context: unknown; visible: [string, string][]; cases: Case[] };
 
 /** Long texts and lists are written as what makes them. */
 function whole(value: unknown): unknown {
@@ -37,6 +38,8 @@ describe("the server's corpus", () => {
     },
   );
 });
+
+it.each(corpus.visible)("shows what is not seen as the server does: %j", (text, shown) => expect(plainText(text)).toBe(shown));
 
 describe("numbers without loss", () => {
   it.each(['{"a":9007199254740993,"b":[-12345678901234567890,1.5,"9007199254740993"]}', "9007199254740993", '"\\u0000x:1"', "0.1"])("%s is written as it was read", (text) =>

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -16,6 +17,7 @@ from holdfast.holds.forms.file_references import MAX_FILE
 from holdfast.holds.forms.validate_answer import validate_answer
 from holdfast.model.forms.compile import compile_form
 from holdfast.model.forms.render import render_form
+from holdfast.model.forms.visible_text import show_invisible
 
 FILE = Path(__file__).parents[3] / "web" / "tests" / "formCorpus.json"
 CHOICE = {"type": "decision", "options": ["approve", "reject"]}
@@ -350,11 +352,32 @@ def _short(value: Any) -> Any:
     return value
 
 
+VISIBLE = [
+    "plain",
+    "größe",
+    "pay \u202e000.1\u202c EUR\u200b to x",
+    "DE12\u202e3456\u202c\u200b99",
+    "a\u00adb\u034fc",
+    "a\u200db",
+    "👩\u200d💻",
+    "नि\u200dक",
+    "x\u200c",
+    "\u2800\u3164",
+    "\ufeffa",
+    "tag \U000e0041",
+    "\U0001d173",
+    "\u2066a\u2069",
+    "\u2028line",
+    "fi\ufff9",
+]
+
+
 def text() -> str:
-    """One case on each line, so that a change is readable."""
+    """One case on each line, so that a change is readable. `visible`: texts, and how they are shown."""
     lines = ",\n".join(msgspec.json.encode(each).decode() for each in cases())
     context = msgspec.json.encode(CONTEXT).decode()
-    return f'{{"context": {context}, "cases": [\n{lines}\n]}}\n'
+    visible = json.dumps([[each, show_invisible(each)] for each in VISIBLE])
+    return f'{{"context": {context}, "visible": {visible}, "cases": [\n{lines}\n]}}\n'
 
 
 if __name__ == "__main__":

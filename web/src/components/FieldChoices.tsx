@@ -2,12 +2,12 @@
 import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
 import type { Choice } from "@/models/form";
-import { type ControlProps, common, plainText } from "./FieldControl";
+import { type ControlProps, common, fieldText } from "./FieldControl";
 
 const t = textOf(messages);
 
 export function FieldSelect(props: ControlProps) {
-  return <Select {...props} options={props.section.options} chosen={plainText(props.value)} />;
+  return <Select {...props} options={props.section.options} chosen={fieldText(props.value)} />;
 }
 
 function Select(props: ControlProps & { options: readonly Choice[]; chosen: string }) {
@@ -26,7 +26,7 @@ function Select(props: ControlProps & { options: readonly Choice[]; chosen: stri
 /** With radio buttons, or boxes where several can be chosen. */
 export function FieldChoices({ id, section, value, label, onChange }: ControlProps) {
   const isMany = section.kind === "multiselect";
-  const chosen = Array.isArray(value) ? value.map(String) : [plainText(value)];
+  const chosen = Array.isArray(value) ? value.map(String) : [fieldText(value)];
   const toggle = (option: string) => onChange(chosen.includes(option) ? chosen.filter((each) => each !== option) : [...chosen.filter(Boolean), option]);
   const choices = (
     <div className="choices">

@@ -1,13 +1,17 @@
 /** The control of each kind of field: elements of the browser, which bring their keys and their speech. */
+import { form as messages } from "@/locales/en/form";
+import { textOf } from "@/locales/text";
 import { writeJson } from "@/models/json";
 import type { Section } from "@/models/form";
-import { valueText } from "@/models/values";
+import { plainText, valueText } from "@/models/values";
 import { FieldChoices, FieldSelect, FieldYesNo } from "./FieldChoices";
 import { FieldFile } from "./FieldFile";
 import { FieldMoney } from "./FieldMoney";
 import { FieldMoment } from "./FieldMoment";
 import { Markdown } from "./LazyMarkdown";
 import { TableField } from "./TableField";
+
+const t = textOf(messages);
 
 /** Stores a file and gives the reference to it. `place`: the field, or `table.column`. */
 export type Upload = (place: string, file: File) => Promise<unknown>;
@@ -47,12 +51,23 @@ export function FieldControl(props: ControlProps) {
   if (section.kind === "file") return <FieldFile {...props} />;
   if (section.kind === "datetime") return <FieldMoment {...props} />;
   if (section.kind === "currency" && !section.currency) return <FieldMoney {...props} />;
-  return <Text {...props} />;
+  return (
+    <>
+      <Text {...props} />
+      <Hidden value={value} />
+    </>
+  );
+}
+
+/** What a field has in it where its look misleads. */
+function Hidden({ value }: { value: unknown }) {
+  const text = typeof value === "string" ? plainText(value) : "";
+  return text === "" || text === value ? null : <p className="late small">{t("hiddenCharacters", { text })}</p>;
 }
 
 function Fixed({ section, value }: { section: Section; value: unknown }) {
-  if (section.kind === "markdown") return <div className="fixed"><Markdown text={plainText(value)} /></div>;
-  return <output className="fixed">{section.kind === "json" ? jsonText(value) : valueText(value)}</output>;
+  if (section.kind === "markdown") return <div className="fixed"><Markdown text={plainText(fieldText(value))} /></div>;
+  return <output className="fixed">{plainText(section.kind === "json" ? jsonText(value) : valueText(value))}</output>;
 }
 
 export function common({ id, notes, error, required, label }: ControlProps) {
@@ -64,7 +79,7 @@ export function common({ id, notes, error, required, label }: ControlProps) {
 
 function Text(props: ControlProps) {
   const { section, value, label, onChange } = props;
-  const shown = section.kind === "json" ? jsonText(value) : plainText(value);
+  const shown = section.kind === "json" ? jsonText(value) : fieldText(value);
   const isCell = label !== undefined;
   if (!isCell && (AREAS.has(section.kind) || CODES.has(section.kind))) {
     return (
@@ -90,7 +105,7 @@ function Text(props: ControlProps) {
   );
 }
 
-export function plainText(value: unknown): string {
+export function fieldText(value: unknown): string {
   return value === undefined || value === null ? "" : typeof value === "string" ? value : valueText(value);
 }
 

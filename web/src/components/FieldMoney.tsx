@@ -1,7 +1,7 @@
 import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
 import { isRecord } from "@/models/form";
-import { type ControlProps, common, plainText } from "./FieldControl";
+import { type ControlProps, common, fieldText } from "./FieldControl";
 
 const t = textOf(messages);
 
@@ -15,14 +15,14 @@ export function FieldMoney(props: ControlProps) {
         {...common(props)}
         inputMode="decimal"
         autoComplete="off"
-        value={plainText(money["amount"])}
+        value={fieldText(money["amount"])}
         onChange={(event) => onChange({ ...money, amount: event.target.value })}
       />
       <input
         aria-label={label ? `${label}, ${t("currency")}` : t("currency")}
         maxLength={3}
         autoComplete="off"
-        value={plainText(money["currency"])}
+        value={fieldText(money["currency"])}
         onChange={(event) => onChange({ ...money, currency: event.target.value.toUpperCase() })}
       />
     </div>

@@ -1,9 +1,13 @@
 /** Any value, readable: texts, tables of flat rows, nested values as a list. Large ones are folded. */
+import { useState } from "react";
+import { form as messages } from "@/locales/en/form";
+import { textOf } from "@/locales/text";
 import { isRecord, labelOf } from "@/models/form";
 import { isRows, plainText, valueText } from "@/models/values";
 import { Folded } from "./Folded";
 import "./values.css";
 
+const t = textOf(messages);
 const DEEPEST = 6;
 
 type ValueProps = { value: unknown; depth?: number; rawNames?: boolean };
@@ -13,19 +17,38 @@ export function Value({ value, depth = 0, rawNames = false }: ValueProps) {
   if (isRows(value)) return <Rows rows={value} />;
   if (depth < DEEPEST && Array.isArray(value) && value.length > 0) {
     return (
-      <ul className="value-list">
-        {value.slice(0, 200).map((each, place) => (
-          <li key={place}>
-            <Value value={each} depth={depth + 1} rawNames={rawNames} />
-          </li>
-        ))}
-      </ul>
+      <List values={value} depth={depth} rawNames={rawNames} />
     );
   }
   if (depth < DEEPEST && isRecord(value) && Object.keys(value).length > 0) {
     return <Facts value={value} depth={depth + 1} rawNames={rawNames} />;
   }
   return <Text text={valueText(value)} />;
+}
+
+const MOST = 200;
+
+/** A long list is cut, and says how much is left out. */
+function List({ values, depth, rawNames }: { values: readonly unknown[]; depth: number; rawNames: boolean }) {
+  const [shown, setShown] = useState(MOST);
+  const left = values.length - shown;
+  return (
+    <>
+      <ul className="value-list">
+        {values.slice(0, shown).map((each, place) => (
+          <li key={place}>
+            <Value value={each} depth={depth + 1} rawNames={rawNames} />
+          </li>
+        ))}
+      </ul>
+      {left > 0 ? (
+        <p>
+          <strong>{t("moreEntries", { count: left })}</strong>{" "}
+          <button type="button" className="link" onClick={() => setShown(shown + 5 * MOST)}>{t("showMoreEntries")}</button>
+        </p>
+      ) : null}
+    </>
+  );
 }
 
 type FactsProps = { value: Record<string, unknown>; depth?: number; rawNames?: boolean };
@@ -55,7 +78,7 @@ function Rows({ rows }: { rows: Record<string, unknown>[] }) {
           <tr>
             {names.map((name) => (
               <th key={name} scope="col">
-                {labelOf(name)}
+                {plainText(labelOf(name))}
               </th>
             ))}
           </tr>

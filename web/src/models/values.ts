@@ -1,10 +1,19 @@
 import { writeJson } from "./json";
 
-const TURNS = /[\u202a-\u202e\u2066-\u2069]/g;
+/** Format characters, fillers without a glyph, and joiners between plain letters; as the server's `visible_text`. */
+const UNSEEN = new RegExp(
+  "[\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164"
+    + "\\ufeff\\uffa0\\ufff0-\\ufffb\\u{13430}-\\u{1343f}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]"
+    + "|(?<![^\\x00-\\x7f])[\\u200c\\u200d]|[\\u200c\\u200d](?![^\\x00-\\x7f])",
+  "gu",
+);
 
-/** Marks that turn the direction of what follows would let a text read as another one: they are written out. */
+/** Characters that are not seen, or turn what follows, would let a text read as another one: they are written out. */
 export function plainText(text: string): string {
-  return text.replace(TURNS, (mark) => `\\u${mark.codePointAt(0)!.toString(16)}`);
+  return text.replace(UNSEEN, (mark) => {
+    const code = mark.codePointAt(0)!;
+    return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
+  });
 }
 
 /** Any value as a text. */

@@ -1,5 +1,6 @@
 /** Holds: what the inbox shows of them, and what a person does with them. */
 import type { HoldPreview, HoldView as WireView, HoldWire } from "@client";
+import { toolCallOf } from "@/models/toolCall";
 import { plainText } from "@/models/values";
 import { client, requireFields, rowsOf } from "./client";
 
@@ -342,7 +343,7 @@ export function holdOf(given: HoldWire): Hold {
     resumedAt: wire.resumed_at,
     requestHash: wire.request_hash,
     confidence: confidenceOf(wire.schema),
-    isAgent: isObject(wire.context) && "tool" in wire.context,
+    isAgent: toolCallOf({ context: wire.context, schema: wire.schema }) !== null,
     comments: wire.comments ?? null,
     outcome: wire.status === "pending" ? null : outcomeOf(wire),
   };

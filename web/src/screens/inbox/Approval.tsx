@@ -8,7 +8,7 @@ import { holdWord } from "@/words";
 import { t } from "./text";
 
 export function CallDetails({ hold }: { hold: Hold }) {
-  const call = toolCallOf(hold.context);
+  const call = toolCallOf(hold);
   if (call === null) return null;
   return (
     <details className="call-details">

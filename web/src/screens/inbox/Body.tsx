@@ -2,13 +2,13 @@
 import { Markdown } from "@/components/LazyMarkdown";
 import { Facts, Value } from "@/components/Value";
 import { isRecord } from "@/models/form";
-import { toolCallOf } from "@/models/toolCall";
+import { besideCall, toolCallOf } from "@/models/toolCall";
 import type { Hold } from "@/services/holds";
 import { t } from "./text";
 
 /** The server's own sentence names the arguments, which have fields here. An author's stays. */
 export function titleOf(hold: Hold): string {
-  const call = toolCallOf(hold.context);
+  const call = toolCallOf(hold);
   return call === null || !isOwnPrompt(hold) ? hold.title : t("wantsToRun", { agent: call.agent, tool: call.tool });
 }
 
@@ -16,14 +16,15 @@ function isOwnPrompt(hold: Hold): boolean {
   return hold.prompt.startsWith("The agent wants to run ");
 }
 
-/** Of a tool's call everything is in fields and under Details. */
+/** The call of a tool is in fields and under Details. */
 export function Body({ hold }: { hold: Hold }) {
-  const isCall = toolCallOf(hold.context) !== null;
-  const context = isRecord(hold.context) && !isCall ? Object.entries(hold.context) : [];
+  const call = toolCallOf(hold);
+  const isCall = call !== null;
+  const context = isRecord(hold.context) ? Object.entries(isCall ? besideCall(hold.context) : hold.context) : [];
   return (
     <>
       {hold.prompt !== hold.title && !(isCall && isOwnPrompt(hold)) ? <Markdown text={hold.prompt} /> : null}
-      {isCall && !isOwnPrompt(hold) ? <p>{t("wantsToRun", { agent: toolCallOf(hold.context)!.agent, tool: toolCallOf(hold.context)!.tool })}</p> : null}
+      {call !== null && !isOwnPrompt(hold) ? <p>{t("wantsToRun", { agent: call.agent, tool: call.tool })}</p> : null}
       {context.length > 0 ? <Facts value={Object.fromEntries(context)} /> : null}
       {!isRecord(hold.context) && hold.context ? <Value value={hold.context} /> : null}
     </>

@@ -3,6 +3,7 @@ import { useEffect, useRef } from "react";
 import { Markdown } from "@/components/LazyMarkdown";
 import { Value } from "@/components/Value";
 import { callText } from "@/models/toolCall";
+import { plainText } from "@/models/values";
 import type { Conversation, ConversationMessage } from "@/services/holds";
 import { t } from "./text";
 
@@ -46,7 +47,7 @@ function Said({ message, agent }: { message: ConversationMessage; agent: string 
         {message.turn > 0 ? <span className="muted"> {t("turnNumber", { turn: message.turn })}</span> : null}
       </p>
       {message.isOmitted ? <p className="muted">{t("omitted")}</p> : null}
-      {message.text ? <Markdown text={message.text} /> : null}
+      {message.text ? <Markdown text={plainText(message.text)} /> : null}
       {message.calls.map((call) => (
         <details key={call.id}>
           <summary>{t("called", { call: callText(call.tool, call.arguments) })}</summary>

@@ -95,7 +95,7 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
   const startComment = () => {
     void navigate({ to: ".", search: (old: object) => ({ ...old, tab: "activity" as const }), resetScroll: false }).then(() => document.getElementById("new-comment")?.focus());
   };
-  const call = toolCallOf(hold.context);
+  const call = toolCallOf(hold);
   const conversation = useQuery({ queryKey: ["conversation", hold.id, hold.version], queryFn: () => getConversation(hold.id), enabled: call !== null, retry: false });
   const said = call === null ? undefined : conversation.data;
   const hasTyped = fields.length > 0 || typed.comment.trim() !== "";

@@ -188,3 +188,42 @@ def make_late(route: Route) -> None:
     answer = route.fetch()
     found = answer.json()
     route.fulfill(response=answer, json={**found, "resolution": {**found["resolution"], "late": True}})
+
+
+CLICK_AT_ONCE = """hold => new MutationObserver(() => {
+  const all = [...document.querySelectorAll(".decisions button")];
+  const button = all.find((each) => each.textContent.includes("agree"));
+  if (!button || !location.pathname.includes(hold)) return;
+  window.clicks = (window.clicks ?? 0) + 1;
+  button.click();
+}).observe(document.body, { subtree: true, childList: true })"""
+
+
+@pytest.mark.covers("WB-16", "WB-18")
+def test_the_second_click_of_a_double_click_decides_nothing(server: WebServer, open_page: Opener) -> None:
+    first, second = server.claim("W-1", "short"), server.claim("W-2", "short")
+    page = open_page(f"/inbox/mine/{first['id']}?q=flow%3Ashort+W-")
+    agree = page.get_by_role("article").get_by_role("button", name="agree", exact=True)
+    expect(agree).to_be_visible()
+    page.evaluate(CLICK_AT_ONCE, second["id"])
+    agree.click()
+    expect(page).to_have_url(re.compile(second["id"]))
+    page.wait_for_function("window.clicks > 0")
+    expect(agree).to_be_enabled()
+    found = server.api("GET", f"/v1/holds/{second['id']}")
+    assert (found["status"], found["placed_by"]) == ("pending", None)
+
+
+@pytest.mark.covers("WB-46")
+def test_a_page_decides_for_nobody_but_the_person_who_opened_it(server: WebServer, open_page: Opener) -> None:
+    hold = server.claim("V-1", "short")
+    page = open_page(f"/inbox/all/{hold['id']}", expected="status of 40")
+    agree = page.get_by_role("article").get_by_role("button", name="agree", exact=True)
+    expect(agree).to_be_visible()
+    token = server.api("POST", "/v1/tokens", {"subject": "user:ann", "roles": ["admin"]})["token"]
+    page.context.clear_cookies()  # the session of the fixture lives on
+    page.request.post(f"{server.address}/sign-in", form={"token": token})
+    agree.click()
+    expect(page.get_by_role("dialog", name="Another person has signed in")).to_be_visible()
+    found = server.api("GET", f"/v1/holds/{hold['id']}")
+    assert (found["status"], found["placed_by"]) == ("pending", None)

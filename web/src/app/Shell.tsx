@@ -8,7 +8,7 @@ import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import { setFormats } from "@/models/time";
 import { OfflineBar, ReleaseBar } from "./Bars";
-import { signedOut } from "./flag";
+import { otherPerson, signedOut } from "./flag";
 import { Header } from "./Header";
 import { ThemeChoice } from "./ThemeChoice";
 import { useKeyboard, useLetters } from "./useKeys";
@@ -25,6 +25,7 @@ export function Shell() {
   const [shown, show] = useState<"keys" | "palette" | null>(null);
   const close = () => show(null);
   const hasEnded = signedOut.use();
+  const isOther = otherPerson.use();
   useApplied();
   const path = useRouterState({ select: (state) => state.location.pathname });
   return (
@@ -43,7 +44,7 @@ export function Shell() {
       <Suspense fallback={null}>
         {shown === "keys" ? <KeyList onClose={close} /> : null}
         {shown === "palette" ? <Palette onClose={close} /> : null}
-        {hasEnded ? <SignedOutDialog /> : null}
+        {hasEnded || isOther ? <SignedOutDialog isOther={isOther} /> : null}
       </Suspense>
     </>
   );

@@ -21,5 +21,7 @@ export function createFlag(): Flag {
 
 /** The session has ended. */
 export const signedOut = createFlag();
+/** Another person has signed in in this browser. */
+export const otherPerson = createFlag();
 /** The server has another release, or a part of this one is gone. */
 export const newRelease = createFlag();

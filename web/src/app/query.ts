@@ -1,11 +1,13 @@
 /** What was read from the server, kept and renewed. */
 import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { failureOf, noteUnexpected } from "@/services/client";
-import { signedOut } from "./flag";
+import { otherPerson, signedOut } from "./flag";
 
 function noteFailure(error: unknown): void {
   noteUnexpected(error);
-  if (failureOf(error).kind === "signed-out") signedOut.raise();
+  const { kind, code } = failureOf(error);
+  if (code === "session_changed") otherPerson.raise();
+  else if (kind === "signed-out") signedOut.raise();
 }
 
 export const queryClient = new QueryClient({

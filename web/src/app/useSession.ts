@@ -4,7 +4,7 @@ import { release } from "@/services/client";
 import { type Right, type Session, getSession } from "@/services/session";
 import { newRelease } from "./flag";
 
-export const sessionQuery = queryOptions({ queryKey: ["session"], queryFn: readSession, staleTime: 300_000 });
+export const sessionQuery = queryOptions({ queryKey: ["session"], queryFn: readSession, staleTime: 300_000, refetchOnWindowFocus: "always" });
 
 /** Countdowns follow the server's clock, whatever the clock of this machine says. */
 async function readSession(): Promise<Session> {

@@ -6,7 +6,9 @@ export type { Right };
 export type Session = { person: string; tenant: string; rights: ReadonlySet<Right>; canSignOut: boolean; csrf: string; now: string; tenants: string[]; webRelease: string; directory: "store" | "other" | "none" };
 
 export async function getSession(): Promise<Session> {
-  return sessionOf(await client.getSession());
+  const found = await client.getSession();
+  client.bindSession(found);
+  return sessionOf(found);
 }
 
 export function sessionOf(wire: SessionWire): Session {

@@ -244,6 +244,8 @@ export class Holdfast {
   readonly each: Each;
   /** One operation by its name, with its status and headers. */
   request<K extends Asked>(name: K, ...given: Given<Operations[K]>): Promise<Reply<Gives<Operations[K]>>>;
+  /** Changes are made for this person only, also if another one signs in in this browser: then they throw. */
+  bindSession(session: { subject: string; tenant: string }): void;
   socket(options?: SocketOptions): Socket;
   /** What a run came to: resolves when it has ended or, by default, is waiting for input. */
   waitFor(run: string, options?: { signal?: AbortSignal; untilEnded?: boolean }): Promise<RunResult>;

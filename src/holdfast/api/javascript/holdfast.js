@@ -35,6 +35,11 @@ export class Holdfast {
     );
   }
 
+  /** Of a session's page: its changes are made for this person only, also if another one signs in meanwhile. */
+  bindSession(session) {
+    this.#transport.bind(session);
+  }
+
   /** One operation by its name, with what a body does not tell: `{status, headers, etag, location, body}`. */
   async request(name, ...given) {
     const operation = Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name] : null;

@@ -8,6 +8,8 @@ const LONGEST_WAIT = 60_000;
 
 export class Transport {
   #csrf = null;
+  /** The person whose session this client uses. */
+  #person = null;
 
   constructor({ url, token, fetch, headers = {}, retries = 4, timeout = 90_000, backoff: pace = {}, parse } = {}) {
     this.base = baseOf(url);
@@ -118,7 +120,29 @@ export class Transport {
 
   async #askSession() {
     const response = await this.fetch(this.address("/v1/session"), { credentials: "same-origin" }).catch(() => null);
-    return response?.ok ? ((await response.json()).csrf ?? null) : null;
+    if (!response?.ok) return null;
+    const session = await response.json();
+    this.bind(session);
+    return session.csrf ?? null;
+  }
+
+  /**
+   * From here on changes are made for this person only. Throws ProblemError where it is another one than before:
+   * the cookie belongs to the browser, and another person may have signed in in another tab.
+   */
+  bind({ subject, tenant }) {
+    const person = JSON.stringify([subject, tenant]);
+    if (this.#person !== null && this.#person !== person) {
+      throw new ProblemError({
+        type: "about:blank",
+        title: "Unauthorized",
+        status: 401,
+        code: "session_changed",
+        detail: "Another person has signed in in this browser.",
+        hint: "Reload the page. Nothing was sent.",
+      });
+    }
+    this.#person = person;
   }
 
   /** Whether another credential may be there by now: asked once for each request. */

@@ -22,6 +22,8 @@ export const shell = {
   changed: "{count, plural, one {# question has changed.} other {# questions have changed.}}",
   runsChanged: "{count, plural, one {# run has changed.} other {# runs have changed.}}",
   openCount: "{count, plural, one {# open} other {# open}}",
+  otherPersonTitle: "Another person has signed in",
+  otherPersonText: "Another person has signed in in this browser, so nothing more is sent from this page. Reload it to continue as the person who is signed in now.",
   signedOutTitle: "Your session has ended",
   signedOutText: "Sign in again to continue. You come back to this page, and what you typed is kept.",
   signIn: "Sign in",

@@ -1,6 +1,6 @@
 /** The form and the decision bar of an open hold. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { FormFields } from "@/components/FormFields";
 import { useOffline } from "@/live/useLive";
@@ -31,6 +31,22 @@ type AnswerProps = {
   onStale: () => void;
 };
 
+/** The question whose button was pressed last: a double click on it must not press that of the next one. */
+let pressed = "";
+const DOUBLE_CLICK = 700;
+
+/** Whether the question has just come up in place of one that was decided by a click. */
+function useJustShown(hold: string): boolean {
+  const [isJust, setJust] = useState(() => pressed !== "" && pressed !== hold);
+  useEffect(() => {
+    pressed = "";
+    if (!isJust) return undefined;
+    const timer = setTimeout(() => setJust(false), DOUBLE_CLICK);
+    return () => clearTimeout(timer);
+  }, [isJust]);
+  return isJust;
+}
+
 const SUBMIT: Option = { id: "submit", label: "", variant: "primary", requiresComment: false };
 
 export function Answer({ hold, form, values, comment, unsaved, onTyped, onComment, onSaved, onSending, onPlaced, onStale }: AnswerProps) {
@@ -44,6 +60,7 @@ export function Answer({ hold, form, values, comment, unsaved, onTyped, onCommen
   const queries = useQueryClient();
   const armed = stillArmed(held, shown);
   const isOffline = useOffline();
+  const isJustShown = useJustShown(hold.id);
   const asked = { values, decision: armed?.option ?? null, context: hold.context };
   const review = reviewOf(form, asked);
   const saved = useDraft(hold.id, { decision: null, values, comment }, unsaved, onSaved);
@@ -128,11 +145,14 @@ export function Answer({ hold, form, values, comment, unsaved, onTyped, onCommen
         armed={armed?.option ?? null}
         comment={comment}
         commentError={errors["comment"] ?? ""}
-        disabled={sending.isPending || isOffline}
+        disabled={sending.isPending || isOffline || isJustShown}
         saved={saved.state}
         onComment={onComment}
         onChoose={(option) => choose(option, false)}
         onConfirm={confirm}
+        onPress={() => {
+          pressed = hold.id;
+        }}
         onDisarm={() => setArmed(null)}
       />
     </form>

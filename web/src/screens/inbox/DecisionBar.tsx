@@ -17,6 +17,7 @@ type BarProps = {
   onChoose: (option: Option) => void;
   onConfirm: (option: Option) => void;
   onDisarm: () => void;
+  onPress: () => void;
 };
 
 export function DecisionBar(props: BarProps) {
@@ -41,7 +42,8 @@ export function DecisionBar(props: BarProps) {
           {commentError ? <p id="decision-comment-error" className="field-error small">{commentError}</p> : null}
         </div>
       ) : null}
-      <div className="decision-row">
+      {/* oxlint-disable-next-line jsx-a11y/no-static-element-interactions, jsx-a11y/click-events-have-key-events -- it only notes when one of its buttons was pressed */}
+      <div className="decision-row" onClickCapture={props.onPress}>
         {chosen ? (
           <>
             <button type="button" className={`button ${chosen.variant === "danger" ? "danger" : "primary"}`} disabled={disabled} onClick={() => props.onConfirm(chosen)}>

@@ -116,6 +116,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     # Names and texts
     "expression": (flow("{id: m, type: condition, config: {when: 'n >> 1'}}", "a -> m\nm:true -> z\nm:false -> z"), flow("{id: m, type: condition, config: {when: 'n > 1'}}", "a -> m\nm:true -> z\nm:false -> z")),
     "template": (hold('prompt: "Go {{n"'), hold('prompt: "Go {{n}}"')),
+    "input-name": (flow(head="input: {properties: {run: {}}}"), flow(head="input: {properties: {ran: {}}}")),
     "variable-name": (flow("{id: m, type: set, config: {values: {input: 1}}}"), GOOD),
     "variable-unknown": (hold('prompt: "Go {{m2}}"'), hold('prompt: "Go {{n}}"')),
     "variable-maybe": (

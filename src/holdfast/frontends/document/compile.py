@@ -181,6 +181,10 @@ class _Compiler:
         config = self.document.data.get("config")
         if isinstance(config, dict):
             check_connections(cast("Json", config).get("connections"), self.report)
+        for name in sorted(input_names(self.document).keys() & RESERVED):
+            message = f"{name!r} is read as input.{name} only: {{{{{name}}}}} is something else"
+            path = ("input", "properties", name)
+            self.report.warn(path, "input-name", message, "give it another name", on_key=True)
         for name, declared in self.document.variables.items():
             check_default(name, declared, self.report)
             if name in RESERVED or not (name.isidentifier() and name.isascii()):

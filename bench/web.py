@@ -25,6 +25,8 @@ from bench.web_sizes import size_lines
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FRAMES = 120
+PATIENCE = 120_000
+"""Milliseconds: the server may still be reading the steps that were opened before."""
 # An address, what is moved there, the script that moves it, and pixels a frame.
 Movement = tuple[str, str, str, int]
 
@@ -57,6 +59,7 @@ def row_u(plan: Plan) -> list[Line]:
         context = browser.new_context(viewport=VIEW)
         context.add_init_script(_WATCH)
         page = context.new_page()
+        page.set_default_timeout(PATIENCE)
         page.goto(server.sign_in)
         server.api("POST", "/v1/runs", {"flow": "ask", "input": {"number": 0}, "wait": 20})
         rounds = 2 if plan.quick else 5

@@ -52,6 +52,10 @@ async def test_statistics_say_where_the_latest_runs_failed_and_how_long_nodes_ta
     assert weigh["failed_runs"] == [runs[2]["id"], runs[1]["id"]]
     assert 0 <= weigh["p50_ms"] <= weigh["p95_ms"]
     assert (send["visits"], send["failed"]) == (1, 0)
+    # The pause before the second attempt was a wait.
+    assert (weigh["waiting"], weigh["waiting_runs"], send["waited_p50_ms"]) == (0, [], None)
+    assert weigh["waited_p50_ms"] > 0
+    assert weigh["waited_run"] in weigh["failed_runs"]
     (failure,) = found["failures"]
     assert (failure["node"], failure["runs"]) == ("weigh", [runs[2]["id"], runs[1]["id"]])
     assert "too heavy" in failure["error"]

@@ -47,3 +47,14 @@ async def only(_s: dict[str, Any]) -> None:
 
 
 untyped.start(only)
+
+
+returns = Flow[Any]("returns", effect="pure")
+
+
+@returns.node
+async def receive(_s: dict[str, Any]) -> None:
+    return None
+
+
+returns.chain(receive, returns.hold("judge", prompt="Take it back?", options=["yes", "no"], bind="said"))

@@ -38,7 +38,7 @@ def checked(page: Page, name: str) -> None:
     assert violations(page) == []
 
 
-@pytest.mark.covers("WB-38-form", "WB-38")
+@pytest.mark.covers("WB-38-form", "WB-38", "WEB-FLOWS")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_person_starts_a_run_from_the_form_and_sees_it(
     server: WebServer, open_page: Opener, scheme: Any
@@ -108,7 +108,7 @@ def test_a_run_is_started_again_with_its_input(server: WebServer, open_page: Ope
     assert first["id"] not in page.url
 
 
-@pytest.mark.covers("WB-37", "WB-37-page")
+@pytest.mark.covers("WB-37", "WB-37-page", "WEB-FLOWS")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_flow_shows_its_graph_versions_runs_and_failures(
     server: WebServer, open_page: Opener, scheme: Any
@@ -147,6 +147,30 @@ def test_a_flow_shows_its_graph_versions_runs_and_failures(
     for number in numbers.all():
         expect(number.get_by_role("link")).to_have_attribute("href", re.compile("/runs"))
     checked(page, f"flow-failures-{scheme}")
+
+
+@pytest.mark.covers("WEB-FLOWS")
+def test_a_flow_names_its_deployments_and_where_its_runs_wait(server: WebServer, open_page: Opener) -> None:
+    server.api("PUT", "/v1/deployments/returns-eu", {"flow": "returns"})
+    done, waits = [
+        server.api("POST", "/v1/runs", {"flow": "returns", "input": {}, "wait": 20})["id"] for _ in "12"
+    ]
+    (hold,) = server.api("GET", f"/v1/holds?run={done}")["items"]
+    server.api("POST", f"/v1/holds/{hold['id']}/resolve", {"decision": "yes"})
+    server.api("GET", f"/v1/runs/{done}/result?wait=20")
+    page = open_page("/flows/returns?tab=versions")
+    deployments = page.get_by_role("region", name="Deployments")
+    expect(deployments).to_contain_text("returns-eu")
+    expect(deployments).to_contain_text("newest version")
+    checked(page, "flow-deployments")
+    page.get_by_role("navigation", name="Parts of the flow").get_by_role("link", name="Failures").click()
+    judge = page.get_by_role("row", name=re.compile("^judge")).locator("td")
+    expect(judge.nth(3).get_by_role("link", name="1")).to_have_attribute("href", re.compile(waits))
+    expect(judge.nth(4).get_by_role("link")).to_have_attribute("href", re.compile(done))
+    receive = page.get_by_role("row", name=re.compile("^receive")).locator("td")
+    expect(receive.nth(3)).to_have_text("0")
+    expect(receive.nth(4)).to_have_text("\u2013")
+    checked(page, "flow-waits")
 
 
 @pytest.mark.covers("WB-37-names")
@@ -220,7 +244,7 @@ flow.chain(knead, {oven})
 """
 
 
-@pytest.mark.covers("WB-37-check")
+@pytest.mark.covers("WB-37-check", "WEB-FLOWS")
 def test_a_run_that_the_newest_version_would_break_is_named(
     built: Path, browser: Browser, tmp_path: Path
 ) -> None:

@@ -52,7 +52,7 @@ def confirm(page: Page, button: str) -> None:
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
-@pytest.mark.covers("WB-44-schedules")
+@pytest.mark.covers("WB-44-schedules", "WEB-OPS")
 def test_an_operator_pauses_runs_and_resumes_a_schedule_and_sees_its_next_times(
     busy: WebServer, open_page: Opener
 ) -> None:
@@ -77,7 +77,7 @@ def test_an_operator_pauses_runs_and_resumes_a_schedule_and_sees_its_next_times(
     assert busy.api("GET", "/v1/schedules/nightly")["paused"] is False
 
 
-@pytest.mark.covers("WB-44-tokens")
+@pytest.mark.covers("WB-44-tokens", "WEB-OPS")
 def test_the_secret_of_a_token_is_shown_once_and_a_revoked_token_is_refused(
     busy: WebServer, open_page: Opener
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_viewer_sees_no_actions_and_is_told_which_right_is_missing(
     expect(page.get_by_role("button", name="New token")).to_have_count(0)
 
 
-@pytest.mark.covers("WB-44-audit")
+@pytest.mark.covers("WB-44-audit", "WEB-OPS")
 def test_the_audit_is_filtered_by_the_address_and_verified(busy: WebServer, open_page: Opener) -> None:
     page = open_page("/operations/audit?action=nothing.like.this")
     expect(page.get_by_text("No record matches.")).to_be_visible()
@@ -126,7 +126,7 @@ def test_the_audit_is_filtered_by_the_address_and_verified(busy: WebServer, open
     expect(page.get_by_text(re.compile(r"\d+ records?, unchanged"))).to_be_visible()
 
 
-@pytest.mark.covers("WB-44-panels")
+@pytest.mark.covers("WB-44-panels", "WEB-OPS")
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
 def test_every_panel_is_readable_in_light_in_dark_and_on_a_phone(
     busy: WebServer, open_page: Opener, scheme: Any, width: int
@@ -176,7 +176,7 @@ def test_a_theme_and_an_absence_apply_at_once_and_are_kept_on_the_server(
     assert busy.api("GET", "/v1/directory/me")["away"] is None
 
 
-@pytest.mark.covers("WB-44", "WB-44-members")
+@pytest.mark.covers("WB-44", "WB-44-members", "WEB-OPS")
 def test_an_administrator_sets_and_ends_the_absence_of_a_person(busy: WebServer, open_page: Opener) -> None:
     page = open_page("/operations/members")
     page.get_by_role("button", name="Set absence: Ada").click()

@@ -92,7 +92,7 @@ def confirm(page: Page, button: str) -> None:
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
-@pytest.mark.covers("WB-44-dead")
+@pytest.mark.covers("WB-44-dead", "WEB-OPS")
 def test_an_operator_reads_the_evidence_retries_one_dead_letter_and_discards_the_other(
     troubled: WebServer, desk: Page
 ) -> None:
@@ -116,7 +116,7 @@ def test_an_operator_reads_the_evidence_retries_one_dead_letter_and_discards_the
     assert "The flow is gone" in json.dumps(troubled.api("GET", f"/v1/runs/{second}/events"))
 
 
-@pytest.mark.covers("WB-44-notices")
+@pytest.mark.covers("WB-44-notices", "WEB-OPS")
 def test_an_operator_sees_notifications_by_state_and_sends_a_failed_one_again(
     troubled: WebServer, desk: Page
 ) -> None:
@@ -139,7 +139,7 @@ def test_an_operator_sees_notifications_by_state_and_sends_a_failed_one_again(
     expect(desk.get_by_role("main")).to_contain_text(re.compile("Next attempt|No notification waits"))
 
 
-@pytest.mark.covers("WB-44-limits")
+@pytest.mark.covers("WB-44-limits", "WEB-OPS")
 def test_the_backlog_shows_lanes_limits_and_runs_that_no_worker_serves(
     troubled: WebServer, desk: Page
 ) -> None:
@@ -153,7 +153,7 @@ def test_the_backlog_shows_lanes_limits_and_runs_that_no_worker_serves(
     expect(desk.get_by_text("Start the server with HOLDFAST_DIRECTORY=store")).to_be_visible()
 
 
-@pytest.mark.covers("WB-45")
+@pytest.mark.covers("WB-45", "WEB-OPS")
 @pytest.mark.parametrize("desk", [(1280, "light"), (320, "dark")], indirect=True)
 def test_each_chart_has_its_table_and_its_span_in_the_address(troubled: WebServer, desk: Page) -> None:
     loaded: list[str] = []
@@ -181,7 +181,7 @@ def test_each_chart_has_its_table_and_its_span_in_the_address(troubled: WebServe
     expect(backlog.locator("canvas")).to_be_visible()
 
 
-@pytest.mark.covers("WB-44-verify")
+@pytest.mark.covers("WB-44-verify", "WEB-OPS")
 def test_verify_names_the_first_record_that_was_changed(troubled: WebServer, desk: Page) -> None:
     desk.goto(f"{troubled.address}/operations/audit")
     desk.get_by_role("button", name="Verify").click()

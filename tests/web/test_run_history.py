@@ -49,7 +49,7 @@ def test_a_pruned_run_says_what_is_readable_and_why_not_the_rest(
     assert violations(page) == []
 
 
-@pytest.mark.covers("WEB-TIME-postmortem")
+@pytest.mark.covers("WEB-TIME-postmortem", "WEB-TIME")
 def test_the_post_mortem_of_a_run_is_a_part_of_its_page(server: WebServer, open_page: Opener) -> None:
     run = started(server, "orders", number=61)
     page = open_page(f"/runs/{run}")
@@ -65,7 +65,7 @@ def test_the_post_mortem_of_a_run_is_a_part_of_its_page(server: WebServer, open_
     picture(page, "run-postmortem")
 
 
-@pytest.mark.covers("WB-34", "WB-44-leases")
+@pytest.mark.covers("WB-34", "WB-44-leases", "WEB-TIME", "WEB-OPS")
 def test_an_interrupted_run_says_what_a_resume_does_first(
     built: Path, tmp_path: Path, browser: Browser
 ) -> None:
@@ -117,7 +117,7 @@ def test_an_interrupted_run_says_what_a_resume_does_first(
         child.kill()
 
 
-@pytest.mark.covers("WB-33", "WB-33-logs")
+@pytest.mark.covers("WB-33", "WB-33-logs", "WEB-RUNS")
 def test_a_step_shows_what_each_attempt_did_logged_wrote_and_made(
     server: WebServer, open_page: Opener
 ) -> None:
@@ -147,10 +147,19 @@ def test_a_step_shows_what_each_attempt_did_logged_wrote_and_made(
     with page.expect_download() as found:
         step.get_by_role("link", name="letter.txt").click()
     assert "thank you" in Path(found.value.path()).read_text()
+    # The run as a whole has them too.
+    head = page.locator(".run-head")
+    expect(head).to_contain_text("120 tokens · cost 0.25")
+    expect(head.get_by_role("link", name="letter.txt")).to_have_attribute(
+        "href", re.compile(f"{run}/artifacts/")
+    )
     picture(page, "run-step")
     assert violations(page) == []
     page.set_viewport_size({"width": 320, "height": 640})
     assert too_wide(page) == []
+    slider = page.get_by_role("slider").bounding_box()
+    assert slider is not None
+    assert slider["width"] > 200
     picture(page, "run-step-phone")
 
 
@@ -158,7 +167,7 @@ def part(step: Locator, title: str) -> Locator:
     return step.locator("details").filter(has=step.page.locator("summary", has_text=title))
 
 
-@pytest.mark.covers("WB-34")
+@pytest.mark.covers("WB-34", "WEB-TIME")
 def test_a_fork_that_repeats_effects_names_them_and_needs_consent(
     server: WebServer, open_page: Opener
 ) -> None:

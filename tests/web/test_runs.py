@@ -33,7 +33,9 @@ def tab(page: Page, name: str) -> None:
     page.get_by_role("navigation", name="Parts of the run").get_by_role("link", name=name).click()
 
 
-@pytest.mark.covers("WB-31-slider", "WB-33-step", "WB-34-fork", "WB-35", "WB-35-patch", "WB-69")
+@pytest.mark.covers(
+    "WB-31-slider", "WB-33-step", "WB-34-fork", "WB-35", "WB-35-patch", "WB-69", "WEB-TIME", "WEB-RUNS"
+)
 def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     server: WebServer, open_page: Opener
 ) -> None:
@@ -141,7 +143,7 @@ def test_the_graph_shows_the_states_of_the_record_and_opens_a_step(
     assert violations(page) == []
 
 
-@pytest.mark.covers("WB-28-live")
+@pytest.mark.covers("WB-28-live", "WEB-RUNS")
 def test_the_list_is_filtered_by_words_in_its_address_and_changes_by_itself(
     server: WebServer, open_page: Opener
 ) -> None:
@@ -222,7 +224,7 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
         assert result["status"] == ("cancelled" if run == left[0] else "completed")
 
 
-@pytest.mark.covers("WB-34-cancel")
+@pytest.mark.covers("WB-34-cancel", "WEB-TIME")
 def test_a_cancel_says_what_happens_and_says_it_again_if_the_run_has_moved(
     server: WebServer, open_page: Opener
 ) -> None:
@@ -249,7 +251,7 @@ def test_a_cancel_says_what_happens_and_says_it_again_if_the_run_has_moved(
     expect(page.get_by_text("Cancelled", exact=True).first).to_be_visible()
 
 
-@pytest.mark.covers("WB-32")
+@pytest.mark.covers("WB-32", "WEB-TIME")
 def test_two_records_and_two_runs_are_compared_by_path_line_visit_and_cost(
     server: WebServer, open_page: Opener
 ) -> None:
@@ -320,7 +322,7 @@ def test_runs_of_a_search_are_compared_retried_and_cancelled_with_a_preview(
         assert server.api("GET", f"/v1/runs/{run}")["status"] == "failed"
 
 
-@pytest.mark.covers("WB-29", "WB-33-traceback")
+@pytest.mark.covers("WB-29", "WB-33-traceback", "WEB-RUNS")
 def test_the_graph_opens_what_is_inside_follows_the_run_and_has_a_list_and_a_canvas(
     server: WebServer, open_page: Opener
 ) -> None:
@@ -355,7 +357,7 @@ def test_the_graph_opens_what_is_inside_follows_the_run_and_has_a_list_and_a_can
     assert violations(page) == []
 
 
-@pytest.mark.covers("WB-14", "WB-30", "WB-31")
+@pytest.mark.covers("WB-14", "WB-30", "WB-31", "WEB-RUNS", "WEB-TIME")
 def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to(
     server: WebServer, open_page: Opener
 ) -> None:
@@ -406,7 +408,7 @@ def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to
     picture(page, "run-timeline-open")
 
 
-@pytest.mark.covers("WB-34-retry")
+@pytest.mark.covers("WB-34-retry", "WEB-TIME")
 def test_a_retry_and_a_rewind_say_what_happens_first(server: WebServer, open_page: Opener) -> None:
     run = started(server, "orders", number=50)
     page = open_page(f"/runs/{run}")

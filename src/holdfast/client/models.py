@@ -1076,7 +1076,8 @@ class NodeState(Model, kw_only=True):
 
 class NodeStatistics(Model, kw_only=True):
     """`failed_runs`, `retried_runs`: newest first. `p50_ms`, `p95_ms`: from the start of a visit to its
-    end, with waits. `p50_run`, `p95_run`: a run with a visit that took so long."""
+    end, with waits. `p50_run`, `p95_run`: a run with a visit that took so long. `waiting`: visits that
+    wait now for a person, a time or a retry; `waited_p50_ms`: half of those that waited had no more."""
 
     node: str
     visits: int
@@ -1088,6 +1089,10 @@ class NodeStatistics(Model, kw_only=True):
     retried_runs: list[str] = []
     p50_run: str = ""
     p95_run: str = ""
+    waiting: int = 0
+    waiting_runs: list[str] = []
+    waited_p50_ms: float | None = None
+    waited_run: str = ""
 
 
 class NodeTotals(Model, kw_only=True):

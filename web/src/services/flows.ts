@@ -30,7 +30,7 @@ export type FlowRun = {
   error: string;
 };
 export type NodeVisit = { node: string; run: string; state: string; attempts: number; took: number | null; error: string };
-export type NodeFacts = { node: string; visits: number; failed: number; failedRuns: string[]; retries: number; p50: number | null; p95: number | null; retriedRuns: string[]; p50Run: string; p95Run: string };
+export type NodeFacts = { node: string; visits: number; failed: number; failedRuns: string[]; retries: number; p50: number | null; p95: number | null; retriedRuns: string[]; p50Run: string; p95Run: string; waiting: number; waitingRuns: string[]; waited: number | null; waitedRun: string };
 export type NewRun = {
   flow: string;
   version: string;
@@ -65,7 +65,7 @@ export async function getInputSchema(flow: string, version: string): Promise<Rec
 /** Of the latest runs. Times in milliseconds. */
 export async function getNodeFacts(flow: string): Promise<{ runs: number; nodes: NodeFacts[] }> {
   const found = await client.getFlowStats(flow);
-  const nodes = found.nodes.map((each) => ({ node: each.node, visits: each.visits, failed: each.failed, failedRuns: each.failed_runs, retries: each.retries, p50: each.p50_ms, p95: each.p95_ms, retriedRuns: each.retried_runs ?? [], p50Run: each.p50_run ?? "", p95Run: each.p95_run ?? "" }));
+  const nodes = found.nodes.map((each) => ({ node: each.node, visits: each.visits, failed: each.failed, failedRuns: each.failed_runs, retries: each.retries, p50: each.p50_ms, p95: each.p95_ms, retriedRuns: each.retried_runs ?? [], p50Run: each.p50_run ?? "", p95Run: each.p95_run ?? "", waiting: each.waiting ?? 0, waitingRuns: each.waiting_runs ?? [], waited: each.waited_p50_ms ?? null, waitedRun: each.waited_run ?? "" }));
   return { runs: found.runs, nodes };
 }
 

@@ -27,6 +27,9 @@ export type Timeline = {
   taken: ReadonlySet<string>;
   first: number;
   last: number;
+  /** Of all nodes, those inside of others too. */
+  tokens: number;
+  cost: number;
 };
 
 /** `last`: the number of the last of them. */
@@ -63,7 +66,14 @@ export async function getTimeline(run: string, old?: Timeline): Promise<Timeline
   return {
     visits: old && since !== null ? withChanges(old.visits, visits) : visits, leftOut: found.left_out, damage: found.damage ?? "", marks: found.marks,
     taken: new Set(Object.keys(found.edges)), first: found.horizon, last: found.head,
+    ...spentIn(Object.values(found.nodes)),
   };
+}
+
+function spentIn(nodes: readonly { tokens: number; cost: number }[]): { tokens: number; cost: number } {
+  const cost = nodes.reduce((sum, each) => sum + each.cost, 0);
+  // Sums of fractions: 0.1 + 0.2 is 0.3.
+  return { tokens: nodes.reduce((sum, each) => sum + each.tokens, 0), cost: Number(cost.toPrecision(12)) };
 }
 
 /** The visits inside a visit, the latest if there are very many. */

@@ -30,6 +30,10 @@ export function artifactAddress(run: string, name: string): string {
   return addressOf(`/v1/runs/${encodeURIComponent(run)}/artifacts/${name.split("/").map(encodeURIComponent).join("/")}`);
 }
 
+export async function listArtifacts(run: string): Promise<string[]> {
+  return (await client.listArtifacts(run)).items.map((each) => each.name);
+}
+
 const ARTIFACTS = "artifacts.";
 
 function stepOf(wire: StepWire, run: string): Step {

@@ -204,7 +204,7 @@ export interface Operations {
    * `version` is the major version of the format. It needs no credential: it says nothing about a tenant.
    */
   getFlowSchema(version: string, options?: Options): Promise<Record<string, unknown>>;
-  /** Where the latest runs of a flow failed, and how long each node takes. */
+  /** Where the latest runs of a flow failed and wait, and how long each node takes. */
   getFlowStats(flow: string, query?: GetFlowStatsQuery, options?: Options): Promise<FlowStatisticsWire>;
   /** The graph of a version: by its fingerprint, its label, or `latest`. */
   getFlowVersion(flow: string, version: string, options?: Options): Promise<FlowGraph>;
@@ -2269,7 +2269,8 @@ export interface NodeState {
 
 /**
  * `failed_runs`, `retried_runs`: newest first. `p50_ms`, `p95_ms`: from the start of a visit to its end,
- * with waits. `p50_run`, `p95_run`: a run with a visit that took so long.
+ * with waits. `p50_run`, `p95_run`: a run with a visit that took so long. `waiting`: visits that wait now for
+ * a person, a time or a retry; `waited_p50_ms`: half of those that waited had no more.
  */
 export interface NodeStatisticsWire {
   node: string;
@@ -2282,6 +2283,10 @@ export interface NodeStatisticsWire {
   retried_runs?: string[];
   p50_run?: string;
   p95_run?: string;
+  waiting?: number;
+  waiting_runs?: string[];
+  waited_p50_ms?: number | null;
+  waited_run?: string;
 }
 
 export interface NodeTotals {

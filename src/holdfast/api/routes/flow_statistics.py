@@ -26,7 +26,8 @@ class StatisticsQuery(msgspec.Struct, kw_only=True):
 
 class NodeStatisticsWire(msgspec.Struct, kw_only=True):
     """`failed_runs`, `retried_runs`: newest first. `p50_ms`, `p95_ms`: from the start of a visit to its end,
-    with waits. `p50_run`, `p95_run`: a run with a visit that took so long."""
+    with waits. `p50_run`, `p95_run`: a run with a visit that took so long. `waiting`: visits that wait now
+    for a person, a time or a retry; `waited_p50_ms`: half of those that waited had no more."""
 
     node: str
     visits: int
@@ -38,6 +39,10 @@ class NodeStatisticsWire(msgspec.Struct, kw_only=True):
     retried_runs: list[str] = []
     p50_run: str = ""
     p95_run: str = ""
+    waiting: int = 0
+    waiting_runs: list[str] = []
+    waited_p50_ms: float | None = None
+    waited_run: str = ""
 
 
 class FailureWire(msgspec.Struct, kw_only=True):
@@ -61,7 +66,7 @@ class FlowStatisticsWire(msgspec.Struct, kw_only=True):
 
 @routes.get("/flows/{flow:path}/stats", needs=Right.runs_read, raises=(FlowNotFoundError,))
 async def get_flow_stats(call: ApiCall, flow: str, query: StatisticsQuery) -> FlowStatisticsWire:
-    """Where the latest runs of a flow failed, and how long each node takes."""
+    """Where the latest runs of a flow failed and wait, and how long each node takes."""
     service = await call.runs()
     row, _ = await find_version(call, flow, query.version or "latest")
     where = RunFilter(tenant=call.tenant, flow=flow, version=row.version if query.version else None)
@@ -87,6 +92,10 @@ def _node(found: NodeStatistics) -> NodeStatisticsWire:
         p95_run=found.p95_run,
         p50_ms=None if found.p50 is None else found.p50 / 1000,
         p95_ms=None if found.p95 is None else found.p95 / 1000,
+        waiting=found.waiting,
+        waiting_runs=found.waiting_runs,
+        waited_p50_ms=None if found.waited_p50 is None else found.waited_p50 / 1000,
+        waited_run=found.waited_run,
     )
 
 

@@ -617,7 +617,7 @@ class Flows(Group):
     def get_stats(
         self, flow: str, *, version: str | None = None, runs: int | None = None
     ) -> models.FlowStatistics:
-        """Where the latest runs of a flow failed, and how long each node takes."""
+        """Where the latest runs of a flow failed and wait, and how long each node takes."""
         request = request_of(
             "GET", "/v1/flows/{flow}/stats", {"flow": flow}, query={"version": version, "runs": runs}
         )

@@ -1,4 +1,4 @@
-"""Where the runs of a flow fail and how long its nodes take, from its latest runs."""
+"""Where the runs of a flow fail and wait and how long its nodes take, from its latest runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 MOST_VISITS: Final = 500
 """Of one run: the latest are enough to say how long its nodes take."""
+_WAITS: Final = ("asking", "waiting")
 _ITEM: Final = re.compile(r"\.\d+\[\d+\]|\[\d+\]")
 
 
 class NodeStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """`failed_runs`, `retried_runs`: newest first. Times in microseconds, from the start of a visit to its
-    end, with waits; None: no visit has ended. `p50_run`, `p95_run`: with a visit that took so long."""
+    end, with waits; None: no visit has ended. `p50_run`, `p95_run`: with a visit that took so long.
+    `waiting`: visits that wait now for a person, a time or a retry, with their runs; `waited_p50`: of visits
+    that have waited, and `waited_run` one of these runs."""
 
     node: str
     visits: int
@@ -37,6 +40,10 @@ class NodeStatistics(msgspec.Struct, frozen=True, kw_only=True):
     retried_runs: list[str]
     p50_run: str
     p95_run: str
+    waiting: int
+    waiting_runs: list[str]
+    waited_p50: int | None
+    waited_run: str
 
 
 class FailureStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +84,9 @@ def _nodes(visits: dict[str, list[Visit]]) -> list[NodeStatistics]:
 def _node(name: str, same: list[tuple[str, Visit]]) -> NodeStatistics:
     times = sorted(visit.ended_at - visit.started_at for _, visit in same if visit.ended_at is not None)
     failed = [run for run, visit in same if visit.state == "failed"]
+    waiting = [run for run, visit in same if visit.state in _WAITS]
+    waits = {id(visit): waited for _, visit in same if (waited := _waited(visit)) is not None}
+    waited = quantile(sorted(waits.values()), 0.5)
     return NodeStatistics(
         node=name,
         visits=len(same),
@@ -88,7 +98,19 @@ def _node(name: str, same: list[tuple[str, Visit]]) -> NodeStatistics:
         retried_runs=list(dict.fromkeys(run for run, visit in same if visit.attempts > 1)),
         p50_run=_run_with(same, quantile(times, 0.5)),
         p95_run=_run_with(same, quantile(times, 0.95)),
+        waiting=len(waiting),
+        waiting_runs=list(dict.fromkeys(waiting)),
+        waited_p50=waited,
+        waited_run=next((run for run, visit in same if waits.get(id(visit)) == waited), "") if waits else "",
     )
+
+
+def _waited(visit: Visit) -> int | None:
+    """How long it waited in all, if a wait has ended; without the time in which its run had failed."""
+    ended = [
+        wait.until - wait.since for wait in visit.waits if wait.until is not None and wait.kind != "failed"
+    ]
+    return sum(ended) if ended else None
 
 
 def _run_with(same: list[tuple[str, Visit]], time: int | None) -> str:

@@ -1,4 +1,4 @@
-/** Why runs of a flow fail and where, and how long its nodes take. */
+/** Why runs of a flow fail and where, where they wait, and how long its nodes take. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Moment } from "@/components/Moment";
@@ -84,6 +84,8 @@ function NodeTable({ flow }: { flow: string }) {
               <th scope="col">{t("visits")}</th>
               <th scope="col">{t("failures")}</th>
               <th scope="col">{t("retries")}</th>
+              <th scope="col">{t("waitsNow")}</th>
+              <th scope="col">{t("waited")}</th>
               <th scope="col">{t("median")}</th>
               <th scope="col">{t("slowest")}</th>
             </tr>
@@ -111,6 +113,12 @@ function NodeRow({ flow, facts }: { flow: string; facts: NodeFacts }) {
       </td>
       <td className="number">
         <RunNumber run={facts.retriedRuns[0]} text={String(facts.retries)} />
+      </td>
+      <td className="number">
+        <RunNumber run={facts.waitingRuns[0]} text={String(facts.waiting)} />
+      </td>
+      <td className="number">
+        <RunNumber run={facts.waitedRun} text={facts.waited === null ? "–" : duration(facts.waited)} />
       </td>
       <td className="number">
         <RunNumber run={facts.p50Run} text={facts.p50 === null ? "–" : duration(facts.p50)} />

@@ -146,7 +146,7 @@ function Deployments({ flow }: { flow: Flow }) {
           <div key={each.name}>
             <dt>{each.name}</dt>
             <dd>
-              <span className="code">{shortVersion(each.version)}</span> {each.mode ? <span className="muted">{each.mode}</span> : null}
+              {each.version ? <span className="code">{shortVersion(each.version)}</span> : t("newestVersion")} {each.mode ? <span className="muted">{each.mode}</span> : null}
             </dd>
           </div>
         ))}

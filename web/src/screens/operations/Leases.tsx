@@ -13,7 +13,7 @@ import { t } from "./text";
 const COLUMNS: Column<Lease>[] = [
   { label: t("run"), cell: (row) => <RunOf lease={row} /> },
   { label: t("flow"), cell: (row) => row.flow },
-  { label: t("version"), cell: (row) => <span className="code">{row.version}</span> },
+  { label: t("version"), cell: (row) => <span className="code">{row.version.slice(0, 12)}</span> },
   { label: t("lease"), cell: (row) => <StatusBadge shown={leaseWord(row)} /> },
   { label: t("leaseUntil"), cell: (row) => (row.until ? <Moment at={row.until} seconds /> : <None />) },
   { label: t("claims"), cell: (row) => row.term, isNumber: true },

@@ -5,11 +5,12 @@ import { writeRunQuery } from "@/models/runQuery";
 import type { Run } from "@/services/runs";
 import { Lineage } from "./Lineage";
 import { RunActions } from "./RunActions";
+import { RunArtifacts } from "./RunArtifacts";
 import { RunBadge } from "./RunBadge";
 import { t } from "./text";
 
 /** `at`: the record that the page shows. */
-export function RunHead({ run, at }: { run: Run; at: number | undefined }) {
+export function RunHead({ run, at, spent }: { run: Run; at: number | undefined; spent: { tokens: number; cost: number } }) {
   return (
     <header className="run-head">
       <p className="muted small">
@@ -25,7 +26,10 @@ export function RunHead({ run, at }: { run: Run; at: number | undefined }) {
       <p className="muted small">
         {t("version", { version: run.version.slice(0, 12) })} {"·"} {t("startedAt")} <Moment at={run.createdAt} seconds />
         {run.startedBy ? ` · ${t("startedBy", { person: run.startedBy })}` : ""}
+        {spent.tokens > 0 ? ` · ${t("spentTokens", { count: spent.tokens })}` : ""}
+        {spent.cost > 0 ? ` · ${t("spentCost", { cost: spent.cost })}` : ""}
       </p>
+      <RunArtifacts run={run} />
       <Lineage run={run} />
       {at === undefined ? null : <p className="small past-note">{t("past", { number: at })}</p>}
       {run.error && at === undefined ? <p className="run-error">{run.error}</p> : null}

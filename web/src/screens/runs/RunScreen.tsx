@@ -70,7 +70,7 @@ function useEvery(ms: number, act: (() => void) | null): void {
   }, [isOn, ms]);
 }
 
-const NOTHING: Found = { visits: [], leftOut: 0, damage: "", marks: [], taken: new Set(), first: 0, last: 0 };
+const NOTHING: Found = { visits: [], leftOut: 0, damage: "", marks: [], taken: new Set(), first: 0, last: 0, tokens: 0, cost: 0 };
 
 function RunParts({ run }: { run: Run }) {
   const search = useSearch({ strict: false });
@@ -96,7 +96,7 @@ function RunParts({ run }: { run: Run }) {
   return (
     <>
       {run.status === "pending_input" ? <BreakpointsBar /> : null}
-      <RunHead run={run} at={record.point?.seq} />
+      <RunHead run={run} at={record.point?.seq} spent={found} />
       <nav className="tabs" aria-label={t("parts")}>
         {RUN_TABS.map((name) => (
           <Link key={name} to="/runs/$run" params={{ run: run.id }} search={(old: object) => ({ ...old, tab: name })} aria-current={tab === name ? "page" : undefined} resetScroll={false}>

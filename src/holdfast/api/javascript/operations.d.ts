@@ -2269,8 +2269,8 @@ export interface NodeState {
 
 /**
  * `failed_runs`, `retried_runs`: newest first. `p50_ms`, `p95_ms`: from the start of a visit to its end,
- * with waits. `p50_run`, `p95_run`: a run with a visit that took so long. `waiting`: visits that wait now for
- * a person, a time or a retry; `waited_p50_ms`: half of those that waited had no more.
+ * with waits. `p50_run`, `p95_run`: a run with a visit that took so long. `waiting`: visits that wait now
+ * for a person, a time or a retry; `waited_p50_ms`: half of those that waited had no more.
  */
 export interface NodeStatisticsWire {
   node: string;

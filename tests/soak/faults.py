@@ -302,7 +302,7 @@ FAULTS = (
     Fault(
         "the token of a claim is counted, so that others can guess it",
         "store/queue_rules.py",
-        "        claim_token=new_token(),\n",
+        "        claim_token=new_token(row.claim_token),\n",
         "        claim_token=row.claim_token + 1,\n",
         ("tests/conformance/test_store_queues.py",),
     ),

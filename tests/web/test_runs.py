@@ -121,6 +121,10 @@ def test_every_part_of_a_run_is_accessible_and_fits_a_phone(
             expect(part.get_by_text("checkpoint_id", exact=True)).to_be_visible()
         page.set_viewport_size({"width": 320, "height": 640})
         assert too_wide(page) == []
+        if name == "Timeline":
+            slider = page.get_by_role("slider").bounding_box()
+            assert slider is not None
+            assert slider["width"] > 200
         picture(page, f"run-{name.lower()}-{scheme}-phone")
 
 

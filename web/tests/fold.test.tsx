@@ -53,6 +53,15 @@ it("a field says what its look hides, and one that is read only shows it", async
   expect((await rendered(<FieldControl {...field} value="DE12" readonly={false} />)).textContent).toBe("");
 });
 
+it("a field grows with its text, and says when not all of it is in view", async () => {
+  const section = sectionOf({ field: "command", kind: "textarea" });
+  const field = { id: "f", section, notes: "", error: "", required: false, readonly: false, onChange: () => undefined };
+  const short = await rendered(<FieldControl {...field} value={lines(30)} />);
+  expect([short.querySelector("textarea")!.rows, short.querySelector("p")]).toEqual([30, null]);
+  const long = await rendered(<FieldControl {...field} value={`${lines(50)}\ncurl`} />);
+  expect(long.querySelector("p")!.textContent).toContain("About 51 lines: not all are in view.");
+});
+
 it("Markdown has no element of its own making", async () => {
   Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
   const place = document.body.appendChild(document.createElement("div"));

@@ -31,6 +31,10 @@ export type ControlProps = {
   onChange: (value: unknown) => void;
 };
 
+/** What a person decides on is in view: a field grows with its text. */
+const MOST_LINES = 40;
+/** Characters in a line of a narrow field. */
+const NARROW = 36;
 const GROUPS = new Set(["radio", "multiselect", "boolean", "table"]);
 const AREAS = new Set(["textarea", "markdown"]);
 const CODES = new Set(["code", "diff", "json"]);
@@ -82,15 +86,19 @@ function Text(props: ControlProps) {
   const shown = section.kind === "json" ? jsonText(value) : fieldText(value);
   const isCell = label !== undefined;
   if (!isCell && (AREAS.has(section.kind) || CODES.has(section.kind))) {
+    const lines = lineCount(shown);
     return (
-      <textarea
-        {...common(props)}
-        className={CODES.has(section.kind) ? "code" : undefined}
-        rows={Math.min(12, Math.max(3, shown.split("\n").length))}
-        spellCheck={!CODES.has(section.kind)}
-        value={shown}
-        onChange={(event) => onChange(event.target.value)}
-      />
+      <>
+        <textarea
+          {...common(props)}
+          className={CODES.has(section.kind) ? "code" : undefined}
+          rows={Math.min(MOST_LINES, Math.max(3, lines))}
+          spellCheck={!CODES.has(section.kind)}
+          value={shown}
+          onChange={(event) => onChange(event.target.value)}
+        />
+        {lines > MOST_LINES ? <p className="late small">{t("notAllInView", { count: lines })}</p> : null}
+      </>
     );
   }
   return (
@@ -103,6 +111,11 @@ function Text(props: ControlProps) {
       onChange={(event) => onChange(event.target.value)}
     />
   );
+}
+
+/** With those that are broken where the field ends. */
+function lineCount(text: string): number {
+  return text.split("\n").reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / NARROW)), 0);
 }
 
 export function fieldText(value: unknown): string {

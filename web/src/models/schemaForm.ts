@@ -30,7 +30,8 @@ export type InputField = {
 const DEEPEST = 3;
 /** The one column of a list. */
 const ITEM = "item";
-const LONG_LINE = 80;
+/** More would not be in view in a field of one line. */
+const LONG_LINE = 35;
 const LONG_TEXT = 200;
 const FORMATS: Record<string, string> = { date: "date", "date-time": "datetime", time: "time", email: "email", uri: "url" };
 const SCALARS = new Set(["string", "integer", "number", "boolean"]);

@@ -36,6 +36,7 @@ export const form = {
   summary: "{count, plural, one {One field needs your attention.} other {# fields need your attention.}}",
   summaryItem: "{label} {message}",
   showAll: "Show all ({size})",
+  notAllInView: "About {count, number} lines: not all are in view. Scroll in the field to see the rest.",
   moreEntries: "{count, plural, one {1 more entry is not shown.} other {# more entries are not shown.}}",
   showMoreEntries: "Show more",
   hiddenCharacters: "This text has characters that are not seen, or that turn its direction. It is: {text}",

@@ -256,7 +256,7 @@ async def test_a_socket_follows_the_runs_of_its_tenant_and_misses_none(shop: Ser
             assert changed["data"]["id"] == run
 
 
-@pytest.mark.covers("WEB-BUDGETS")
+@pytest.mark.covers("WB-64")
 async def test_a_follower_of_the_runs_is_woken_and_does_not_wait_for_its_own_next_read(
     shop: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ TEXT = "src/screens/editor/TextView.tsx"
 HOLDS = 1_000
 
 
-@pytest.mark.covers("WB-56", "WEB-BUDGETS")
+@pytest.mark.covers("WB-56")
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_route_has_no_more_script_and_style_than_its_budget(built: Path, route: str) -> None:
     scripts, styles = route_sizes(built, route)
@@ -26,7 +26,7 @@ def test_a_route_has_no_more_script_and_style_than_its_budget(built: Path, route
     assert styles <= most(STYLES)
 
 
-@pytest.mark.covers("WB-56-editor", "WEB-BUDGETS")
+@pytest.mark.covers("WB-56-editor")
 def test_only_the_editor_loads_the_editor_and_its_text_view_is_loaded_apart(built: Path) -> None:
     manifest = manifest_of(built)
     routes = [name for name in manifest if name.startswith("src/screens/") and "/editor/" not in name]

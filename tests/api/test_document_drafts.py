@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Worker
+from holdfast.documents.deploy import MOST_CHECKED, checks
 from tests.api.conftest import Server
 from tests.api.documents import REFUND, deploy, working
 from tests.api.sign_in import bearer, token
@@ -246,3 +247,40 @@ async def test_document_that_is_not_deployed_names_the_live_runs_that_it_would_b
     eve = bearer(await token(working, "user:eve@other", "admin", tenant="other"))
     theirs = await working.client.post("/v1/flows/check", json={"source": without}, headers=eve)
     assert theirs.json()["runs"] == []
+
+
+@pytest.mark.covers("WB-66", "CV-11")
+async def test_draft_whose_aliases_nest_too_deep_is_saved_and_its_problem_has_a_place(server: Server) -> None:
+    rows = ["ui:", "  a0: &a0 1"]
+    rows += [f"  a{i}: &a{i} {'[' * 50}*a{i - 1}{']' * 50}" for i in range(1, 40)]
+    deep = "\n".join([REFUND, *rows])
+    saved = await server.client.put(AT, json={"source": deep}, headers={"If-Match": '"new"'})
+    assert saved.status_code == 200, saved.text
+    assert (await server.json("GET", AT))["source"] == deep
+    found = await server.json("POST", "/v1/flows/validate", json={"source": deep})
+    problem = found["problems"][0]
+    assert (problem["rule"], problem["line"]) == ("document-depth", REFUND.count("\n") + 5)
+    assert problem["fix"]
+    refused = await server.json("POST", "/v1/flows", 422, json={"source": deep})
+    assert refused["errors"][0]["rule"] == "document-depth"
+
+
+@pytest.mark.covers("CV-51")
+async def test_documents_of_a_tenant_wait_in_its_own_queue_whatever_reads_them(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = (await deploy(server))["version"]
+    other = bearer(await token(server, "user:eve@other", "admin", tenant="other"))
+    monkeypatch.setitem(checks._waiting, "default", MOST_CHECKED)  # pyright: ignore[reportPrivateUsage]
+    base = f"/v1/flows/refund/versions/{version}"
+    for method, path, body in (
+        ("PUT", "/v1/documents/refund", {"source": HALF}),
+        ("POST", "/v1/flows/refund/diff", {"from": version, "source": HALF}),
+        ("POST", "/v1/flows/validate", {"source": HALF}),
+        ("GET", f"{base}/document?format=json", None),
+    ):
+        assert (await server.json(method, path, 429, json=body))["code"] == "rate_limited", path
+    saved = await server.client.put(
+        "/v1/documents/refund", json={"source": HALF}, headers={**other, "If-Match": '"new"'}
+    )
+    assert saved.status_code == 200, saved.text

@@ -16,7 +16,7 @@ import pytest
 from starlette.routing import Mount, WebSocketRoute
 from starlette.routing import Route as Place
 
-from holdfast import Flow, Holdfast
+from holdfast import Flow, Holdfast, Worker
 from holdfast.api.aliases import ALIASES
 from holdfast.api.app import ApiSettings, build
 from holdfast.api.auth.authenticator import Authenticator
@@ -29,6 +29,7 @@ from holdfast.api.route_index import RouteIndex
 from holdfast.api.routes.all import THEMES
 from holdfast.api.routing import Route
 from tests.api.conftest import Server, serving
+from tests.api.documents import REFUND, deploy
 from tests.api.sign_in import bearer, token
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-PROOF-02")]
@@ -297,6 +298,29 @@ async def test_another_tenant_finds_and_changes_nothing(hall: Server) -> None:
                 wrong.append(f"{name_of(route)}: {answer.status_code} {text[:200]}")
     assert not wrong, "\n".join(wrong)
     assert await _state(hall, ids) == before
+
+
+async def test_another_tenant_finds_no_document_that_a_worker_in_the_server_has_loaded(hall: Server) -> None:
+    text = REFUND.replace("refund", "secretive").replace("Refund {{amount}}?", MARK)
+    eve = bearer(await token(hall, "user:eve", "admin", tenant="other"))
+    async with Worker(on=hall.hf), httpx2.AsyncClient(base_url=hall.serving.address, timeout=20) as client:
+        version = (await deploy(hall, text))["version"]
+        start = {"flow": "secretive", "input": {"amount": 1}, "wait": 20}
+        assert (await hall.json("POST", "/v1/runs", 201, json=start))["status"] == "pending_input"
+        assert (await hall.json("GET", "/v1/flows/secretive/check"))["version"] == version
+        wrong: list[str] = []
+        for route in ROUTES:
+            if "{flow" not in route.path or route.needs in (Access.public, Access.link):
+                continue
+            path = filled(route.path, flow="secretive", version=version)
+            accept = {"Accept": "text/html"} if route.tag == TAG else {}
+            answer = await client.request(
+                route.method, path, headers=eve | accept, **_sent(route, {"run": ""})
+            )
+            said = answer.text.replace(path, "").replace(f"'{version}'", "")
+            if MARK in said or version in said or (route.method == "GET" and answer.status_code != 404):
+                wrong.append(f"{name_of(route)}: {answer.status_code} {said[:200]}")
+    assert not wrong, "\n".join(wrong)
 
 
 def _is_private(about: list[str]) -> bool:

@@ -8,14 +8,16 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.frontends.document import limits
+from holdfast.frontends.document import limits, yaml_text
 from holdfast.frontends.document.dump import dump_data, dump_document
-from holdfast.frontends.document.read import format_of, read_data, read_text
+from holdfast.frontends.document.limits import MAX_DOCUMENT_VALUES
+from holdfast.frontends.document.read import format_of, read_data, read_sent, read_text
 from holdfast.frontends.document.source import FORMATS, Format
-from holdfast.frontends.document.yaml_text import read_yaml
+from holdfast.frontends.document.yaml_text import places_of_yaml, read_yaml
 from holdfast.model.fingerprint import graph_fingerprint
 from tests.documents.rule_examples import EXAMPLES, GOOD, flow
 from tests.documents.run import compiled, graph, problems, site_of
@@ -75,6 +77,73 @@ def test_surrogate_pairs_are_joined_and_halves_refused_in_json_too() -> None:
     assert read_yaml('a: "\\ud83d\\ude00 x"') == {"a": "\U0001f600 x"}
     raw = json.dumps({"holdfast": "1.0", "name": "n", "nodes": [], "description": "\ud83d"})
     assert ("surrogate", 1, 62) in rules_of(raw, "json")
+
+
+@pytest.mark.covers("CV-11")
+def test_escapes_of_surrogates_are_read_by_the_same_parser_and_only_in_double_quotes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PyYAML's own parser is ten times slower: who writes such an escape must not choose it."""
+    if hasattr(yaml, "CSafeLoader"):
+        monkeypatch.delattr(yaml, "SafeLoader")
+    text = r"""
+a: "\ud83d\ude00 \\ud83d \\\uD83D\uDE00"  # \ud83d
+b: '\ud83d\uDe00 \uDbFf'
+c: \uDBff\\ud83d
+d: |  # \ud811
+  \ud83D
+"\ud83d\ude00": [k, "\ud83d\ude00
+  \ud83d\ude01"]
+e: "\ue000 \ue900"
+"""
+    assert read_yaml(text) == {
+        "a": "\U0001f600 \\ud83d \\\U0001f600", "b": "\\ud83d\\uDe00 \\uDbFf", "c": "\\uDBff\\\\ud83d",
+        "d": "\\ud83D\n", "\U0001f600": ["k", "\U0001f600 \U0001f601"], "e": "\ue000 \ue900",
+    }  # fmt: skip
+    assert places_of_yaml('x: ["\\ud83d\\ude00", y]')[("x", 1), False][:2] == (1, 21)
+    taken = 'a: "\ue000 \\uE9ff \\U0000f100"\nb: "\\ud83d"'
+    assert rules_of(taken, "yaml")[0] == ("surrogate", 2, 5)
+
+
+@pytest.mark.covers("CV-11")
+@pytest.mark.parametrize(("open_", "close"), [("[", "]"), ("{k: ", "}")])
+def test_levels_of_aliases_in_aliases_count(open_: str, close: str) -> None:
+    rows = ["a0: &a0 1"]
+    rows += [f"a{i}: &a{i} {open_ * 20}*a{i - 1}{close * 20}" for i in range(1, 100)]
+    assert rules_of("\n".join(rows), "yaml")[0] == ("document-depth", 5, 9 + 20 * len(open_))
+    assert read_yaml("\n".join(rows[:4]))["a3"]
+
+
+@pytest.mark.covers("CV-6", "CV-51")
+@pytest.mark.parametrize("form", ["yaml", "json", "data", "aliases"])
+def test_document_with_too_many_values_is_refused_before_they_are_read(form: str) -> None:
+    data = {"holdfast": "1.0", "name": "n", "nodes": [], "ui": {"a": [0] * MAX_DOCUMENT_VALUES}}
+    if form == "data":
+        found = read_sent(data)
+    elif form == "aliases":
+        row = f"a: &x [{'0,' * 1_000}]\nb: '{'t' * 90_000}'\nc: ["
+        found = read_text(row + "*x, " * 300 + "]", "yaml")
+    else:
+        found = read_text(json.dumps(data), "json" if form == "json" else "yaml")
+    (problem,) = found.problems()
+    assert (problem.rule, problem.message) == ("document-size", "it has more than 250,000 keys and values")
+    assert problem.fix == "split it into sub-flows, keep data outside"
+
+
+@pytest.mark.covers("CV-51")
+def test_parser_stops_at_the_first_value_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    events = yaml_text._events
+
+    def counted(text: str) -> Any:
+        for event in events(text):
+            taken.append(1)
+            yield event
+
+    monkeypatch.setattr(yaml_text, "_events", counted)
+    found = read_text("ui: [" + "a, " * 5_000 + "]", "yaml", most=100)
+    assert [(each.rule, each.line) for each in found.problems()] == [("document-size", 1)]
+    assert len(taken) < 110
 
 
 @pytest.mark.covers("CV-11")

@@ -6,7 +6,6 @@ that tenant. So names are per tenant, and the same document of two tenants is on
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -27,8 +26,9 @@ from holdfast.frontends.document.compile import CompiledDocument, compile_docume
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.dump import dump_data
 from holdfast.frontends.document.layout import with_layout
+from holdfast.frontends.document.limits import MAX_BYTES, MAX_EXPANSION
 from holdfast.frontends.document.problem import DocumentProblem, require_valid_document
-from holdfast.frontends.document.read import ReadDocument, read_data, read_text
+from holdfast.frontends.document.read import ReadDocument, read_data, read_sent, read_text
 from holdfast.frontends.document.source import Format
 from holdfast.model.fingerprint import CODED, decode_graph, dialect_of, encode_graph, graph_fingerprint
 from holdfast.model.graph import GraphSpec
@@ -65,7 +65,11 @@ class SentDocument(msgspec.Struct, frozen=True, kw_only=True):
         return cls(raw=dump_data(data, "json").encode(errors="surrogatepass"), format="json", data=data)
 
     def read(self) -> ReadDocument:
-        return read_text(self.raw, self.format) if self.data is None else read_data(self.data)
+        return read_text(self.raw, self.format) if self.data is None else read_sent(self.data)
+
+    def read_stored(self) -> ReadDocument:
+        """With any number of values: it was taken, perhaps before there was a limit."""
+        return read_text(self.raw, self.format, most=MAX_BYTES * MAX_EXPANSION)
 
 
 class DeployedVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +171,7 @@ class DeployedFlows:
                 hint="GET the version itself for its graph.",
                 flow=flow,
             )
-        found = (await asyncio.to_thread(sent.read)).document
+        found = (await checks.run(self.tenant, sent.read_stored)).document
         assert found is not None, "it was read before it was stored"
         kept = await self.store.document(self.tenant, LAYOUT, _name(flow, version))
         if kept is None:

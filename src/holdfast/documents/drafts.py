@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from hashlib import sha256
 from typing import Final
 
 import msgspec
 
-from holdfast.documents.deploy import CURRENT, DeployedFlows, SentDocument
+from holdfast.documents.deploy import CURRENT, DeployedFlows, SentDocument, checks
 from holdfast.errors import DocumentChangedError, FlowNotFoundError, InputError
 from holdfast.frontends.document.document import NAME
 from holdfast.frontends.document.dump import dump_document
@@ -121,13 +120,13 @@ class Drafts:
         if not await self._deployed.layout_revision(name, version):
             return sent.raw, sent.format
         document = await self._deployed.document(name, version)
-        text = await asyncio.to_thread(dump_document, document, sent.format)
+        text = await checks.run(self._tenant, dump_document, document, sent.format)
         return text.encode(errors="surrogatepass"), sent.format
 
     async def put(self, name: str, sent: SentDocument, *, by: str, expect: int) -> WorkingDocument:
         """Saves the text as it is, with all of its problems: it is work that is not done. Raises InputError
         if it has another name, is too long or one too many, DocumentChangedError if another writer was
-        first."""
+        first, RateLimitedError if too many documents of the tenant are being read."""
         if len(sent.raw) > MAX_BYTES:
             raise InputError(f"a document has at most {MAX_BYTES:,} bytes.", hint="Split it into sub-flows.")
         if not re.fullmatch(NAME, name):
@@ -135,7 +134,7 @@ class Drafts:
                 f"{name!r} cannot be the name of a document.",
                 hint="Use lower-case letters, digits, . _ and -.",
             )
-        document = (await asyncio.to_thread(sent.read)).document
+        document = (await checks.run(self._tenant, sent.read)).document
         own = name if document is None else document.data.get("name", name)
         if own != name:
             raise InputError(

@@ -61,6 +61,10 @@ class Schema(Protocol):
         """(input, scratch) for a new run, frozen. Raises StateError that lists every problem."""
         ...
 
+    def is_slow_to_start(self, given: Any) -> bool:
+        """Whether `start` may take so long that it should not be called in an event loop."""
+        ...
+
     def build(self, scratch: dict[str, Any]) -> Any:
         """The state as a handler sees it. Cheap: no copies of values."""
         ...

@@ -205,6 +205,10 @@ class StateSchema:
             raise StateError(f"the input does not fit the state: {'; '.join(wrong)}.", problems=wrong)
         return initial, scratch
 
+    def is_slow_to_start(self, given: Any) -> bool:
+        """Whether `start` may take so long that it should not be called in an event loop."""
+        return False
+
     def _given(self, given: Any) -> Mapping[str, Any]:
         if given is None:
             return {}

@@ -164,9 +164,15 @@ class Template:
 
     def _filtered(self, part: Placeholder, value: object, resolve: Resolve) -> object:
         for each in part.filters:
-            self._spend(part, resolve, each.visits(value))
             try:
-                value = each.apply(value)
+                self._spend(part, resolve, each.visits(value))
+                text = each.read(value)
+                if text is not value:
+                    self._spend(part, resolve, each.visits(text))
+                value = each.apply(text)
+                self._spend(part, resolve, each.made(value))
+            except TemplateRenderError:
+                raise
             except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
                 problem = f"{each.name} cannot be applied: {error}"
                 raise TemplateRenderError(

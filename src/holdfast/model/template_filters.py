@@ -24,6 +24,8 @@ _MOST_DIGITS: Final = 20
 _MOST_SHOWN: Final = 100_000
 _LONGEST_FORMAT: Final = 100
 _READ_NOTHING: Final = frozenset({"default", "length", "first", "last"})
+_READ_TEXT: Final = frozenset({"upper", "lower", "trim", "truncate"})
+_MAKE_TEXT: Final = frozenset({"json", "join"})
 
 
 class TemplateFilter(msgspec.Struct, frozen=True):
@@ -36,12 +38,24 @@ class TemplateFilter(msgspec.Struct, frozen=True):
             return MISSING
         return _FILTERS[self.name].apply(value, *self.arguments)
 
+    def read(self, value: object) -> object:
+        """The value as the filter reads it: of data, its text, which may be far longer than the data is wide.
+        Raises what `apply` raises."""
+        return as_text(value) if self.name in _READ_TEXT and value is not MISSING else value
+
     def visits(self, value: object) -> int:
-        """How many values it reads of a list or mapping."""
+        """How many values it reads of a list or mapping, before what is inside of them is known."""
         if self.name in _READ_NOTHING or not isinstance(value, (Mapping, Sequence)):
             return 0
         size = len(cast("Sequence[object]", value))
-        return size // CHARACTERS if isinstance(value, (str, bytes, bytearray)) else size
+        if isinstance(value, (str, bytes, bytearray)):
+            return size // CHARACTERS
+        between = self.arguments[0] if self.name == "join" and self.arguments else ""
+        return size + size * len(between) // CHARACTERS
+
+    def made(self, result: object) -> int:
+        """How many values it has read at any depth, by the text that it made of them."""
+        return len(result) // CHARACTERS if self.name in _MAKE_TEXT and isinstance(result, str) else 0
 
 
 class FilterSyntaxError(ValueError):

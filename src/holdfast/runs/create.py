@@ -5,7 +5,6 @@ How a run is started: its names, and the options that replace its flow's setting
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Required, TypedDict, Unpack, cast
@@ -22,6 +21,7 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.answer_fields import require_no_answers
 from holdfast.runs.hold_states import prepare_first_holds
+from holdfast.runs.input_check import checked_input
 from holdfast.runs.limits.run_limits import limits_for_entity, limits_for_new_run
 from holdfast.runs.value_checker import TypedValues
 from holdfast.store.rows import FlowRow, NewRun
@@ -30,7 +30,6 @@ from holdfast.types.deployment import Deployment, Mode
 from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
 from holdfast.types.record import Record
 from holdfast.types.text import clean_text, require_text
-from holdfast.types.value import has_few_values
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
@@ -41,8 +40,6 @@ MAX_PRIORITY: Final = 1_000_000
 MODES: Final = ("barrier", "strict", "exit")
 POLICIES: Final = {"every": "every_node", "every_node": "every_node", "explicit": "explicit", "none": "none"}
 MOMENTS: Final = ("before", "after", "both")
-_FEW: Final = 1_000
-"""Values of an input that is checked at once."""
 
 
 def check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
@@ -166,7 +163,7 @@ async def prepare(
     spec, now = program.graph.spec, service.store.now()
     if started_via:
         require_no_answers(spec, given, every=service.runtime.preparer.has_policies)
-    start, scratch = await _started(program, given)
+    start, scratch = await checked_input(program, given, tenant)
     if program.graph.dialect:
         scratch = {**spec.defaults, **scratch}
     limits = _limits(program, found, scratch, given_names)
@@ -181,13 +178,6 @@ async def prepare(
             await RunStarters(service.store).put(tenant, new.id, started_via, started_by=started_by)
         await prepare_first_holds(service, program, new)
     return new, decision.pos
-
-
-async def _started(program: Program, given: Any) -> tuple[Any, dict[str, Any]]:
-    """Input and state. A large input is checked aside: it comes from a caller, and takes its time."""
-    if program.graph.dialect and not has_few_values(given, _FEW):
-        return await asyncio.to_thread(program.schema.start, given)
-    return program.schema.start(given)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.errors import KeyReusedError
+from holdfast.runs.input_check import checked_input
 from holdfast.types.ids import RunId, derived_id, run_prefix
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ async def require_same(service: RunAccess, row: RunRow, program: Program, given:
     from holdfast.runs.history import checkpoints
 
     first = await checkpoints.make_checkpoint(service, *await checkpoints.resolve(service, row.id, 0))
-    start, _ = program.schema.start(given)
+    start, _ = await checked_input(program, given, row.tenant)
     if _comparable(first.input) != _comparable(start):
         raise KeyReusedError(
             f"the idempotency key {key!r} was already used for run {row.id}, which has another input.",

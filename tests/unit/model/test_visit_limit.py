@@ -114,3 +114,45 @@ def test_relation_that_fails_leaves_no_limit_behind() -> None:
     with pytest.raises(KeyError):
         counted(failing, 1, 2, reading())
     visit(10 * MAX_VISITS)
+
+
+NESTED = {"x": [[[1] * MANY]], "m": {"a": {"b": ["text"] * MANY}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{x | json | length}}",
+        "{{m | json | length}}",
+        "{{x | truncate(1)}}",
+        "{{x | upper | first}}",
+        "{{m | trim | last}}",
+        "{{x | join | length}}",
+        "{{x | first | json | first}}",
+    ],
+)
+def test_values_inside_of_others_count_when_a_filter_reads_them(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of the text does not say how much was read for it."""
+    monkeypatch.setattr("holdfast.model.expr.visit_limit.MAX_VISITS", 20_000)
+    resolve = reading(**NESTED)
+    compile_template(text).render(resolve)
+    often = compile_template(text * 20)
+    with pytest.raises(TemplateRenderError, match="the texts of the node read more than"):
+        often.render(resolve)
+
+
+def test_long_texts_between_many_items_are_refused_before_they_are_joined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.model.expr.visit_limit.MAX_VISITS", 100_000)
+    monkeypatch.setattr("holdfast.model.template_filters.as_text", lambda _: pytest.fail("it is joined"))
+    template = compile_template(f"{{{{x | join('{'-' * 99}') | length}}}}")
+    with pytest.raises(TemplateRenderError, match="the texts of the node read more than"):
+        template.render(reading(x=[None] * MANY))
+
+
+def test_filters_that_read_nothing_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.model.expr.visit_limit.MAX_VISITS", 0)
+    assert compile_template("{{x | first | first | length}}").render(reading(**NESTED)).value == MANY

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import cache
 from hashlib import sha256
 from typing import Any, Final
@@ -28,7 +27,7 @@ from holdfast.api.schemas.flows import (
     ValidateFlow,
 )
 from holdfast.documents.compare import compare_documents
-from holdfast.documents.deploy import DeployedFlows
+from holdfast.documents.deploy import DeployedFlows, checks
 from holdfast.documents.picture import arrange_document
 from holdfast.documents.program import program_to_start
 from holdfast.drawing import from_graph
@@ -88,7 +87,7 @@ async def get_flow_document(call: ApiCall, flow: str, version: str, query: Docum
         sent = await deployed.sent(flow, found)
         assert sent is not None
         return attachment(sent.raw, _MEDIA[sent.format], f"{flow}.{sent.format}")
-    text = await asyncio.to_thread(dump_document, document, query.format)
+    text = await checks.run(call.tenant, dump_document, document, query.format)
     return attachment(text.encode(), _MEDIA[query.format], f"{flow}.{query.format}")
 
 
@@ -150,14 +149,14 @@ async def diff_flow(call: ApiCall, flow: str, body: DiffFlow) -> FlowDiff:
     before = await deployed.document(flow, since)
     sent = body.sent
     if sent is not None:
-        read = await asyncio.to_thread(sent.read)
+        read = await checks.run(call.tenant, sent.read)
         require_valid_document(flow, read.problems())
         assert read.document is not None
         after = read.document
     else:
         _, to = await _deployed(call, flow, body.to or "")
         after = await deployed.document(flow, to)
-    found = await asyncio.to_thread(compare_documents, before, after)
+    found = await checks.run(call.tenant, compare_documents, before, after)
     return msgspec.convert(msgspec.to_builtins(found), FlowDiff)
 
 

@@ -208,7 +208,9 @@ async def get_flow_drawing(call: ApiCall, flow: str, version: str) -> Response:
 async def check_flow(call: ApiCall, flow: str) -> FlowCheck:
     """Whether active runs on other versions fit the newest version loaded here, and why not."""
     service = await call.runs()
-    loaded = [p for p in service.runtime.programs.values() if p.graph.name == flow]
+    named = [p for p in service.runtime.programs.values() if p.graph.name == flow]
+    # A worker of this server loads the documents of every tenant that it runs.
+    loaded = [p for p in named if await is_visible_to_tenant(call, flow, p.version)]
     if not loaded:
         await _versions(call, flow)
         raise InputError(

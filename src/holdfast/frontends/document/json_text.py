@@ -10,14 +10,22 @@ from functools import partial
 from json import decoder
 from typing import Any, Final, cast
 
-from holdfast.frontends.document.limits import MAX_DEPTH
+from holdfast.frontends.document.limits import (
+    FEWER_VALUES,
+    MAX_DEPTH,
+    MAX_DOCUMENT_VALUES,
+    TOO_MANY_VALUES,
+    has_more_values,
+)
 from holdfast.frontends.document.source import Place, PlaceTable, TextProblem
 from holdfast.types.text import clean_text
 
 _scan_string: Callable[[str, int, bool], tuple[str, int]] = getattr(decoder, "scanstring")  # noqa: B009
 
 
-def read_json(text: str, problems: list[TextProblem] | None = None) -> Any:
+def read_json(
+    text: str, problems: list[TextProblem] | None = None, *, most: int = MAX_DOCUMENT_VALUES
+) -> Any:
     """Raises TextProblem. `problems`: gets those with which the rest can still be read."""
     doubts = list[Any]()
     try:
@@ -35,6 +43,8 @@ def read_json(text: str, problems: list[TextProblem] | None = None) -> Any:
         raise TextProblem(
             "number-range", f"a number cannot be read: {error}", 1, 1, "write it as text"
         ) from None
+    if has_more_values(data, most):
+        raise TextProblem("document-size", TOO_MANY_VALUES, 1, 1, FEWER_VALUES)
     if doubts:
         collected = _Scanner(text).scan().problems
         if problems is None:

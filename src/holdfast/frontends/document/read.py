@@ -41,8 +41,8 @@ def format_of(name: str) -> Format:
     return "json" if name.lower().endswith(".json") else "yaml"
 
 
-def read_text(raw: bytes | str, form: Format) -> ReadDocument:
-    """Never raises for what a document may contain."""
+def read_text(raw: bytes | str, form: Format, *, most: int = limits.MAX_DOCUMENT_VALUES) -> ReadDocument:
+    """Never raises for what a document may contain. `most`: keys and values."""
     if len(raw) > limits.MAX_BYTES:
         return _refused(
             TextProblem(
@@ -53,11 +53,18 @@ def read_text(raw: bytes | str, form: Format) -> ReadDocument:
     found: list[TextProblem] = []
     try:
         text = _decoded(raw)
-        data = read_json(text, found) if form == "json" else read_yaml(text, found)
+        data = (read_json if form == "json" else read_yaml)(text, found, most=most)
     except TextProblem as problem:
         return _refused(*(each for each in found if each is not problem), problem)
     source = DocumentSource(text, form, places_of_json if form == "json" else places_of_yaml)
     return read_data(data, source, found)
+
+
+def read_sent(data: Any) -> ReadDocument:
+    """Of data that somebody sends in place of a text."""
+    if limits.has_more_values(data, limits.MAX_DOCUMENT_VALUES):
+        return _refused(TextProblem("document-size", limits.TOO_MANY_VALUES, 1, 1, limits.FEWER_VALUES))
+    return read_data(data)
 
 
 def read_data(

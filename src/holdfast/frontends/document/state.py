@@ -15,6 +15,7 @@ from holdfast.model.reducer_marks import ReducerMark
 from holdfast.model.state_schema import StateField, StateSchema
 from holdfast.types.record import Op
 from holdfast.types.reducers import GROWS
+from holdfast.types.value import has_few_values
 
 _TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "string": ((str,), "text"),
@@ -25,6 +26,8 @@ _TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "object": ((dict,), "a mapping"),
 }
 
+_FEW: Final = 1_000
+"""Values that are compared with a schema in the event loop."""
 _COMBINES: Final = GROWS | {"sum", "merge"}
 
 
@@ -38,8 +41,14 @@ class DocumentState(StateSchema):
             reducers={name: ReducerMark(each.reducer) for name, each in variables.items() if each.reducer}
         )
         self._input, self._validate = given, validate
+        schemas = [given, *(each.schema for each in variables.values())]
+        self._compares = validate is not None and any(each is not None for each in schemas)
+        self._large = not has_few_values(schemas, _FEW)
         for name, each in variables.items():
             self.fields[name] = _field(name, each, validate)
+
+    def is_slow_to_start(self, given: Any) -> bool:
+        return self._compares and (self._large or not has_few_values(given, _FEW))
 
     def start(self, given: Any) -> tuple[Any, dict[str, Any]]:
         if self._input is not None and self._validate is not None:

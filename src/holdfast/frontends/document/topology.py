@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
 
 from holdfast.frontends.document.document import FlowDocument, FlowEdge, FlowNode, Json
-from holdfast.frontends.document.limits import MAX_CONFIG_BYTES
+from holdfast.frontends.document.limits import MAX_CONFIG_BYTES, MAX_EDGES
 from holdfast.frontends.document.node_type import (
     ERROR,
     OTHERWISE,
@@ -28,6 +29,8 @@ from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.text import clean_text
 
 PORT_UNKNOWN: Final = "port-unknown"
+_MOST_FOLLOWED: Final = 20 * MAX_EDGES
+"""Edges between disabled nodes, which are followed again from each node that leads to one of them."""
 _DEFAULTS: Final = ("timeout", "retry", "in_doubt")
 
 
@@ -225,12 +228,21 @@ def _without_disabled(nodes: dict[str, DocumentNode], report: ProblemReport) -> 
     for name in sorted(disabled):
         _check_disabled(nodes[name], report)
     found: dict[str, DocumentNode] = {}
+    behind = _Behind(nodes, disabled)
+    left = MAX_EDGES
     for name, node in nodes.items():
         if name in disabled:
             continue
         leaving: dict[str, DocumentEdge] = {}
         for edge in node.leaving:
-            for target in _behind(edge.target, nodes, disabled):
+            targets = [edge.target]
+            if edge.target in disabled:
+                targets = behind.of(edge.target)
+                left -= len(targets)
+                if left < 0 or behind.followed > _MOST_FOLLOWED:
+                    _refuse_many(nodes[edge.target], report)
+                    return nodes  # as if none were disabled: what follows from it is not reported
+            for target in targets:
                 new = edge if target == edge.target else _passing(edge, target)
                 twin = leaving.get(new.id)
                 if twin is not None and twin.edge.is_free != new.edge.is_free:
@@ -239,6 +251,15 @@ def _without_disabled(nodes: dict[str, DocumentNode], report: ProblemReport) -> 
                 leaving.setdefault(new.id, new)
         found[name] = msgspec.structs.replace(node, leaving=tuple(leaving.values()))
     return found
+
+
+def _refuse_many(node: DocumentNode, report: ProblemReport) -> None:
+    message = (
+        f"an edge to a disabled node is one to each node behind it; with those through {node.id!r} "
+        f"there are more than {MAX_EDGES:,} of them"
+    )
+    fix = "enable the node, or remove it with its edges"
+    report.error((*node.path, "disabled"), "document-size", message, fix, node=node.id)
 
 
 def _passing(edge: DocumentEdge, target: str) -> DocumentEdge:
@@ -261,19 +282,33 @@ def _check_disabled(node: DocumentNode, report: ProblemReport) -> None:
             report.error(edge.path, "disabled", message, "remove the condition", edge=edge.id)
 
 
-def _behind(name: str, nodes: Mapping[str, DocumentNode], disabled: set[str]) -> list[str]:
+class _Behind:
     """The first nodes behind disabled ones, each once."""
-    found, seen, todo = list[str](), set[str](), [name]
-    while todo:
-        here = todo.pop(0)
-        if here in seen:
-            continue
-        seen.add(here)
-        if here not in disabled:
-            found.append(here)
-        else:
-            todo += [edge.target for edge in nodes[here].from_port(OUT)]
-    return found
+
+    def __init__(self, nodes: Mapping[str, DocumentNode], disabled: set[str]) -> None:
+        self._nodes, self._disabled = nodes, disabled
+        self._known: dict[str, list[str]] = {}
+        self.followed = 0
+
+    def of(self, name: str) -> list[str]:
+        """Not all of them, once `_MOST_FOLLOWED` edges are followed."""
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        return self._known[name]
+
+    def _find(self, name: str) -> list[str]:
+        found, seen, todo = list[str](), {name}, deque([name])
+        while todo and self.followed <= _MOST_FOLLOWED:
+            here = todo.popleft()
+            if here not in self._disabled:
+                found.append(here)
+                continue
+            for edge in self._nodes[here].from_port(OUT):
+                self.followed += 1
+                if edge.target not in seen:
+                    seen.add(edge.target)
+                    todo.append(edge.target)
+        return found
 
 
 def reached_from(starts: Iterable[str], steps: Mapping[str, Iterable[str]]) -> set[str]:

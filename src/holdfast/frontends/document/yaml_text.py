@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
 import yaml
 
-from holdfast.frontends.document.limits import MAX_DEPTH, MAX_EXPANSION, MAX_PROBLEMS
+from holdfast.frontends.document.limits import (
+    FEWER_VALUES,
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_DOCUMENT_VALUES,
+    MAX_EXPANSION,
+    MAX_PROBLEMS,
+    TOO_MANY_VALUES,
+)
 from holdfast.frontends.document.source import Place, PlaceTable, TextProblem
+from holdfast.frontends.document.yaml_surrogates import MovedEscapes
 from holdfast.types.text import clean_text
 
-_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _INT: Final = re.compile(r"[-+]?[0-9]+")
 _BASED: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
@@ -41,9 +49,11 @@ _SMALL: Final = 1_000
 _FIRST: Final = frozenset("0123456789-+.~ntfNTF")
 
 
-def read_yaml(text: str, problems: list[TextProblem] | None = None) -> Any:
+def read_yaml(
+    text: str, problems: list[TextProblem] | None = None, *, most: int = MAX_DOCUMENT_VALUES
+) -> Any:
     """Raises TextProblem. `problems`: gets those with which the rest can still be read."""
-    reader = _Reader(text, places=False)
+    reader = _Reader(text, places=False, most=most)
     try:
         data = reader.read()
     finally:
@@ -55,16 +65,19 @@ def read_yaml(text: str, problems: list[TextProblem] | None = None) -> Any:
 
 
 def places_of_yaml(text: str) -> PlaceTable:
-    reader = _Reader(text, places=True)
+    reader = _Reader(text, places=True, most=MAX_BYTES * MAX_EXPANSION)
     reader.read()
     return reader.places
 
 
 class _Open:
     """A mapping or list that is not closed yet. `key`: of the value that comes next. `start`: line and
-    column, from 0. `is_placeholder`: it is `{{name}}` without quotes."""
+    column, from 0. `is_placeholder`: it is `{{name}}` without quotes. `count`: its values; `height`: the
+    levels of lists and mappings, itself included."""
 
-    __slots__ = ("anchor", "is_placeholder", "key", "path", "size", "start", "value", "waits")
+    __slots__ = (
+        "anchor", "count", "height", "is_placeholder", "key", "path", "size", "start", "value", "waits",
+    )  # fmt: skip
 
     value: Any
 
@@ -75,25 +88,38 @@ class _Open:
         self.is_placeholder = False
         self.key: str | None = None
         self.waits = isinstance(value, dict)
-        self.size = 1
+        self.size = self.count = self.height = 1
+
+
+class _Anchored(NamedTuple):
+    value: Any
+    size: int = 1
+    values: int = 1
+    height: int = 0
 
 
 class _Reader:
-    def __init__(self, text: str, *, places: bool) -> None:
-        self.text = text
+    def __init__(self, text: str, *, places: bool, most: int) -> None:
+        self.text, self._most = text, most
         self.places: dict[tuple[tuple[str | int, ...], bool], Place] = {}
         self.problems: list[TextProblem] = []
         self._with_places = places
         self._open: list[_Open] = []
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._anchors: dict[str, _Anchored] = {}
         self._root: list[Any] = []
-        self._written = self._expanded = self._skipped = 0
+        self._written = self._expanded = self._skipped = self._values = 0
+        self._escapes = MovedEscapes("")
 
     def read(self) -> Any:
         try:
-            for event in _events(self.text):
+            self._escapes = MovedEscapes(self.text)
+            for event in _events(self._escapes.text):
                 if not self._take(event):
                     break
+        except TextProblem as problem:
+            if problem not in self.problems:
+                self.problems.append(problem)
+            raise
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
@@ -115,10 +141,13 @@ class _Reader:
         """False: the rest is not read."""
         kind = cast("type[Any]", type(event))
         if self._skipped:
+            self._count(event, 1)
             self._skip(event, kind)
         elif kind is yaml.ScalarEvent:
+            self._count(event, 1)
             self._scalar(event)
         elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            self._count(event, 1)
             self._begin(event, {} if kind is yaml.MappingStartEvent else [])
         elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
             self._end(event)
@@ -139,11 +168,14 @@ class _Reader:
         self._refuse(event, rule, message, fix)
         raise self.problems[-1]
 
+    def _count(self, event: Any, more: int) -> None:
+        self._values += more
+        if self._values > self._most:
+            self._refuse_all(event, "document-size", TOO_MANY_VALUES, FEWER_VALUES)
+
     def _begin(self, event: Any, value: Any) -> None:
         self._refuse_tag(event)
-        if len(self._open) >= MAX_DEPTH + 2:
-            message = f"it is nested more than {MAX_DEPTH} levels deep"
-            self._refuse_all(event, "document-depth", message, "use a sub-flow, or flatter data")
+        self._require_depth(event, 1)
         path = self._path(event, False)
         if path is None:
             fix = 'write a text as the key; quote a placeholder: "{{name}}"'
@@ -157,6 +189,11 @@ class _Reader:
         self._written += 1
         mark = event.start_mark
         self._open.append(_Open(value, path, event.anchor, (mark.line, mark.column)))
+
+    def _require_depth(self, event: Any, more: int) -> None:
+        if len(self._open) + more > MAX_DEPTH + 2:
+            message = f"it is nested more than {MAX_DEPTH} levels deep"
+            self._refuse_all(event, "document-depth", message, "use a sub-flow, or flatter data")
 
     def _skip(self, event: Any, kind: type[Any]) -> None:
         """What is inside of a key that is a mapping."""
@@ -175,16 +212,17 @@ class _Reader:
             line, column = done.start
             text = self.text.split("\n")[line] if line == event.end_mark.line else ""
             done.value = text[column : event.end_mark.column]
+        found = _Anchored(done.value, done.size, done.count, done.height)
         if done.anchor is not None:
-            self._anchors[done.anchor] = done.value, done.size
-        self._put(done.value, done.size)
+            self._anchors[done.anchor] = found
+        self._put(found)
 
     def _scalar(self, event: Any) -> None:
         self._refuse_tag(event)
         size = _size(event.value)
         self._written += size
         around = self._open[-1] if self._open else None
-        value: Any = event.value
+        value: Any = self._escapes.back(event)
         plain = event.implicit[0]
         if plain:
             value = self._resolved(event, value)
@@ -195,8 +233,8 @@ class _Reader:
             return
         self._path(event, plain or event.style in ("'", '"'))
         if event.anchor is not None:
-            self._anchors[event.anchor] = value, size
-        self._put(value, size)
+            self._anchors[event.anchor] = _Anchored(value, size)
+        self._put(_Anchored(value, size))
 
     def _key(self, event: Any, around: _Open, key: Any) -> None:
         if not isinstance(key, str):
@@ -207,8 +245,9 @@ class _Reader:
             message = f"the key {clean_text(key, 80)!r} stands twice in this mapping"
             self._refuse(event, "duplicate-key", message, "remove one of them")
         if event.anchor is not None:
-            self._anchors[event.anchor] = key, _size(key)
+            self._anchors[event.anchor] = _Anchored(key, _size(key))
         around.key, around.waits = key, False
+        around.count += 1
         around.size += _size(key)
         if self._with_places:
             quoted = event.style in ("'", '"')
@@ -219,8 +258,11 @@ class _Reader:
         if event.anchor not in self._anchors:
             message = f"the alias *{event.anchor} stands inside what it names, or names nothing"
             self._refuse(event, "alias", message, "write the value out")
-        value, size = self._anchors.get(event.anchor, (None, 1))
-        self._count_alias(event, size)
+        found = self._anchors.get(event.anchor, _Anchored(None))
+        self._count(event, found.values)
+        self._count_alias(event, found.size)
+        self._require_depth(event, found.height)
+        value = found.value
         around = self._open[-1] if self._open else None
         if around is not None and around.waits:
             if not isinstance(value, str):
@@ -229,7 +271,7 @@ class _Reader:
             self._key(event, around, value)
             return
         self._path(event, False)
-        self._put(_copied(value), size)
+        self._put(found._replace(value=_copied(value)))
 
     def _count_alias(self, event: Any, size: int) -> None:
         self._written += 1
@@ -238,12 +280,15 @@ class _Reader:
             message = f"aliases make the document more than {MAX_EXPANSION} times larger"
             self._refuse_all(event, "alias", message, "write the values out")
 
-    def _put(self, value: Any, size: int) -> None:
+    def _put(self, found: _Anchored) -> None:
+        value = found.value
         if not self._open:
             self._root.append(value)
             return
         around = self._open[-1]
-        around.size += size
+        around.size += found.size
+        around.count += found.values
+        around.height = max(around.height, 1 + found.height)
         if around.key is not None:
             around.value[around.key] = value
             around.waits = True
@@ -331,9 +376,8 @@ def _copied(value: Any) -> Any:
 
 
 def _events(text: str) -> Iterator[Any]:
-    """By libyaml where PyYAML has it. It refuses the escapes of surrogates, which JSON allows."""
-    fast = None if _SURROGATE.search(text) else getattr(yaml, "CSafeLoader", None)
-    loader: Any = fast or yaml.SafeLoader
+    """By libyaml where PyYAML has it."""
+    loader: Any = getattr(yaml, "CSafeLoader", None) or yaml.SafeLoader
     return cast("Any", yaml).parse(text, Loader=loader)
 
 

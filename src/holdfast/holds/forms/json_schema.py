@@ -1,89 +1,91 @@
-"""Whether the data of an answer fits the JSON Schema of its hold: every problem, each with its path.
+"""Whether the data of an answer fits the JSON Schema of its hold: its problems, each with its path.
 
-The library jsonschema decides (2020-12, ADR 55); the words are ours, by a table over its keywords.
+The library jsonschema decides (2020-12, ADR 55); the words are ours, by a table over its keywords. Schema and
+data come from outside: what one check may cost is counted (`schema_budget`), and its problems are few and
+short.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from itertools import islice
 from typing import Any, Final, cast
 
 from holdfast.holds.forms.money import number_text
+from holdfast.holds.forms.schema_budget import (
+    MAX_COST,
+    PER_SCHEMA,
+    SchemaBudget,
+    SchemaBudgetError,
+    processor_time,
+    schema_budget,
+)
+from holdfast.holds.forms.short_repr import short_schema, short_value
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.checks.regex_safety import MAX_TEXT, matches
 
 NOTHING: Final = "nothing is allowed here"
-MOST_PROBLEMS: Final = 100
-MOST_STEPS: Final = 200_000
-"""Schemas that are applied to values, for one value with all that is in it: a few seconds."""
-_MOST_CHARACTERS: Final = 1_000
-_MOST_SHOWN: Final = 20
-_ENUM_STEP: Final = 50  # members of an enum that are compared in the time of one step
+MAX_PROBLEMS: Final = 100
+TOO_MUCH: Final = (
+    f"data: is too large for its schema: it takes more than {MAX_COST // PER_SCHEMA:,} comparisons; "
+    "send less data, or use a schema with fewer alternatives"
+)
+_LISTED: Final = 20
+"""Of the values of an enum, and of the alternatives that do not match, in one problem."""
+_LONGEST: Final = 1_000
+_LONGEST_PLACE: Final = 200
 
 _Errors = Iterator[Any]
 _Check = Callable[[Any, Any, Any, Mapping[str, Any]], _Errors]
 
 
 def problems_in(value: Any, schema: Any) -> list[str]:
-    """What is wrong with a JSON value, as `data.items[2].price: ...`; none: it is valid.
+    """What is wrong with a JSON value, as `data.items[2].price: ...`; none: it is valid. At most the first
+    `MAX_PROBLEMS`, and one more that says so.
 
-    An invalid schema makes every value invalid: nothing may pass unchecked."""
-    faults = schema_faults(schema)
-    if faults:
-        return [f"the hold's {fault}" for fault in faults]
-    left = _left.set([MOST_STEPS])
-    found: list[str] = []
+    An invalid schema makes every value invalid: nothing may pass unchecked. So does one that takes too long
+    to be compared with the value."""
     try:
-        for error in _validator()(schema).iter_errors(value):
-            if len(found) == MOST_PROBLEMS:
-                return [*found, f"data: has more than {MOST_PROBLEMS} problems"]
-            found += (clean_end(text) for text in _texts(error))
+        with schema_budget() as budget:
+            budget.spend(0)
+            faults = schema_faults(schema)
+            if faults:
+                return _few(f"the hold's {_cut(fault, _LONGEST)}" for fault in faults)
+            budget.begin(schema)
+            errors = _validator()(short_schema(schema)).iter_errors(short_value(value))
+            return _few(text for error in errors for text in _texts(error))
     except RecursionError:
         return ["data: is nested too deeply to be compared"]
-    except _TooManySteps:
-        return [*found, f"data: is too large for its schema: it takes more than {MOST_STEPS:,} comparisons"]
-    finally:
-        _left.reset(left)
+    except SchemaBudgetError:
+        return [TOO_MUCH]
+
+
+def _few(problems: Iterable[str]) -> list[str]:
+    found = list(islice(problems, MAX_PROBLEMS + 1))
+    if len(found) > MAX_PROBLEMS:
+        found[MAX_PROBLEMS] = f"data: has more than {MAX_PROBLEMS} problems"
     return found
-
-
-def clean_end(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
-
-
-class _TooManySteps(Exception):
-    pass
-
-
-# What is left of the steps of one call; a caller chooses the value, and often the schema.
-_left: ContextVar[list[int]] = ContextVar("steps of a validation")
 
 
 @cache
 def _validator() -> Any:
-    """The library's checks for known keywords, and ours where its message is too short or its result not
-    exact. Imported with the first answer: it takes longer than everything else that a small program loads."""
+    """The library's checks for known keywords, and ours where its message is too short, its result not exact
+    or its cost not counted. Imported with the first answer: it takes longer than everything else that a small
+    program loads."""
     known: dict[str, Any] = import_module("jsonschema").Draft202012Validator.VALIDATORS
     return import_module("jsonschema.validators").create(
         meta_schema={},
-        validators={keyword: _OWN.get(keyword, known[keyword]) for keyword in _TEXTS},
+        validators={keyword: _OWN.get(keyword, known[keyword]) for keyword in KEYWORDS},
         type_checker=import_module("jsonschema").Draft202012Validator.TYPE_CHECKER,
-        applicable_validators=_ordered,
+        applicable_validators=_counted,
     )
 
 
-def _ordered(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """In the order of the table, because a stored schema has lost its own order. It is asked each time that a
-    schema is applied to a value, so the steps are counted here."""
-    left = _left.get([MOST_STEPS])
-    left[0] -= 1 + len(schema.get("enum", ())) // _ENUM_STEP
-    if left[0] < 0:
-        raise _TooManySteps
-    return [(each, schema[each]) for each in _TEXTS if each in schema]
+def _counted(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The library asks for the keywords of a schema each time that it compares a value with it."""
+    return SchemaBudget.current().keywords(schema)
 
 
 def _error(message: str, *path: str | int) -> Any:
@@ -97,18 +99,23 @@ def _inner(validator: Any, value: Any, schema: Any, at: str | int) -> _Errors:
     """The library does not report the path of a value under a `false` schema."""
     if schema is False:
         yield _error(NOTHING, at)
-    elif not _is_plainly_typed(validator, value, schema):
-        yield from validator.descend(value, schema, path=at)
+        return
+    for error in _compared(validator, value, schema):
+        error.path.appendleft(at)
+        yield error
 
 
-def _is_plainly_typed(validator: Any, value: Any, schema: Any) -> bool:
-    """Whether nothing but a type is asked for, and it is that: most values of large data are."""
-    if not isinstance(schema, dict):
-        return False
-    asked = cast("dict[str, Any]", schema)
-    kind = asked.get("type")
-    alone = isinstance(kind, str) and KEYWORDS.isdisjoint(asked.keys() - {"type"})
-    return alone and validator.is_type(value, kind)
+def _compared(validator: Any, value: Any, schema: Any) -> _Errors:
+    """As `descend` of the library, without the new validator that it makes each time to follow references."""
+    if isinstance(schema, bool):
+        yield from () if schema else validator.descend(value, schema)
+        return
+    for keyword, wanted in _counted(schema):
+        for error in validator.VALIDATORS[keyword](validator, wanted, value, schema) or ():
+            if not error.schema_path:  # a new one
+                error.validator, error.validator_value, error.instance = keyword, wanted, value
+            error.schema_path.appendleft(keyword)
+            yield error
 
 
 def _properties(validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
@@ -151,31 +158,13 @@ def _items(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -
 
 def _unique(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
     if wanted and isinstance(value, list):
+        budget = SchemaBudget.current()
+        budget.spend(len(cast("list[Any]", value)))
         seen: dict[Any, int] = {}
         for index, item in enumerate(cast("list[Any]", value)):
-            first = seen.setdefault(_key(item), index)
+            first = seen.setdefault(budget.key(item), index)
             if first != index:
                 yield _error(f"{_short(item)} is a duplicate of [{first}]", index)
-
-
-def _any_of(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> _Errors:
-    """A choice of constants is compared at once: the library makes an error of each that it is not."""
-    if isinstance(value, str) and all(map(_is_constant, wanted)):
-        texts = [each["const"] for each in wanted]
-        left = _left.get([MOST_STEPS])
-        left[0] -= len(texts) // _ENUM_STEP
-        if value in texts:
-            return
-        wanted = wanted[:_MOST_SHOWN]
-    known: dict[str, Any] = import_module("jsonschema").Draft202012Validator.VALIDATORS
-    yield from known["anyOf"](validator, wanted, value, schema)
-
-
-def _is_constant(schema: Any) -> bool:
-    """Whether it allows one text and nothing else; titles do not count."""
-    if not isinstance(schema, dict) or "const" not in schema:
-        return False
-    return KEYWORDS.isdisjoint(cast("dict[str, Any]", schema).keys() - {"const"})
 
 
 def _multiple(_validator: Any, step: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
@@ -196,23 +185,76 @@ def _pattern(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any
 
 
 def pattern_mismatch(pattern: str, text: str) -> str:
-    """Why a text does not match the pattern of its question; empty if it does."""
+    """Why a text does not match the pattern of its question; empty if it does. Raises SchemaBudgetError."""
     if len(text) > MAX_TEXT:
         return f"has {len(text)} characters; a text with a pattern has at most {MAX_TEXT}"
     try:
-        return "" if matches(pattern, text) else f"{_short(text)} does not match {pattern}"
+        with processor_time():
+            fits = matches(pattern, text)
+        return "" if fits else f"{_short(text)} does not match {pattern}"
     except TimeoutError:
         return f"{_short(text)} cannot be checked: the pattern {pattern} takes too long on it"
 
 
+def _enum(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
+    """By their hashes: the library compares with each of the values."""
+    budget = SchemaBudget.current()
+    if budget.key(value) not in budget.kept_keys(wanted):
+        yield _error("")
+
+
+def _const(_validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
+    budget = SchemaBudget.current()
+    if budget.key(value) != budget.kept_key(wanted):
+        yield _error("")
+
+
+def _any_of(validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
+    budget = SchemaBudget.current()
+    constants = budget.kept_constants(wanted)
+    if constants is not None and budget.key(value) in constants:
+        return
+    errors = _misfits(validator, wanted if constants is None else wanted[:_LISTED], value)
+    if errors is not None:
+        yield import_module("jsonschema").ValidationError("", context=errors)
+
+
+def _misfits(validator: Any, wanted: Any, value: Any) -> list[Any] | None:
+    """Why none of the alternatives matches, for the first of them; None: one does."""
+    found: list[Any] = []
+    for index, schema in enumerate(wanted):
+        errors = list(islice(_compared(validator, value, schema), _LISTED if index < _LISTED else 1))
+        if not errors:
+            return None
+        SchemaBudget.current().spend(len(errors) * PER_SCHEMA)
+        if index < _LISTED:
+            for error in errors:
+                error.schema_path.appendleft(index)
+            found += errors
+    return found
+
+
+def _one_of_all(validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]) -> _Errors:
+    fitting = sum(next(_compared(validator, value, schema), None) is None for schema in wanted)
+    SchemaBudget.current().spend((len(wanted) - fitting) * PER_SCHEMA)
+    if fitting == 0:
+        errors = _misfits(validator, wanted[:_LISTED], value)
+        yield import_module("jsonschema").ValidationError("", context=errors or [])
+    elif fitting > 1:
+        yield _error(f"{_short(value)} matches {fitting} alternatives, but must match exactly one")
+
+
 _OWN: Final[dict[str, _Check]] = {
+    "enum": _enum,
+    "const": _const,
+    "anyOf": _any_of,
+    "oneOf": _one_of_all,
     "properties": _properties,
     "prefixItems": _prefix,
     "required": _required,
     "additionalProperties": _additional,
     "items": _items,
     "uniqueItems": _unique,
-    "anyOf": _any_of,
     "multipleOf": _multiple,
     "pattern": _pattern,
 }
@@ -222,15 +264,18 @@ _OWN: Final[dict[str, _Check]] = {
 
 
 def _texts(error: Any) -> Iterator[str]:
-    where = _place(error.absolute_path)
-    if error.validator is None:  # the schema is `false`
-        yield f"{where}: {NOTHING}"
-        return
-    yield f"{where}: {_TEXTS[error.validator](error)}"
+    where = _cut(_place(error.absolute_path), _LONGEST_PLACE)
+    # None: the schema is `false`.
+    text = NOTHING if error.validator is None else _TEXTS[error.validator](error)
+    yield _cut(f"{where}: {text}", _LONGEST)
 
 
 def _place(path: Iterable[str | int]) -> str:
-    return "data" + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
+    return "data" + "".join(f"[{each}]" if isinstance(each, int) else f".{_cut(each, 80)}" for each in path)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _own_message(error: Any) -> str:
@@ -244,9 +289,9 @@ def _no_type(error: Any) -> str:
 
 def _no_value(error: Any) -> str:
     values = error.validator_value
-    shown = ", ".join(_short(each) for each in values[:_MOST_SHOWN])
-    more = f" and {len(values) - _MOST_SHOWN:,} more" if len(values) > _MOST_SHOWN else ""
-    return f"{_short(error.instance)} is not one of {shown}{more}"
+    listed = ", ".join(_short(each) for each in values[:_LISTED])
+    more = f" and {len(values) - _LISTED:,} more" if len(values) > _LISTED else ""
+    return f"{_short(error.instance)} is not one of {listed}{more}"
 
 
 def _size(what: str, than: str) -> Callable[[Any], str]:
@@ -261,24 +306,14 @@ def _no_form(error: Any) -> str:
     ways: dict[int, list[str]] = {}
     for each in error.context:
         ways.setdefault(each.schema_path[0], []).extend(_texts(each))
-    tried = "; or ".join(", ".join(problems) for problems in islice(ways.values(), _MOST_SHOWN))
-    return f"{_short(error.instance)} matches none of the {len(error.validator_value)} alternatives ({tried})"
+    tried = "; or ".join(", ".join(problems) for problems in ways.values())
+    count = len(error.validator_value)
+    more = f"; and {count - _LISTED:,} more" if count > _LISTED else ""
+    return f"{_short(error.instance)} matches none of the {count:,} alternatives ({tried}{more})"
 
 
 def _not_one_form(error: Any) -> str:
-    fitting = sum(_validator()(each).is_valid(error.instance) for each in error.validator_value)
-    if not fitting:
-        return _no_form(error)
-    return f"{_short(error.instance)} matches {fitting} alternatives, but must match exactly one"
-
-
-def _key(value: Any) -> Any:
-    """Equal for equal JSON values: 1 and 1.0 are equal, 1 and true are not."""
-    if isinstance(value, dict):
-        return frozenset((name, _key(inner)) for name, inner in cast("dict[str, Any]", value).items())
-    if isinstance(value, list):
-        return tuple([_key(inner) for inner in cast("list[Any]", value)])
-    return (isinstance(value, bool), value)
+    return error.message or _no_form(error)
 
 
 def _one_of(names: list[str]) -> str:
@@ -295,8 +330,7 @@ def _short(value: Any) -> str:
         return "an object"
     if isinstance(value, list):
         return "a list"
-    text = number_text(value) if isinstance(value, float) else repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return _cut(number_text(value) if isinstance(value, float) else repr(value), 60)
 
 
 _TEXTS: Final[dict[str, Callable[[Any], str]]] = {
@@ -327,4 +361,4 @@ _TEXTS: Final[dict[str, Callable[[Any], str]]] = {
     "not": lambda error: f"{_short(error.instance)} matches a schema that is not allowed",
 }
 
-KEYWORDS: Final = frozenset(_TEXTS)
+KEYWORDS: Final = tuple(_TEXTS)

@@ -10,6 +10,8 @@ import msgspec
 from holdfast.errors import FormInvalidError
 from holdfast.holds.forms.field_error import FieldValueError
 from holdfast.holds.forms.fields import is_empty, read_value
+from holdfast.holds.forms.json_schema import TOO_MUCH
+from holdfast.holds.forms.schema_budget import SchemaBudgetError, schema_budget
 from holdfast.model.expr import compile_expr, mapping_resolver, truthy
 from holdfast.model.forms.compile import primary
 from holdfast.model.forms.field_kinds import MAX_DEPTH, TEXTS
@@ -85,9 +87,13 @@ def validate_answer(
     if error is not None:
         return FilledForm({}, (), (error,))
     validator = _Validator(form, context, decision, cast("dict[str, Any]", given))
-    for section in form["sections"]:
-        if section["type"] != "context":
-            validator.take(section)
+    try:
+        with schema_budget():
+            for section in form["sections"]:
+                if section["type"] != "context":
+                    validator.take(section)
+    except SchemaBudgetError:
+        return FilledForm({}, (), (FieldError("", "size", TOO_MUCH.removeprefix("data: ")),))
     names = {each["field"] for each in form["sections"] if each["type"] != "context"}
     validator.take_rest(names, bool(form.get("allow_extra")))
     return FilledForm(validator.values, tuple(validator.edited), tuple(validator.errors))

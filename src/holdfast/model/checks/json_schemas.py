@@ -182,5 +182,5 @@ _CHECKS: Final[dict[str, _Check]] = {
     "not": _one_schema,
 }
 
-KEYWORDS: Final = frozenset(_CHECKS)
-"""What `holdfast.holds.forms.json_schema` checks."""
+KEYWORDS: Final = tuple(_CHECKS)
+"""In this order `holdfast.holds.forms.json_schema` checks them."""

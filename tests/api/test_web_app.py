@@ -118,7 +118,7 @@ async def test_a_plain_page_loads_nothing_of_the_app_and_links_to_plain_pages(ap
         assert (await get(app, link)).status_code == 200, link
 
 
-@pytest.mark.covers("WB-53")
+@pytest.mark.covers("WB-53", "WEB-CODE")
 async def test_the_policy_allows_no_inline_script_and_a_new_nonce_for_styles_each_time(app: Server) -> None:
     seen: set[str] = set()
     for _ in range(2):

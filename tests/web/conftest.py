@@ -1,5 +1,6 @@
-"""A server with the built app in a process of its own, and a browser. What the console or the network reports
-as an error fails the test.
+"""A server with the built app in a process of its own, and a browser. What the console or the network of any
+page reports as an error fails the test; so does what the policy of a page has blocked, which browsers write
+there.
 
 The files are in two groups (`xdist_group`) of about the same length: two processes have them, and a machine
 of two cores has no more than two browsers at work."""
@@ -14,10 +15,19 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
+from urllib.request import Request as Sent
+from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from tests.services import absent
 from tests.services.browser import program
@@ -54,9 +64,10 @@ class WebServer:
         flows: Path = FLOWS,
         options: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        store: str = "",
     ) -> None:
         environment = {name: value for name, value in os.environ.items() if name != web.SKIP} | (env or {})
-        self.store = store = f"sqlite:{folder / 'web.db'}"
+        self.store = store or f"sqlite:{folder / 'web.db'}"
         command = [
             sys.executable,
             "-m",
@@ -67,7 +78,7 @@ class WebServer:
             "0",
             "--json",
             "--store",
-            store,
+            self.store,
             *options,
         ]
         with (folder / "serve.log").open("w") as errors:
@@ -92,7 +103,7 @@ class WebServer:
     def api(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        with urlopen(Request(self.address + path, data, headers, method=method), timeout=30) as answer:
+        with urlopen(Sent(self.address + path, data, headers, method=method), timeout=30) as answer:
             return json.load(answer)
 
     def claim(self, number: str, flow: str = "claims") -> dict[str, Any]:
@@ -115,11 +126,58 @@ def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[We
     found.stop()
 
 
+class Told:
+    """What pages report as an error. `expected`: texts of errors that the test causes itself."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+        self.expected: set[str] = set()
+
+    def watch(self, context: BrowserContext) -> None:
+        context.on("weberror", lambda found: self.add(f"error: {found.error}"))
+        context.on("console", self._console)
+        context.on("requestfailed", self._request)
+
+    def add(self, text: str, where: object = "") -> None:
+        if not any(each in text for each in self.expected):
+            self.wrong.append(f"{text} {where}")
+
+    def _console(self, said: ConsoleMessage) -> None:
+        # A person who is not in the directory is a 404, which browsers report.
+        if said.type == "error" and not said.location["url"].endswith("/directory/me"):
+            self.add(said.text, said.location)
+
+    def _request(self, sent: Request) -> None:
+        # A page that is left drops what it has not read.
+        if sent.failure and "ERR_ABORTED" not in sent.failure:
+            self.add(f"Failed to load resource: {sent.failure}", sent.url)
+
+
+TOLD = Told()
+
+
+@pytest.fixture(autouse=True)
+def told() -> Iterator[Told]:
+    """Nothing was wrong on any page of the test."""
+    TOLD.wrong, TOLD.expected = [], set()
+    yield TOLD
+    assert TOLD.wrong == []
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # The container of CI has no sandbox of its own; the pages are ours.
         found = playwright.chromium.launch(executable_path=program(), args=["--no-sandbox"])
+        plain = found.new_context
+
+        def new_context(**options: Any) -> BrowserContext:
+            # Without motion: what is measured is no moment of a transition.
+            context = plain(**{"reduced_motion": "reduce", **options})
+            TOLD.watch(context)
+            return context
+
+        found.new_context = new_context
         yield found
         found.close()
 
@@ -141,39 +199,23 @@ Opener = Callable[..., Page]
 def open_page(browser: Browser, server: WebServer, session: Any) -> Iterator[Opener]:
     """Opens an address of the app as the person who has signed in."""
     contexts: list[BrowserContext] = []
-    wrong: list[str] = []
 
     def opened(
         path: str = "/", *, width: int = 1280, height: int = 800, scheme: Any = "light", expected: str = "\n"
     ) -> Page:
         """`expected`: a text of errors that the test causes itself."""
-        # Without motion: what is measured is no moment of a transition.
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
-        )
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
         contexts.append(context)
+        TOLD.expected.add(expected)
         context.add_cookies(session)
         page = context.new_page()
         page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-
-        def told(said: Any) -> None:
-            if _is_wrong(said) and expected not in said.text:
-                wrong.append(f"{said.text} {said.location}")
-
-        page.on("console", told)
         page.goto(server.address + path)
         return page
 
     yield opened
     for context in contexts:
         context.close()
-    assert wrong == []
-
-
-def _is_wrong(said: Any) -> bool:
-    # A person who is not in the directory is a 404, which browsers report.
-    return said.type == "error" and not said.location["url"].endswith("/directory/me")
 
 
 def sign_in_as(page: Page, server: WebServer, name: str, **grant: list[str]) -> None:
@@ -215,3 +257,38 @@ WIDER = """() => {
 def too_wide(page: Page) -> list[str]:
     """Elements that make the page scroll sideways."""
     return page.evaluate(WIDER)
+
+
+CLIPPED = """() => [...document.querySelectorAll("body *")].filter((each) => {
+  const style = getComputedStyle(each);
+  const hasText = [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  const cuts = ["hidden", "clip"].includes(style.overflowX) && style.textOverflow !== "ellipsis"
+    && style.webkitLineClamp === "none";
+  return hasText && cuts && !each.closest(".away, .brand, svg") && style.position !== "absolute"
+    && (each.scrollWidth > each.clientWidth + 1);
+}).map((each) => each.className + ": " + each.textContent.slice(0, 60)).slice(0, 5)"""
+
+
+def clipped(page: Page) -> list[str]:
+    """Texts of which a part cannot be seen."""
+    return page.evaluate(CLIPPED)
+
+
+def wrong_in(page: Page, name: str) -> list[str]:
+    """Of the page as it is: a picture in light at its own width and one in dark at 320 px, and what is
+    wrong in them for people with other eyes, other hands, or a phone."""
+    size = page.viewport_size or {"width": 1280, "height": 800}
+    picture(page, f"{name}-light")
+    found = violations(page) + too_wide(page)
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size({"width": 320, "height": 640})
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    picture(page, f"{name}-dark-phone")
+    found += violations(page) + too_wide(page)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(size)
+    return [f"{name}: {each}" for each in found]
+
+
+def inspect(page: Page, name: str) -> None:
+    assert wrong_in(page, name) == []

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from holdfast import Flow
+from holdfast import Flow, Scripted, tool_call
+from tests.web.approval_flows import refund, support
 from tests.web.flows import claims, patient, short
 from tests.web.run_flows import check_line, halts, orders, stops
 
-__all__ = ["check_line", "claims", "halts", "hostile", "orders", "patient", "short", "stops"]
+__all__ = [
+    "check_line",
+    "claims",
+    "halts",
+    "hostile",
+    "orders",
+    "patient",
+    "short",
+    "stops",
+    "support",
+    "tricks",
+]
 
 NAME = "größe/a b?c#d%20"
 MARKUP = (
@@ -30,6 +43,19 @@ VALUES = {
     "many": [{"line": each, "text": MARKUP} for each in range(300)],
 }  # fmt: skip
 
+DOCUMENT = f"""\
+holdfast: "1.0"
+name: tricky
+description: {json.dumps(MARKUP + LINKS + BIDI)}
+nodes:
+  - {{id: start, type: start}}
+  - {{id: ask, type: hitl_review, label: {json.dumps(BIDI + MARKUP)}, config: {{queue: trips, prompt: {json.dumps(LINKS + BIDI)}, sections: [{{type: context, title: {json.dumps(BIDI)}, content: {json.dumps(MARKUP + LINKS)}}}, {{type: decision, options: [{{id: yes, label: {json.dumps(BIDI)}}}]}}]}}}}
+  - {{id: done, type: end, label: {json.dumps("W" * 400)}}}
+edges:
+  - {{source: start, target: ask, label: {json.dumps(BIDI)}}}
+  - {{source: ask, source_port: "yes", target: done}}
+"""  # noqa: E501
+
 hostile = Flow[Any](NAME, effect="pure", description=MARKUP + LINKS + BIDI)
 
 
@@ -48,6 +74,7 @@ decide = hostile.hold(
         {"type": "context", "title": MARKUP, "content": f"# Title\n\n{LINKS}\n\n{MARKUP}"},
         {"type": "input", "field": "text", "kind": "text", "label": MARKUP, "default": MARKUP, "help": LINKS},
         {"type": "input", "field": "data", "kind": "json", "label": BIDI, "default": {"large": LARGE}},
+        {"type": "input", "field": "bill", "kind": "file", "label": "Bill"},
         {"type": "input", "field": "pick", "kind": "select", "label": "Pick",
          "options": [{"id": "a", "label": MARKUP}, {"id": "b", "label": "W" * 300}]},
         {"type": "decision", "options": [
@@ -62,6 +89,15 @@ decide = hostile.hold(
 def fail(s: dict[str, Any]) -> None:
     raise ValueError(f"{MARKUP} {BIDI} {LONG}")
 
+
+tricks = Flow("tricks")
+tricks.agent(
+    "clerk <img src=x onerror=alert(5)>", instructions=MARKUP + LINKS + BIDI, tools=[refund], output="answer",
+    model=Scripted(
+        tool_call("refund", order=MARKUP + BIDI, amount=1, account=LARGE, lines=[LINKS, LONG], note=BIDI),
+        "ok",
+    ),
+)  # fmt: skip
 
 hostile.edge(collect, decide)
 hostile.edge(decide, fail)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.web.approval_flows import LARGE
-from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
+from tests.web.conftest import Opener, WebServer, inspect
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
 
@@ -34,12 +34,11 @@ def field(page: Page, name: str) -> Locator:
 
 
 @pytest.mark.covers("WB-26", "WEB-AGENTS", "WB-24")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_person_reads_the_conversation_and_approves_a_call_with_changes(
-    server: WebServer, open_page: Opener, scheme: Any
+    server: WebServer, open_page: Opener
 ) -> None:
     first, second = asked(server)
-    page = open_page(f"/inbox/mine/{first['id']}", scheme=scheme)
+    page = open_page(f"/inbox/mine/{first['id']}")
     expect(page.get_by_role("heading", name="clerk wants to run refund")).to_be_visible()
     said = page.get_by_role("region", name="Conversation")
     expect(said.get_by_text("Refund both")).to_be_visible()
@@ -71,9 +70,7 @@ def test_a_person_reads_the_conversation_and_approves_a_call_with_changes(
     expect(page.locator('[data-field="account"] .field-error')).to_have_text("'many' is not an integer")
     page.locator('[data-field="account"]').get_by_role("button", name="Revert").click()
     page.get_by_label("Message to the agent").fill("Round down.")
-    picture(page, f"approval-{scheme}")
-    assert violations(page) == []
-    assert too_wide(page) == []
+    inspect(page, "approval")
     page.get_by_role("button", name="Approve with changes (2)").click()
     expect(page.locator(".toast")).to_contain_text("Approve with changes (2) in")
     page.goto(f"{server.address}/inbox/all/{first['id']}")
@@ -97,9 +94,6 @@ def test_a_call_is_decided_on_a_phone(server: WebServer, open_page: Opener) -> N
     first, _ = asked(server)
     page = open_page(f"/inbox/mine/{first['id']}", width=320, height=640)
     expect(page.get_by_role("region", name="Conversation")).to_be_attached()
-    picture(page, "approval-phone")
-    assert too_wide(page) == []
-    assert violations(page) == []
     page.get_by_label("Message to the agent").fill("Ask the customer first.")
     page.get_by_role("button", name="Reject").click()
     page.get_by_role("button", name="Reject").click()

@@ -71,7 +71,7 @@ def test_without_npm_there_is_one_attempt_one_sentence_and_no_failure(clone: Pat
     assert (skipped.returncode, skipped.stderr) == (0, "")
 
 
-@pytest.mark.covers("WB-60-units")
+@pytest.mark.covers("WB-60-units", "WB-52", "WB-51", "WEB-CODE")
 def test_the_models_of_the_app_do_what_their_own_tests_say(built: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(web.ROOT / "tools" / "web.py"), "test"],
@@ -100,7 +100,7 @@ WIRE_NAME = re.compile(r"\.[a-z]+_[a-z_]+\b(?!\()")
 STATUS_NAMES = {".pending_input"}
 
 
-@pytest.mark.covers("WB-60")
+@pytest.mark.covers("WB-60", "WEB-CODE")
 def test_an_import_lint_holds_the_folders_apart_and_only_services_have_wire_names(
     built: Path, tmp_path: Path
 ) -> None:
@@ -121,6 +121,34 @@ def test_an_import_lint_holds_the_folders_apart_and_only_services_have_wire_name
         if name not in STATUS_NAMES
     }
     assert named == set()
+
+
+# Texts that people would read, in each place that the lint knows.
+LITERALS = {
+    "between": "export const Planted = () => <p>Please wait</p>;\n",
+    "attribute": "export const Planted = () => <input aria-label={`Name of ${1}`} />;\n",
+    "chosen": "export const Planted = ({ on }: { on: boolean }) => <p>{on ? 'Switched on' : null}</p>;\n",
+    "joined": "export const Planted = () => <p>{['One', 'Two'].join(', ')}</p>;\n",
+}
+
+
+@pytest.mark.covers("WB-52", "WEB-CODE")
+def test_a_text_outside_of_the_catalogue_and_a_message_that_nobody_uses_are_refused(
+    built: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(web.WEB / "src", tmp_path / "src")
+    lint = [shutil.which("node") or "node", str(web.WEB / "tools" / "catalogue.mjs"), str(tmp_path / "src")]
+    done = subprocess.run(lint, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name, text in LITERALS.items():
+        (tmp_path / "src" / "components" / f"{name}.tsx").write_text(text)
+    unused = tmp_path / "src" / "locales" / "en" / "unused.ts"
+    unused.write_text('export const unused = {\n  neverShownAnywhere: "Text",\n} as const;\n')
+    done = subprocess.run(lint, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    for name in LITERALS:
+        assert f"src/components/{name}.tsx:1:" in done.stderr, name
+    assert "nobody uses neverShownAnywhere" in done.stderr
 
 
 PACKAGES = {
@@ -201,7 +229,7 @@ COLOUR = re.compile(
 )
 
 
-@pytest.mark.covers("WB-48")
+@pytest.mark.covers("WB-48", "WEB-CODE")
 def test_app_and_plain_pages_name_roles_of_one_file_of_tokens() -> None:
     pages = web.ROOT / "src" / "holdfast" / "api" / "pages"
     sheets = [*(web.WEB / "src").rglob("*.css"), pages / "static" / "pages.css"]

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
 from tests.web.mounted import mounted
-from tests.web.screen_flows import LARGE, NAME
+from tests.web.screen_flows import BIDI, DOCUMENT, LARGE, MARKUP, NAME
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("web")]
 
@@ -32,6 +32,20 @@ def hold(server: WebServer) -> dict[str, Any]:
     return found
 
 
+# Texts of the page, but for fields, in which a person sees and changes the exact text.
+UNSEEN = """() => {
+  const found = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const within = walk.currentNode.parentElement;
+    if (within.closest("textarea, .cm-editor")) continue;
+    const isUnseen = /[\\u200b\\u202a-\\u202e\\u2066-\\u2069]/.test(walk.currentNode.data);
+    if (isUnseen) found.push(within.outerHTML.slice(0, 150));
+  }
+  return found.slice(0, 5);
+}"""
+
+
 def watched(page: Page, server: WebServer) -> list[str]:
     """What ran, or was fetched from elsewhere."""
     seen: list[str] = []
@@ -47,19 +61,31 @@ def watched(page: Page, server: WebServer) -> list[str]:
     return seen
 
 
-@pytest.mark.covers("WB-54", "WEB-BAD-values")
+@pytest.mark.covers("WB-54", "WEB-BAD-values", "WEB-BAD")
 def test_hostile_values_run_nothing_fetch_nothing_and_keep_the_layout(
     server: WebServer, hold: dict[str, Any], open_page: Opener
 ) -> None:
+    agent = server.api("POST", "/v1/runs", {"flow": "tricks", "input": {"prompt": BIDI + MARKUP}, "wait": 20})
+    call = server.api("GET", f"/v1/holds?run={agent['id']}")["items"][0]["id"]
+    server.api("PUT", "/v1/documents/tricky", {"source": DOCUMENT})
+    failed = server.api("POST", "/v1/runs", {"flow": NAME, "input": {}, "wait": 20})["id"]
+    (other,) = server.api("GET", f"/v1/holds?run={failed}")["items"]
+    server.api("POST", f"/v1/holds/{other['id']}/comments", {"text": BIDI + MARKUP})
+    answer = {"decision": "yes", "comment": BIDI + MARKUP}
+    server.api("POST", f"/v1/holds/{other['id']}/resolve", answer)
+    server.api("GET", f"/v1/runs/{failed}/result?wait=20")
     page = open_page("/settings", height=900)
     seen = watched(page, server)
     flow = quote(NAME, safe="")
     addresses = {
-        "inbox": "/inbox/mine", "hold": f"/inbox/all/{hold['id']}", "data": f"/inbox/all/{hold['id']}?tab=data",  # noqa: E501
+        "decided": f"/inbox/all/{other['id']}", "inbox": "/inbox/mine", "hold": f"/inbox/all/{hold['id']}", "data": f"/inbox/all/{hold['id']}?tab=data",  # noqa: E501
         "next": f"/inbox/all/{hold['id']}?tab=flow", "runs": "/runs", "run": f"/runs/{hold['run']}",
         "timeline": f"/runs/{hold['run']}?tab=timeline", "events": f"/runs/{hold['run']}?tab=events",
         "state": f"/runs/{hold['run']}?tab=state", "flows": "/flows", "flow": f"/flows/{flow}",
-        "start": f"/flows/{flow}/start",
+        "start": f"/flows/{flow}/start", "call": f"/inbox/all/{call}", "editor": "/editor/tricky",
+        "editor-text": "/editor/tricky?view=text", "compare": f"/runs/{hold['run']}?tab=compare&at=1",
+        "postmortem": f"/runs/{hold['run']}?tab=postmortem", "failures": f"/flows/{flow}?tab=failures",
+        "failed": f"/runs/{failed}?tab=timeline", "audit": "/operations/audit",
     }  # fmt: skip
     wrong: dict[str, list[str]] = {}
     for name, path in addresses.items():
@@ -68,9 +94,10 @@ def test_hostile_values_run_nothing_fetch_nothing_and_keep_the_layout(
         expect(page.locator(".skeleton, .waiting")).to_have_count(0)
         expect(page.get_by_text("This part of the page failed.")).to_have_count(0)
         picture(page, f"hostile-{name}-1280")
-        for more in page.get_by_role("button", name=re.compile("^Show all")).all()[:3]:
-            more.click()
-        wrong[name] = too_wide(page) + violations(page)
+        for _ in range(3):
+            if (more := page.get_by_role("button", name=re.compile("^Show all"))).count():
+                more.first.click()
+        wrong[name] = too_wide(page) + violations(page) + page.evaluate(UNSEEN)
         page.set_viewport_size({"width": 320, "height": 900})
         picture(page, f"hostile-{name}-320")
         wrong[name] += too_wide(page) + violations(page)
@@ -78,6 +105,42 @@ def test_hostile_values_run_nothing_fetch_nothing_and_keep_the_layout(
     assert {name: found for name, found in wrong.items() if found} == {}
     assert seen == []
     assert page.evaluate("({}).isAdmin") is None
+
+
+@pytest.mark.covers("WEB-BAD")
+def test_a_hostile_file_name_is_shown_as_it_is_or_refused(
+    server: WebServer, hold: dict[str, Any], open_page: Opener
+) -> None:
+    page = open_page(f"/inbox/all/{hold['id']}", expected="status of 422")
+    seen = watched(page, server)
+    field = page.locator("[data-field=bill]")
+    name = '<img src=x onerror=alert(1)> & "bill" {{number}}.txt'
+    page.get_by_label("Bill").set_input_files({"name": name, "mimeType": "text/plain", "buffer": b"1"})
+    expect(field.locator(".file-chosen")).to_contain_text(name)
+    field.get_by_role("button", name="Remove").click()
+    # A name that reads as another one is refused by the server.
+    turned = {"name": "invoice\u202egnp.exe", "mimeType": "text/plain", "buffer": b"1"}
+    page.get_by_label("Bill").set_input_files(turned)
+    expect(field.get_by_role("alert")).to_be_visible()
+    expect(field.locator(".file-chosen")).to_have_count(0)
+    assert field.locator("img").count() == 0
+    assert page.evaluate(UNSEEN) == []
+    assert seen == []
+
+
+@pytest.mark.covers("WEB-BAD", "WB-5")
+def test_huge_values_are_shown_in_steps(server: WebServer, hold: dict[str, Any], open_page: Opener) -> None:
+    page = open_page(f"/inbox/all/{hold['id']}")
+    main = page.get_by_role("main")
+    table = main.locator("table.values").filter(has_text="Line").first
+    expect(table.get_by_role("row")).to_have_count(101)
+    main.get_by_role("button", name="Show 100 more (200 left)").first.click()
+    expect(table.get_by_role("row")).to_have_count(201)
+    # A word of 20,000 letters is folded.
+    expect(
+        main.get_by_role("button", name=re.compile(r"Show all \(1?9\.5 KiB|Show all \(20 KiB")).first
+    ).to_be_visible()
+    assert main.evaluate("each => each.textContent.length") < 200_000
 
 
 @pytest.mark.covers("WB-54", "WB-1")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
+from tests.web.conftest import Opener, WebServer, inspect, picture
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
 FLOWS = Path(__file__).with_name("run_flows.py")
@@ -71,8 +71,7 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     dialog.get_by_role("button", name="Edit the state").click()
     dialog.get_by_label("Account").fill("4300")
     expect(dialog.locator("ins")).to_have_text("4300")
-    picture(page, "run-fork")
-    assert violations(page) == []
+    inspect(page, "run-fork")
     dialog.get_by_role("button", name="Show as JSON").click()
     written = dialog.get_by_role("textbox", name="State at record")
     written.fill(written.input_value().replace('"4300"', '"4400"'))
@@ -102,30 +101,24 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
 
 
 @pytest.mark.covers("WB-50-run")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_part_of_a_run_is_accessible_and_fits_a_phone(
-    server: WebServer, open_page: Opener, scheme: Any
-) -> None:
+def test_every_part_of_a_run_is_accessible_and_fits_a_phone(server: WebServer, open_page: Opener) -> None:
     run = started(server, "orders", number=8)
-    page = open_page(f"/runs/{run}", scheme=scheme, width=1280)
+    page = open_page(f"/runs/{run}")
     expect(page.get_by_role("complementary", name="Step")).to_contain_text("no such account")
     for name in TABS:
         tab(page, name)
         part = page.get_by_role("list" if name == "Events" else "region", name=name)
         expect(part).to_be_visible()
-        page.set_viewport_size({"width": 1280, "height": 800})
-        picture(page, f"run-{name.lower()}-{scheme}")
-        assert violations(page) == []
         if name == "Events":
             page.get_by_role("button", name="Data of event 3:").click()
             expect(part.get_by_text("checkpoint_id", exact=True)).to_be_visible()
-        page.set_viewport_size({"width": 320, "height": 640})
-        assert too_wide(page) == []
+        inspect(page, f"run-{name.lower()}")
         if name == "Timeline":
+            page.set_viewport_size({"width": 320, "height": 640})
             slider = page.get_by_role("slider").bounding_box()
             assert slider is not None
             assert slider["width"] > 200
-        picture(page, f"run-{name.lower()}-{scheme}-phone")
+            page.set_viewport_size({"width": 1280, "height": 800})
 
 
 @pytest.mark.covers("WB-29-states")
@@ -143,8 +136,7 @@ def test_the_graph_shows_the_states_of_the_record_and_opens_a_step(
     page.get_by_role("slider").fill("1")
     expect(graph.get_by_role("button", name="pay: Not started")).to_be_visible()
     expect(graph.get_by_role("button", name="read_order: Done")).to_be_visible()
-    picture(page, "run-graph-before")
-    assert violations(page) == []
+    inspect(page, "run-graph-before")
 
 
 @pytest.mark.covers("WB-28-live", "WEB-RUNS")
@@ -165,9 +157,7 @@ def test_the_list_is_filtered_by_words_in_its_address_and_changes_by_itself(
     row = page.get_by_role("row").nth(1)
     expect(row.get_by_text("Took")).to_have_count(0)  # written beside the value, as its heading
     assert page.locator(".table-scroll").evaluate("each => each.scrollWidth <= each.clientWidth")
-    assert too_wide(page) == []
-    assert violations(page) == []
-    picture(page, "runs-phone")
+    inspect(page, "runs-cards")
     search = page.get_by_role("searchbox")
     search.fill("flow:orders error:account status:completed")
     search.press("Enter")
@@ -191,8 +181,7 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
     counts.get_by_role("link", name="Paused at breakpoint 3").click()
     expect(page).to_have_url(re.compile("at(:|%3A)breakpoint"))
     expect(page.get_by_role("row")).to_have_count(4)
-    picture(page, "runs-breakpoints")
-    assert violations(page) == []
+    inspect(page, "runs-breakpoints")
     bar.get_by_role("link", name=re.compile("stops . first")).first.click()
     graph = page.get_by_role("region", name="Graph")
     expect(graph.get_by_role("button", name="first: Waiting for input")).to_be_visible()
@@ -219,8 +208,7 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
     expect(results.get_by_role("listitem")).to_have_count(2)
     expect(results.get_by_role("listitem").filter(has_text=left[1][:8])).to_contain_text("continued")
     expect(results.get_by_role("listitem").filter(has_text=left[0][:8]).locator(".late")).not_to_be_empty()
-    picture(page, "runs-breakpoints-report")
-    assert violations(page) == []
+    inspect(page, "runs-breakpoints-report")
     bar.get_by_role("button", name="Close").click()
     expect(bar).to_be_hidden()
     for run in runs:
@@ -237,7 +225,7 @@ def test_a_cancel_says_what_happens_and_says_it_again_if_the_run_has_moved(
     page.get_by_role("button", name="Cancel run").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("listitem").first).to_be_visible()
-    picture(page, "run-cancel")
+    inspect(page, "run-cancel")
 
     def moved_before(route: Route) -> None:
         server.api("POST", "/v1/breakpoints/continue", {"run": run})
@@ -277,8 +265,7 @@ def test_two_records_and_two_runs_are_compared_by_path_line_visit_and_cost(
     visits = compare.locator("section", has=page.get_by_role("heading", name=re.compile("^Visits")))
     expect(visits.locator("li.compared-visit", has_text=re.compile("^price"))).to_contain_text("Only in To")
     expect(compare.get_by_role("row", name=re.compile("^Steps"))).to_contain_text("+")
-    picture(page, "run-compare-records")
-    assert violations(page) == []
+    inspect(page, "run-compare-records")
     compare.get_by_label("Record", exact=True).fill("1")
     expect(page).to_have_url(re.compile("to=1"))
     expect(compare).to_contain_text("No differences.")
@@ -311,8 +298,7 @@ def test_runs_of_a_search_are_compared_retried_and_cancelled_with_a_preview(
     bulk.get_by_role("button", name="Cancel run").click()
     expect(bulk).to_contain_text("2 runs would be cancelled, 2 cannot be.")
     expect(bulk.get_by_role("listitem")).to_have_count(4)
-    picture(page, "runs-bulk")
-    assert violations(page) == []
+    inspect(page, "runs-bulk")
     page.keyboard.press("Escape")
     bulk.get_by_role("button", name="Retry").click()
     expect(bulk).to_contain_text("2 runs would be retried from the last checkpoint, 2 cannot be.")
@@ -340,8 +326,7 @@ def test_the_graph_opens_what_is_inside_follows_the_run_and_has_a_list_and_a_can
     graph.get_by_role("button", name="Show the contents of check_lines").click()
     graph.get_by_role("button", name="check_lines/check: Done").click()
     expect(step.get_by_role("heading", name="check_lines[1]/check")).to_be_visible()
-    picture(page, "run-graph-inside")
-    assert violations(page) == []
+    inspect(page, "run-graph-inside")
     follow = graph.get_by_role("button", name="Follow")
     expect(follow).to_have_attribute("aria-pressed", "true")
     for _ in range(4):
@@ -357,8 +342,7 @@ def test_the_graph_opens_what_is_inside_follows_the_run_and_has_a_list_and_a_can
     expect(step.get_by_role("heading", name="pay")).to_be_visible()
     step.get_by_text("1 attempt").click()
     expect(step).to_contain_text("first worker of the run")
-    picture(page, "run-graph-list")
-    assert violations(page) == []
+    inspect(page, "run-graph-list")
 
 
 @pytest.mark.covers("WB-14", "WB-30", "WB-31", "WEB-RUNS", "WEB-TIME")
@@ -401,8 +385,7 @@ def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to
     picture(page, "run-timeline-past")
     page.keyboard.press("l")
     expect(page).not_to_have_url(re.compile("at="))
-    picture(page, "run-timeline-resumes")
-    assert violations(page) == []
+    inspect(page, "run-timeline-resumes")
     page.goto(f"{server.address}/runs/{started(server, 'orders', number=41)}?tab=timeline")
     expect(timeline.get_by_role("listitem")).to_have_count(4)
     timeline.get_by_role("button", name="2 of 2 done").click()

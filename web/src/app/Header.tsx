@@ -55,14 +55,14 @@ export function Header({ onKeys, onFind }: { onKeys: () => void; onFind: () => v
         </span>
       </button>
       {session.tenants.length > 1 ? (
-        <Suspense fallback={<span className="account muted">{session.tenant}</span>}>
+        <Suspense fallback={<span className="button quiet account">{session.tenant}</span>}>
           <TenantMenu />
         </Suspense>
       ) : null}
       {session.rights.has("holds:read") ? <LiveMark /> : session.rights.has("runs:read") ? <RunsMark /> : null}
       {session.rights.has("holds:read") ? <LiveSummary /> : null}
       {isRuns && session.rights.has("runs:read") ? <LiveRunSummary /> : null}
-      <Suspense fallback={<span className="account muted">{session.person}</span>}>
+      <Suspense fallback={<span className="button quiet account">{session.person}</span>}>
         <AccountMenu onKeys={onKeys} />
       </Suspense>
     </header>

@@ -3,6 +3,7 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { type KeyboardEvent, useEffect, useId, useState } from "react";
 import { Dialog } from "@/components/Dialog";
+import { Problem } from "@/components/Problem";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import type { Finding } from "@/models/palette";
@@ -21,7 +22,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const [place, setPlace] = useState(0);
   // Enter was pressed before the answer came: the first finding is opened when it does.
   const [isAwaited, setAwaited] = useState(false);
-  const { found, isSearching } = useFindings(text, asked);
+  const { found, isSearching, error, retry } = useFindings(text, asked);
   const id = useId();
   const current = Math.min(place, found.length - 1);
   useEffect(() => {
@@ -68,7 +69,8 @@ export default function Palette({ onClose }: { onClose: () => void }) {
         onKeyDown={press}
       />
       <output className="away">{isSearching ? t("loading") : t("foundCount", { count: found.length })}</output>
-      {found.length === 0 ? <p className="muted">{isSearching ? t("loading") : t("nothingFound", { text })}</p> : null}
+      {error === null ? null : <Problem error={error} onRetry={retry} />}
+      {found.length === 0 && error === null ? <p className="muted">{isSearching ? t("loading") : t("nothingFound", { text })}</p> : null}
       <div id={`${id}-list`} role="listbox" aria-label={t("findings")} className="palette-list">
         {[...new Set(found.map((each) => each.kind))].map((kind) => (
           <div key={kind} role="group" aria-label={KINDS[kind]}>

@@ -19,7 +19,7 @@ const panelText = textOf(operations);
 export type Choice = Finding & { run: () => void };
 
 /** `asked`: what the server is asked for, a moment after it was typed. */
-export function useFindings(typed: string, asked: string): { found: Choice[]; isSearching: boolean } {
+export function useFindings(typed: string, asked: string): { found: Choice[]; isSearching: boolean; error: unknown; retry: () => void } {
   const { rights } = useSession();
   const { navigate } = useRouter();
   const keys = useBoundKeys();
@@ -44,7 +44,13 @@ export function useFindings(typed: string, asked: string): { found: Choice[]; is
   ];
   const runOf = new Map(all.map((each) => [`${each.kind} ${each.id}`, each.run]));
   const found = matching(all, typed).map((each) => ({ ...each, run: runOf.get(`${each.kind} ${each.id}`)! }));
-  return { found, isSearching: isIdStart(typed) && (typed !== asked || runs.isFetching || holds.isFetching) };
+  const failed = [flows, runs, holds].filter((each) => each.isError);
+  return {
+    found,
+    isSearching: isIdStart(typed) && (typed !== asked || runs.isFetching || holds.isFetching),
+    error: failed[0]?.error ?? null,
+    retry: () => failed.forEach((each) => void each.refetch()),
+  };
 }
 
 function choice(kind: Finding["kind"], id: string, label: string, hint: string, run: () => unknown, keys = ""): Choice {

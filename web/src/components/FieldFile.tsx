@@ -4,6 +4,7 @@ import { textOf } from "@/locales/text";
 import { isRecord } from "@/models/form";
 import { largestFile } from "@/models/formFile";
 import { sizeText } from "@/models/size";
+import { plainText } from "@/models/values";
 import { failureOf } from "@/services/client";
 import { type ControlProps, common } from "./FieldControl";
 
@@ -33,8 +34,8 @@ export function FieldFile(props: ControlProps) {
     <div className="file-field">
       {chosen ? (
         <p className="file-chosen">
-          <span>{String(chosen["name"])}</span>
-          <span className="muted small">{`${String(chosen["media_type"])}, ${sizeText(Number(chosen["size"]))}`}</span>
+          <span>{plainText(String(chosen["name"]))}</span>
+          <span className="muted small">{`${plainText(String(chosen["media_type"]))}, ${sizeText(Number(chosen["size"]))}`}</span>
           <button type="button" className="link" onClick={() => onChange(null)}>{t("removeFile")}</button>
         </p>
       ) : null}

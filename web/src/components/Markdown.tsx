@@ -4,6 +4,7 @@ import MarkdownIt, { type Token } from "markdown-it";
 import { Fragment, type ReactNode, useMemo } from "react";
 import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
+import { plainText } from "@/models/values";
 import { Folded } from "./Folded";
 
 const t = textOf(messages);
@@ -19,7 +20,7 @@ export function Markdown({ text }: { text: string }) {
 
 /** Without folding: for a text that is a page of its own. */
 export function WholeMarkdown({ text }: { text: string }) {
-  const shown = useMemo(() => build(parser.parse(text, {})), [text]);
+  const shown = useMemo(() => build(parser.parse(plainText(text), {})), [text]);
   return <div className="markdown">{shown}</div>;
 }
 

@@ -1,14 +1,15 @@
 /** Any value, readable: texts, tables of flat rows, nested values as a list. Large ones are folded. */
-import { useState } from "react";
 import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
 import { isRecord, labelOf } from "@/models/form";
 import { isRows, plainText, valueText } from "@/models/values";
+import { type ReactNode, useState } from "react";
 import { Folded } from "./Folded";
 import "./values.css";
 
 const t = textOf(messages);
 const DEEPEST = 6;
+const STEP = 100;
 
 type ValueProps = { value: unknown; depth?: number; rawNames?: boolean };
 
@@ -24,6 +25,19 @@ export function Value({ value, depth = 0, rawNames = false }: ValueProps) {
     return <Facts value={value} depth={depth + 1} rawNames={rawNames} />;
   }
   return <Text text={valueText(value)} />;
+}
+
+/** So many of them are in the page, and a button for the next: a huge value leaves the page usable. */
+function useFirst(all: number): { most: number; more: ReactNode } {
+  const [most, setMost] = useState(STEP);
+  if (all <= most) return { most, more: null };
+  const count = Math.min(STEP, all - most);
+  const more = (
+    <button type="button" className="link" onClick={() => setMost(most + STEP)}>
+      {t("showMore", { count, left: all - most })}
+    </button>
+  );
+  return { most, more };
 }
 
 const MOST = 200;
@@ -54,48 +68,57 @@ function List({ values, depth, rawNames }: { values: readonly unknown[]; depth: 
 type FactsProps = { value: Record<string, unknown>; depth?: number; rawNames?: boolean };
 
 export function Facts({ value, depth = 0, rawNames = false }: FactsProps) {
+  const all = Object.entries(value);
+  const { most, more } = useFirst(all.length);
   return (
-    <dl className="facts">
-      {Object.entries(value).map(([name, each]) => (
-        <div key={name}>
-          <dt className={rawNames ? "code" : undefined}>{plainText(rawNames ? name : labelOf(name))}</dt>
-          <dd>
-            <Value value={each} depth={depth} rawNames={rawNames} />
-          </dd>
-        </div>
-      ))}
-    </dl>
+    <>
+      <dl className="facts">
+        {all.slice(0, most).map(([name, each]) => (
+          <div key={name}>
+            <dt className={rawNames ? "code" : undefined}>{plainText(rawNames ? name : labelOf(name))}</dt>
+            <dd>
+              <Value value={each} depth={depth} rawNames={rawNames} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {more}
+    </>
   );
 }
 
 function Rows({ rows }: { rows: Record<string, unknown>[] }) {
   const names = Object.keys(rows[0] ?? {});
+  const { most, more } = useFirst(rows.length);
   return (
-    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys
-    <div className="table-scroll" tabIndex={0}>
-      <table className="values">
-        <thead>
-          <tr>
-            {names.map((name) => (
-              <th key={name} scope="col">
-                {plainText(labelOf(name))}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, place) => (
-            <tr key={place}>
+    <>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys */}
+      <div className="table-scroll" tabIndex={0}>
+        <table className="values">
+          <thead>
+            <tr>
               {names.map((name) => (
-                <td key={name} className={["number", "bigint"].includes(typeof row[name]) ? "number" : undefined}>
-                  {plainText(valueText(row[name]))}
-                </td>
+                <th key={name} scope="col">
+                  {plainText(labelOf(name))}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+          </thead>
+          <tbody>
+            {rows.slice(0, most).map((row, place) => (
+              <tr key={place}>
+                {names.map((name) => (
+                  <td key={name} className={["number", "bigint"].includes(typeof row[name]) ? "number" : undefined}>
+                    <Text text={valueText(row[name])} />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {more}
+    </>
   );
 }
 

@@ -1,5 +1,6 @@
 /** What a canvas draws: nodes with their places and ports, and edges. From a document, or from a graph of code. */
 import { type Config, type FlowData, OUT, type Point, edgesOf, isRecord, nodesOf, recordIn, textIn } from "./documentData";
+import { plainText } from "./values";
 import { PARENTS } from "./nodeTypes";
 
 export type Box = Point & { width: number; height: number };
@@ -23,7 +24,7 @@ export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>
   const nodes = found.map((each, at): CanvasNode => ({
     id: each.id,
     type: each.type,
-    label: each.label || each.id,
+    label: plainText(each.label || each.id),
     parent: ids.has(each.parent) && each.parent !== each.id ? each.parent : "",
     position: (isPlaced ? each.position : boxes[each.id]) ?? { x: 0, y: at * 96 },
     size: null,
@@ -33,7 +34,7 @@ export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>
   }));
   return {
     nodes: inOrder(nodes),
-    edges: edges.map((each) => ({ id: each.name, source: each.source, port: each.port, target: each.target, label: each.label || each.when || (each.isOtherwise ? OTHERWISE : "") || (SIDE.has(each.port) ? each.port : ""), isFailure: each.port === ERROR })),
+    edges: edges.map((each) => ({ id: each.name, source: each.source, port: each.port, target: each.target, label: plainText(each.label || each.when || (each.isOtherwise ? OTHERWISE : "") || (SIDE.has(each.port) ? each.port : "")), isFailure: each.port === ERROR })),
   };
 }
 

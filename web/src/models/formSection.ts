@@ -2,6 +2,7 @@
 import { writeJson } from "./json";
 import { isMapping } from "./conditionValues";
 import type { Field } from "./formValue";
+import { plainText } from "./values";
 
 export type Choice = { id: string; label: string };
 export type Section = {
@@ -49,9 +50,9 @@ export function sectionOf(given: Field): Section {
     type,
     field: textOf(given["field"]),
     kind: known,
-    label: textOf(given["label"]) || textOf(given["title"]) || labelOf(textOf(given["field"])),
+    label: plainText(textOf(given["label"]) || textOf(given["title"]) || labelOf(textOf(given["field"]))),
     title: textOf(given["title"]),
-    help: textOf(given["help"]),
+    help: plainText(textOf(given["help"])),
     content: given["content"],
     options,
     columns,
@@ -69,9 +70,9 @@ export function sectionOf(given: Field): Section {
 }
 
 function choiceOf(given: unknown): Choice {
-  if (!isMapping(given)) return { id: String(given), label: String(given) };
+  if (!isMapping(given)) return { id: String(given), label: plainText(String(given)) };
   const id = textOf(given["id"]);
-  return { id, label: textOf(given["label"]) || id };
+  return { id, label: plainText(textOf(given["label"]) || id) };
 }
 
 /** `order_id` reads `Order id`. */

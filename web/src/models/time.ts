@@ -78,6 +78,11 @@ export function clock(at: Date, zone = formats.zone): string {
   return formatter(formats.language, { hour: "2-digit", minute: "2-digit", timeZone: zone }).format(at);
 }
 
+/** `16 Nov` */
+export function shortDay(at: Date, zone = formats.zone): string {
+  return formatter(formats.language, { day: "numeric", month: "short", timeZone: zone }).format(at);
+}
+
 function yearOf(at: Date, zone: string | undefined): string {
   return formatter("en", { year: "numeric", timeZone: zone }).format(at);
 }

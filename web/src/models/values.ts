@@ -29,9 +29,11 @@ function isMoney(value: unknown): value is { amount: string; currency: string } 
   return typeof value === "object" && value !== null && "amount" in value && "currency" in value;
 }
 
+const MOST_ROWS = 10_000;
+
 /** A list of flat objects with the same names is shown as a table. */
 export function isRows(value: unknown): value is Record<string, unknown>[] {
-  if (!Array.isArray(value) || value.length === 0 || value.length > 200) return false;
+  if (!Array.isArray(value) || value.length === 0 || value.length > MOST_ROWS) return false;
   const first: unknown = value[0];
   if (typeof first !== "object" || first === null || Array.isArray(first)) return false;
   const names = Object.keys(first);

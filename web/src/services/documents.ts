@@ -1,5 +1,6 @@
 /** Flow documents: drafts, the checker, places of nodes, differences, and deployment. */
 import type { EditableDocument, FlowChange, FlowPartDiff, FlowProblem, FlowValidation, SavedDocument } from "@client";
+import { plainText } from "@/models/values";
 import { client, failureOf, rowsOf } from "./client";
 import { personOf } from "./holds";
 
@@ -104,8 +105,8 @@ function problemOf(wire: FlowProblem): Problem {
   return {
     rule: wire.rule,
     severity,
-    message: wire.message,
-    fix: wire.fix ?? "",
+    message: plainText(wire.message),
+    fix: plainText(wire.fix ?? ""),
     node: wire.node ?? "",
     edge: wire.edge ?? "",
     field: wire.field ?? "",

@@ -1,5 +1,6 @@
 /** Flows: the list, versions, graphs, what a new version would break, and starting a run. */
 import type { FlowVersion, FlowWire, RunStatus, RunWire } from "@client";
+import { plainText } from "@/models/values";
 import { addressOf, client, failureOf, rowsOf } from "./client";
 import { personOf } from "./holds";
 
@@ -113,7 +114,7 @@ export async function listNodeVisits(run: string): Promise<NodeVisit[]> {
     state: each.state,
     attempts: each.attempts,
     took: each.ended_at === null ? null : new Date(each.ended_at).getTime() - new Date(each.started_at).getTime(),
-    error: each.error,
+    error: plainText(each.error),
   }));
 }
 
@@ -182,7 +183,7 @@ function runOf(wire: RunWire): FlowRun {
     createdAt: wire.created_at ?? "",
     endedAt: wire.ended_at ?? null,
     wakesAt: wire.wakes_at ?? null,
-    error: wire.error ?? "",
+    error: plainText(wire.error ?? ""),
   };
 }
 

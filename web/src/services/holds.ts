@@ -117,7 +117,7 @@ export async function previewAnswer(id: string, decision: string, data: Record<s
 
 function consequencesOf(wire: HoldPreview): OptionConsequences[] {
   return wire.options.map(({ option, label, entries }) => ({
-    option, label, entries: entries.map((each) => ({ kind: each.kind, text: each.text })),
+    option, label: plainText(label), entries: entries.map((each) => ({ kind: each.kind, text: plainText(each.text) })),
   }));
 }
 
@@ -130,10 +130,10 @@ export type Conversation = { agent: string; messages: ConversationMessage[]; lef
 export async function getConversation(id: string): Promise<Conversation> {
   const found = await client.holdConversation(id);
   return {
-    agent: found.agent ?? "",
+    agent: plainText(found.agent ?? ""),
     leftOut: found.left_out ?? 0,
     messages: (found.messages ?? []).map((each) => ({
-      role: each.role, turn: each.turn, text: each.text ?? "", failed: each.failed ?? false, isOmitted: each.omitted ?? false,
+      role: each.role, turn: each.turn, text: plainText(each.text ?? ""), failed: each.failed ?? false, isOmitted: each.omitted ?? false,
       calls: (each.calls ?? []).map((call) => ({ id: call.id, tool: call.tool, arguments: call.arguments, hold: call.hold ?? null })),
     })),
   };
@@ -145,7 +145,7 @@ export type Comment = { id: string; kind: string; by: string; at: string; text: 
 
 export async function getHistory(id: string): Promise<Entry[]> {
   return rowsOf((await client.holdHistory(id)).items, ["id", "at", "text"], ({ id: entry, at, text, data }) => ({
-    id: entry, at, text, times: [data?.["expires_at"], data?.["until"], data?.["to"]].filter((each) => typeof each === "string"),
+    id: entry, at, text: plainText(text), times: [data?.["expires_at"], data?.["until"], data?.["to"]].filter((each) => typeof each === "string"),
   }));
 }
 
@@ -226,6 +226,10 @@ export async function reassign(hold: Hold, assignee: string, reason: string): Pr
   return holdOf(await client.reassignHold(hold.id, { assignee: to, reason: reason || null }, { ifMatch: hold.version }));
 }
 
+export async function extend(hold: Hold, until: Date, reason: string): Promise<Hold> {
+  return holdOf(await client.extendHold(hold.id, { expires_at: until.toISOString(), reason: reason || null }, { ifMatch: hold.version }));
+}
+
 export async function snooze(id: string, until: Date): Promise<void> {
   await client.snoozeHold(id, { until: until.toISOString() });
 }
@@ -303,7 +307,7 @@ export async function dropView(id: string): Promise<void> {
 export async function listViews(): Promise<SavedView[]> {
   const found = await client.listViews();
   return rowsOf(found.items, ["id", "title", "filters"], (each) => ({
-    id: each.id, title: each.title, view: each.filters.view ?? "all", q: each.filters.q ?? "",
+    id: each.id, title: plainText(each.title), view: each.filters.view ?? "all", q: each.filters.q ?? "",
     owner: personOf(each.owner), shared: each.shared,
   }));
 }
@@ -324,7 +328,7 @@ export function holdOf(given: HoldWire): Hold {
     node: wire.node,
     priority: wire.priority,
     assignee: wire.assignee_type === "unrouted" ? "" : personOf(wire.assignee_resolved.value || wire.assignee || ""),
-    why: (wire.why ?? "").replace(/\buser:/g, ""),
+    why: plainText((wire.why ?? "").replace(/\buser:/g, "")),
     options: (wire.options ?? []).map((each) => ({
       id: each.id,
       label: plainText(each.label),
@@ -354,10 +358,10 @@ function outcomeOf(wire: HoldWire): Outcome {
   const decision = String(found["effective_decision"] ?? found["decision"] ?? "");
   return {
     decision,
-    label: (wire.options ?? []).find((each) => each.id === decision)?.label ?? decision,
+    label: plainText((wire.options ?? []).find((each) => each.id === decision)?.label ?? decision),
     by: personOf(wire.resolved_by ?? wire.cancelled_by ?? ""),
     at: wire.resolved_at ?? wire.cancelled_at,
-    comment: String(found["comment"] ?? wire.cancel_reason ?? ""),
+    comment: plainText(String(found["comment"] ?? wire.cancel_reason ?? "")),
     channel: String(found["channel"] ?? ""),
     isLate: found["late"] === true,
     isAutomatic: found["auto_expired"] === true,
@@ -365,7 +369,7 @@ function outcomeOf(wire: HoldWire): Outcome {
     onBehalfOf: personOf(String(found["on_behalf_of"] ?? "")),
     overrideReason: found["authority"] === "override" ? String(found["override_reason"] ?? "") : "",
     values: (wire.decided ?? []).map((each) => ({
-      field: each.field, label: each.label, value: each.value, proposed: each.proposed, edited: each.edited ?? false,
+      field: each.field, label: plainText(each.label), value: each.value, proposed: each.proposed, edited: each.edited ?? false,
     })),
   };
 }

@@ -1,5 +1,6 @@
 /** The history of a run: its events, visits, steps, and its state at a checkpoint. */
 import type { CheckpointDetail, EventWire, VisitWire } from "@client";
+import { plainText } from "@/models/values";
 import type { GraphPicture } from "@/models/graph";
 import { type JournalRecord, RECORDS } from "@/models/records";
 import { type Folded, type Mark, type TimelineVisit, canContinue, withChanges } from "@/models/timeline";
@@ -88,7 +89,7 @@ const BY_NUMBER = new Intl.Collator("en", { numeric: true });
 /** `open`: the paths of the maps and sub-flows whose inside is shown too. */
 export async function getGraph(run: string, open: readonly string[]): Promise<{ flat: boolean; picture: GraphPicture }> {
   const { flat, picture } = await client.getRunGraph(run, { open: [...open] });
-  const nodes = picture.nodes.map((each) => ({ ...each, detail: each.detail ?? "", inside: each.inside ?? "" }));
+  const nodes = picture.nodes.map((each) => ({ ...each, label: plainText(each.label), detail: plainText(each.detail ?? ""), inside: each.inside ?? "" }));
   const edges = picture.edges.map(({ head_x, head_y, label_x, label_y, ...each }) => ({ ...each, headX: head_x, headY: head_y, labelX: label_x ?? 0, labelY: label_y ?? 0 }));
   return { flat, picture: { width: picture.width, height: picture.height, nodes, edges } };
 }
@@ -139,10 +140,10 @@ export function visitOf(given: VisitWire, run: string): Visit {
     startedAt: wire.started_at,
     endedAt: wire.ended_at,
     attempts: wire.attempts,
-    error: wire.error,
+    error: plainText(wire.error),
     tokens: wire.tokens,
     cost: wire.cost,
-    waits: wire.waits.length === 0 ? NO_WAITS : wire.waits.map((each) => ({ kind: each.kind, since: each.since, until: each.until ?? null, about: each.about ?? "" })),
+    waits: wire.waits.length === 0 ? NO_WAITS : wire.waits.map((each) => ({ kind: each.kind, since: each.since, until: each.until ?? null, about: plainText(each.about ?? "") })),
     trials: (wire.trials ?? []).length === 0 ? NO_TRIALS : wire.trials!.map((each) => ({ reason: each.reason, attempt: each.attempt, at: each.at, wakesAt: each.wake_at, seq: each.seq ?? -1, error: each.error ? `${each.error["type"]}: ${each.error["message"]}` : "" })),
     // A fork brings visits along whose records are those of its source.
     first: wire.run === run ? (wire.first ?? -1) : -1,

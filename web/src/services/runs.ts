@@ -1,5 +1,6 @@
 /** Runs: the list, one run, and what can be done with it. */
 import type { RunStatus, RunWire } from "@client";
+import { plainText } from "@/models/values";
 import { client, requireFields } from "./client";
 import { personOf } from "./holds";
 
@@ -91,7 +92,7 @@ function runOf(given: RunWire): Run {
     createdAt: wire.created_at ?? "",
     endedAt: wire.ended_at ?? null,
     wakesAt: wire.wakes_at ?? null,
-    error: wire.error ?? "",
+    error: plainText(wire.error ?? ""),
     head: wire.head ?? 0,
     eventSeq: wire.event_seq ?? 0,
     dead: wire.dead ?? false,

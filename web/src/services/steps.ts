@@ -1,5 +1,6 @@
 /** One step of a run with everything that is recorded about it, and the artifacts of the run. */
 import type { StepWire } from "@client";
+import { plainText } from "@/models/values";
 import { addressOf, client } from "./client";
 import { type Visit, visitOf } from "./runHistory";
 
@@ -44,7 +45,7 @@ function stepOf(wire: StepWire, run: string): Step {
     input: wire.input,
     output: wire.output,
     failed: wire.error_detail,
-    traceback: wire.traceback,
+    traceback: plainText(wire.traceback),
     spans: wire.spans.map((each) => ({ number: each.number, reason: each.reason, startedAt: each.started_at, endedAt: each.ended_at, term: each.term, worker: each.worker, failed: each.error, traceback: each.traceback })),
     calls: wire.calls.map((each) => ({ name: each.name, effect: each.effect, at: each.at, seq: each.seq, value: each.value, failed: each.error, traceback: each.traceback ?? "", tokens: each.tokens, cost: each.cost })),
     emitted: wire.emitted.map((each) => ({ kind: each.kind, at: each.at, data: each.data, attempt: each.attempt ?? 1 })),

@@ -46,6 +46,7 @@ export const editor = {
   nowhere: "Nothing",
   more: "More settings",
   connections: "Connections",
+  moreBroken: "{count, plural, one {One more} other {# more}}",
   noConnections: "No edge leaves this node.",
   from: "From port",
   to: "To",

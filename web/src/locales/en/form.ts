@@ -43,4 +43,5 @@ export const form = {
   download: "Download all ({size})",
   image: "Image {name}",
   showLess: "Show less",
+  showMore: "Show {count, number} more ({left, number} left)",
 } as const;

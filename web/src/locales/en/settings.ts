@@ -22,7 +22,7 @@ export const settings = {
   outcomesHint: "Messages when a question that you were notified about is decided.",
   saved: "Saved.",
   absence: "Absence",
-  absenceHint: "While you are away, your substitute may decide your holds.",
+  absenceHint: "While you are away, your substitute may decide your questions.",
   awayWith: "Your substitute is {name}",
   from: "from",
   until: "until",

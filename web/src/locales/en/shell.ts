@@ -52,7 +52,7 @@ export const shell = {
   foundCount: "{count, plural, =0 {Nothing found} one {# found} other {# found}}",
   nothingFound: "Nothing is named “{text}”, and no id begins with it.",
   pages: "Pages",
-  holds: "Holds",
+  holds: "Questions",
   actions: "Actions",
   startNamed: "{action}: {flow}",
 } as const;

@@ -34,6 +34,9 @@ type Live = ReadonlyMap<string, { measured?: { width: number; height: number } |
 
 export function Canvas({ name, view, marks, selection, onSelect, fit = 0, edit }: CanvasProps) {
   const [live, setLive] = useState<Live>(new Map());
+  const drawing = useRef<HTMLElement>(null);
+  // React Flow's own drawings: what can be heard of them are nodes, edges and buttons.
+  useEffect(() => drawing.current?.querySelectorAll("svg:not([role], [aria-hidden])").forEach((each) => each.setAttribute("role", "presentation")));
   const flow = useRef<ReactFlowInstance<DrawnNode, Edge> | null>(null);
   const { scheme } = useTheme();
   const nodes = useMemo(() => drawnNodes(view, marks, selection, live), [view, marks, selection, live]);
@@ -70,7 +73,7 @@ export function Canvas({ name, view, marks, selection, onSelect, fit = 0, edit }
     edit.drop(type, flow.current.screenToFlowPosition({ x: event.clientX, y: event.clientY }));
   };
   return (
-    <section className="canvas" aria-label={t("graph", { name })}>
+    <section ref={drawing} className="canvas" aria-label={t("graph", { name })}>
       <ReactFlow
         onDragOver={(event) => event.preventDefault()}
         onDrop={onDrop}

@@ -4,12 +4,13 @@ import { Link } from "@tanstack/react-router";
 import { Dialog } from "@/components/Dialog";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { valueText } from "@/models/values";
+import { plainText, valueText } from "@/models/values";
 import { failureOf } from "@/services/client";
 import { type Change, type Diff, type PartDiff, type Problem as Found, brokenRuns, deployText, diffToCurrent } from "@/services/documents";
 import { t } from "./text";
 import type { Saved } from "./useSaved";
 
+const MOST_BROKEN = 20;
 type DeployProps = { saved: Saved; problems: Found[]; onClose: () => void; onProblems: () => void };
 
 export function DeployDialog({ saved, problems, onClose, onProblems }: DeployProps) {
@@ -70,11 +71,12 @@ function Consequences({ saved, onClose }: { saved: Saved; onClose: () => void })
         <div className="conflict" role="alert">
           <p>{t("breaks", { count: broken.length })}</p>
           <ul>
-            {broken.slice(0, 20).map((each) => (
+            {broken.slice(0, MOST_BROKEN).map((each) => (
               <li key={each.run}>
                 <Link to="/runs/$run" params={{ run: each.run }} className="code">{each.run.slice(0, 8)}</Link> {each.node}: {each.why}
               </li>
             ))}
+            {broken.length > MOST_BROKEN ? <li className="muted small">{t("moreBroken", { count: broken.length - MOST_BROKEN })}</li> : null}
           </ul>
         </div>
       ) : null}
@@ -115,8 +117,8 @@ function Value({ change }: { change: Change }) {
   return (
     <li className="small">
       <span className="code">{change.path}</span>{" "}
-      {change.before === undefined || change.before === null ? null : <del>{valueText(change.before)}</del>}{" "}
-      {change.after === undefined || change.after === null ? null : <ins>{valueText(change.after)}</ins>}
+      {change.before === undefined || change.before === null ? null : <del>{plainText(valueText(change.before))}</del>}{" "}
+      {change.after === undefined || change.after === null ? null : <ins>{plainText(valueText(change.after))}</ins>}
     </li>
   );
 }

@@ -4,6 +4,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
+import { Skeleton } from "@/components/Skeleton";
 import { StatusBadge } from "@/components/StatusBadge";
 import { useChangedRuns } from "@/live/useLive";
 import { useRest } from "@/live/useRest";
@@ -32,9 +33,10 @@ function Runs({ flow, shown }: { flow: string; shown: string }) {
   const runs = useQuery({ queryKey: ["documents", "runs", flow], queryFn: () => listFlowRuns(flow, [...LIVE], SHOWN) });
   useChangedRuns(useRest(() => client.invalidateQueries({ queryKey: ["documents", "runs", flow] })));
   const show = (run: string) => void navigate({ to: ".", search: (old: object) => ({ ...old, run: run === shown ? undefined : run }), replace: true });
+  if (runs.isPending) return <Skeleton rows={2} />;
   if (runs.isError) return <Problem error={runs.error} onRetry={() => void runs.refetch()} />;
-  if (runs.data?.length === 0 && shown === "") return <Notice title={t("noRuns")} hint={t("noRunsHint")} />;
-  const isListed = runs.data?.some((each) => each.id === shown) ?? false;
+  if (runs.data.length === 0 && shown === "") return <Notice title={t("noRuns")} hint={t("noRunsHint")} />;
+  const isListed = runs.data.some((each) => each.id === shown);
   return (
     <>
       {shown && !isListed ? (
@@ -46,9 +48,10 @@ function Runs({ flow, shown }: { flow: string; shown: string }) {
         </p>
       ) : null}
       <ul className="run-list">
-        {runs.data?.map((each) => (
+        {runs.data.map((each) => (
           <li key={each.id} className={each.id === shown ? "run-row shown" : "run-row"}>
-            <button type="button" className="run-choice" aria-pressed={each.id === shown} aria-label={t("showRun", { run: each.id.slice(0, 8) })} onClick={() => show(each.id)}>
+            <button type="button" className="run-choice" aria-pressed={each.id === shown} onClick={() => show(each.id)}>
+              <span className="away">{t("showRun", { run: each.id.slice(0, 8) })} </span>
               <StatusBadge shown={runWord(each.status)} />
               <span className="code">{each.id.slice(0, 8)}</span>
               <span className="muted small">

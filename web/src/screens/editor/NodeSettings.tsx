@@ -1,6 +1,7 @@
 /** The settings of a node: the fields of its type, from the schema of documents. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { Problem as ErrorNotice } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import type { Selection } from "@/models/canvasSelection";
 import type { CanvasView } from "@/models/canvasView";
@@ -22,7 +23,8 @@ export type SettingsProps = { edited: EditedText; view: CanvasView; problems: Pr
 export function NodeSettings({ node, edited, view, problems, isEditable, onSelect, onRemove }: SettingsProps & { node: FlowNode }) {
   const schema = useQuery({ queryKey: ["documents", "schema"], queryFn: getFlowSchema, staleTime: Number.POSITIVE_INFINITY });
   if (schema.isPending) return <Skeleton rows={4} />;
-  const found = configFields(schema.data ?? {}, node.type);
+  if (schema.isError) return <ErrorNotice error={schema.error} onRetry={() => void schema.refetch()} />;
+  const found = configFields(schema.data, node.type);
   const known = [...found.own, ...found.common];
   const rest = problems.filter((each) => !known.some((field) => field.name === fieldOf(each)));
   const set = (key: string, value: unknown, tag: string) => edited.change((old) => renamedPorts(old, setInConfig(old, node.id, key, value), node.id), `${node.id}.${tag}`);

@@ -18,6 +18,7 @@ export function PausedRuns({ flow }: { flow: string }) {
   const acting = useMutation({ mutationFn: (hold: string) => continuePaused([hold]), onSettled: refresh });
   const rows = paused.data?.shown.filter((each) => each.flow === flow) ?? [];
   const refused = acting.data?.find((each) => !each.done)?.why;
+  if (paused.isError) return <Problem error={paused.error} onRetry={() => void paused.refetch()} />;
   if (rows.length === 0 && !acting.isError && !refused) return null;
   return (
     <section className="paused" aria-label={t("pausedRuns")}>

@@ -22,6 +22,8 @@ type SectionProps = {
   onChange: (section: Config, key: string) => void;
 };
 
+const USUAL_KIND = "text";
+
 export function SectionEditor({ section, at, count, isOpen, problems, onOpen, onMove, onRemove, onChange }: SectionProps) {
   const type = textIn(section, "type");
   const name = textIn(section, "label") || textIn(section, "title") || textIn(section, "field") || (type === "decision" ? t("decision") : t("context"));
@@ -30,7 +32,7 @@ export function SectionEditor({ section, at, count, isOpen, problems, onOpen, on
       <div className="section-head">
         <button type="button" className="section-name" aria-expanded={isOpen} onClick={onOpen}>
           <strong>{name}</strong>
-          <span className="muted small">{type === "input" ? textIn(section, "kind") || "text" : type}</span>
+          <span className="muted small">{type === "input" ? textIn(section, "kind") || USUAL_KIND : type}</span>
         </button>
         <span className="row-tools">
           <button type="button" className="button quiet" aria-label={t("up", { name })} disabled={at === 0} onClick={() => onMove(-1)}>↑</button>

@@ -9,9 +9,14 @@ import { EditorView, basicSetup } from "codemirror";
 import { useEffect, useEffectEvent, useRef } from "react";
 import { styleNonce } from "@/app/nonce";
 import type { Format, Problem } from "@/services/documents";
+import { codeEditor } from "@/locales/en/codeEditor";
+import { textOf } from "@/locales/text";
 import { t } from "./text";
 
 type TextProps = { text: string; format: Format; problems: Problem[]; isReadOnly: boolean; onChange: (text: string, tag: string) => void };
+
+const phrase = textOf(codeEditor);
+const PHRASES = Object.fromEntries((Object.keys(codeEditor) as (keyof typeof codeEditor)[]).map((name) => [name, phrase(name)]));
 
 export function TextView({ text, format, problems, isReadOnly, onChange }: TextProps) {
   const place = useRef<HTMLDivElement>(null);
@@ -28,8 +33,9 @@ export function TextView({ text, format, problems, isReadOnly, onChange }: TextP
           basicSetup,
           format === "json" ? json() : yaml(),
           lintGutter(),
+          EditorState.phrases.of(PHRASES),
           EditorState.readOnly.of(isReadOnly),
-          EditorView.contentAttributes.of({ "aria-label": t(format) }),
+          EditorView.contentAttributes.of({ "aria-label": t(format), tabindex: "0" }),
           EditorView.updateListener.of((update) => {
             if (update.docChanged && update.transactions.some((each) => !each.annotation(FROM_OUTSIDE))) changed(update.state.doc.toString());
           }),

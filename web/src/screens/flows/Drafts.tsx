@@ -4,6 +4,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
+import { Skeleton } from "@/components/Skeleton";
 import { listDocuments } from "@/services/documents";
 import { t } from "./text";
 
@@ -14,6 +15,7 @@ export function Drafts() {
   const [isWhole, setWhole] = useState(false);
   const documents = useQuery({ queryKey: ["documents", "list"], queryFn: listDocuments });
   const drafts = documents.data?.filter((each) => each.savedBy !== "") ?? [];
+  if (documents.isPending) return <Skeleton rows={1} />;
   if (documents.isError) return <Problem error={documents.error} onRetry={() => void documents.refetch()} />;
   if (drafts.length === 0) return null;
   return (

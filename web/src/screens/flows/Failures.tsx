@@ -20,7 +20,7 @@ export function Failures({ flow }: { flow: string }) {
   if (failed.isError) return <Problem error={failed.error} onRetry={() => void failed.refetch()} />;
   return (
     <>
-      {failed.data.length === 0 ? <Notice title={t("noFailures")} /> : null}
+      {failed.data.length === 0 ? <Notice title={t("noFailures")} hint={t("noFailuresHint")} /> : null}
       {failed.data.length > 0 ? (
         <section className="panel flow-part" aria-label={t("byError")}>
           <h2>{t("byError")}</h2>
@@ -67,6 +67,7 @@ function Group({ flow, group }: { flow: string; group: FailureGroup }) {
 
 function NodeTable({ flow }: { flow: string }) {
   const found = useQuery({ queryKey: ["flows", "stats", flow], queryFn: () => getNodeFacts(flow) });
+  if (found.isPending) return <Skeleton rows={3} />;
   if (found.isError) return <Problem error={found.error} onRetry={() => void found.refetch()} />;
   if (!found.data || found.data.nodes.length === 0) return null;
   return (

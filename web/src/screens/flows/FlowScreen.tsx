@@ -5,6 +5,7 @@ import { useRight } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { TabRow } from "@/components/TabRow";
 import { Text } from "@/components/Value";
 import { type Counts, type Flow, getFlow } from "@/services/flows";
 import { word } from "@/words";
@@ -40,13 +41,13 @@ function FlowPage({ name }: { name: string }) {
   return (
     <>
       <Head flow={flow.data} wanted={search.version} />
-      <nav className="tabs" aria-label={t("parts")}>
+      <TabRow label={t("parts")} current={tab}>
         {FLOW_TABS.map((each) => (
           <Link key={each} to="/flows/$name" params={{ name }} search={{ tab: each }} aria-current={tab === each ? "page" : undefined}>
             {t(each)} <Count tab={each} flow={flow.data} counts={counts} />
           </Link>
         ))}
-      </nav>
+      </TabRow>
       <Boundary resetKey={tab}>
         {tab === "graph" ? <Graph flow={flow.data} wanted={search.version} /> : null}
         {tab === "versions" ? <Versions flow={flow.data} /> : null}

@@ -60,7 +60,7 @@ function FlowList() {
     <>
       <SearchBox key={q} id="flows-search" q={q} label={t("search")} example={t("searchExample")} onSearch={find} />
       {found.length === 0 ? (
-        <Notice title={t("noMatch")}>
+        <Notice title={t("noMatch")} hint={t("noMatchHint", { q })}>
           <button type="button" className="button" onClick={() => find("")}>
             {t("clear")}
           </button>

@@ -9,6 +9,7 @@ import { Skeleton } from "@/components/Skeleton";
 import { StatusBadge } from "@/components/StatusBadge";
 import { writeRunQuery } from "@/models/runQuery";
 import { type Flow, type RunFit, type Version, checkFlow, countsOf, listDeployments } from "@/services/flows";
+import { failureOf } from "@/services/client";
 import { RUN_STATUSES, runWord } from "@/words";
 import { t } from "./text";
 import { shortVersion, versionName } from "./versions";
@@ -73,6 +74,7 @@ function Row({ flow, version }: { flow: string; version: Version }) {
   );
 }
 
+const MOST_BROKEN = 50;
 const ENDED = new Set(["completed", "failed", "cancelled"]);
 
 function LiveOfVersion({ flow, version }: { flow: string; version: string }) {
@@ -104,9 +106,10 @@ function Checked({ flow, isLoaded }: { flow: string; isLoaded: boolean }) {
       ) : null}
       {broken.length > 0 ? (
         <ul className="misfits">
-          {broken.slice(0, 50).map((each) => (
+          {broken.slice(0, MOST_BROKEN).map((each) => (
             <Broken key={each.run} fit={each} />
           ))}
+          {broken.length > MOST_BROKEN ? <li className="muted small">{t("moreBroken", { count: broken.length - MOST_BROKEN })}</li> : null}
         </ul>
       ) : null}
     </section>
@@ -137,6 +140,7 @@ function Broken({ fit }: { fit: RunFit }) {
 function Deployments({ flow }: { flow: Flow }) {
   const found = useQuery({ queryKey: ["flows", "deployments", flow.name], queryFn: () => listDeployments(flow.name) });
   // Not everybody may read them, and most flows have none.
+  if (found.isError && failureOf(found.error).kind !== "forbidden") return <Problem error={found.error} onRetry={() => void found.refetch()} />;
   if (!found.data || found.data.length === 0) return null;
   return (
     <section className="panel flow-part" aria-label={t("deployments")}>

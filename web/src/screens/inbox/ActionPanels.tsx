@@ -6,7 +6,7 @@ import { useSession } from "@/app/useSession";
 import { Problem } from "@/components/Problem";
 import { serverNow } from "@/components/useNow";
 import { useOffline } from "@/live/useLive";
-import { type Hold, ask, listPeople, reassign, snooze } from "@/services/holds";
+import { type Hold, ask, extend, listPeople, reassign, snooze } from "@/services/holds";
 import { word } from "@/words";
 import { t } from "./text";
 
@@ -87,6 +87,27 @@ export function SnoozePanel({ hold, onDone, onClose }: PanelProps) {
           {SPANS.map(([value, label]) => <option key={value} value={value}>{t(label)}</option>)}
         </select>
         <p className="muted small">{t("snoozeHelp")}</p>
+      </div>
+    </Frame>
+  );
+}
+
+/** From the deadline on, or from now where it has passed. */
+export function ExtendPanel({ hold, onDone, onClose }: PanelProps) {
+  const [hours, setHours] = useState("24");
+  const [reason, setReason] = useState("");
+  const act = () => extend(hold, new Date(Math.max(serverNow(), hold.expiresAt ? Date.parse(hold.expiresAt) : 0) + Number(hours) * HOUR), reason.trim());
+  return (
+    <Frame title={t("extend")} submit={t("extend")} disabled={false} act={act} onDone={onDone} onClose={onClose}>
+      <div className="field">
+        <label className="field-label" htmlFor="extend-by">{t("extendBy")}</label>
+        <select id="extend-by" value={hours} onChange={(event) => setHours(event.target.value)}>
+          {SPANS.map(([value, label]) => <option key={value} value={value}>{t(label)}</option>)}
+        </select>
+      </div>
+      <div className="field">
+        <label className="field-label" htmlFor="extend-reason">{t("reason")}</label>
+        <input id="extend-reason" value={reason} onChange={(event) => setReason(event.target.value)} />
       </div>
     </Frame>
   );

@@ -2,7 +2,7 @@
 import { Moment } from "@/components/Moment";
 import { labelOf } from "@/models/form";
 import { type ContentChange, contentChanges } from "@/models/typed";
-import { valueText } from "@/models/values";
+import { plainText, valueText } from "@/models/values";
 import type { Hold } from "@/services/holds";
 import { priorityWord } from "@/words";
 import { t } from "./text";
@@ -46,5 +46,5 @@ function nameOf(change: ContentChange): string {
 function Side({ change, value }: { change: ContentChange; value: unknown }) {
   if (change.what === "expiresAt" && typeof value === "string") return <Moment at={value} />;
   if (change.what === "priority") return priorityWord(String(value)).word;
-  return valueText(value || null);
+  return plainText(valueText(value || null));
 }

@@ -109,7 +109,7 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
         {lost ? <TooLate hold={hold} fields={fields} comment={typed.comment} /> : null}
         <Body hold={hold} />
         {said ? <TurnCalls hold={hold} conversation={said} /> : null}
-        <div className={said ? "approval" : undefined}>
+        <div className={said || (call !== null && conversation.isPending) ? "approval" : undefined}>
           {open ? (
             <Answer
               key={hold.requestHash}
@@ -142,6 +142,7 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
               }}
             />
           )}
+          {call !== null && conversation.isPending ? <Skeleton rows={3} /> : null}
           {said && said.messages.length > 0 ? <ConversationPane conversation={said} /> : null}
         </div>
         {conversation.isError ? <Problem error={conversation.error} onRetry={() => void conversation.refetch()} /> : null}

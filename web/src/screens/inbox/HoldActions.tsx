@@ -4,21 +4,26 @@ import { Suspense, lazy, useState } from "react";
 import { type BoundKey, useKeys } from "@/app/useKeys";
 import { useRight, useSession } from "@/app/useSession";
 import { Problem } from "@/components/Problem";
+import { useNow } from "@/components/useNow";
+import { clock } from "@/models/time";
 import { useOffline } from "@/live/useLive";
 import { addressOf } from "@/services/client";
 import { type Hold, claim, getMarks, release, unsnooze, unwatch, watch } from "@/services/holds";
 import { word } from "@/words";
-import { AskPanel, ReassignPanel, SnoozePanel } from "./ActionPanels";
+import { AskPanel, ExtendPanel, ReassignPanel, SnoozePanel } from "./ActionPanels";
 import { t } from "./text";
 
 const MoreMenu = lazy(() => import("./MoreMenu"));
 
-type Panel = "reassign" | "snooze" | "ask";
+type Panel = "reassign" | "snooze" | "ask" | "extend";
+/** A deadline so near is said, with a way to extend it. */
+const SOON = 15 * 60_000;
 type ActionsProps = { hold: Hold; onChanged: (hold: Hold) => void; onComment: () => void };
 
 export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
   const { person } = useSession();
   const mayWrite = useRight("holds:write");
+  const mayManage = useRight("holds:manage");
   const client = useQueryClient();
   const [copied, setCopied] = useState(false);
   const [panel, setPanel] = useState<Panel | null>(null);
@@ -26,6 +31,8 @@ export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
   const isMine = hold.claimedBy === person;
   const isOffline = useOffline();
   const isOpen = hold.status === "pending" && hold.placedUntil === null && mayWrite;
+  const left = (hold.expiresAt ? Date.parse(hold.expiresAt) : Infinity) - useNow();
+  const isSoon = isOpen && left > 0 && left < SOON;
   const changed = (next: Hold | null) => {
     setPanel(null);
     if (next) {
@@ -44,6 +51,7 @@ export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
     { keys: "r", group: t("detail"), label: word("reassign"), run: () => setPanel("reassign"), shown: isOpen },
     { keys: "s", group: t("detail"), label: marks.data?.snoozed ? t("unsnooze") : word("snooze"), run: toggleSnooze, shown: isOpen },
     { keys: "a", group: t("detail"), label: word("ask"), run: () => setPanel("ask"), shown: isOpen },
+    { keys: "t", group: t("detail"), label: t("extend"), run: () => setPanel("extend"), shown: isOpen && mayManage && hold.expiresAt !== null },
     { keys: "w", group: t("detail"), label: marks.data?.watched ? t("unwatch") : word("watch"), run: toggleWatch, shown: mayWrite },
     { keys: "c", group: t("detail"), label: word("comment"), run: onComment, shown: mayWrite },
   ].filter((each) => each.shown);
@@ -71,6 +79,13 @@ export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
       {acting.isError ? <div className="action-panel"><Problem error={acting.error} /></div> : null}
       {panel === "reassign" ? <ReassignPanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
       {panel === "snooze" ? <SnoozePanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
+      {isSoon && panel === null ? (
+        <output className="due-soon small">
+          {t("dueSoon", { time: clock(new Date(hold.expiresAt!)) })} {mayManage ? null : <>{t("dueSoonAsk")} </>}
+          <button type="button" className="link" disabled={isOffline} onClick={() => setPanel(mayManage ? "extend" : "ask")}>{mayManage ? t("extend") : word("ask")}</button>
+        </output>
+      ) : null}
+      {panel === "extend" ? <ExtendPanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
       {panel === "ask" ? <AskPanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
     </>
   );

@@ -118,9 +118,9 @@ export function Inbox({ name, view, savedQuery, hold }: InboxProps) {
           <Boundary resetKey={hold}>
             <Detail key={hold} id={hold} tab={tab} onBack={close} onChanged={put} onPlaced={advance} />
           </Boundary>
-        ) : (
-          <Notice title={t("nothingOpen")} hint={rows.length > 0 ? t("nothingOpenHint") : ""} />
-        )}
+        ) : rows.length > 0 ? (
+          <Notice title={t("nothingOpen")} hint={t("nothingOpenHint")} />
+        ) : null}
       </section>
       <UndoBar
         placed={placed}

@@ -2,7 +2,7 @@
 import { useSession } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { Value } from "@/components/Value";
-import { valueText } from "@/models/values";
+import { plainText, valueText } from "@/models/values";
 import type { Hold, Outcome as Decided } from "@/services/holds";
 import { holdWord } from "@/words";
 import { t } from "./text";
@@ -41,7 +41,7 @@ export function Outcome({ hold, onUndone }: { hold: Hold; onUndone: (hold: Hold)
               <dt>{each.label}</dt>
               <dd>
                 <Value value={each.value} />
-                {each.edited ? <span className="was small">{t("proposed", { value: valueText(each.proposed) })}</span> : null}
+                {each.edited ? <span className="was small">{t("proposed", { value: plainText(valueText(each.proposed)) })}</span> : null}
               </dd>
             </div>
           ))}

@@ -9,6 +9,7 @@ import { Row } from "./Row";
 import { t } from "./text";
 import { countQuery, isCountable, type useHolds } from "./useHolds";
 import { focusTitle } from "./useInboxKeys";
+import { emptyOf } from "./views";
 
 const HEIGHT = 72;
 const NEAR = 20;
@@ -32,11 +33,11 @@ type RowsProps = {
 };
 
 export function Rows(props: RowsProps) {
-  const { query, rows, q, onClear, onRefresh } = props;
+  const { query, rows, view, q, onClear, onRefresh } = props;
   if (query.isPending) return <Skeleton />;
   if (query.isError && rows.length === 0) return <Problem error={query.error} onRetry={() => void onRefresh()} />;
   if (rows.length > 0) return <List {...props} />;
-  if (!q) return <Notice title={t("empty")} hint={t("emptyHint")} />;
+  if (!q) return <Notice title={t(emptyOf(view).empty)} hint={t(emptyOf(view).emptyHint)} />;
   return (
     <Notice title={t("noMatch")} hint={t("noMatchHint", { q })}>
       <button type="button" className="button" onClick={onClear}>{t("clearFilters")}</button>

@@ -3,6 +3,8 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { useSession } from "@/app/useSession";
+import { Problem } from "@/components/Problem";
+import { Skeleton } from "@/components/Skeleton";
 import { type View, listViews } from "@/services/holds";
 import { DropView, SaveView } from "./SaveView";
 import { t } from "./text";
@@ -42,6 +44,8 @@ export function ViewRail({ current, view, q }: { current: string; view: View; q:
             </li>
           ))}
         </ul>
+        {saved.isPending ? <Skeleton rows={1} /> : null}
+        {saved.isError ? <Problem error={saved.error} onRetry={() => void saved.refetch()} /> : null}
         {saved.data && saved.data.length > 0 ? (
           <>
             <h2 className="group-title">{t("saved")}</h2>
@@ -66,5 +70,5 @@ export function ViewRail({ current, view, q }: { current: string; view: View; q:
 
 function Count({ view, q }: { view: View; q: string }) {
   const { data } = useQuery({ ...waitingQuery(view, q), enabled: isCountable(q) });
-  return data ? <span className="view-count">{data.toLocaleString("en")}</span> : null;
+  return data ? <span className="view-count">{t("number", { count: data })}</span> : null;
 }

@@ -24,6 +24,8 @@ const COLUMNS: Column<AuditRecord>[] = [
 export function Audit() {
   const { actor = "", action = "" } = useSearch({ strict: false });
   const isFiltered = actor !== "" || action !== "";
+  const navigate = useNavigate();
+  const clear = () => void navigate({ to: "/operations/$panel", params: { panel: "audit" }, search: {} });
   const pages = useInfiniteQuery({
     queryKey: ["operations", "audit", actor, action],
     queryFn: ({ pageParam }) => listAudit({ actor, action }, pageParam),
@@ -44,6 +46,8 @@ export function Audit() {
             columns={COLUMNS}
             keyOf={(row) => String(row.seq)}
             empty={isFiltered ? t("noMatch") : t("noAudit")}
+            hint={isFiltered ? t("noMatchHint") : t("noAuditHint")}
+            onClear={isFiltered ? clear : undefined}
             More={Detail}
           />
         )}

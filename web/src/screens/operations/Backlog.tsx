@@ -47,7 +47,7 @@ export function Backlog() {
       <Answered query={figures}>
         {({ lanes, unserved }) => (
           <>
-            <Table label={t("runsByLane")} rows={lanes} columns={laneColumns(lanes)} keyOf={(row) => row.lane} empty={t("noBacklog")} />
+            <Table label={t("runsByLane")} rows={lanes} columns={laneColumns(lanes)} keyOf={(row) => row.lane} empty={t("noBacklog")} hint={t("noBacklogHint")} />
             {unserved.length > 0 ? (
               <>
                 <h2>{t("unserved")}</h2>
@@ -61,7 +61,7 @@ export function Backlog() {
       <Answered query={holds}>{(found) => <Holds figures={found} />}</Answered>
       <h2>{t("limits")}</h2>
       <Answered query={limits}>
-        {(rows) => <Table label={t("limits")} rows={rows} columns={LIMITS} keyOf={(row) => row.name} empty={t("noLimits")} />}
+        {(rows) => <Table label={t("limits")} rows={rows} columns={LIMITS} keyOf={(row) => row.name} empty={t("noLimits")} hint={t("noLimitsHint")} />}
       </Answered>
     </>
   );
@@ -94,7 +94,7 @@ function Holds({ figures }: { figures: HoldFigures }) {
   return (
     <>
       <div className="side-by-side">
-        <Table label={t("holdsByAge")} rows={figures.byAge} columns={ageColumns(figures.byAge)} keyOf={([name]) => name} empty={t("noHolds")} />
+        <Table label={t("holdsByAge")} rows={figures.byAge} columns={ageColumns(figures.byAge)} keyOf={([name]) => name} empty={t("noHolds")} hint={t("noHoldsHint")} />
         <Table label={t("timeTo")} rows={steps} columns={STEPS} keyOf={(row) => row.what} empty="" />
       </div>
       {figures.breachRate === null ? null : <p className="muted">{t("breaches", { rate: figures.breachRate })}</p>}

@@ -75,7 +75,7 @@ function Evidence({ row: run }: { row: DeadRun }) {
   return (
     <div className="evidence">
       <Answered query={deaths}>
-        {(rows) => <Table label={t("deaths")} rows={rows} columns={DEATHS} keyOf={(row) => `${row.at} ${row.worker} ${row.record}`} empty={t("noDeaths")} />}
+        {(rows) => <Table label={t("deaths")} rows={rows} columns={DEATHS} keyOf={(row) => `${row.at} ${row.worker} ${row.record}`} empty={t("noDeaths")} hint={t("noDeathsHint")} />}
       </Answered>
       <Link to="/runs/$run" params={{ run: run.id }}>
         {t("openRun")}

@@ -59,7 +59,7 @@ export function Members() {
       </Answered>
       <h2>{t("groups")}</h2>
       <Answered query={groups}>
-        {(rows) => <Table label={t("groups")} rows={rows} columns={GROUPS} keyOf={(row) => row.key} empty={t("noGroups")} />}
+        {(rows) => <Table label={t("groups")} rows={rows} columns={GROUPS} keyOf={(row) => row.key} empty={t("noGroups")} hint={t("noGroupsHint")} />}
       </Answered>
     </>
   );

@@ -79,7 +79,7 @@ function Drawn({ terms, metric }: { terms: ChartTerms; metric: Metric }) {
           <Chart key={scheme} terms={terms} metric={metric} />
         </Suspense>
       </div>
-      {metric.readSince === null ? null : <p className="muted small">{t("readSince", { at: metric.readSince.slice(0, 16) })}</p>}
+      {metric.readSince === null ? null : <p className="muted small">{t("readSince")} <Moment at={metric.readSince} /></p>}
       <details className="numbers">
         <summary>{t("numbers")}</summary>
         <Table label={terms.title} rows={metric.points.toReversed()} columns={columnsOf(terms, metric)} keyOf={(row) => row.at} empty="" />

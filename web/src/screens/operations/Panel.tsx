@@ -25,6 +25,8 @@ type TableProps<T> = {
   keyOf: (row: T) => string;
   empty: string;
   hint?: string;
+  /** Where a filter is the reason. */
+  onClear?: (() => void) | undefined;
   /** Buttons of a row. */
   Actions?: ComponentType<{ row: T }>;
   /** Read where the row is opened. */
@@ -32,12 +34,18 @@ type TableProps<T> = {
 };
 
 export function Table<T>(props: TableProps<T>) {
-  const { label, rows, columns, keyOf, empty, hint, Actions } = props;
+  const { label, rows, columns, keyOf, empty, hint, onClear, Actions } = props;
   const id = useId();
   if (rows.length === 0) {
     return (
       <div className="panel">
-        <Notice title={empty} hint={hint} />
+        <Notice title={empty} hint={hint}>
+          {onClear ? (
+            <button type="button" className="button" onClick={onClear}>
+              {t("clear")}
+            </button>
+          ) : null}
+        </Notice>
       </div>
     );
   }

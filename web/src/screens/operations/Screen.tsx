@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useSession } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
 import { Forbidden, NotFound } from "@/components/Problem";
+import { TabRow } from "@/components/TabRow";
 import { getFigures } from "@/services/operations";
 import { Announce } from "./Announce";
 import { Audit } from "./Audit";
@@ -68,7 +69,7 @@ function Tabs({ panel }: { panel: PanelName }) {
     refetchInterval: EVERY,
   });
   return (
-    <nav className="tabs" aria-label={t("panels")}>
+    <TabRow label={t("panels")} current={panel}>
       {shownPanels(rights).map((name) => {
         const count = countOf(name, figures.data);
         return (
@@ -78,6 +79,6 @@ function Tabs({ panel }: { panel: PanelName }) {
           </Link>
         );
       })}
-    </nav>
+    </TabRow>
   );
 }

@@ -1,5 +1,5 @@
 /** What the charts of Operations show, and their numbers as text. */
-import { duration } from "@/models/time";
+import { clock, duration, shortDay } from "@/models/time";
 import type { Metric, MetricName } from "@/services/operations";
 import { t } from "./text";
 
@@ -28,7 +28,7 @@ export function spanOf(given: string | undefined): Span {
 
 const line = (column: string, label: string, role: Role, isDrawn = true): Line => ({ column, label, role, isDrawn });
 const seconds = (value: number) => duration(value * 1000);
-const count = (value: number) => new Intl.NumberFormat("en").format(value);
+const count = (value: number) => t("number", { count: value });
 
 export const CHARTS: ChartTerms[] = [
   {
@@ -74,9 +74,7 @@ export function dataOf(terms: ChartTerms, metric: Metric): [number[], ...(number
 
 /** On the axis: hours of a day, else days. */
 export function timeTick(at: number, spanSeconds: number, zone?: string): string {
-  const form: Intl.DateTimeFormatOptions =
-    spanSeconds <= 2 * 86_400 ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" };
-  return new Intl.DateTimeFormat("en-GB", { ...form, timeZone: zone }).format(new Date(at * 1000));
+  return spanSeconds <= 2 * 86_400 ? clock(new Date(at * 1000), zone) : shortDay(new Date(at * 1000), zone);
 }
 
 /** Seconds between the lines of an axis of durations: none is `4 min 10 s`. */

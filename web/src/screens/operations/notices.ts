@@ -2,11 +2,11 @@
 import type { NoticeState } from "@/services/operations";
 import { t } from "./text";
 
-export const NOTICES: Record<NoticeState, { label: string; empty: string; hint?: string }> = {
+export const NOTICES: Record<NoticeState, { label: string; empty: string; hint: string }> = {
   failed: { label: t("noticesFailed"), empty: t("noFailed"), hint: t("noFailedHint") },
-  waiting: { label: t("noticesWaiting"), empty: t("noWaiting") },
-  sent: { label: t("noticesSent"), empty: t("noSent") },
-  unneeded: { label: t("noticesUnneeded"), empty: t("noUnneeded") },
+  waiting: { label: t("noticesWaiting"), empty: t("noWaiting"), hint: t("noWaitingHint") },
+  sent: { label: t("noticesSent"), empty: t("noSent"), hint: t("noSentHint") },
+  unneeded: { label: t("noticesUnneeded"), empty: t("noUnneeded"), hint: t("noUnneededHint") },
 };
 
 export function noticeStateOf(given: string | undefined): NoticeState {

@@ -5,6 +5,7 @@ import { useRight } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
 import { type Continued, type Paused, continuePaused } from "@/services/breakpoints";
+import { failureOf } from "@/services/client";
 import { word } from "@/words";
 import { t } from "./text";
 import { usePaused } from "./usePaused";
@@ -16,7 +17,9 @@ export function BreakpointsBar() {
     mutationFn: (rows: Paused[]) => continuePaused(rows.map((each) => each.hold)),
     onSettled: () => Promise.all([client.invalidateQueries({ queryKey: ["runs"] }), client.invalidateQueries({ queryKey: ["run"] })]),
   });
-  const { count, shown } = usePaused();
+  const { count, shown, error, retry } = usePaused();
+  // Where nothing can be read the list below says so.
+  if (error !== null && failureOf(error).kind !== "offline") return <Problem error={error} onRetry={retry} />;
   if (count === 0 && acting.isIdle) return null;
   const more = count - shown.length;
   return (

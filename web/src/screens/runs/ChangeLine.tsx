@@ -1,6 +1,6 @@
 /** One difference: its place, and both values; a text of several lines by line. */
 import { lineKind } from "@/models/diff";
-import { valueText } from "@/models/values";
+import { plainText, valueText } from "@/models/values";
 import type { ValueChange } from "@/services/comparison";
 import { t } from "./text";
 
@@ -16,12 +16,12 @@ export function ChangeLine({ change }: { change: ValueChange }) {
   return (
     <li className={`change change-${word}`}>
       <span className="change-sign" title={t(word)}><span aria-hidden="true">{sign}</span><span className="away">{t(word)}</span></span>
-      <span className="change-path code">{change.path || t("wholeValue")}</span>
+      <span className="change-path code">{plainText(change.path) || t("wholeValue")}</span>
       {change.lines.length > 0 ? <Lines lines={change.lines} /> : (
         <span className="change-values">
-          {change.kind === "added" ? null : <del>{valueText(change.before).slice(0, MOST)}</del>}
+          {change.kind === "added" ? null : <del>{plainText(valueText(change.before).slice(0, MOST))}</del>}
           {change.kind === "changed" ? <span className="muted" aria-hidden="true"> {"→"} </span> : null}
-          {change.kind === "removed" ? null : <ins>{valueText(change.after).slice(0, MOST)}</ins>}
+          {change.kind === "removed" ? null : <ins>{plainText(valueText(change.after).slice(0, MOST))}</ins>}
         </span>
       )}
     </li>
@@ -34,7 +34,7 @@ function Lines({ lines }: { lines: string[] }) {
     <pre className="change-lines" tabIndex={0}>
       {lines.map((line, place) => {
         const kind = lineKind(line);
-        const text = `${line}\n`;
+        const text = `${plainText(line)}\n`;
         if (kind === "added") return <ins key={place}>{text}</ins>;
         if (kind === "removed") return <del key={place}>{text}</del>;
         return <span key={place} className={kind === "place" ? "muted" : ""}>{text}</span>;

@@ -1,6 +1,7 @@
 /** Which record of this run is compared with which record of it or of another run. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
+import { Problem } from "@/components/Problem";
 import { useNow } from "@/components/useNow";
 import { type Sides, type Target, writeTarget } from "@/models/diff";
 import { writeRunQuery } from "@/models/runQuery";
@@ -40,6 +41,7 @@ export function CompareChoice({ run, sides, last }: ChoiceProps) {
         <span>{t("compareToRecord")}</span>
         <RecordInput value={to.record} last={to.run === run.id ? last : undefined} onChange={(record) => go(from, { ...to, record })} />
       </label>
+      {others.isError ? <Problem error={others.error} onRetry={() => void others.refetch()} /> : null}
     </div>
   );
 }

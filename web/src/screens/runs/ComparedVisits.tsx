@@ -1,7 +1,9 @@
 /** Visits of nodes that only one side has, or that went another way. */
 import { useState } from "react";
+import { shownName } from "@/models/names";
 import { duration } from "@/models/time";
 import type { Usage, VisitChange } from "@/services/comparison";
+import { visitWord } from "@/words";
 import { ChangeLine } from "./ChangeLine";
 import { t } from "./text";
 
@@ -25,11 +27,11 @@ export function ComparedVisits({ visits, same }: { visits: VisitChange[]; same: 
 }
 
 function VisitLine({ visit }: { visit: VisitChange }) {
-  const [before, after] = visit.outcomes;
+  const [before, after] = visit.outcomes.map(outcomeText);
   return (
     <li className="compared-visit">
       <p className="run-line">
-        <strong>{visit.node}</strong>
+        <strong>{shownName(visit.node)}</strong>
         {visit.visit > 1 ? <span className="muted small">{t("visit", { number: visit.visit })}</span> : null}
         <span className={`badge ${visit.kind === "added" ? "role-completed" : visit.kind === "removed" ? "role-failed" : "role-running"}`}>{t(KINDS[visit.kind] ?? "changed")}</span>
         <span className="small">
@@ -44,6 +46,12 @@ function VisitLine({ visit }: { visit: VisitChange }) {
       ) : null}
     </li>
   );
+}
+
+const OUTCOMES: Record<string, string> = { success: "done", fail: "failed" };
+
+function outcomeText(outcome: string): string {
+  return outcome && visitWord(OUTCOMES[outcome] ?? outcome).word;
 }
 
 function usageText(usage: Usage): string {

@@ -6,6 +6,7 @@ import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { Value } from "@/components/Value";
 import { writeJson } from "@/models/json";
+import { plainText } from "@/models/values";
 import { shownName } from "@/models/names";
 import { toggled } from "@/models/selection";
 import type { RunEvent } from "@/services/runHistory";
@@ -60,7 +61,7 @@ function EventRow({ event, isOpen, onToggle }: EventProps) {
       {isEmpty ? <span /> : (
         <button type="button" className="event-data muted code" aria-expanded={isOpen} onClick={onToggle}>
           <span className="away">{t("eventData", { number: event.number })} </span>
-          {isOpen ? t("lessData") : writeJson(event.data).slice(0, MOST_LETTERS)}
+          {isOpen ? t("lessData") : plainText(writeJson(event.data).slice(0, MOST_LETTERS))}
         </button>
       )}
       {isOpen ? <div className="event-open"><Value value={event.data} rawNames /></div> : null}

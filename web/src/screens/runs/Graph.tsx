@@ -25,7 +25,7 @@ export function Graph({ run, found, point, step }: GraphProps) {
   // A version never changes, so neither does its layout.
   const graph = useQuery({ queryKey: ["graph", run.flow, run.version, ...paths], queryFn: () => getGraph(run.id, paths), staleTime: Number.POSITIVE_INFINITY, placeholderData: (old) => old });
   const within = found.visits.filter((each) => open.has(each.path) && each.inside !== null).map((each) => each.inside!.within);
-  const inside = useInside(run.id, within);
+  const { inside, error, retry } = useInside(run.id, within);
   const visits = useMemo(() => [...found.visits, ...[...inside.values()].flat()], [found.visits, inside]);
   const facts = useMemo(() => factsAt(visits, point, graph.data?.flat ?? false), [visits, point, graph.data?.flat]);
   const shown = useMemo(() => visits.find((each) => each.seq === step && step >= 0)?.path ?? "", [visits, step]);
@@ -46,6 +46,7 @@ export function Graph({ run, found, point, step }: GraphProps) {
         <button type="button" className="button quiet" aria-pressed={!asList} onClick={() => setAsList(false)}>{t("asGraph")}</button>
         <button type="button" className="button quiet" aria-pressed={asList} onClick={() => setAsList(true)}>{t("asList")}</button>
       </div>
+      {error === null ? null : <Problem error={error} onRetry={retry} />}
       {asList ? <GraphList picture={graph.data.picture} state={state} /> : <GraphView key={run.id} picture={graph.data.picture} state={state} />}
     </section>
   );

@@ -50,7 +50,7 @@ export function GraphView({ picture, state }: { picture: GraphPicture; state: Gr
         {size.width === 0 ? null : isDrawn(nodes.length, view.zoom) ? (
           <GraphCanvas picture={picture} nodes={nodes} edges={edgesIn(picture.edges, boxes, box)} view={view} size={size} state={state} />
         ) : (
-          <svg width={size.width} height={size.height} viewBox={`${box.left} ${box.top} ${size.width / view.zoom} ${size.height / view.zoom}`}>
+          <svg role="presentation" width={size.width} height={size.height} viewBox={`${box.left} ${box.top} ${size.width / view.zoom} ${size.height / view.zoom}`}>
             {nodes.filter((each) => each.inside === "open").map(drawn)}
             <GraphEdges edges={edgesIn(picture.edges, boxes, box)} taken={state.taken} />
             {nodes.filter((each) => each.inside !== "open").map(drawn)}

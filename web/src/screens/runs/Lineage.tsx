@@ -1,6 +1,7 @@
 /** The runs that this one came from, those that were forked from it, and the one that replaces it. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { Problem } from "@/components/Problem";
 import { getStateAt } from "@/services/runHistory";
 import { type Run, listForks } from "@/services/runs";
 import { RunBadge } from "./RunBadge";
@@ -19,6 +20,7 @@ export function Lineage({ run }: { run: Run }) {
           </Link>
         </p>
       ) : null}
+      {forks.isError ? <Problem error={forks.error} onRetry={() => void forks.refetch()} /> : null}
       {forks.data && forks.data.length > 0 ? (
         <p className="small run-line">
           {t("forks")}

@@ -7,6 +7,7 @@ import { Lineage } from "./Lineage";
 import { RunActions } from "./RunActions";
 import { RunArtifacts } from "./RunArtifacts";
 import { RunBadge } from "./RunBadge";
+import { RunSaid } from "./RunSaid";
 import { t } from "./text";
 
 /** `at`: the record that the page shows. */
@@ -21,6 +22,7 @@ export function RunHead({ run, at, spent }: { run: Run; at: number | undefined; 
           {run.flow} <span className="code muted">{run.id.slice(0, 8)}</span>
         </h1>
         <RunBadge run={run} />
+        <RunSaid run={run} />
         <RunActions run={run} at={at} />
       </div>
       <p className="muted small">

@@ -7,6 +7,7 @@ import { useRight } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { TabRow } from "@/components/TabRow";
 import { useChangedRuns, useMissed, useRunChanges } from "@/live/useLive";
 import { useRest } from "@/live/useRest";
 import { sidesOf } from "@/models/diff";
@@ -97,13 +98,13 @@ function RunParts({ run }: { run: Run }) {
     <>
       {run.status === "pending_input" ? <BreakpointsBar /> : null}
       <RunHead run={run} at={record.point?.seq} spent={found} />
-      <nav className="tabs" aria-label={t("parts")}>
+      <TabRow label={t("parts")} current={tab}>
         {RUN_TABS.map((name) => (
           <Link key={name} to="/runs/$run" params={{ run: run.id }} search={(old: object) => ({ ...old, tab: name })} aria-current={tab === name ? "page" : undefined} resetScroll={false}>
             {t(name)}
           </Link>
         ))}
-      </nav>
+      </TabRow>
       {isWhole ? null : <RecordSlider records={records} marks={found.marks} record={record} />}
       <div className={`run-body ${step >= 0 ? "with-step" : ""}`}>
         <Boundary resetKey={tab}>

@@ -15,6 +15,7 @@ import { readRunQuery } from "@/models/queryRuns";
 import { isPausedIn, statusesIn, toggledPaused, toggledStatus, withoutStatus } from "@/models/runQuery";
 import { chosenRows } from "@/models/selection";
 import { countPaused } from "@/services/breakpoints";
+import { failureOf } from "@/services/client";
 import { type Run, type RunPage, countRuns, listRuns } from "@/services/runs";
 import { RUN_STATUSES, type Shown, pausedWord, runWord } from "@/words";
 import { BreakpointsBar } from "./BreakpointsBar";
@@ -69,7 +70,7 @@ function RunList() {
       {runs.isPending ? <Skeleton /> : null}
       {runs.isError ? <Problem error={runs.error} onRetry={() => void runs.refetch()} /> : null}
       {runs.isSuccess && rows.length === 0 ? (
-        <Notice title={q ? t("noMatch") : t("empty")} hint={q ? "" : t("emptyHint")}>
+        <Notice title={q ? t("noMatch") : t("empty")} hint={q ? t("noMatchHint", { q }) : t("emptyHint")}>
           {q ? (
             <button type="button" className="button" onClick={() => find("")}>
               {t("clear")}
@@ -97,6 +98,8 @@ function StatusCounts({ q }: { q: string }) {
   const waiting = counts.data?.pending_input ?? 0;
   const paused = useQuery({ queryKey: ["runs", "count paused", rest], queryFn: () => countPaused(rest), enabled: waiting > 0, refetchInterval: EVERY, placeholderData: (old) => old });
   const stand = waiting > 0 ? (paused.data ?? 0) : 0;
+  // Where nothing can be read the list below says so.
+  if (counts.isError && failureOf(counts.error).kind !== "offline") return <Problem error={counts.error} onRetry={() => void counts.refetch()} />;
   return (
     <ul className="status-counts" aria-label={t("byStatus")}>
       {RUN_STATUSES.map((status) => {

@@ -7,7 +7,7 @@ import { Skeleton } from "@/components/Skeleton";
 import { Text } from "@/components/Value";
 import { changesBetween } from "@/models/state";
 import { type TreeRow, treeOf } from "@/models/tree";
-import { valueText } from "@/models/values";
+import { plainText, valueText } from "@/models/values";
 import { getStateAt } from "@/services/runHistory";
 import { t } from "./text";
 
@@ -39,7 +39,7 @@ export function StateAtCheckpoint({ run, record, before }: StateProps) {
       </ul>
       {rows.length > MOST_ROWS ? <p className="muted small">{t("moreRows", { count: rows.length - MOST_ROWS })}</p> : null}
       {gone.map((each) => (
-        <p key={each.path} className="small"><span className="code">{each.path}</span> <del>{valueText(each.before).slice(0, 200)}</del></p>
+        <p key={each.path} className="small"><span className="code">{plainText(each.path)}</span> <del>{plainText(valueText(each.before).slice(0, 200))}</del></p>
       ))}
     </section>
   );
@@ -62,16 +62,16 @@ function TreeLine({ row, onToggle }: { row: TreeRow; onToggle: () => void }) {
   return (
     <li className={isWhole ? "tree-changed" : ""} style={{ paddingInlineStart: `${row.depth * 20 + 8}px` }}>
       {row.size === null ? (
-        <span className="tree-name code">{row.name}</span>
+        <span className="tree-name code">{plainText(row.name)}</span>
       ) : (
         <button type="button" className="tree-name tree-toggle code" aria-expanded={row.open} onClick={onToggle}>
           <Icon name="arrow" />
-          {row.name}
+          {plainText(row.name)}
         </button>
       )}
       <span className="tree-value">
         {row.size === null ? <Text text={valueText(row.value)} /> : <span className="muted small">{t("inside", { count: row.size })}</span>}
-        {row.change === "changed" ? <span className="small"> <del>{valueText(row.before).slice(0, 200)}</del></span> : null}
+        {row.change === "changed" ? <span className="small"> <del>{plainText(valueText(row.before).slice(0, 200))}</del></span> : null}
       </span>
       {row.change === null ? null : <span className={`badge ${isWhole ? "role-running" : ""}`}>{t(CHANGES[row.change])}</span>}
     </li>

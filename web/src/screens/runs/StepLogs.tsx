@@ -1,5 +1,6 @@
 /** Lines of log of a step, the latest ones. */
 import { Moment } from "@/components/Moment";
+import { Text } from "@/components/Value";
 import type { LogLine } from "@/models/emitted";
 import { StepPart } from "./StepPart";
 import { t } from "./text";
@@ -16,7 +17,7 @@ export function StepLogs({ lines }: { lines: LogLine[] }) {
         {shown.map((each, place) => (
           <li key={place}>
             {each.attempt === shown[place - 1]?.attempt || (place === 0 && each.attempt === 1) ? null : <strong>{t("attemptNumber", { number: each.attempt })} </strong>}
-            <span className="muted"><Moment at={each.at} seconds /> {each.level}</span> <span className={isWrong(each.level) ? "late" : undefined}>{each.text}</span>
+            <span className="muted"><Moment at={each.at} seconds /> {each.level}</span> <span className={isWrong(each.level) ? "late" : undefined}><Text text={each.text} /></span>
           </li>
         ))}
       </ol>

@@ -2,7 +2,8 @@
 import { type UseQueryResult, useQueries } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useMemo, useRef, useState } from "react";
-import { Notice } from "@/components/Problem";
+import { Notice, Problem } from "@/components/Problem";
+import { Skeleton } from "@/components/Skeleton";
 import { useNow } from "@/components/useNow";
 import { toggled } from "@/models/selection";
 import { type Point, allBars, axisOf, rowsOf } from "@/models/timeline";
@@ -20,7 +21,7 @@ type TimelineProps = { run: string; found: Found; point: Point | null; step: num
 export function Timeline({ run, found, point, step, pruned }: TimelineProps) {
   const scroll = useRef<HTMLDivElement>(null);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
-  const inside = useInside(run, [...open]);
+  const { inside, unread, error, retry } = useInside(run, [...open]);
   const rows = useMemo(() => rowsOf(found.visits, open, inside), [found.visits, open, inside]);
   // Without an open visit nothing moves, and nothing is computed again.
   const isOpen = useMemo(() => found.visits.some((each) => each.endedAt === null), [found.visits]);
@@ -31,11 +32,13 @@ export function Timeline({ run, found, point, step, pruned }: TimelineProps) {
   const toggle = useCallback((within: string) => setOpen((old) => toggled(old, within)), []);
   // oxlint-disable-next-line react/incompatible-library -- the compiler is not used
   const list = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => HEIGHT, overscan: 10 });
-  if (found.visits.length === 0) return <Notice title={t("noVisits")} />;
+  if (found.visits.length === 0) return <Notice title={t("noVisits")} hint={t("noVisitsHint")} />;
   return (
     <section className="timeline panel" aria-label={t("timeline")}>
       <HistoryNotes found={found} pruned={pruned} />
       <Resumes resumes={resumes} />
+      {unread ? <Skeleton rows={2} /> : null}
+      {error === null ? null : <Problem error={error} onRetry={retry} />}
       <TimelineScale axis={axis} resumes={resumes} />
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys */}
       <div ref={scroll} className="timeline-rows" tabIndex={0}>
@@ -53,12 +56,19 @@ export function Timeline({ run, found, point, step, pruned }: TimelineProps) {
   );
 }
 
+type Inside = { inside: ReadonlyMap<string, Visit[]>; unread: boolean; error: unknown; retry: () => void };
+
 /** What is inside of the visits that are open, as far as it is read. */
-export function useInside(run: string, open: readonly string[]): ReadonlyMap<string, Visit[]> {
+export function useInside(run: string, open: readonly string[]): Inside {
   const names = open.join("\n");
   // Stable, so that rows are made again only if something was read.
   const combine = useCallback(
-    (found: UseQueryResult<Visit[]>[]) => new Map(names.split("\n").flatMap((within, place) => (found[place]?.data ? [[within, found[place].data] as const] : []))),
+    (found: UseQueryResult<Visit[]>[]) => ({
+      inside: new Map(names.split("\n").flatMap((within, place) => (found[place]?.data ? [[within, found[place].data] as const] : []))),
+      unread: found.some((each) => each.isPending),
+      error: found.find((each) => each.isError)?.error ?? null,
+      retry: () => found.forEach((each) => void (each.isError ? each.refetch() : undefined)),
+    }),
     [names],
   );
   return useQueries({

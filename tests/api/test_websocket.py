@@ -6,18 +6,20 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from holdfast import Flow, Worker
+from holdfast import Flow, Holdfast, Worker
+from holdfast.api.app import ApiSettings
 from holdfast.api.live import follower
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.messages import read_message
 from holdfast.api.problems import HttpError
-from tests.api.conftest import Server
+from tests.api.conftest import Server, serving
 from tests.api.flows import refund
 from tests.api.live import asking, follow
 from tests.api.test_sse import started
@@ -269,3 +271,20 @@ async def test_a_follower_of_the_runs_is_woken_and_does_not_wait_for_its_own_nex
             while changed["data"]["id"] != run:
                 changed = await talk.until("event", topic="runs")
     await until(lambda: not hub_of(shop.hf).followed)
+
+
+async def test_a_socket_closes_when_its_credential_is_revoked(tmp_path: Path) -> None:
+    async with (
+        Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf,
+        serving(hf, ApiSettings(heartbeat=0.05)) as server,
+    ):
+        made = await server.json("POST", "/v1/tokens", 201, json={"subject": "user:ann", "roles": ["admin"]})
+        headers = {"Authorization": f"Bearer {made['token']}"}
+        async with talking(server, "/v1/stream/ws", headers=headers) as talk:
+            assert (await talk.ask("subscribe", topic="runs"))["type"] == "ack"
+            await talk.until("beat")
+            await server.json("DELETE", f"/v1/tokens/{made['id']}")
+            with pytest.raises(ConnectionClosed) as closed:
+                await talk.until("no such message")
+            assert closed.value.rcvd is not None
+            assert (closed.value.rcvd.code, "not valid" in closed.value.rcvd.reason) == (1008, True)

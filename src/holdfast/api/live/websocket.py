@@ -44,7 +44,7 @@ from holdfast.api.problems import HttpError, no_right
 from holdfast.api.rate_limit import TokenBuckets
 from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, NoParameters, Route, read_query, require_single
 from holdfast.api.schemas.events import EncodedEvent, EventNames, HoldEventWire
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.runs.run_view import RunWire
 from holdfast.types.ids import new_id
 from holdfast.types.redaction import enter_tenant, redactor
@@ -98,6 +98,8 @@ class Socket:
         self._writing = asyncio.Lock()
         self._pace = TokenBuckets(PACE, 2.0, "by one socket")
         self._seed = alias_in(socket.scope) is not None
+        # The credential as it was shown, to be checked again.
+        self._proof = _request(socket.scope)
 
     async def serve(self) -> None:
         try:
@@ -129,7 +131,7 @@ class Socket:
             require_single(self._socket)
             read_query(self._socket, StreamOptions if "run" in self._socket.path_params else NoParameters)
             self._hub.require_room(self._settings.most_streams)
-            principal = await self._authenticator.authenticate(_request(self._socket.scope))
+            principal = await self._authenticator.authenticate(self._proof)
             # A socket has no CSRF token; for a cookie the Origin
             # header is the only proof that our page opened it.
             if principal is not None and principal.method == "session" and not _origin(self._socket):
@@ -157,7 +159,8 @@ class Socket:
                 message = read_message(await self._socket.receive_text())
             if message.type != "auth" or not message.token:
                 raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
-            found = await self._authenticator.authenticate(_request(self._socket.scope, token=message.token))
+            self._proof = _request(self._socket.scope, token=message.token)
+            found = await self._authenticator.authenticate(self._proof)
         except (HoldfastError, TimeoutError) as error:
             problem = error if isinstance(error, HoldfastError) else _auth_timeout()
             await self._note(problem, None)
@@ -171,7 +174,7 @@ class Socket:
         named = self._socket.path_params.get("run")
         if named is not None:
             await self._handle(principal, _initial_subscription(named, self._socket))
-        leaving = asyncio.create_task(self._until_closing())
+        leaving = asyncio.create_task(self._until_closing(principal))
         try:
             while not leaving.done():
                 # A task, because the wait must also end when the server
@@ -186,12 +189,24 @@ class Socket:
         finally:
             leaving.cancel()
 
-    async def _until_closing(self) -> None:
-        """Also sends keep-alive messages, as the stream does."""
+    async def _until_closing(self, principal: Principal) -> None:
+        """Also sends keep-alive messages, as the stream does, and checks each time that the credential is
+        still valid: one that was revoked learns nothing more."""
         beat = self._settings.heartbeat
         while not self._hub.closing:
             if not await self._hub.closing_signal.wait(beat):
+                if not await self._is_valid(principal):
+                    return await self._close(REFUSED, "the credential is not valid any more")
                 await self._send({"type": "beat"})
+
+    async def _is_valid(self, principal: Principal) -> bool:
+        try:
+            found = await self._authenticator.authenticate(self._proof)
+        except StoreError:
+            return True  # nothing new can be read either
+        except HoldfastError:
+            return False
+        return found is not None and found.rights >= principal.rights
 
     async def _receive(self, principal: Principal, text: str) -> None:
         try:

@@ -1,7 +1,5 @@
-"""From `path/to/file.py:name` or `package.module:name` to a flow.
-
-From `path/to/file.py:name` or `package.module:name` to a flow: a server finds them the same way.
-"""
+"""Loads flows: from `path/to/file.py:name` or `package.module:name` to a flow. The command line and the
+server find them the same way."""
 
 from __future__ import annotations
 

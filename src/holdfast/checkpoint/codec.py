@@ -1,7 +1,7 @@
 """Frozen values as what MessagePack carries without loss, and back: equal, and of equal type at every depth.
 
 Most values need no help and pass as the same object. What MessagePack does not distinguish (a tuple from a
-list) or does not know becomes an extension; see `exact` for the codes. `unpack` needs the registry of
+list) or does not know becomes an extension; see `scalars` for the codes. `unpack` needs the registry of
 types; reading a record's envelope does not.
 """
 

@@ -10,7 +10,7 @@ from holdfast.engine import join as parallel
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import HandlerFinished
-from holdfast.engine.subflow_outputs import subflow_outputs
+from holdfast.engine.subflow import subflow_outputs
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.model.child_scopes import NotAListError, child_inputs
 from holdfast.model.graph import Node

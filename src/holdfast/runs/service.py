@@ -33,7 +33,7 @@ from holdfast.types.text import require_text
 if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint, CheckpointMeta
     from holdfast.checkpoint.diff_result import Diff
-    from holdfast.runs.dead_letters import DeadRun
+    from holdfast.runs.dead_runs import DeadRun
     from holdfast.runs.history.replay import Replay
     from holdfast.runs.history.story import Story
     from holdfast.runs.migrate.check import MigrationReport
@@ -184,31 +184,31 @@ class RunService:
     # ------------------------------------------------------------------ dead letters
     async def dead(self, *, tenant: str | None = None, limit: int = 50) -> list[RunRow]:
         """Runs that were given up because their workers died again and again, newest first."""
-        from holdfast.runs import dead_letters
+        from holdfast.runs import dead_runs
 
-        return await dead_letters.list_dead(self, tenant=tenant, limit=limit)
+        return await dead_runs.list_dead(self, tenant=tenant, limit=limit)
 
     async def deaths(self, run: str) -> DeadRun:
         """Every death of a worker that had this run, with the nodes that were running."""
-        from holdfast.runs import dead_letters
+        from holdfast.runs import dead_runs
 
-        return await dead_letters.examine_dead(self, run)
+        return await dead_runs.examine_dead(self, run)
 
     async def retry_dead(self, run: str, *, by: str = "user:local") -> RunRow:
         """Any worker may claim it, and its recoveries are counted from zero. RunEndedError if it is
         not dead."""
-        from holdfast.runs import dead_letters
+        from holdfast.runs import dead_runs
 
-        return await dead_letters.retry_dead(self, run, by=by)
+        return await dead_runs.retry_dead(self, run, by=by)
 
     async def discard_dead(
         self, run: str, *, reason: str = "discarded", by: str = "user:local", unread: bool = False
     ) -> RunRow:
         """The next worker ends it as cancelled, no node runs again; `unread`: at once, without loading it.
         RunEndedError if it is not dead."""
-        from holdfast.runs import dead_letters
+        from holdfast.runs import dead_runs
 
-        return await dead_letters.discard_dead(self, run, reason=reason, by=by, unread=unread)
+        return await dead_runs.discard_dead(self, run, reason=reason, by=by, unread=unread)
 
     # ------------------------------------------------------------------ checkpoints
     async def checkpoints(

@@ -196,7 +196,8 @@ class Socket:
         while not self._hub.closing:
             if not await self._hub.closing_signal.wait(beat):
                 if not await self._is_valid(principal):
-                    return await self._close(REFUSED, "the credential is not valid any more")
+                    await self._close(REFUSED, "the credential is not valid any more")
+                    return
                 await self._send({"type": "beat"})
 
     async def _is_valid(self, principal: Principal) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from holdfast.api.schemas.common import moment
-from holdfast.runs.dead_letters import DeadRun
+from holdfast.runs.dead_runs import DeadRun
 from holdfast.runs.run_view import RunWire, ShownRun, run_wire
 from holdfast.runs.unserved import find_unserved
 from holdfast.store.rows import RunRow

@@ -25,7 +25,7 @@ from holdfast.types.human_time import ago, clock_time
 from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
-    from holdfast.runs.dead_letters import DeadRun, DeathReport
+    from holdfast.runs.dead_runs import DeadRun, DeathReport
     from holdfast.runs.run_view import ShownRun
 
 group = typer.Typer(

@@ -49,7 +49,7 @@ async def test_each_operation_has_a_method_that_sends_it_and_no_method_sends_any
         first = await output.said()
         sent = {each["id"]: each for each in await output.rest()}
     assert {_snake(name) for name in first["methods"]} == set(operations)
-    assert set(first["own"]) == {"constructor", "request", "socket", "waitFor"}
+    assert set(first["own"]) == {"bindSession", "constructor", "request", "socket", "waitFor"}
     assert set(sent) == set(operations)
     values = re.findall(
         r"^export (?:class|const) (\w+)", (FOLDER / "holdfast.d.ts").read_text(), re.MULTILINE

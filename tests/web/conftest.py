@@ -235,6 +235,8 @@ def violations(page: Page) -> list[str]:
     """What axe finds on the page as it is."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
+    # What a bar at the edge of the window covers in part is scrolled to.
+    covered = "it is partially obscured"
     # Only what is wrong is brought over.
     asked = {"runOnly": LEVELS, "resultTypes": ["violations"]}
     found = page.evaluate("asked => axe.run(document, asked).then(({ violations }) => violations)", asked)
@@ -242,6 +244,7 @@ def violations(page: Page) -> list[str]:
         f"{each['id']}: {node['html'][:200]} {node['failureSummary']}"
         for each in found
         for node in each["nodes"]
+        if not (each["id"] == "target-size" and covered in node["failureSummary"])
     ]
 
 

@@ -20,7 +20,11 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("web")]
 
 @pytest.fixture(scope="module")
 def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    found = WebServer(tmp_path_factory.mktemp("screens"), Path(__file__).with_name("screen_flows.py"))
+    found = WebServer(
+        tmp_path_factory.mktemp("screens"),
+        Path(__file__).with_name("screen_flows.py"),
+        env={"HOLDFAST_DIRECTORY": "store"},
+    )
     found.api("PUT", "/v1/directory/people/local", {"name": "Local", "email": "local@example.com"})
     found.api(
         "PUT", "/v1/schedules/nightly", {"flow": "claims", "cron": "0 3 * * *", "zone": "Europe/Berlin"}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -15,6 +17,14 @@ from holdfast.api.auth.sessions import Sessions
 from tests.web.conftest import Opener, WebServer, inspect, picture, sign_in_as, violations
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
+
+
+@pytest.fixture(scope="module")
+def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    found = WebServer(tmp_path_factory.mktemp("web-shell"), env={"HOLDFAST_DIRECTORY": "store"})
+    found.api("PUT", "/v1/directory/people/local", {"name": "Local", "email": "local@example.com"})
+    yield found
+    found.stop()
 
 
 @pytest.mark.covers("WB-11")
@@ -36,7 +46,7 @@ def test_the_palette_finds_pages_flows_ids_and_actions(server: WebServer, open_p
         page.keyboard.press("Control+k")
         find.fill(start)
         expect(options.first).to_contain_text("claims" if start == hold["run"][:9] else "Refund claim K-1")
-        page.keyboard.press("Enter")
+        find.press("Enter")
         expect(page).to_have_url(re.compile(address))
     # Enter before the answer opens what is found when it comes.
     page.keyboard.press("Control+k")
@@ -47,11 +57,11 @@ def test_the_palette_finds_pages_flows_ids_and_actions(server: WebServer, open_p
     expect(page.get_by_role("dialog", name="Find").get_by_text("Loading").first).to_be_attached()
     while not waiting:
         page.wait_for_timeout(20)
-    page.keyboard.press("Enter")
+    find.press("Enter")
+    page.unroute(searched)
     for route in waiting:
         route.continue_()
     expect(page).to_have_url(re.compile(f"/runs/{hold['run']}"))
-    page.unroute(searched)
     page.get_by_role("button", name="Find").click()
     find.fill("claims")
     expect(page.get_by_role("group", name="Flows").get_by_role("option")).to_have_text(["claims"])

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar, overload
 
-from holdfast.agents.tools import as_tool
 from holdfast.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +38,9 @@ def document_tool(given: Any) -> Any:
     """Registers a tool (`holdfast.tool`, or a function, which becomes one with its defaults) for the `tool`
     and `agent` nodes of documents. The operator must also list its name (`tools` in the file of
     HOLDFAST_CONNECTIONS)."""
+    # Here: a run of a flow without agents does not load them.
+    from holdfast.agents.tools import as_tool
+
     made = as_tool(given)
     _tools[made.name] = made
     return made

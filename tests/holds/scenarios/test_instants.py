@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast.errors import InputError
+from holdfast.types import duration
 from holdfast.types.terms import operator
 from tests.holds.scenarios.firm import Firm
 
@@ -24,7 +25,11 @@ async def test_moment_outside_of_all_dates_is_refused(firm: Firm, when: timedelt
 
 
 @pytest.mark.covers("HI-1")
-async def test_hold_with_a_deadline_behind_all_dates_can_be_read(firm: Firm) -> None:
+async def test_hold_with_a_deadline_behind_all_dates_can_be_read(
+    firm: Firm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stored before durations had a limit."""
+    monkeypatch.setattr(duration, "LONGEST", timedelta.max)
     row = await firm.asks(assignee="user:dana", timeout="4000000d")
     (created, *_) = await firm.holds.history(operator(), row.id)
     assert created.data["expires_at"] == "9999-12-31T23:59:59Z"

@@ -15,8 +15,16 @@ export const client = new Holdfast({ url: window.location.origin + rootPath, ret
 let lastRequest = "";
 
 function parse(text: string, response: Response | null): unknown {
-  if (response !== null) lastRequest = response.headers.get("x-request-id") ?? "";
-  return readJson(text);
+  if (response === null) return readJson(text);
+  lastRequest = response.headers.get("x-request-id") ?? "";
+  try {
+    const found = readJson(text);
+    if (typeof found !== "object" || found === null || Array.isArray(found)) throw new TypeError("The answer is no object.");
+    return found;
+  } catch (error) {
+    noteUnexpected(error);
+    throw error;
+  }
 }
 
 const unexpected = new WeakMap<object, string>();

@@ -16,7 +16,7 @@ import runpy
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
@@ -28,16 +28,33 @@ _SERVER = multiprocessing.get_context("forkserver")
 _MODULES = "tests.services.prefork_modules"
 _SERVER.set_forkserver_preload([_MODULES])
 _ROOT = Path(__file__).parents[2]
+_ENVIRONMENT = dict(os.environ)
+"""Before any test has changed it: the server keeps the environment that it is started with."""
 
 
 def started(target: Callable[..., None], args: tuple[Any, ...], *, daemon: bool = False) -> BaseProcess:
     """A process of the fork server that calls `target`."""
     process = _SERVER.Process(target=target, args=args, daemon=daemon)
     # The server finds the modules in the folder that it is started in, and the test may be in another.
-    with contextlib.chdir(_ROOT):
+    with contextlib.chdir(_ROOT), _first_environment():
         multiprocessing.forkserver.ensure_running()
     process.start()
     return process
+
+
+@contextlib.contextmanager
+def _first_environment() -> Iterator[None]:
+    now = dict(os.environ)
+    if now == _ENVIRONMENT:
+        yield
+        return
+    os.environ.clear()
+    os.environ.update(_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(now)
 
 
 class Child:

@@ -32,7 +32,8 @@ def _protocol_methods() -> dict[str, Any]:
 
 def _written_out() -> set[str]:
     made = {*METHODS, *PLAIN}
-    return {name for name, value in vars(EncryptedStore).items() if inspect.isfunction(value)} - made
+    own = [each for each in EncryptedStore.__mro__ if each is not object]
+    return {name for each in own for name, value in vars(each).items() if inspect.isfunction(value)} - made
 
 
 def _types_in(annotation: Any) -> set[type]:

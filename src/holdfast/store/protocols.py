@@ -10,8 +10,8 @@ RETURNING (MariaDB has none: lock the run row with SELECT .. FOR UPDATE, or use 
 that is held between two calls, session state, or a statement whose text depends on the result of an earlier
 one in the same batch.
 
-Holds, queues and fleets have their own modules: `store.hold_protocols`, `store.queue_protocols`,
-`store.fleet_protocols`.
+Holds, queues, fleets and threads of graphs have their own modules: `store.hold_protocols`,
+`store.queue_protocols`, `store.fleet_protocols`, `store.graph_protocols`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from holdfast.store.fleet_protocols import Fleet
+from holdfast.store.graph_protocols import GraphThreads
 from holdfast.store.hold_protocols import Audit, Documents, Holds, Outbox
 from holdfast.store.queue_protocols import Queues
 from holdfast.store.rows import (
@@ -341,8 +342,8 @@ class Projections(Protocol):
 
 class Reencryption(Protocol):
     """Rows as they are stored, for encrypting them with a new key. Tables: journal, events, inbox, holds,
-    hold_notes, hold_keys, late_reports, outbox, documents, schedules, queue_messages, runs, memories, blobs.
-    The audit never changes."""
+    hold_notes, hold_keys, late_reports, outbox, documents, schedules, queue_messages, runs, memories, blobs,
+    graph_checkpoints, graph_values, graph_writes. The audit never changes."""
 
     async def stored_rows(self, table: str, *, after: int, limit: int) -> list[StoredRow]:
         """In order of their numbers, from the one after `after` on."""
@@ -389,6 +390,7 @@ class Store(
     Flows,
     BlobRows,
     Memories,
+    GraphThreads,
     Projections,
     Reencryption,
     Protocol,

@@ -23,6 +23,7 @@ from holdfast.types.audit import AuditRow, NewAudit, canonical
 from holdfast.types.ciphertext import TEXT_PREFIX, is_encrypted, is_encrypted_text
 from holdfast.types.document import Document
 from holdfast.types.event import EventRow
+from holdfast.types.graph_thread import GraphCheckpointRow, GraphValueRow, GraphWriteRow
 from holdfast.types.hold import HoldChange, HoldClosed, HoldKey, HoldRow, NewHold, Note, Option
 from holdfast.types.memory import Memory
 from holdfast.types.outbox import OutboxMessage, OutboxRow
@@ -96,6 +97,13 @@ ENCRYPTED: dict[type, tuple[Content, ...]] = {
     MessageChange: (_PUBLISHED[0], *_WORKED),
     ScheduleRow: (Content("body", "schedule", ("tenant", "name")),),
     Memory: (Content("content", "memory", ("tenant", "id")),),
+    # Not bound to the thread, whose copies have the same bytes.
+    GraphCheckpointRow: (
+        Content("body", "graph_checkpoint", ("tenant", "ns", "id")),
+        Content("facets", "graph_facets", ("tenant", "ns", "id")),
+    ),
+    GraphValueRow: (Content("data", "graph_value", ("tenant", "channel", "number")),),
+    GraphWriteRow: (Content("data", "graph_write", ("tenant", "ns", "checkpoint", "task", "idx")),),
 }
 
 

@@ -22,6 +22,7 @@ from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.ciphertext import StoredRow, is_encrypted, is_encrypted_text
 from holdfast.types.document import Document
 from holdfast.types.event import EventRow
+from holdfast.types.graph_thread import GraphCheckpointRow, GraphValueRow, GraphWriteRow
 from holdfast.types.hold import HoldKey, HoldRow, Note, Option
 from holdfast.types.memory import Memory
 from holdfast.types.outbox import OutboxRow
@@ -50,6 +51,9 @@ TABLES: dict[str, type | None] = {
     "queue_messages": MessageRow,
     "runs": RunRow,
     "memories": Memory,
+    "graph_checkpoints": GraphCheckpointRow,
+    "graph_values": GraphValueRow,
+    "graph_writes": GraphWriteRow,
 }
 _options = msgspec.json.Decoder(tuple[Option, ...])
 
@@ -127,6 +131,8 @@ def _new_values(cipher: FieldCipher, table: str, row: StoredRow) -> dict[str, An
     }
     if table == "memories" and new["content"] != old["content"]:
         new["folded"] = new["content"].casefold()  # the column that plain stores search
+    if table == "graph_checkpoints" and not is_encrypted(old["body"]):
+        new["digest"] = cipher.keyed_digest(old["digest"], row.tenant)
     return new
 
 

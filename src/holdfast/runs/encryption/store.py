@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import InputError, KeyMissingError
 from holdfast.runs.encryption.cipher import FieldCipher
+from holdfast.runs.encryption.graph_threads import EncryptedGraphThreads
 from holdfast.store.protocols import Store
 from holdfast.store.rows import Claim, ClaimRequest, NewRun, RunFilter, RunHistory, RunRow
 from holdfast.types.audit import AuditRow
@@ -125,6 +126,8 @@ PLAIN = frozenset({
     "put_limit", "limits", "drop_limit", "next_schedule", "drop_schedule",
     "put_worker", "workers", "drop_worker", "deaths", "fleet_figures", "ended_runs", "hold_times",
     "next_suspect", "end_isolation", "expire_leases", "correct_ready_times",
+    "graph_threads", "drop_graph_rows", "copy_graph_thread", "claim_graph_thread",
+    "extend_graph_claims", "release_graph_claim",
     "put_flow", "flow", "flows", "put_code", "code",
     "put_blob", "blob", "condemn_blobs", "drop_blobs",
     "projected_to", "projections", "blank_projections",
@@ -132,7 +135,7 @@ PLAIN = frozenset({
 })  # fmt: skip
 
 
-class EncryptedStore:
+class EncryptedStore(EncryptedGraphThreads):
     """`Store`. The methods of `METHODS` and `PLAIN` are made below; these are the others."""
 
     def __init__(self, inner: Store, cipher: FieldCipher) -> None:

@@ -64,7 +64,7 @@ class MemoryReencryption(MemoryTables):
             yield from self._memory_rows()
         elif table == "blobs":
             yield from self._blob_rows()
-        elif table in ("outbox", "documents", "schedules", "queue_messages"):
+        elif table in ("outbox", "documents", "schedules", "queue_messages") or table.startswith("graph_"):
             yield from getattr(self, f"_{table}_rows")()
         else:
             for run in self._keys.values():
@@ -184,6 +184,42 @@ class MemoryReencryption(MemoryTables):
                 StoredRow(row=message.number, run="", tenant=message.tenant, place=at, values=values),
                 put,
             )
+
+    def _graph_checkpoints_rows(self) -> Iterator[StoredRowSetter]:
+        for thread in list(self._graph_threads.values()):
+            for place, row in list(thread.checkpoints.items()):
+
+                def put(new: dict[str, Any], thread: Any = thread, place: Any = place) -> None:
+                    thread.checkpoints[place] = replace(thread.checkpoints[place], **new)
+
+                values = {name: getattr(row, name) for name in ("facets", "digest", "body")}
+                yield (
+                    StoredRow(row=row.number, run="", tenant=thread.tenant, place=place, values=values),
+                    put,
+                )
+
+    def _graph_values_rows(self) -> Iterator[StoredRowSetter]:
+        tenants = {thread.family: thread.tenant for thread in self._graph_threads.values()}
+        for number, (family, value) in list(self._graph_values.items()):
+
+            def put(new: dict[str, Any], number: int = number, family: int = family) -> None:
+                self._graph_values[number] = (family, replace(self._graph_values[number][1], **new))
+
+            at, tenant = (value.channel, number), tenants.get(family, "")
+            yield StoredRow(row=number, run="", tenant=tenant, place=at, values={"data": value.data}), put
+
+    def _graph_writes_rows(self) -> Iterator[StoredRowSetter]:
+        for thread in list(self._graph_threads.values()):
+            for place, write in list(thread.writes.items()):
+
+                def put(new: dict[str, Any], thread: Any = thread, place: Any = place) -> None:
+                    thread.writes[place] = replace(thread.writes[place], **new)
+
+                number, values = thread.write_numbers[place], {"data": write.data}
+                yield (
+                    StoredRow(row=number, run="", tenant=thread.tenant, place=place, values=values),
+                    put,
+                )
 
     def _blob_rows(self) -> Iterator[StoredRowSetter]:
         for i, digest in enumerate(list(self._blobs), 1):

@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.store.concurrency_limits import Admission, CountedStart
+    from holdfast.store.memory.graph_threads import MemoryGraphThread
     from holdfast.store.rows import ClaimRequest, FlowRow, NewRun
     from holdfast.types.audit import AuditRow
     from holdfast.types.clock import Clock
     from holdfast.types.concurrency_limits import LimitRow
     from holdfast.types.document import Document
     from holdfast.types.fleet import Death, WorkerRow
+    from holdfast.types.graph_thread import GraphValueRow
     from holdfast.types.hold import HoldRow, Note
     from holdfast.types.ids import HoldId, RunId
     from holdfast.types.memory import Memory
@@ -77,6 +79,8 @@ class MemoryTables:
         self._blobs: dict[bytes, MemoryBlob] = {}
         self._flows: dict[tuple[str, str], FlowRow] = {}
         self._codes: dict[str, bytes] = {}
+        self._graph_threads: dict[tuple[str, str], MemoryGraphThread] = {}
+        self._graph_values: dict[int, tuple[int, GraphValueRow]] = {}
         self._memories: dict[tuple[str, str], Memory] = {}
         self._schedules: dict[tuple[str, str], ScheduleRow] = {}
         self._workers: dict[str, WorkerRow] = {}

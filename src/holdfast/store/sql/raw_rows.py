@@ -12,6 +12,7 @@ from holdfast.types.ids import RunId
 _OF_KEY = "JOIN @runs AS runs ON runs.key = t.key >> 32"
 _OF_RUN = "JOIN @runs AS runs ON runs.key = t.run_key"
 _OF_HOLD = "JOIN @holds AS holds ON holds.id = t.hold JOIN @runs AS runs ON runs.key = holds.run_key"
+_OF_THREAD = "JOIN @graph_threads AS threads ON threads.number = t.thread_number"
 # Table -> (its own key, what identifies a row, the columns with content, how its run is found).
 _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
     "journal": ("key", ("t.key & 4294967295",), ("payload", "digest"), _OF_KEY),
@@ -32,6 +33,9 @@ _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
     "queue_messages": ("number", ("t.id",), ("payload", "result", "error", "digest"), ""),
     "runs": ("key", (), ("error",), ""),
     "memories": ("number", ("t.id",), ("content", "folded"), ""),
+    "graph_checkpoints": ("number", ("t.ns", "t.id"), ("facets", "digest", "body"), _OF_THREAD),
+    "graph_values": ("number", ("t.channel", "t.number"), ("data",), ""),
+    "graph_writes": ("number", ("t.ns", "t.checkpoint", "t.task", "t.idx"), ("data",), _OF_THREAD),
     "blobs": ("number", ("t.digest",), (), ""),
 }
 _WHOSE = {
@@ -41,6 +45,13 @@ _WHOSE = {
     "documents": ("''", "t.tenant"),
     "schedules": ("''", "t.tenant"),
     "queue_messages": ("''", "t.tenant"),
+    "graph_checkpoints": ("''", "threads.tenant"),
+    # Threads that share values have the same tenant.
+    "graph_values": (
+        "''",
+        "coalesce((SELECT min(x.tenant) FROM @graph_threads AS x WHERE x.family = t.family), '')",
+    ),
+    "graph_writes": ("''", "threads.tenant"),
     "blobs": ("''", "''"),
 }
 _BLOBS_OF = """

@@ -10,6 +10,7 @@ from holdfast.store.rows import FlowRow, RunFilter, RunHistory, RunRow, ThreadRo
 from holdfast.store.sql import blobs, journal, memories, raw_rows, run_inbox, runs, transfer
 from holdfast.store.sql.concurrency_limits import SqlLimits
 from holdfast.store.sql.fleet import SqlFleet
+from holdfast.store.sql.graph_threads import SqlGraphThreads
 from holdfast.store.sql.hold_store import SqlHolds
 from holdfast.store.sql.projections import SqlProjections
 from holdfast.store.sql.queues import SqlQueues
@@ -26,7 +27,7 @@ from holdfast.types.status import RunStatus
 FEW = 64  # records: so many are read as rows that were probably written just now
 
 
-class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjections):
+class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjections, SqlGraphThreads):
     async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
         done = await super().change_hold(change)
         if isinstance(done, HoldRow) and done.terms.queue is not None:

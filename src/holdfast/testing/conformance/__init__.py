@@ -34,6 +34,7 @@ ALL = (
     "entities",
     "events",
     "fleet",
+    "graph_threads",
     "health",
     "hold_changes",
     "hold_lists",

@@ -69,6 +69,7 @@ HoldfastError
 │   ├── HoldCancelledError          the hold was cancelled, and its flow wants an error (on_cancel="raise")
 │   ├── SkillChangedError           a skill's content differs from what the run was pinned to
 │   ├── NodeTimeoutError            a node took longer than its timeout
+│   ├── StepTimeoutError            an attempt of a sub-step took longer than its timeout
 │   ├── NodeProcessError            the process of a node with isolation="process" ended before the node
 │   ├── UserCodeExitError           a function called sys.exit, or raised something that is no Exception
 │   ├── GuardrailError              a guardrail blocked the run
@@ -421,6 +422,8 @@ class StepFailedError(RunError):
     """A recorded sub-step failed; raised again on every re-entry. `info` is the error as it was recorded."""
 
     code = "step_failed"
+    final = False
+    """Whether the sub-step had retries of its own: a retry of its node does not repeat it."""
 
     def __init__(self, message: str, *, info: Any = None, hint: str | None = None, **facts: object) -> None:
         super().__init__(message, hint=hint, **facts)
@@ -441,6 +444,10 @@ class SkillChangedError(RunError):
 
 class NodeTimeoutError(RunError):
     code = "node_timeout"
+
+
+class StepTimeoutError(RunError):
+    code = "step_timeout"
 
 
 class NodeProcessError(RunError):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from holdfast import Context, Flow, NotDone, Retry, append
+from holdfast.errors import StepFailedError
 from tests.crash.world import World
 
 WORLD = World(Path("world.jsonl"))
@@ -209,6 +210,30 @@ async def refused_twice(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
     if ctx.attempt <= 2:
         raise NotDone("come back later")
     return once(ctx, {"accepted": s["n"]})
+
+
+steps = flow("steps", effect="read")
+
+
+@steps.script
+async def in_steps(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    """One sub-step is refused twice, another one for good; each attempt happens out there."""
+
+    def act(name: str, refusals: int) -> str:
+        failed = ctx.execution.subs.get(name)
+        tried = 0 if failed is None else failed.failures
+        WORLD.happens(f"{name} {tried}", ctx.run_id)
+        if tried < refusals:
+            raise NotDone("come back later")
+        return name
+
+    policy = Retry(3, backoff="fixed", delay="30ms")
+    paid = await ctx.step("pay", act, "=pay", 2, retry=policy, key="pay")
+    try:
+        sent = await ctx.step("send", act, "=send", 99, retry=policy, key="send")
+    except StepFailedError as error:
+        sent = str(error)
+    return {"paid": paid, "sent": sent}
 
 
 waits = flow("timer", effect="pure")

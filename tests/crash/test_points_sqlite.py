@@ -32,13 +32,14 @@ PLACES = [
     ("after_lapse", "lapse", 2),
     ("after_publish", "emit", 2),
     ("during_backoff", "retry", 1),
+    ("during_backoff", "steps", 2),
     ("inside_snapshot", "loop", 1),
     ("lease_lost_mid_handler", "bare", 2),
     ("lease_lost_before_commit", "bare", 3),
 ]
 
 
-@pytest.mark.covers("CRASH-*-sqlite", "D-39", "D-13", "CORE-PROOF-02", "CORE-PROOF-03")
+@pytest.mark.covers("USERS-STEP-KILL", "CRASH-*-sqlite", "D-39", "D-13", "CORE-PROOF-02", "CORE-PROOF-03")
 @pytest.mark.parametrize(("point", "name", "nth"), PLACES)
 def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point(
     point: str, name: str, nth: int, tmp_path: Path

@@ -16,6 +16,7 @@ from holdfast.model.budget_ledger import usage_noted
 from holdfast.model.events import LOST, graph_at
 from holdfast.model.graph import END, START, Graph, Node
 from holdfast.model.migration import MIGRATED, MIGRATION
+from holdfast.model.position import STEP_RETRY, STEP_WOKE
 from holdfast.model.record_bodies import (
     AskedBody,
     AttemptBody,
@@ -188,7 +189,10 @@ def _attempt(graph: Graph, history: History, record: Record, body: AttemptBody) 
         history.retries[label] = history.retries.get(label, 0) + 1
     if body.reason == "continued":
         history.asked.pop(body.token, None)
-    if body.reason == "nap":
+    if body.reason in (STEP_RETRY, STEP_WOKE):
+        history.keyed.get(label, {}).pop(body.nodes[0], None)
+        _spend(history, label, body.usage)
+    if body.reason in ("nap", STEP_RETRY, STEP_WOKE):
         _started(history, label)
     elif body.reason not in ("before", "join_timer", "limit", "children"):
         _left_behind(history, label)

@@ -9,13 +9,13 @@ from holdfast.engine.decision import Decision, node_of
 from holdfast.model.apply import apply_record
 from holdfast.model.child_scopes import PARENTS
 from holdfast.model.graph import Node, RetryPolicy
-from holdfast.model.position import Exec
-from holdfast.model.record_bodies import (
-    AttemptBody,
-    ErrorInfo,
-)
+from holdfast.model.position import STEP_RETRY, Exec
+from holdfast.model.record_bodies import AttemptBody, ErrorInfo, Usage
 from holdfast.types.backoff import Backoff
 from holdfast.types.record import Kind, NewTimer, Side
+
+AGAIN = "again"
+"""What the timers of sub-steps that back off are called."""
 
 
 def retry_delay(policy: RetryPolicy, failures: int, *identity: str | int) -> int:
@@ -54,6 +54,51 @@ def schedule_retry(decision: Decision, execution: Exec, node: Node, error: Error
         Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, outcome="retry", side=side
     )
     record.attempt = execution.attempt + 1
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def back_off(
+    decision: Decision,
+    execution: Exec,
+    node: Node,
+    substep: tuple[str, str],
+    policy: RetryPolicy,
+    failures: int,
+    error: ErrorInfo,
+    usage: Usage | None,
+) -> None:
+    """A sub-step waits for its next attempt. `substep`: its number in the node, and its name."""
+    key, name = substep
+    pos = decision.pos
+    pause = retry_delay(policy, failures, pos.run, execution.scope, node.id, execution.visit, key)
+    token = f"{AGAIN}:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}.{failures}:{key}"
+    _wait_again(
+        decision, execution, node, (key, name, str(failures)), decision.now + pause, token, error, usage
+    )
+
+
+def continue_back_off(decision: Decision, execution: Exec, node: Node, key: str) -> None:
+    """A back-off that has lost its timer ends when it would have ended."""
+    sub = execution.subs[key]
+    token = f"{AGAIN}:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}.{sub.failures}:{key}"
+    _wait_again(decision, execution, node, (key, sub.name, str(sub.failures)), int(sub.value), token)
+
+
+def _wait_again(
+    decision: Decision,
+    execution: Exec,
+    node: Node,
+    substep: tuple[str, str, str],
+    wake: int,
+    token: str,
+    error: ErrorInfo | None = None,
+    usage: Usage | None = None,
+) -> None:
+    body = AttemptBody(STEP_RETRY, error, wake, token, nodes=list(substep), usage=usage)
+    side = Side(timers=[NewTimer(token, wake)])
+    record = decision.draft(
+        Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, outcome="retry", side=side
+    )
     apply_record(decision.graph, decision.pos, record, body)
 
 

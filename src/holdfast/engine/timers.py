@@ -16,10 +16,10 @@ from holdfast.model.expr import compile_expr
 from holdfast.model.graph import Node
 from holdfast.model.moves import join_token
 from holdfast.model.paths import resolver
-from holdfast.model.position import NAP, Exec
+from holdfast.model.position import NAP, STEP_WOKE, Exec
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SubstepBody
 from holdfast.types.clock import END_OF_TIME, MICROS, START_OF_TIME, to_micros
-from holdfast.types.record import Kind, NewTimer, Side
+from holdfast.types.record import Body, Kind, NewTimer, Side
 from holdfast.types.text import clean_text
 
 
@@ -98,23 +98,28 @@ def sleep_inside(decision: Decision, execution: Exec, node: Node, key: str, wake
     apply_record(decision.graph, decision.pos, record, body)
 
 
-def _nap_ended(decision: Decision, execution: Exec, message: TimerFired) -> None:
+def _wait_inside_ended(decision: Decision, execution: Exec, message: TimerFired) -> None:
+    """A `ctx.sleep`, or the back-off of a sub-step."""
     node = node_of(decision.graph, decision.pos, execution)
     key = next((k for k, sub in execution.subs.items() if not sub.done and sub.hold == message.token), None)
     if key is None:
         decision.pos.timers.pop(message.token, None)
         consume(decision, message.inbox)
         return
-    body = SubstepBody(key, NAP)
+    sub = execution.subs[key]
+    slept = sub.name == NAP
+    body: Body = SubstepBody(key, NAP)
+    if not slept:
+        body = AttemptBody(STEP_WOKE, nodes=[key, sub.name, str(sub.failures)])
     # Without an inbox row the driver's own clock ended the wait: then the stored timer must not fire as well.
     side = Side(inbox_done=[message.inbox]) if message.inbox else Side(close_timers=[message.token])
     record = decision.draft(
-        Kind.substep,
+        Kind.substep if slept else Kind.attempt,
         body,
         node=node.id,
         execution=execution,
         effect=node.effect,
-        outcome="success",
+        outcome="success" if slept else "",
         side=side,
     )
     apply_record(decision.graph, decision.pos, record, body)
@@ -160,8 +165,8 @@ def on_timer_fired(decision: Decision, message: TimerFired) -> None:
     elif execution is None:
         pos.timers.pop(message.token, None)
         consume(decision, message.inbox)
-    elif kind == "nap":
-        _nap_ended(decision, execution, message)
+    elif kind in ("nap", retry.AGAIN):
+        _wait_inside_ended(decision, execution, message)
     elif kind == "limit" and execution.phase == "children" and execution.token == message.token:
         join.timed_out(decision, execution, message)
     elif execution.phase != "delay" or execution.token != message.token:

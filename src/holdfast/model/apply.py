@@ -20,6 +20,8 @@ from holdfast.model.moves import apply_moves
 from holdfast.model.position import (
     NAP,
     SETTLED,
+    STEP_RETRY,
+    STEP_WOKE,
     Exec,
     OpenHold,
     Position,
@@ -87,10 +89,28 @@ def apply_attempt(graph: Graph, pos: Position, record: Record, body: AttemptBody
         execution, key = find_exec(graph, pos, record), body.nodes[0]
         execution.subs[key] = Sub(NAP, body.wake_at, None, body.token, done=False)
         pos.timers[body.token] = (record.scope, execution.node)
+    elif body.reason in (STEP_RETRY, STEP_WOKE):
+        _substep_retried(pos, find_exec(graph, pos, record), body)
     elif body.reason == "failing":
         pos.failing, pos.failed_node = body.error, record.node
     else:
         _of_execution(pos, find_exec(graph, pos, record), record, body, anew=bool(graph.dialect))
+
+
+def _substep_retried(pos: Position, execution: Exec, body: AttemptBody) -> None:
+    """A sub-step waits for its next attempt, or its wait is over."""
+    key, name, failures = body.nodes
+    before = execution.subs.get(key)
+    if before is not None:
+        pos.timers.pop(before.hold, None)
+    execution.subs[key] = Sub(name, body.wake_at, None, body.token, done=False, failures=int(failures))
+    # The attempt has ended, and is known to have done nothing.
+    execution.step_intents.pop(key, None)
+    execution.step_names.pop(key, None)
+    if body.token:
+        pos.timers[body.token] = (execution.scope, execution.node)
+    spend(pos, body.usage)
+    end_call(pos, execution, key, body.usage)
 
 
 def _code_changed(pos: Position, code: str) -> None:
@@ -133,8 +153,8 @@ def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody
         close_waits(pos, execution)
         execution.subs = {}
     elif body.reason in ("retry", "resumed"):
-        # Sub-steps that failed are retried; an answer, and the expiry of a question, stay as they are.
-        execution.subs = {k: sub for k, sub in execution.subs.items() if sub.error is None or sub.hold}
+        cause = body.error if body.reason == "retry" else execution.error
+        execution.subs = {k: sub for k, sub in execution.subs.items() if _stays(sub, cause)}
     execution.attempt = record.attempt
     execution.error = body.error
     execution.intent = -1
@@ -151,6 +171,15 @@ def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody
             execution.phase = "children"
     if body.token:
         pos.timers[body.token] = (record.scope, execution.node)
+
+
+def _stays(sub: Sub, cause: ErrorInfo | None) -> bool:
+    """Whether the next attempt of the node finds it. Sub-steps that failed are retried; an answer, and the
+    expiry of a question, stay as they are, and so does the final error of a sub-step with retries of its own:
+    the script may have handled it. A resume repeats that one only if the node failed because of it."""
+    if sub.error is None or sub.hold:
+        return True
+    return sub.failures > 0 and (cause is None or cause.message != sub.error.summary)
 
 
 def end_limit(pos: Position, execution: Exec) -> None:
@@ -246,7 +275,7 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
     before = execution.subs.get(body.ordinal)
     if before is not None and not before.done:
         pos.timers.pop(before.hold, None)
-    execution.subs[body.ordinal] = Sub(body.name, body.value, body.error, body.hold)
+    execution.subs[body.ordinal] = Sub(body.name, body.value, body.error, body.hold, failures=body.failures)
     execution.step_intents.pop(body.ordinal, None)
     execution.step_names.pop(body.ordinal, None)
     execution.code = execution.code or body.code

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.model.budget_ledger import usage_noted
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED, MIGRATION
+from holdfast.model.position import STEP_RETRY, STEP_WOKE
 from holdfast.model.record_bodies import (
     AskedBody,
     AttemptBody,
@@ -24,6 +25,7 @@ from holdfast.model.record_bodies import (
     SnapshotBody,
     StepBody,
     SubstepBody,
+    Usage,
 )
 from holdfast.types.hold import options_json
 from holdfast.types.ids import RunId, checkpoint_id
@@ -87,6 +89,8 @@ _ATTEMPT = {
     "woke": "node.woke",
     "sleep": "timer.started",
     "nap": "timer.started",
+    STEP_RETRY: "node.step_retried",
+    STEP_WOKE: "node.step_woke",
     "join_timeout": "join.timed_out",
     "withdrawn": "node.withdrawn",
     "failing": "run.failing",
@@ -194,8 +198,7 @@ def _step(graph: Graph, _run: RunId, record: Record, body: StepBody) -> Iterator
     data["outcome"] = record.outcome
     if body.error is not None:
         data["error"] = {"code": body.error.code, "type": body.error.type, "message": body.error.message}
-    if body.usage is not None and (body.usage.tokens or body.usage.cost):
-        data["usage"] = {"tokens": body.usage.tokens, "cost": body.usage.cost}
+    data |= _spent(body.usage)
     if body.notes is not None:
         data["notes"] = body.notes
     # A stage of a walk may return the outcome "skipped", which is not a failure.
@@ -226,6 +229,9 @@ def _attempt(graph: Graph, _run: RunId, record: Record, body: AttemptBody) -> It
             data |= {"code": body.token, "nodes": list(body.nodes)}
         elif body.reason == "breaks":
             data |= msgspec.json.decode(body.token)
+        elif body.reason in (STEP_RETRY, STEP_WOKE):
+            data |= {"ordinal": body.nodes[0], "step": body.nodes[1], "failures": int(body.nodes[2])}
+            data |= _spent(body.usage)
         yield (_ATTEMPT.get(body.reason, "node.attempted"), record.node, record.scope, data)
     yield from _moves(graph, body.moves, record)
 
@@ -234,9 +240,13 @@ def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> I
     failed = "node.step_failed" if body.error is not None else "node.step_done"
     kind = "hold.answered" if body.hold else failed
     data: dict[str, Any] = {"step": body.name, "ordinal": body.ordinal, "hold_id": body.hold}
-    if body.usage is not None and (body.usage.tokens or body.usage.cost):
-        data["usage"] = {"tokens": body.usage.tokens, "cost": body.usage.cost}
-    yield (kind, record.node, record.scope, data)
+    yield (kind, record.node, record.scope, data | _spent(body.usage))
+
+
+def _spent(usage: Usage | None) -> dict[str, Any]:
+    if usage is None or not (usage.tokens or usage.cost):
+        return {}
+    return {"usage": {"tokens": usage.tokens, "cost": usage.cost}}
 
 
 def _intent(_graph: Graph, _run: RunId, record: Record, body: IntentBody) -> Iterator[DerivedEvent]:

@@ -26,14 +26,25 @@ NAP = "sleep"
 """The name of `ctx.sleep` among the sub-steps; while it sleeps its value is the time when it ends."""
 
 
+STEP_RETRY, STEP_WOKE = "step_retry", "step_woke"
+"""Reasons of attempt records: a sub-step waits for its next attempt; that wait is over."""
+
+
 class Sub(msgspec.Struct, array_like=True):
-    """A recorded sub-step or answer inside a node (D-21). `hold`: the question, or the timer of a sleep."""
+    """A recorded sub-step or answer inside a node (D-21). `hold`: the question, or the timer of a sleep or
+    of a back-off. `failures`: attempts that failed, of a sub-step with retries of its own."""
 
     name: str
     value: Any = None
     error: ErrorInfo | None = None
     hold: str = ""
     done: bool = True
+    failures: int = 0
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether its handler waits for nothing more: it is done, or its next attempt may start."""
+        return self.done or not self.hold
 
 
 class Exec(msgspec.Struct):

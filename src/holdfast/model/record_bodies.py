@@ -20,6 +20,10 @@ class ErrorInfo(msgspec.Struct, frozen=True, array_like=True):
     message: str
     detail: str = ""
 
+    @property
+    def summary(self) -> str:
+        return f"{self.type}: {self.message}"
+
 
 HALTED = "halted"
 """The code of an error that ends the run: no edge and no retry target handles it."""
@@ -73,7 +77,10 @@ class AttemptBody(Body):
     wake_at: int | None = None
     token: str = ""
     moves: list[Move] = []
-    nodes: list[str] = []  # the nodes whose code changed; a sleep's number in the node; who loaded the run
+    # The nodes whose code changed; a sleep's number in the node; who loaded the run; of a sub-step that is
+    # retried: its number, its name, and how many attempts failed.
+    nodes: list[str] = []
+    usage: Usage | None = None  # of the attempt of a sub-step that failed
 
 
 class SubstepBody(Body):
@@ -84,6 +91,7 @@ class SubstepBody(Body):
     hold: str = ""
     code: str = ""
     usage: Usage | None = None
+    failures: int = 0  # attempts that failed, of a sub-step with retries of its own
 
 
 class AskedBody(Body):

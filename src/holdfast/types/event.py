@@ -94,6 +94,13 @@ EVENTS = {
     "node.attempted": EventKind("something else happened to an attempt", _TRIED),
     "node.step_done": EventKind("`ctx.step` inside a node has completed", _STEPPED),
     "node.step_failed": EventKind("`ctx.step` inside a node failed", _STEPPED),
+    "node.step_retried": EventKind(
+        "an attempt of `ctx.step` failed, and another follows at `wake_at`",
+        (*_TRIED, "step", "ordinal", "failures", "usage"),
+    ),
+    "node.step_woke": EventKind(
+        "the next attempt of `ctx.step` starts", (*_TRIED, "step", "ordinal", "failures")
+    ),
     "node.emitted": EventKind(
         "a node emitted data with `ctx.emit`, or a line with `ctx.log` (`kind`: `log`)",
         ("kind", "data", *_VISIT),

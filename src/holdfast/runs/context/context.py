@@ -34,6 +34,7 @@ from holdfast.runs.context.substeps import (
     Numbers,
     Substeps,
     effect_of,
+    read_policy,
     require_callable,
     require_script,
     result_of,
@@ -73,7 +74,7 @@ class Context:
         self._node = node
         self._at = Attempt(calls, execution, node)
         self._numbers = Numbers(self._at)
-        self._substeps = Substeps(self._at)
+        self._substeps = Substeps(self._at, self._answer)
         self._emitter = Emitter(self._at)
         self._artifacts: list[Op] = []
         self._spent: list[Usage] = []
@@ -288,6 +289,9 @@ class Context:
         effect: str | Effect = Effect.external,
         key: str | None = None,
         idempotent: bool = False,
+        idempotency_key: str | None = None,
+        retry: Any = None,
+        timeout: Any = None,
         **kwargs: Any,
     ) -> Any:
         """Run `fn` once: its result is recorded, and on re-entry returned without running it again.
@@ -295,6 +299,12 @@ class Context:
         `effect` as for nodes. `key` replaces the call's number where order depends on arrival.
         `idempotent=True` says that the callee deduplicates by a key, so that it may simply run again; where
         `fn` has a parameter `idempotency_key`, it is given that key, the same over all attempts.
+        `idempotency_key` is that key if it is not to be derived from the place of the call.
+
+        `retry` (a `Retry`, or a number of attempts) as for nodes, with attempts and waits of its own, which
+        survive a crash; during a long wait no process needs to stay alive. `timeout` limits one attempt.
+        When no attempt is left, `StepFailedError` is raised, the same on every re-entry: the script may catch
+        it, and a retry of the node does not repeat the step.
         """
         require_text(
             name, f"the name of a step of node {self.node!r}", hint='ctx.step("name", function, ...)'
@@ -306,7 +316,11 @@ class Context:
         known = self._numbers.recorded(ordinal, name)
         if known is not None and known.done:
             return result_of(known)
-        return await self._substeps.run(SubstepCall(ordinal, name, kind, idempotent), fn, args, kwargs)
+        own = "" if idempotency_key is None else require_text(idempotency_key, f"the key of step {name!r}")
+        call = SubstepCall(ordinal, name, kind, idempotent or bool(own), own)
+        if retry is not None or timeout is not None:
+            call = read_policy(call, self.node, retry, timeout)
+        return await self._substeps.run(call, fn, args, kwargs, known)
 
     def recorded(self, key: str | int) -> str | None:
         """The name of the sub-step or question that is recorded under this key, or this number."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -15,14 +15,17 @@ from holdfast.errors import (
     ReplayMismatchError,
     ScriptError,
     StepFailedError,
+    StepTimeoutError,
 )
-from holdfast.model.calls.boundary import call
+from holdfast.model.calls.boundary import call, call_alone
+from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.position import Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.driver.context_calls import SubstepCall
 from holdfast.runs.driver.handler_result import describe
-from holdfast.telemetry import on_substep
+from holdfast.runs.driver.retryable_errors import is_declared
+from holdfast.telemetry import crashpoint, on_substep
 from holdfast.types.status import REPEATABLE, Effect
 from holdfast.types.text import clean_text
 from holdfast.types.value import freeze
@@ -76,8 +79,10 @@ class Numbers:
 class Substeps:
     """The sub-steps of one attempt; `running` have not ended."""
 
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: Attempt, wait: Callable[[str], Awaitable[Sub]]) -> None:
         self._attempt = attempt
+        # Until the timer of this number has fired.
+        self._wait = wait
         self.running: set[asyncio.Future[Any]] = set()
 
     async def wait(self) -> None:
@@ -85,26 +90,39 @@ class Substeps:
         while self.running:
             await asyncio.wait(self.running)
 
-    async def run(self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    async def run(
+        self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], before: Sub | None
+    ) -> Any:
+        """`before`: it failed and waits for its next attempt, or may start that."""
         at = self._attempt
         if step.idempotent and "idempotency_key" in inspect.signature(fn).parameters:
-            kwargs["idempotency_key"] = at.calls.substep_key(at.execution, at.node, step.ordinal)
+            kwargs["idempotency_key"] = at.calls.key_of(at.execution, at.node, step)
         gate = at.session.services.gate
         if gate is not None:
             fn = gate.replace_substep(at, step, fn)
         for watch in on_substep:
             fn = watch(fn, step, kwargs.get("idempotency_key"))
-        done = asyncio.get_running_loop().create_future()
-        self.running.add(done)
-        try:
-            return await self._perform(step, fn, args, kwargs)
-        finally:
-            self.running.discard(done)
-            done.set_result(None)
-            at.calls.step_ended()
+        failures = 0 if before is None else before.failures
+        if before is not None and before.hold:
+            if before.hold not in at.session.pos.timers:
+                at.calls.continue_back_off(at.execution, at.node, step.ordinal)
+            await self._wait(step.ordinal)
+        while True:
+            done = asyncio.get_running_loop().create_future()
+            self.running.add(done)
+            try:
+                return await self._perform(step, fn, args, kwargs, failures)
+            except _TryAgain:
+                failures += 1
+            finally:
+                self.running.discard(done)
+                done.set_result(None)
+                at.calls.step_ended()
+            # Not `running`: a run in which all handlers wait parks.
+            await self._wait(step.ordinal)
 
     async def _perform(
-        self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+        self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], failures: int
     ) -> Any:
         at, calls = self._attempt, self._attempt.calls
         repeatable = step.effect in REPEATABLE
@@ -112,7 +130,7 @@ class Substeps:
             # As for nodes: without a durable intent a crash during the call would leave no trace of it.
             await calls.intend_step(at.execution, at.node, step)
         try:
-            value, error, usage = await _called(fn, args, kwargs)
+            value, raised, usage = await _called(step, at.node.id, fn, args, kwargs)
         except asyncio.CancelledError:
             # By its handler (a timeout of its own), by the node's timeout, or by itself: if the node ends
             # after this, it must not be run again as if nothing had happened.
@@ -120,18 +138,28 @@ class Substeps:
                 at.doubt = at.doubt or (step.ordinal, _cut_off(step, at.node.id))
             raise
         at.check_open()
-        if error is not None and not (repeatable or step.idempotent or error.code == NotDone.code):
+        error = None if raised is None else describe(raised)
+        declared = raised is not None and _is_declared(step, raised)
+        if error is not None and not (
+            repeatable or step.idempotent or declared or error.code == NotDone.code
+        ):
             # Noted besides raising: a handler that catches the error must not settle over an unknown outcome.
             at.doubt = at.doubt or (step.ordinal, error)
             raise OutcomeUnknownError(f"step {step.name!r} of {at.node.id!r}: {error.type}: {error.message}")
+        if raised is not None and error is not None and _may_retry(step, raised, declared, failures):
+            calls.back_off(at.execution, at.node, step, failures + 1, error, usage)
+            crashpoint("after_substep")
+            raise _TryAgain
         if error is None:
             value = self._kept(step, value, sure=repeatable or step.idempotent)
         body = SubstepBody(
             step.ordinal, step.name, value, error, code=calls.code_of(at.execution), usage=usage
         )
+        if error is not None and step.retry is not None:
+            body.failures = failures + 1
         await calls.note_substep(at.execution, at.node, body, effect=step.effect)
         if error is not None:
-            raise _failed(error)
+            raise _failed(error, final=step.retry is not None)
         return value
 
     def _kept(self, step: SubstepCall, value: Any, *, sure: bool) -> Any:
@@ -149,18 +177,57 @@ class Substeps:
         return frozen
 
 
+class _TryAgain(Exception):
+    """An attempt failed, and another follows; its back-off is recorded."""
+
+
+def _is_declared(step: SubstepCall, error: Exception) -> bool:
+    return step.retry is not None and is_declared(step.retry, step.retry_on, error)
+
+
+def _may_retry(step: SubstepCall, error: Exception, declared: bool, failures: int) -> bool:
+    if step.retry is None or failures + 1 >= step.retry.attempts:
+        return False
+    # Our own checks, which another attempt would not change.
+    if isinstance(error, (ScriptError, ReplayMismatchError)):
+        return False
+    any_error = not step.retry.retry_on
+    return (
+        declared
+        or isinstance(error, NotDone)
+        or (any_error and (step.effect in REPEATABLE or step.idempotent))
+    )
+
+
 async def _called(
-    fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Any, ErrorInfo | None, Usage | None]:
+    step: SubstepCall, node: str, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, Exception | None, Usage | None]:
     spent: list[Usage] = []
     inside, collecting = inside_step.set(True), spending.set(spent)
     try:
-        return await call(fn, *args, **kwargs), None, total(spent)
+        if step.timeout is None:
+            return await call(fn, *args, **kwargs), None, total(spent)
+        return await _in_time(step, node, call_alone(fn, *args, **kwargs)), None, total(spent)
     except Exception as error:
-        return None, describe(error), total(spent)
+        return None, error, total(spent)
     finally:
         inside_step.reset(inside)
         spending.reset(collecting)
+
+
+async def _in_time(step: SubstepCall, node: str, work: Coroutine[Any, Any, Any]) -> Any:
+    """A function that ignores its cancellation, or runs in a thread, is left behind (D-16)."""
+    seconds = (step.timeout or 0) / 1e6
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise StepTimeoutError(
+            f"step {step.name!r} of node {node!r} took longer than {seconds:g} s"
+        ) from None
 
 
 def _cut_off(step: SubstepCall, node: str) -> ErrorInfo:
@@ -206,11 +273,34 @@ def require_script(attempt: Attempt, what: str) -> None:
         )
 
 
+def read_policy(step: SubstepCall, node: str, retry: Any, timeout: Any) -> SubstepCall:
+    """With its own retries and time limit. Raises InputError for values that are neither."""
+    from holdfast.frontends.python.policies import DeclarationReader, Retry, retry_classes
+
+    problems: list[GraphProblem] = []
+    read = DeclarationReader(problems.append, node=node)
+    if retry is not None and (isinstance(retry, bool) or not isinstance(retry, (int, Retry))):
+        read.wrong("retry", f"retry {clean_text(repr(retry), 200)} is neither a number nor a Retry")
+        retry = None
+    policy = None if retry is None else read.retry(retry)
+    if policy is not None and policy.attempts < 1:
+        read.wrong(
+            "retry", f"retry has {policy.attempts} attempts", "the first attempt counts too: give 1 or more"
+        )
+    limit = read.duration(timeout, "timeout")
+    if problems:
+        first = problems[0]
+        raise InputError(f"step {step.name!r} of node {node!r}: {first.message}.", hint=first.fix)
+    return step._replace(retry=policy, retry_on=retry_classes(retry), timeout=limit)
+
+
 def result_of(sub: Sub) -> Any:
     if sub.error is not None:
-        raise _failed(sub.error)
+        raise _failed(sub.error, final=sub.failures > 0)
     return sub.value
 
 
-def _failed(info: ErrorInfo) -> StepFailedError:
-    return StepFailedError(f"{info.type}: {info.message}", info=info)
+def _failed(info: ErrorInfo, *, final: bool) -> StepFailedError:
+    error = StepFailedError(info.summary, info=info)
+    error.final = final
+    return error

@@ -6,13 +6,13 @@ import asyncio
 from functools import partial
 from typing import Any, NamedTuple
 
-from holdfast.engine import holds, timers
+from holdfast.engine import holds, retry, timers
 from holdfast.engine.decision import Decision, lists_checkpoint
 from holdfast.engine.messages import HandlerFinished, Message, SubstepEvidence
 from holdfast.model.calls.boundary import ControlFlow
-from holdfast.model.graph import HoldSpec, Node
+from holdfast.model.graph import HoldSpec, Node, RetryPolicy
 from holdfast.model.position import Exec, Sub
-from holdfast.model.record_bodies import ChunkBody, IntentBody, SubstepBody
+from holdfast.model.record_bodies import ChunkBody, ErrorInfo, IntentBody, SubstepBody, Usage
 from holdfast.runs.context.skills import RunSkills
 from holdfast.runs.driver import idempotency_keys
 from holdfast.runs.driver.budget_ledger import RunLedger
@@ -40,6 +40,12 @@ class SubstepCall(NamedTuple):
     name: str
     effect: Effect
     idempotent: bool
+    # Its own key; empty: the one of its place.
+    key: str = ""
+    # Retries of its own, and the error classes that they are for.
+    retry: RetryPolicy | None = None
+    retry_on: tuple[type[BaseException], ...] = ()
+    timeout: int | None = None  # of one attempt, in microseconds
 
 
 class ContextCalls:
@@ -71,6 +77,12 @@ class ContextCalls:
     def substep_key(self, execution: Exec, node: Node, ordinal: str) -> str:
         return idempotency_keys.substep_key(self.session.pos, execution, node, ordinal)
 
+    def key_of(self, execution: Exec, node: Node, step: SubstepCall) -> str:
+        """Empty: the callee does not recognise repetitions."""
+        if not step.idempotent:
+            return ""
+        return step.key or self.substep_key(execution, node, step.ordinal)
+
     def render(self, execution: Exec, text: str) -> str:
         return idempotency_keys.render(self.session.pos, execution, text)
 
@@ -100,7 +112,7 @@ class ContextCalls:
 
     # Sub-steps and live output.
     async def intend_step(self, execution: Exec, node: Node, step: SubstepCall) -> None:
-        key = self.substep_key(execution, node, step.ordinal) if step.idempotent else ""
+        key = self.key_of(execution, node, step)
         body = IntentBody(0, step.ordinal, key, FrozenDict({"step": step.name}))
         seq = self.writer.note(Kind.intent, body, execution, node, effect=step.effect)
         await self.writer.commit_intent(seq)
@@ -132,6 +144,29 @@ class ContextCalls:
             await recorder.committed(session.queue, session.pos.head)
         elif session.queue.full:
             await recorder.room(session.queue)
+
+    def back_off(
+        self,
+        execution: Exec,
+        node: Node,
+        step: SubstepCall,
+        failures: int,
+        error: ErrorInfo,
+        usage: Usage | None,
+    ) -> None:
+        """The sub-step runs again later; how often it has failed and when it wakes are in the journal."""
+        assert step.retry is not None
+        decision = self.session.decision()
+        substep = (step.ordinal, step.name)
+        retry.back_off(decision, execution, node, substep, step.retry, failures, error, usage)
+        self.writer.append_all(decision)
+        self.session.recorder.hurry()
+
+    def continue_back_off(self, execution: Exec, node: Node, key: str) -> None:
+        decision = self.session.decision()
+        retry.continue_back_off(decision, execution, node, key)
+        self.writer.append_all(decision)
+        self.session.recorder.hurry()
 
     def step_ended(self) -> None:
         """The handler may now be waiting only for an answer."""
@@ -180,7 +215,7 @@ class ContextCalls:
             # No thread is kept for the length of a wait: the handler is entered again with the answer.
             raise Suspended
         known = execution.subs.get(key)
-        if known is not None and known.done:
+        if known is not None and known.is_answered:
             return known
         where = (execution.scope, execution.node, key)
         answer: asyncio.Future[Sub] = session.loop.create_future()

@@ -46,7 +46,7 @@ class HandlerTasks:
         for where, answer in self.session.answers.items():
             if where[:2] == key:
                 sub = execution.subs.get(where[2])
-                if sub is not None and sub.done and not answer.done():
+                if sub is not None and sub.is_answered and not answer.done():
                     answer.set_result(sub)
 
     def _ended(self, key: Place, task: HandlerTask) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import BlobMissingError, CheckpointCorruptError, HoldfastError, LeaseLostError
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
-from holdfast.model.position import NAP, Position
+from holdfast.model.position import Position
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, SnapshotBody
 from holdfast.model.shown_names import shown_name
 from holdfast.model.snapshot import dump_position
@@ -141,7 +141,7 @@ def _timers(pos: Position) -> list[NewTimer]:
     """Timers that the lost records consumed are set again; the others still exist."""
     waiting = [e for e in pos.execs.values() if e.token and e.phase in ("delay", "children")]
     armed = [NewTimer(e.token, e.wake_at) for e in waiting if e.wake_at is not None]
-    asleep = [sub for e in pos.execs.values() for sub in e.subs.values() if sub.name == NAP and not sub.done]
+    asleep = [sub for e in pos.execs.values() for sub in e.subs.values() if not sub.done]
     return armed + [NewTimer(sub.hold, sub.value) for sub in asleep if sub.hold in pos.timers]
 
 

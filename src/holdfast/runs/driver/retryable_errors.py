@@ -10,8 +10,10 @@ from holdfast.errors import (
     ReplayMismatchError,
     RoutingError,
     ScriptError,
+    StepFailedError,
+    StepTimeoutError,
 )
-from holdfast.model.graph import Node, NodeKind
+from holdfast.model.graph import Node, NodeKind, RetryPolicy
 from holdfast.model.position import Exec
 from holdfast.model.program import NodeHandler
 from holdfast.runs.driver.handler_result import describe
@@ -26,19 +28,22 @@ def failure(
 ) -> HandlerFinished:
     """How a raised error is judged: whether it may be retried, and whether it is known that nothing happened
     (D-15)."""
-    declared = _declared(node, handler, error)
+    declared = is_declared(node.retry, handler.retry_on if handler else (), error)
     repeatable = node.effect in REPEATABLE or bool(node.idempotency_key) or node.kind is NodeKind.guardrail
     any_error = not node.retry.retry_on and not (handler and handler.retry_on)
     # These are raised where no outcome is in doubt: the handler says so itself (NotDone), or one of our
     # checks failed, which another attempt would not change.
     certain = isinstance(error, (NotDone, RoutingError, GuardrailError, ScriptError, ReplayMismatchError))
+    # The next attempt of the node would get the same recorded error.
+    final = isinstance(error, StepFailedError) and error.final
     return HandlerFinished(
         scope=execution.scope,
         node=execution.node,
         visit=execution.visit,
         outcome="fail",
         error=describe(error),
-        retryable=declared or isinstance(error, NotDone) or (repeatable and any_error and not certain),
+        retryable=not final
+        and (declared or isinstance(error, NotDone) or (repeatable and any_error and not certain)),
         # Any other error of an effect proves nothing: a request may time out after the other side acted on
         # it.
         unknown=not (repeatable or declared or certain),
@@ -46,11 +51,12 @@ def failure(
     )
 
 
-def _declared(node: Node, handler: NodeHandler | None, error: BaseException) -> bool:
-    if handler is not None and handler.retry_on:
-        if isinstance(error, handler.retry_on):
+def is_declared(policy: RetryPolicy, classes: tuple[type[BaseException], ...], error: BaseException) -> bool:
+    """Whether `retry_on` names the error, by its class or by a text."""
+    if classes:
+        if isinstance(error, classes):
             return True
-        if isinstance(error, NodeTimeoutError) and TimeoutError in handler.retry_on:
+        if isinstance(error, (NodeTimeoutError, StepTimeoutError)) and TimeoutError in classes:
             return True
     text = f"{type(error).__name__}: {clean_text(error)}".lower()
-    return any(wanted.lower() in text for wanted in node.retry.retry_on if not wanted.startswith(CLASS))
+    return any(wanted.lower() in text for wanted in policy.retry_on if not wanted.startswith(CLASS))

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.engine.messages import HandlerFinished, HandlersStopped, Message, TimerFired
-from holdfast.model.position import NAP, Exec, Position
+from holdfast.model.position import Exec, Position
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.budget_ledger import ContextLedger
 from holdfast.runs.driver.handler_tasks import HandlerTasks
@@ -65,7 +65,7 @@ class MonotonicTimers:
             if execution.wake_at is not None and execution.phase in ("delay", "children"):
                 yield execution.token, execution.wake_at
             for sub in execution.subs.values():
-                if not sub.done and sub.name == NAP and sub.hold in pos.timers:
+                if not sub.done and sub.hold in pos.timers:
                     yield sub.hold, sub.value
         yield from pos.join_wakes.items()
 

@@ -30,7 +30,7 @@ from holdfast.engine.walk_state import SKIPS_BY
 from holdfast.errors import HoldCancelledError, StateError
 from holdfast.model.child_scopes import PARENTS
 from holdfast.model.graph import Graph, InDoubt, Node, NodeKind
-from holdfast.model.position import SETTLED, Exec, Position, find_exec
+from holdfast.model.position import SETTLED, STEP_RETRY, STEP_WOKE, Exec, Position, find_exec
 from holdfast.model.record_bodies import AskedBody, AttemptBody, EndBody, ErrorInfo, StepBody, SubstepBody
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
@@ -110,7 +110,9 @@ def doubt_message(execution: Exec, substep: str, error: ErrorInfo | None) -> Mes
     )
 
 
-FACTS: Final = frozenset({"withdrawn", "loaded", "uncheckpointed", "damaged", "ignored", "fell_back", "nap"})
+FACTS: Final = frozenset(
+    {"withdrawn", "loaded", "uncheckpointed", "damaged", "ignored", "fell_back", "nap", STEP_RETRY}
+)
 """Attempt records that a worker writes by itself: nothing is decided by them."""
 
 
@@ -145,6 +147,11 @@ def _not_happened(scene: ReplayStep, body: AttemptBody) -> Cause:
 
 def _woke(scene: ReplayStep, _body: AttemptBody) -> Cause:
     return [TimerFired(token=scene.execution.token)]
+
+
+def _step_woke(scene: ReplayStep, body: AttemptBody) -> Cause:
+    waiting = scene.execution.subs.get(body.nodes[0])
+    return None if waiting is None else [TimerFired(token=waiting.hold)]
 
 
 def _resumed(_scene: ReplayStep, _body: AttemptBody) -> Cause:
@@ -191,6 +198,7 @@ _REASONS: dict[str, Callable[[ReplayStep, AttemptBody], Cause]] = {
     "in_doubt": _in_doubt,
     "not_happened": _not_happened,
     "woke": _woke,
+    STEP_WOKE: _step_woke,
     "resumed": _resumed,
     "join_timeout": _join_timeout,
     "timed_out": _woke,

@@ -29,7 +29,7 @@ from holdfast.model.events import derive_events, graph_at
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED, MIGRATION
-from holdfast.model.position import SETTLED, Position, find_exec
+from holdfast.model.position import SETTLED, STEP_RETRY, STEP_WOKE, Position, find_exec
 from holdfast.model.record_bodies import (
     AskedBody,
     AttemptBody,
@@ -121,7 +121,7 @@ def _altered(partition: str, key: str, op: str, operand: Any, before: Any) -> Al
 # Attempts that only start or record something.
 _QUIET = frozenset({
     "before", "children", "join_timer", "join_timeout", "limit", "timed_out", "ignored", "sleep", "nap",
-    "withdrawn", "continued",
+    STEP_RETRY, STEP_WOKE, "withdrawn", "continued",
 })  # fmt: skip
 # Their effect is that of a call or a question inside the node.
 _INSIDE = frozenset({Kind.asked, Kind.substep, Kind.intent})

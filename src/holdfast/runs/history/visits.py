@@ -334,9 +334,9 @@ def _waits(visit: Visit) -> bool:
     return any(wait.until is None for wait in visit.waits)
 
 
-def _woke_inside(visits: Visits, visit: Visit, at: int) -> None:
+def _woke_inside(visits: Visits, visit: Visit, at: int, kind: str = "time") -> None:
     for wait in visit.waits:
-        if wait.kind == "time" and wait.until is None:
+        if wait.kind == kind and wait.until is None:
             wait.until = at
             break
     if not _waits(visit):
@@ -350,6 +350,18 @@ def _stepped(visits: Visits, event: Event) -> None:
         return
     visit.steps += 1
     visits.spend(visit, 0, *_spent(event.data))
+
+
+def _step_retried(visits: Visits, event: Event) -> None:
+    visit = _visit_for(visits, event)
+    visits.spend(visit, 0, *_spent(event.data))
+    wake_at = event.data.get("wake_at")
+    visit.waits.append(Wait(kind="retry", since=event.at, about=str(event.data.get("step")), wake_at=wake_at))
+    visits.set_state(visit, "waiting")
+
+
+def _step_woke(visits: Visits, event: Event) -> None:
+    _woke_inside(visits, _visit_for(visits, event), event.at, "retry")
 
 
 def _emitted(visits: Visits, event: Event) -> None:
@@ -456,6 +468,8 @@ _APPLY: dict[str, Callable[[Visits, Event], None]] = {
     **dict.fromkeys(("run.completed", "run.failed", "run.cancelled"), _ended),
     "node.started": _started,
     "node.retried": _retried,
+    "node.step_retried": _step_retried,
+    "node.step_woke": _step_woke,
     "node.emitted": _emitted,
     "node.skipped": _skipped,
     "node.abandoned": _abandoned,

@@ -10,8 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +29,7 @@ from playwright.sync_api import (
 
 from tests.services import absent
 from tests.services.browser import program
+from tests.services.prefork import Child
 from tools import web
 
 FLOWS = Path(__file__).with_name("flows.py")
@@ -68,37 +67,30 @@ class WebServer:
     ) -> None:
         environment = {name: value for name, value in os.environ.items() if name != web.SKIP} | (env or {})
         self.store = store or f"sqlite:{folder / 'web.db'}"
-        command = [
-            sys.executable,
-            "-m",
-            "holdfast",
-            "serve",
-            str(flows),
-            "--port",
-            "0",
-            "--json",
-            "--store",
-            self.store,
-            *options,
-        ]
-        with (folder / "serve.log").open("w") as errors:
-            self.child = subprocess.Popen(
-                command,
-                env=environment,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
+        self.folder, self.flows, self.options, self.environment = folder, flows, options, environment
+        self.address, self.token, self.sign_in = "", "", ""
+        self.start()
+
+    def start(self) -> None:
+        """A process with the same store and, after the first start, the same address."""
+        port = self.address.rpartition(":")[2] or 0
+        words = ["serve", self.flows, "--port", port, "--json", "--store", self.store, *self.options]
+        with (self.folder / "serve.log").open("w") as errors:
+            self.child = Child("holdfast", words, cwd=Path.cwd(), env=self.environment, stderr=errors)
         assert self.child.stdout is not None
         line = self.child.stdout.readline()
         if not line:
             self.stop()
-            raise AssertionError((folder / "serve.log").read_text())
+            raise AssertionError((self.folder / "serve.log").read_text())
         said = json.loads(line)
-        self.address: str = said["address"]
-        self.token: str = said["token"]
-        self.sign_in: str = said["sign_in"]
+        self.address, self.token, self.sign_in = said["address"], said["token"], said["sign_in"]
+
+    def start_again(self) -> None:
+        """After its process has ended."""
+        self.child.wait(30)
+        if self.child.stdout is not None:
+            self.child.stdout.close()
+        self.start()
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
@@ -164,7 +156,7 @@ def told() -> Iterator[Told]:
     assert TOLD.wrong == []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # The container of CI has no sandbox of its own; the pages are ours.

@@ -13,7 +13,6 @@ from playwright.sync_api import Browser, Page, Request, WebSocketRoute, expect
 
 from tests.web.conftest import Opener, Told, WebServer, inspect
 from tests.web.people import open_hold, signed_in
-from tests.web.restart import restarted
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("web-2")]
 SOCKET = re.compile(r"/v1/stream/ws")
@@ -124,7 +123,7 @@ def test_a_server_that_is_killed_and_started_again_misses_and_doubles_nothing(
         os.kill(server.child.pid, signal.SIGKILL)
         expect(page.locator(".live")).to_have_text(re.compile("Reconnecting|Offline"))
         page.get_by_label("Amount").fill("556.00")
-        server = restarted(server, tmp_path)
+        server.start_again()
         server.api("POST", f"/v1/holds/{other['id']}/resolve", REFUSE)
         server.claim("S-3", "short")
         live(page)

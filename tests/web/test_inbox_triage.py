@@ -61,7 +61,7 @@ def expect_decided(page: Page, server: WebServer, hold: str, label: str) -> None
 @pytest.mark.covers("WB-69-two", "WEB-PROOF", "WEB-INBOX")
 @pytest.mark.parametrize(
     "rounds",
-    [4, pytest.param(50, marks=[pytest.mark.soak, pytest.mark.timeout(1200), pytest.mark.covers("WB-69")])],
+    [2, pytest.param(50, marks=[pytest.mark.soak, pytest.mark.timeout(1200), pytest.mark.covers("WB-69")])],
 )
 def test_two_people_on_one_question_are_told_who_was_first(
     server: WebServer, open_page: Opener, browser: Browser, rounds: int

@@ -13,6 +13,7 @@ from holdfast.api.app import ApiSettings
 from holdfast.types.ids import RunId
 from tests.api.conftest import Server, serving
 from tests.api.live import asking, follow, numbers, talking
+from tests.api.sign_in import browser
 
 pytestmark = pytest.mark.anyio
 
@@ -251,3 +252,33 @@ async def test_server_with_too_many_streams_says_so(tmp_path: Path, greeting: Fl
             assert found.status_code == 503
             assert found.headers["retry-after"] == "5"
             assert found.json()["code"] == "too_many_streams"
+
+
+@pytest.mark.parametrize("path", ["/v1/holds/stream", "/v1/runs/{run}/stream"])
+@pytest.mark.parametrize("way", ["token", "session"])
+async def test_stream_ends_when_its_token_is_revoked_or_its_session_signs_out(
+    tmp_path: Path, path: str, way: str
+) -> None:
+    flow = asking()
+    async with (
+        Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf,
+        serving(hf, ApiSettings(heartbeat=0.05)) as server,
+    ):
+        run = await started(server, flow)
+        made = await server.json("POST", "/v1/tokens", 201, json={"subject": "user:ann", "roles": ["admin"]})
+        async with browser(server) as client:
+            if way == "session":
+                opened = await client.post("/v1/session", json={"token": made["token"]})
+                assert opened.status_code == 204
+            else:
+                client.headers["Authorization"] = f"Bearer {made['token']}"
+            async with follow(client, path.format(run=run)) as source:
+                if way == "token":
+                    await server.json("DELETE", f"/v1/tokens/{made['id']}")
+                else:
+                    csrf = (await client.get("/v1/session")).json()["csrf"]
+                    ended = await client.delete("/v1/session", headers={"X-CSRF-Token": csrf})
+                    assert ended.status_code == 204
+                # Ends by itself: `rest` fails after a time, the life of a stream is an hour.
+                await source.rest()
+            assert (await client.get(path.format(run=run))).status_code == 401

@@ -31,6 +31,7 @@ from holdfast.api import problems
 from holdfast.api.aliases import alias_in
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Right
+from holdfast.api.live.credential import is_still_valid
 from holdfast.api.live.follower import StreamTimeouts, feed_end, follow_holds, follow_run, follow_runs
 from holdfast.api.live.hub import Hub, hub_of
 from holdfast.api.live.messages import (
@@ -44,7 +45,7 @@ from holdfast.api.problems import HttpError, no_right
 from holdfast.api.rate_limit import TokenBuckets
 from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, NoParameters, Route, read_query, require_single
 from holdfast.api.schemas.events import EncodedEvent, EventNames, HoldEventWire
-from holdfast.errors import HoldfastError, StoreError
+from holdfast.errors import HoldfastError
 from holdfast.runs.run_view import RunWire
 from holdfast.types.ids import new_id
 from holdfast.types.redaction import enter_tenant, redactor
@@ -195,19 +196,10 @@ class Socket:
         beat = self._settings.heartbeat
         while not self._hub.closing:
             if not await self._hub.closing_signal.wait(beat):
-                if not await self._is_valid(principal):
+                if not await is_still_valid(self._authenticator, self._proof, principal):
                     await self._close(REFUSED, "the credential is not valid any more")
                     return
                 await self._send({"type": "beat"})
-
-    async def _is_valid(self, principal: Principal) -> bool:
-        try:
-            found = await self._authenticator.authenticate(self._proof)
-        except StoreError:
-            return True  # nothing new can be read either
-        except HoldfastError:
-            return False
-        return found is not None and found.rights >= principal.rights
 
     async def _receive(self, principal: Principal, text: str) -> None:
         try:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from holdfast.api.aliases import alias_in
 from holdfast.api.auth.rights import Right
+from holdfast.api.live.credential import while_valid
 from holdfast.api.live.follower import StreamTimeouts, follow_holds, follow_run
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import (
@@ -70,7 +71,7 @@ async def stream_run(call: ApiCall, run: str, query: FollowRun) -> Response:
     hub = hub_of(call.hf)
     hub.require_room(call.settings.most_streams)
     source = follow_run(hub, service, row, after, stream_timeouts(call))
-    return EventStream(_framed(source, names))
+    return EventStream(_framed(while_valid(call, source), names))
 
 
 @routes.get("/holds/stream", needs=Right.holds_read, media=(MEDIA,))
@@ -91,7 +92,7 @@ async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
     if after is None:
         after, _hash = await people.store.audit_head(call.tenant)
         first += event_frame(after, OPENED, msgspec.json.encode({"type": OPENED, "seq": after}))
-    source = follow_holds(hub, people, call.actor, after, stream_timeouts(call))
+    source = while_valid(call, follow_holds(hub, people, call.actor, after, stream_timeouts(call)))
 
     async def framed() -> AsyncGenerator[bytes]:
         yield first

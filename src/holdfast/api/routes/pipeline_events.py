@@ -10,6 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
+from holdfast.api.live.credential import while_valid
 from holdfast.api.live.follower import follow_run
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import (
@@ -75,7 +76,7 @@ async def _framed(call: ApiCall, service: RunService, row: RunRow, after: int) -
     on those before it."""
     yield RETRY
     mapper, seen, heard = EventMapper((await reader_of(service, row)).graph), 0, _place(after)
-    source = follow_run(hub_of(call.hf), service, row, 0, stream_timeouts(call))
+    source = while_valid(call, follow_run(hub_of(call.hf), service, row, 0, stream_timeouts(call)))
     async with aclosing(source):
         async for batch in source:
             frames: list[bytes] = []

@@ -1,0 +1,46 @@
+"""Whether the credential that a stream was opened with is still valid: sockets and streams end without one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, TypeVar
+
+from holdfast.errors import HoldfastError, StoreError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from holdfast.api.app import RequestAuthenticator
+    from holdfast.api.auth.principal import Principal
+    from holdfast.api.routing import ApiCall
+
+T = TypeVar("T")
+
+
+async def is_still_valid(authenticator: RequestAuthenticator, request: Request, principal: Principal) -> bool:
+    """`request`: with the credential as it was shown. It has to give the same person and tenant, and no fewer
+    rights."""
+    try:
+        found = await authenticator.authenticate(request)
+    except StoreError:
+        return True  # nothing new can be read either
+    except HoldfastError:
+        return False
+    if found is None or (found.actor.id, found.tenant) != (principal.actor.id, principal.tenant):
+        return False
+    return found.rights >= principal.rights
+
+
+async def while_valid(call: ApiCall, source: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """What the source yields until the caller's credential is revoked or signed out. Checked as often as a
+    socket checks its own: once in each interval of keep-alive comments, and before what follows it."""
+    beat, checked = call.settings.heartbeat, time.monotonic()
+    async with aclosing(source):
+        async for batch in source:
+            if time.monotonic() - checked >= beat:
+                if not await is_still_valid(call.request.app.state.authenticator, call.request, call.who):
+                    return
+                checked = time.monotonic()
+            yield batch

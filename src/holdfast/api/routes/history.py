@@ -30,7 +30,6 @@ from holdfast.api.schemas.history import (
     visit_wire,
 )
 from holdfast.attractor.picture import picture_of_visits
-from holdfast.checkpoint.visit import Visit
 from holdfast.drawing import from_graph
 from holdfast.drawing.placed_picture import PlacedPicture, placed
 from holdfast.errors import (
@@ -41,15 +40,13 @@ from holdfast.errors import (
     RunNotFoundError,
 )
 from holdfast.frontends.dot.lower import DIALECT
-from holdfast.model.breakpoints import SUFFIX
 from holdfast.reports.formats import renderer
 from holdfast.reports.postmortem import MAX_VISITS, build_postmortem
 from holdfast.runs.events import reader_of
 from holdfast.runs.history.checkpoints import resolve
-from holdfast.runs.history.story import Story
-from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.history.timeline import make_timeline
 from holdfast.runs.history.timeline_page import changed_since, page_of
+from holdfast.runs.history.visit_loader import load_visit
 from holdfast.runs.history.visits import Visits
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
@@ -203,36 +200,12 @@ async def get_step(call: ApiCall, run: str, seq: str, query: ShowStep) -> StepWi
     row = await service.get(run, tenant=call.tenant)
     if not seq.isascii() or not seq.isdigit() or len(seq) > 11:
         raise InputError(f"{seq!r} is not the number of a record.", hint="The timeline has the numbers.")
-    at = int(seq)
-    story = await load_story(service, row, min(at, row.head) if query.past else None)
-    found = next((visit for visit in story.visits if _is_at(visit, row, at)), None)
-    if found is None and row.horizon <= at <= row.head:
-        found = await _under_way(service, row, story, at)
+    found = await load_visit(service, row, int(seq), past=query.past)
     if found is None:
-        raise CheckpointNotFoundError(f"record {at} of run {row.id} belongs to no step.", run=row.id)
-    before = (await service.checkpoint(row.id, max(row.horizon, at - 1))).shown()
+        raise CheckpointNotFoundError(f"record {int(seq)} of run {row.id} belongs to no step.", run=row.id)
     graph = (await reader_of(service, row)).graph
     writes = call.who.may(Right.runs_write)
-    # The records of a first claim do not name its worker; the row does while it has the run.
-    workers = {**story.workers, row.term: row.worker} if row.worker else story.workers
-    return step_wire(found, row.id, before.state, workers, graph, with_source=writes)
-
-
-async def _under_way(service: RunService, row: RunRow, story: Story, at: int) -> Visit | None:
-    """The visit that a record is about which neither settles it nor is shown of it: a sleep, an intent."""
-    (record,) = await service.store.read(row.id, first=at, last=at, payloads=False)
-    node = record.node.removesuffix(SUFFIX)
-    own = [each for each in story.visits if each.run == row.id and each.label == record.scope + node]
-    # The record of an end has its node without the number of its visit: it is the last one.
-    return next((each for each in reversed(own) if record.visit in (0, each.visit)), None)
-
-
-def _is_at(visit: Visit, row: RunRow, seq: int) -> bool:
-    """Visits, and calls, that a fork took from its source have the numbers of the source's records."""
-    if visit.run != row.id:
-        return False
-    calls = (each for each in visit.calls if each.at >= row.created_at)
-    return visit.seq == seq or any(each.seq == seq for each in (*visit.trials, *calls, *visit.questions))
+    return step_wire(found.visit, row.id, found.state, found.workers, graph, with_source=writes)
 
 
 class ReadRecords(msgspec.Struct, kw_only=True):

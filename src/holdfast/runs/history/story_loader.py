@@ -60,7 +60,7 @@ async def _read(
     for first in range(row.horizon, last + 1, PAGE):
         for record in await service.store.read(row.id, first=first, last=min(first + PAGE - 1, last)):
             reader = readers.at(record.seq)
-            body = _decoded(reader, record)
+            body = decoded(reader, record)
             if record.seq == row.horizon:
                 _beginning(builder, record, body)
             builder.pos, builder.graph = walker.pos, reader.graph
@@ -71,7 +71,7 @@ async def _read(
     return settled
 
 
-def _decoded(reader: RunReader, record: Record) -> Any:
+def decoded(reader: RunReader, record: Record) -> Any:
     try:
         return reader.codec.decode(record)
     except CheckpointCorruptError:

@@ -246,6 +246,14 @@ describe("the tree of a state", () => {
     ]);
     expect(rows[0]!.before).toBe(5);
   });
+  it("looks at each change once, however many rows it has", () => {
+    let looks = 0;
+    const changes = Array.from({ length: 300 }, (_, place) => ({ kind: "changed" as const, before: 0, after: 1, get path() { looks += 1; return `list${place}.inner.x`; } }));
+    const many = Object.fromEntries(changes.map((_, place) => [`list${place}`, { inner: { x: 1 } }]));
+    const rows = treeOf(many, { ...view, changes });
+    expect(looks).toBe(300);
+    expect(rows.filter((row) => row.change === "inside")).toHaveLength(600);
+  });
   it("closes what was toggled and finds keys and values", () => {
     expect(treeOf(state, { ...view, toggled: new Set(["customer", "lines"]) }).map((row) => row.path)).toEqual(["amount", "customer", "lines"]);
     expect(treeOf(state, { ...view, search: "kiel" }).map((row) => row.path)).toEqual(["customer", "customer.city"]);

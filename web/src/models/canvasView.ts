@@ -19,6 +19,7 @@ export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>
   const found = nodesOf(data);
   const edges = edgesOf(data);
   const ids = new Set(found.map((each) => each.id));
+  const used = grouped(edges, (each) => each.source);
   // Places of some nodes only would lie on those of the others.
   const isPlaced = found.every((each) => each.position !== null);
   const nodes = found.map((each, at): CanvasNode => ({
@@ -28,7 +29,7 @@ export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>
     parent: ids.has(each.parent) && each.parent !== each.id ? each.parent : "",
     position: (isPlaced ? each.position : boxes[each.id]) ?? { x: 0, y: at * 96 },
     size: null,
-    ports: portsOf(each.id, ports[each.id], edges),
+    ports: portsOf(ports[each.id], used.get(each.id) ?? []),
     isBreakpoint: each.config["breakpoint"] === true,
     isDisabled: each.isDisabled,
   }));
@@ -39,15 +40,27 @@ export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>
 }
 
 /** Those that the server names, and those that edges use. */
-function portsOf(id: string, known: string[] | undefined, edges: { source: string; port: string }[]): string[] {
-  const used = edges.filter((each) => each.source === id).map((each) => each.port);
-  return [...new Set([...(known ?? [OUT, ERROR]), ...used])];
+function portsOf(known: string[] | undefined, edges: { port: string }[]): string[] {
+  return [...new Set([...(known ?? [OUT, ERROR]), ...edges.map((each) => each.port)])];
 }
+
+function grouped<T>(all: readonly T[], nameOf: (each: T) => string): Map<string, T[]> {
+  const found = new Map<string, T[]>();
+  for (const each of all) {
+    const name = nameOf(each);
+    const others = found.get(name);
+    if (others) others.push(each);
+    else found.set(name, [each]);
+  }
+  return found;
+}
+
+/** Each node is an element of the page, and all are in view at first: with more of them the page stands still. */
+export const MOST_DRAWN = 1_000;
 
 /** Parents before those inside of them, and as large as these need. */
 function inOrder(nodes: CanvasNode[]): CanvasNode[] {
-  const byParent = new Map<string, CanvasNode[]>();
-  for (const each of nodes) byParent.set(each.parent, [...(byParent.get(each.parent) ?? []), each]);
+  const byParent = grouped(nodes, (each) => each.parent);
   const ordered: CanvasNode[] = [];
   const add = (parent: string, depth: number) => {
     for (const each of byParent.get(parent) ?? []) {
@@ -57,10 +70,12 @@ function inOrder(nodes: CanvasNode[]): CanvasNode[] {
   };
   add("", 0);
   // Nodes that are inside of each other have no place above them.
-  for (const each of nodes) if (!ordered.includes(each)) ordered.push({ ...each, parent: "" });
+  const placed = new Set(ordered);
+  for (const each of nodes) if (!placed.has(each)) ordered.push({ ...each, parent: "" });
+  const insides = grouped(ordered, (each) => each.parent);
   const sized = new Map<string, CanvasNode>();
   for (const each of ordered.toReversed()) {
-    const inside = ordered.filter((other) => other.parent === each.id).map((other) => sized.get(other.id) ?? other);
+    const inside = (insides.get(each.id) ?? []).map((other) => sized.get(other.id) ?? other);
     sized.set(each.id, inside.length > 0 || PARENTS.has(each.type) ? { ...each, size: roomFor(inside) } : each);
   }
   return ordered.map((each) => sized.get(each.id) ?? each);

@@ -19,13 +19,20 @@ const OPEN_UNTIL = 1;
 
 export function treeOf(value: unknown, view: TreeView): TreeRow[] {
   const search = view.search.trim().toLowerCase();
-  const changed = new Map(view.changes.map((each) => [each.path, each]));
+  const changed = new Map<string, Changed>();
+  // Each change is looked at once, not once for each row.
+  const around = new Set<string>();
+  for (const each of view.changes) {
+    const { path } = each;
+    changed.set(path, each);
+    for (let dot = path.indexOf("."); dot >= 0; dot = path.indexOf(".", dot + 1)) around.add(path.slice(0, dot));
+  }
   const rows: TreeRow[] = [];
   const visit = (name: string, each: unknown, path: string, depth: number, isFound: boolean): boolean => {
     const inside = entriesOf(each);
     const matches = isFound || search === "" || name.toLowerCase().includes(search) || leafText(each).toLowerCase().includes(search);
     const change = changed.get(path) ?? null;
-    const holds = change === null && view.changes.some((other) => other.path.startsWith(`${path}.`));
+    const holds = change === null && around.has(path);
     const opensItself = depth < OPEN_UNTIL || holds || search !== "";
     const row: TreeRow = {
       path, name, depth, value: each, size: inside ? inside.length : null,

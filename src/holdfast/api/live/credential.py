@@ -1,4 +1,4 @@
-"""Whether the credential that a stream was opened with is still valid: sockets and streams end without one."""
+"""Whether the credential of a stream is still valid: sockets and streams end without one."""
 
 from __future__ import annotations
 

@@ -77,6 +77,8 @@ export const editor = {
   line: "line {line}",
   severity: "{severity, select, error {Error} warning {Warning} other {Hint}}",
   problemCount: "{count, plural, =0 {No problems} one {# problem} other {# problems}}",
+  manyNodes: "This graph has {count} nodes: too large to draw here (at most {most}).",
+  tooLarge: "This document has {count} nodes: too large to edit on a canvas (at most {most}). Edit its text, or move parts into flows of their own.",
   yamlError: "Line {line}: {why}. The canvas shows the last text that could be read.",
   noRuns: "No run of this flow is live.",
   noRunsHint: "A run that starts shows here, and its states on the nodes.",

@@ -4,7 +4,7 @@ import "@xyflow/react/dist/base.css";
 import { type DragEvent, useEffect, useMemo, useRef, useState } from "react";
 import { useTheme } from "@/app/theme";
 import { type Selection, withEdges, withNodes } from "@/models/canvasSelection";
-import type { CanvasView } from "@/models/canvasView";
+import { type CanvasView, MOST_DRAWN } from "@/models/canvasView";
 import { OUT, type Point } from "@/models/documentData";
 import { type DrawnNode, FlowNodeView } from "./FlowNodeView";
 import { t } from "./text";
@@ -32,7 +32,13 @@ const FIT = { maxZoom: 1, padding: 0.15 };
 /** What React Flow has measured, and where a node is while it is dragged. */
 type Live = ReadonlyMap<string, { measured?: { width: number; height: number } | undefined; position?: Point | undefined }>;
 
-export function Canvas({ name, view, marks, selection, onSelect, fit = 0, edit }: CanvasProps) {
+export function Canvas(props: CanvasProps) {
+  const count = props.view.nodes.length;
+  if (count > MOST_DRAWN) return <p className="editor-notice">{t("manyNodes", { count, most: MOST_DRAWN })}</p>;
+  return <DrawnCanvas {...props} />;
+}
+
+function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, edit }: CanvasProps) {
   const [live, setLive] = useState<Live>(new Map());
   const drawing = useRef<HTMLElement>(null);
   // React Flow's own drawings: what can be heard of them are nodes, edges and buttons.
@@ -136,6 +142,7 @@ function changedLive(old: Live, changes: NodeChange<DrawnNode>[]): Live {
 }
 
 function drawnNodes(view: CanvasView, marks: Marks, selection: Selection, live: Live): DrawnNode[] {
+  const selected = new Set(selection.nodes);
   return view.nodes.map((each) => {
     const now = live.get(each.id);
     return {
@@ -143,7 +150,7 @@ function drawnNodes(view: CanvasView, marks: Marks, selection: Selection, live: 
       id: each.id,
       type: "flow" as const,
       position: now?.position ?? each.position,
-      selected: selection.nodes.includes(each.id),
+      selected: selected.has(each.id),
       data: { node: each, state: marks.states.get(each.id) ?? "", problems: marks.problems.get(each.id) ?? 0, isWrong: marks.errors.has(each.id) },
       ...(each.parent ? { parentId: each.parent } : {}),
       ...(each.size ? { width: each.size.width, height: each.size.height } : {}),

@@ -4,7 +4,7 @@ import { Suspense, lazy, useCallback, useMemo, useState } from "react";
 import { useRight } from "@/app/useSession";
 import { Skeleton } from "@/components/Skeleton";
 import { NOTHING, type Selection } from "@/models/canvasSelection";
-import { boxAt, documentView } from "@/models/canvasView";
+import { MOST_DRAWN, boxAt, documentView } from "@/models/canvasView";
 import { type FlowData, type Point, addNode, connect, moveNodes, nodesOf, removeParts } from "@/models/documentData";
 import { PARENTS, nodeType } from "@/models/nodeTypes";
 import type { EditedDocument } from "@/services/documents";
@@ -34,8 +34,10 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const [isDeploying, setDeploying] = useState(false);
   const [fit, setFit] = useState(0);
   const { check, isSettled } = useCheck(edited.text, format, mayWrite);
-  const isArranged = nodesOf(data).some((each) => each.position === null);
-  const { boxes, isReady } = useBoxes(edited.text, format, isArranged);
+  const nodes = useMemo(() => nodesOf(data), [data]);
+  const isLarge = nodes.length > MOST_DRAWN;
+  const isArranged = nodes.some((each) => each.position === null);
+  const { boxes, isReady } = useBoxes(edited.text, format, isArranged && !isLarge);
   const view = useMemo(() => documentView(data, boxes, check.data?.ports ?? {}), [data, boxes, check.data?.ports]);
   const states = useRunStates(search.run ?? "");
   const problems = useMemo(() => check.data?.problems ?? [], [check.data?.problems]);
@@ -73,10 +75,11 @@ export function Workspace({ given }: { given: EditedDocument }) {
     drop: add,
   } : undefined;
   useEditorKeys({ edited, selection, onSave: saved.save, onSelect: select, onRemove: remove, isChanged: saved.isChanged, mayWrite });
-  const isText = search.view === "text";
+  const isText = search.view === "text" || isLarge;
   return (
     <>
       <Toolbar saved={saved} problems={problems} isChecking={!isSettled} mayWrite={mayWrite} isText={isText} onDeploy={() => setDeploying(true)} onArranged={() => setFit((old) => old + 1)} onProblems={() => { setPart("problems"); void check.refetch(); }} />
+      {isLarge ? <p className="editor-notice">{t("tooLarge", { count: nodes.length, most: MOST_DRAWN })}</p> : null}
       {mayWrite ? null : <p className="editor-notice">{t("viewerOnly")}</p>}
       <SaveConflict saved={saved} />
       {edited.problem ? <p className="editor-notice wrong" role="alert">{t("yamlError", { line: edited.problem.line, why: edited.problem.message })}</p> : null}

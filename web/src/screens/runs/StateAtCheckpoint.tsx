@@ -1,6 +1,6 @@
 /** The state at a record as a tree that can be searched, with what changed there. */
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -21,11 +21,13 @@ export function StateAtCheckpoint({ run, record, before }: StateProps) {
   const forever = { staleTime: Number.POSITIVE_INFINITY };
   const state = useQuery({ queryKey: ["state", run, record], queryFn: () => getStateAt(run, String(record)), retry: false, placeholderData: (old) => old, ...forever });
   const earlier = useQuery({ queryKey: ["state", run, before], queryFn: () => getStateAt(run, String(before)), enabled: before < record, retry: false, ...forever });
+  const now = state.data?.state;
+  const then = earlier.data?.state;
+  const changes = useMemo(() => (then === undefined ? [] : changesBetween(then, now)), [then, now]);
+  const rows = useMemo(() => treeOf(now, { toggled, search, changes }), [now, toggled, search, changes]);
+  const gone = useMemo(() => changes.filter((each) => each.kind === "removed"), [changes]);
   if (state.isPending) return <Skeleton rows={3} />;
   if (state.isError) return <UnreadableState error={state.error} onRetry={() => void state.refetch()} />;
-  const changes = earlier.data === undefined ? [] : changesBetween(earlier.data.state, state.data.state);
-  const rows = treeOf(state.data.state, { toggled, search, changes });
-  const gone = changes.filter((each) => each.kind === "removed");
   const toggle = (path: string) => setToggled((old) => (old.has(path) ? new Set([...old].filter((each) => each !== path)) : new Set([...old, path])));
   return (
     <section className="panel state" aria-label={t("state")}>
@@ -38,9 +40,10 @@ export function StateAtCheckpoint({ run, record, before }: StateProps) {
         {rows.slice(0, MOST_ROWS).map((row) => <TreeLine key={row.path} row={row} onToggle={() => toggle(row.path)} />)}
       </ul>
       {rows.length > MOST_ROWS ? <p className="muted small">{t("moreRows", { count: rows.length - MOST_ROWS })}</p> : null}
-      {gone.map((each) => (
+      {gone.slice(0, MOST_ROWS).map((each) => (
         <p key={each.path} className="small"><span className="code">{plainText(each.path)}</span> <del>{plainText(valueText(each.before).slice(0, 200))}</del></p>
       ))}
+      {gone.length > MOST_ROWS ? <p className="muted small">{t("moreGone", { count: gone.length - MOST_ROWS })}</p> : null}
     </section>
   );
 }

@@ -34,11 +34,14 @@ function stateOf(value: unknown): State {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as State) : {};
 }
 
+const MOST_FIELDS = 200;
 type OpenProps = Edited & { record: number; before: State };
 
 function Editor({ record, before, patch, errors, onEdit }: OpenProps) {
   const [next, setNext] = useState(before);
-  const [text, setText] = useState<string | null>(null);
+  const names = Object.keys(next).length;
+  const isLarge = names > MOST_FIELDS;
+  const [text, setText] = useState<string | null>(() => (isLarge ? writeJson(before, 2) : null));
   const isJson = text !== null;
   const take = (found: State | null, faults: Faults = {}) => {
     if (found !== null) setNext(found);
@@ -49,8 +52,9 @@ function Editor({ record, before, patch, errors, onEdit }: OpenProps) {
     <section className="state-editor" aria-label={t("stateAsFields", { number: record })}>
       <div className="run-line">
         <strong>{t("stateAsFields", { number: record })}</strong>
-        <button type="button" className="button quiet" disabled={patch === null} onClick={() => setText(isJson ? null : writeJson(next, 2))}>{isJson ? t("asFields") : t("asJson")}</button>
+        <button type="button" className="button quiet" disabled={patch === null || (isJson && isLarge)} onClick={() => setText(isJson ? null : writeJson(next, 2))}>{isJson ? t("asFields") : t("asJson")}</button>
       </div>
+      {isLarge ? <p className="muted small">{t("manyNames", { count: names })}</p> : null}
       {isJson ? (
         <>
           <label htmlFor="fork-state" className="away">{t("stateAsJson", { number: record })}</label>
@@ -61,11 +65,12 @@ function Editor({ record, before, patch, errors, onEdit }: OpenProps) {
       <div id="fork-state-said" aria-live="polite">
         {patch === null ? <p className="late">{t("noJson")}</p> : null}
         {patch && patch.removed.length > 0 ? <p className="late">{t("noRemoval", { keys: patch.removed.join(", ") })}</p> : null}
-        {changes.map((each) => (
+        {changes.slice(0, MOST_FIELDS).map((each) => (
           <p key={each.path} className="small">
             <span className="code">{each.path}</span> {each.kind === "added" ? null : <del>{valueText(each.before).slice(0, 200)}</del>} {each.kind === "removed" ? null : <ins>{valueText(each.after).slice(0, 200)}</ins>}
           </p>
         ))}
+        {changes.length > MOST_FIELDS ? <p className="muted small">{t("moreChanges", { count: changes.length - MOST_FIELDS })}</p> : null}
       </div>
     </section>
   );

@@ -57,6 +57,7 @@ HoldfastError
 │   │   └── LimitReachedError           the run is queued: a limit of its flow is reached
 │   ├── RunReadOnlyError            imported history: the run can be read and forked, not advanced
 │   ├── OlderWorkerError            a worker of an older version still uses the store
+│   ├── ThreadOwnedError            another invocation has claimed the graph's thread; try again later
 │   ├── HistoryLostError            the store lost part of the run's history; an operator must accept that
 │   ├── VersionMismatchError        the graph differs from the one that the run was started with
 │   ├── WorkerNameTakenError        another live worker has this name
@@ -377,6 +378,13 @@ class LimitReachedError(RunBusyError):
 
 
 GateShutError = LimitReachedError  # the name before 0.2
+
+
+class ThreadOwnedError(ConflictError):
+    """A thread of a graph is in use. `facts`: `owner`, `until`."""
+
+    code = "thread_owned"
+    retryable = True
 
 
 class RunReadOnlyError(ConflictError):

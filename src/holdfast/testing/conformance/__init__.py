@@ -62,4 +62,6 @@ ALL = (
 )
 
 # Without it a failing assertion in the suite would not show its values.
-pytest.register_assert_rewrite(*(f"{__name__}.{topic}" for topic in (*ALL, "transports")))
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{topic}" for topic in (*ALL, "transports", "langgraph_ownership"))
+)

@@ -1,0 +1,63 @@
+"""Blocks of `with` and `async with`: an open saver, and a thread that is claimed for the block."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.integrations.langgraph.saver import HoldfastSaver
+
+
+class SaverOpening:
+    """The saver is made at the beginning of the block; at its end, its store is closed with it."""
+
+    def __init__(self, make: Callable[[], HoldfastSaver]) -> None:
+        self._make = make
+        self._saver: HoldfastSaver | None = None
+
+    async def __aenter__(self) -> HoldfastSaver:
+        saver = self._saver = self._make()
+        await saver.holdfast.open()
+        return saver
+
+    async def __aexit__(self, *_exc: object) -> None:
+        assert self._saver is not None
+        await self._saver.owners.close()
+        await self._saver.holdfast.close()
+        await asyncio.to_thread(self._saver.stop)
+
+    def __enter__(self) -> HoldfastSaver:
+        saver = self._saver = self._make()
+        try:
+            saver.run_sync(saver.holdfast.open())
+        except BaseException:
+            saver.stop()
+            raise
+        return saver
+
+    def __exit__(self, *_exc: object) -> None:
+        assert self._saver is not None
+        self._saver.run_sync(self._saver.owners.close())
+        self._saver.run_sync(self._saver.holdfast.close())
+        self._saver.stop()
+
+
+class ThreadBlock:
+    """Raises ThreadOwnedError at the beginning of the block if another owner has the thread."""
+
+    def __init__(self, saver: HoldfastSaver, thread: str) -> None:
+        self._saver, self._thread = saver, thread
+
+    async def __aenter__(self) -> None:
+        await self._saver.owners.own(self._thread)
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self._saver.owners.disown(self._thread)
+
+    def __enter__(self) -> None:
+        self._saver.run_sync(self._saver.owners.own(self._thread))
+
+    def __exit__(self, *_exc: object) -> None:
+        self._saver.run_sync(self._saver.owners.disown(self._thread))

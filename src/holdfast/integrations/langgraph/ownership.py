@@ -1,0 +1,216 @@
+"""One owner for each thread: claims that live as long as an object, renewed off the caller's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import secrets
+import socket
+import threading
+import weakref
+from collections import deque
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from holdfast.errors import HoldfastError, LeaseLostError, ThreadOwnedError
+from holdfast.integrations.langgraph.portal import LoopThread
+from holdfast.store.protocols import Store
+from holdfast.telemetry import log
+from holdfast.types.clock import MICROS
+from holdfast.types.graph_thread import GraphClaim, GraphClaimRequest, GraphExtension, GraphRefusal
+
+_AGAIN: Final = 0.02  # seconds between two attempts
+_ENDS_IN: Final = 0.1  # seconds from the write of an interrupt to the end of its invocation, mostly
+_RELEASES_TAKE: Final = 5.0  # seconds, at most, until a claim that is being released is gone
+
+
+class ThreadClaim:
+    """The right to write to a thread. It is given up when this object is."""
+
+    __slots__ = ("__weakref__", "claim", "thread", "used")
+
+    def __init__(self, thread: str, claim: GraphClaim) -> None:
+        self.thread = thread
+        self.claim = claim
+        self.used = True  # since the last renewal
+
+
+class ThreadOwners:
+    """The claims of one saver. Used from any thread and any event loop."""
+
+    def __init__(
+        self,
+        store: Callable[[], Awaitable[Store]],
+        loop: LoopThread,
+        *,
+        tenant: str,
+        lease: int,
+        patience: float,
+    ) -> None:
+        """`lease` in microseconds; `patience`: seconds to wait for another owner."""
+        self._store, self._loop = store, loop
+        self._tenant, self._lease, self._patience = tenant, lease, patience
+        self._name = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        self._lock = threading.Lock()
+        self._live: weakref.WeakValueDictionary[str, ThreadClaim] = weakref.WeakValueDictionary()
+        self.owned: dict[str, ThreadClaim] = {}
+        # Claims whose object is gone. A finalizer may run anywhere, so it takes no lock.
+        self._ended: deque[GraphExtension] = deque()
+        self._wake: Callable[[], None] | None = None
+        self._interrupted = False
+        self._closed = False
+
+    # ------------------------------------------------------------------ claims
+    async def claim(self, thread: str, *, nested: bool = False) -> ThreadClaim:
+        """Raises ThreadOwnedError. `nested`: the loop of a subgraph, which joins that of its graph."""
+        joined = self.owned.get(thread) or (self._live.get(thread) if nested else None)
+        if joined is not None:
+            return joined
+        store, loop = await self._store(), asyncio.get_running_loop()
+        end, collected = loop.time() + self._patience, False
+        last = max(end, loop.time() + _RELEASES_TAKE)
+        while True:
+            await self._release_ended(store, thread)
+            want = GraphClaimRequest(
+                tenant=self._tenant,
+                thread=thread,
+                owner=f"{self._name}/{secrets.token_hex(6)}",
+                ttl=self._lease,
+            )
+            answer = await store.claim_graph_thread(want)
+            if isinstance(answer, GraphClaim):
+                return self._made(thread, answer)
+            if self._is_mine(answer) and not collected:
+                # An invocation that was interrupted leaves a cycle of objects, and with it its claim.
+                collected = True
+                gc.collect()
+                continue
+            # A claim of this saver whose object is gone is about to be released.
+            leaves = self._is_mine(answer) and self._live.get(thread) is None
+            if loop.time() >= (last if leaves else end):
+                raise owned_error(thread, answer)
+            await asyncio.sleep(_AGAIN)
+
+    def _made(self, thread: str, claim: GraphClaim) -> ThreadClaim:
+        made = ThreadClaim(thread, claim)
+        gone = GraphExtension(tenant=self._tenant, thread=thread, claim=claim)
+        weakref.finalize(made, self._end, gone).atexit = False
+        with self._lock:
+            self._live[thread] = made
+            if self._wake is None and not self._closed:
+                self._wake = _nothing
+                self._loop.submit(self._serve())
+        return made
+
+    def _end(self, gone: GraphExtension) -> None:
+        self._ended.append(gone)
+        wake = self._wake
+        if wake is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the claim expires
+                wake()
+
+    def _is_mine(self, answer: GraphRefusal) -> bool:
+        return answer.claim is not None and answer.claim.owner.startswith(f"{self._name}/")
+
+    def expect_end(self) -> None:
+        """An invocation was interrupted or failed: it ends and leaves a cycle of objects with its claim."""
+        self._interrupted = True
+        wake = self._wake
+        if wake is not None:
+            wake()
+
+    async def own(self, thread: str) -> ThreadClaim:
+        claim = await self.claim(thread)
+        self.owned[thread] = claim
+        return claim
+
+    async def disown(self, thread: str) -> None:
+        claim = self.owned.pop(thread, None)
+        if claim is not None:
+            gone = GraphExtension(tenant=self._tenant, thread=thread, claim=claim.claim)
+            await (await self._store()).release_graph_claim(gone)
+
+    # ------------------------------------------------------------------ in the thread of the loop
+    async def _serve(self) -> None:
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+        self._wake = lambda: loop.call_soon_threadsafe(woken.set) and None
+        interval = self._lease / MICROS / 3
+        due = loop.time() + interval
+        while not self._closed:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), max(due - loop.time(), 0.001))
+            woken.clear()
+            try:
+                store = await self._store()
+                if self._interrupted:
+                    self._interrupted = False
+                    await asyncio.sleep(_ENDS_IN)
+                    gc.collect()
+                await self._release_ended(store)
+                if loop.time() >= due:
+                    due = loop.time() + interval
+                    await self._renew(store)
+            except HoldfastError:
+                log.warning("claims of threads could not be renewed or released", exc_info=True)
+
+    async def _renew(self, store: Store) -> None:
+        if any(not each.used for each in list(self._live.values())):
+            # Perhaps its invocation has ended, and only a cycle of objects keeps it.
+            gc.collect()
+            await self._release_ended(store)
+        for each in list(self._live.values()):
+            each.used = False
+        claims = [
+            GraphExtension(tenant=self._tenant, thread=each.thread, claim=each.claim)
+            for each in list(self._live.values())
+        ]
+        if claims:
+            await store.extend_graph_claims(claims, self._lease)
+
+    async def _release_ended(self, store: Store, thread: str | None = None) -> None:
+        """All of them, or those of one thread."""
+        for _ in range(len(self._ended)):
+            try:
+                gone = self._ended.popleft()
+            except IndexError:
+                return
+            if thread is not None and gone.thread != thread:
+                self._ended.append(gone)
+                continue
+            await store.release_graph_claim(gone)
+
+    async def close(self) -> None:
+        """Gives up all claims."""
+        self._closed = True
+        store = await self._store()
+        for each in list(self._live.values()):
+            gone = GraphExtension(tenant=self._tenant, thread=each.thread, claim=each.claim)
+            await store.release_graph_claim(gone)
+        await self._release_ended(store)
+        self.owned.clear()
+
+
+def _nothing() -> None:
+    pass
+
+
+def owned_error(thread: str, refusal: GraphRefusal) -> HoldfastError:
+    claim = refusal.claim
+    if refusal.lost or claim is None:
+        return LeaseLostError(
+            f"the claim of thread {thread!r} was taken over"
+            + (f" by {claim.owner}." if claim is not None else ", or the thread was deleted."),
+            hint="Nothing was written. Invoke the graph again: it continues from the newest checkpoint.",
+            thread=thread,
+        )
+    until = datetime.fromtimestamp(claim.until / MICROS, UTC).isoformat(timespec="seconds")
+    return ThreadOwnedError(
+        f"thread {thread!r} is in use by {claim.owner}, until {until} or longer.",
+        hint='Try again later, or open the saver with on_conflict="wait:30s".',
+        thread=thread,
+        owner=claim.owner,
+        until=until,
+    )

@@ -1,0 +1,474 @@
+"""The saver: LangGraph's checkpoints in a Holdfast store, sync and async."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_id,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
+from msgspec.structs import replace
+from typing_extensions import override
+
+from holdfast.app.holdfast import Holdfast
+from holdfast.errors import ConflictError, InputError, SettingsError
+from holdfast.integrations.langgraph import cleanup, private_names
+from holdfast.integrations.langgraph.blocks import SaverOpening, ThreadBlock
+from holdfast.integrations.langgraph.content import (
+    Codec,
+    ThreadPlace,
+    config_for,
+    place_of,
+    require_thread,
+)
+from holdfast.integrations.langgraph.ownership import ThreadClaim, ThreadOwners, owned_error
+from holdfast.integrations.langgraph.portal import LoopThread
+from holdfast.integrations.langgraph.values import StoredValue, ValueCache, ValueRef, rebuild
+from holdfast.store.protocols import Store
+from holdfast.telemetry import log
+from holdfast.types.clock import micros
+from holdfast.types.duration import parse_duration
+from holdfast.types.graph_thread import (
+    GraphBatch,
+    GraphCheckpointRow,
+    GraphClaim,
+    GraphCopy,
+    GraphFilter,
+    facet_of,
+)
+
+T = TypeVar("T")
+
+_PAGE = 50
+_ANCESTORS = 100
+
+
+class HoldfastSaver(BaseCheckpointSaver[str]):
+    """Keeps the threads of graphs in the store of a `Holdfast`.
+
+    `serde`: LangGraph's serializer, if not its usual one. `strict`: only types that LangGraph lists as safe,
+    or that `with_allowlist` adds, are made from stored bytes. `ownership`: `auto`, or `off` for several
+    writers of one thread at a time. `on_conflict`: `refuse`, or `wait:30s` for so long. `lease`: how long a
+    claim outlives its process.
+    """
+
+    def __init__(
+        self,
+        hf: Holdfast,
+        *,
+        tenant: str = "default",
+        serde: SerializerProtocol | None = None,
+        strict: bool = False,
+        ownership: str = "auto",
+        on_conflict: str = "refuse",
+        lease: str = "30s",
+    ) -> None:
+        if serde is None and strict:
+            serde = JsonPlusSerializer(allowed_msgpack_modules=None)
+        super().__init__(serde=serde)
+        _require_no_pickle(self.serde)
+        if ownership not in ("auto", "off"):
+            raise SettingsError(f"ownership is {ownership!r}.", hint="It is `auto` or `off`.")
+        self.holdfast = hf
+        self.tenant = tenant
+        self._fenced = ownership == "auto"
+        self._cache = ValueCache()
+        self._loop = LoopThread()
+        self._deltas = not isinstance(self.serde, EncryptedSerializer)
+        if not self._deltas:
+            log.info("the serializer encrypts: values of threads are stored whole, not as differences")
+        self.owners = ThreadOwners(
+            hf.open,
+            self._loop,
+            tenant=tenant,
+            lease=micros(parse_duration(lease)),
+            patience=_patience(on_conflict),
+        )
+
+    @classmethod
+    def open(cls, address: str | None = None, *, keys: Any = None, **settings: Any) -> SaverOpening:
+        """`with` or `async with`: a saver on the store at this address, closed at the end. Settings are those
+        of the class."""
+        return SaverOpening(lambda: cls(Holdfast(address, keys=keys), **settings))
+
+    def own(self, thread_id: str) -> ThreadBlock:
+        """`with` or `async with`: the thread is claimed for the block; invocations inside join it."""
+        return ThreadBlock(self, require_thread(thread_id))
+
+    async def aclose(self) -> None:
+        """Gives up claims, and ends the thread of sync methods. The store stays open."""
+        await self.owners.close()
+        await asyncio.to_thread(self._loop.close)
+
+    def run_sync(self, work: Coroutine[Any, Any, T]) -> T:
+        """From any thread but that of a loop that the work waits for."""
+        return self._loop.run(work)
+
+    def stop(self) -> None:
+        """Ends the thread of sync methods."""
+        self._loop.close()
+
+    @property
+    def _codec(self) -> Codec:
+        return Codec(self.serde, deltas=self._deltas)
+
+    async def store(self) -> Store:
+        return await self.holdfast.open()
+
+    # ------------------------------------------------------------------ reading
+    @override
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        place = place_of(config)
+        claim = await self._claim_of_loop(config, place)
+        store = await self.store()
+        row = await store.graph_checkpoint(self.tenant, place.thread, place.ns, place.checkpoint)
+        if row is None:
+            return None
+        (stored,) = await self._stored(store, [row])
+        good = {c: v for c, v in stored.items() if isinstance(v, StoredValue)}
+        self._cache.put((self.tenant, place.thread, place.ns), good)
+        return self._codec.tuple(row, stored, {} if claim is None else {private_names.CLAIM: claim})
+
+    async def _claim_of_loop(self, config: RunnableConfig, place: ThreadPlace) -> ThreadClaim | None:
+        """The load of a loop claims the thread, before any node runs; a read does not."""
+        given = config.get("configurable") or {}
+        if not self._fenced or private_names.RUNTIME not in given:
+            return None
+        claim = given.get(private_names.CLAIM)
+        if not isinstance(claim, ThreadClaim) or claim.thread != place.thread:
+            claim = await self.owners.claim(place.thread, nested=bool(given.get(private_names.TASK)))
+            # The loop's own copy: a first invocation has no checkpoint that could carry it.
+            given[private_names.CLAIM] = claim
+        return claim
+
+    async def _stored(
+        self, store: Store, rows: Sequence[GraphCheckpointRow], channels: Sequence[str] | None = None
+    ) -> list[dict[str, StoredValue | str]]:
+        """The values of these checkpoints of one thread, in one read."""
+        codec = self._codec
+        refs: list[dict[str, ValueRef]] = []
+        for row in rows:
+            _, _, values = codec.head(row)
+            refs.append({c: r for c, r in values.items() if channels is None or c in channels})
+        numbers = {ref.number for each in refs for ref in each.values() if ref.number is not None}
+        found = await store.graph_values(self.tenant, rows[0].thread, sorted(numbers)) if numbers else []
+        return [rebuild(each, found) for each in refs]
+
+    @override
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        where = self._filter(config, filter, before)
+        left, after = limit, None
+        while left is None or left > 0:
+            step = _PAGE if left is None else min(left, _PAGE)
+            page, after = await self._page(where, after, step)
+            for each in page:
+                yield each
+            if len(page) < step:
+                return
+            left = None if left is None else left - len(page)
+
+    async def _page(
+        self, where: GraphFilter, after: tuple[str, int] | None, limit: int
+    ) -> tuple[list[CheckpointTuple], tuple[str, int] | None]:
+        store, codec = await self.store(), self._codec
+        rows = await store.graph_checkpoints(where, after=after, limit=limit)
+        found: dict[int, dict[str, StoredValue | str]] = {}
+        for thread in dict.fromkeys(row.thread for row in rows):
+            of_thread = [row for row in rows if row.thread == thread]
+            stored = await self._stored(store, of_thread)
+            found |= {row.number: values for row, values in zip(of_thread, stored, strict=True)}
+        tuples = [codec.tuple(row, found[row.number], {}) for row in rows]
+        return tuples, (rows[-1].id, rows[-1].number) if rows else None
+
+    def _filter(
+        self, config: RunnableConfig | None, wanted: dict[str, Any] | None, before: RunnableConfig | None
+    ) -> GraphFilter:
+        facets: list[str] = []
+        for key, value in (wanted or {}).items():
+            try:
+                facets += [] if value is None else [facet_of(key, value)]
+            except (TypeError, ValueError) as error:
+                raise InputError(
+                    f"checkpoints cannot be found by {key!r}: a {type(value).__name__} is no JSON.",
+                    hint="Use a text, a number, a flag, or lists and dicts of them.",
+                ) from error
+        place = None if config is None else place_of(config)
+        given = {} if config is None else config.get("configurable") or {}
+        return GraphFilter(
+            tenant=self.tenant,
+            thread=None if place is None else place.thread,
+            ns=place.ns if place is not None and given.get("checkpoint_ns") is not None else None,
+            id=None if place is None else place.checkpoint,
+            before=None if before is None else get_checkpoint_id(before),
+            facets=tuple(facets),
+            absent=tuple(key for key, value in (wanted or {}).items() if value is None),
+        )
+
+    @override
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        if not channels:
+            return {}
+        place, store, codec = place_of(config), await self.store(), self._codec
+        target = place.checkpoint
+        if target is None:
+            newest = await store.graph_checkpoint(self.tenant, place.thread, place.ns)
+            target = None if newest is None else newest.id
+        found: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
+        remaining = set(channels)
+        while target is not None and remaining:
+            rows = await store.graph_ancestors(self.tenant, place.thread, place.ns, target, limit=_ANCESTORS)
+            for row in rows:
+                await self._add_history(store, codec, row, remaining, found)
+                if not remaining:
+                    break
+            target = rows[-1].id if len(rows) == _ANCESTORS else None
+        for entry in found.values():
+            entry["writes"].reverse()
+        return found
+
+    async def _add_history(
+        self,
+        store: Store,
+        codec: Codec,
+        row: GraphCheckpointRow,
+        remaining: set[str],
+        found: dict[str, DeltaChannelHistory],
+    ) -> None:
+        for write in reversed(codec.pending(row)):
+            if write[1] in remaining:
+                found[write[1]]["writes"].append(write)
+        (stored,) = await self._stored(store, [row], sorted(remaining))
+        for channel, value in stored.items():
+            found[channel]["seed"] = codec.value(value, row, channel)
+            remaining.discard(channel)
+
+    # ------------------------------------------------------------------ writing
+    @override
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        place, store = place_of(config), await self.store()
+        key = (self.tenant, place.thread, place.ns)
+        before = await self._before(store, place, checkpoint, new_versions)
+        row, values, stored = self._codec.checkpoint(config, checkpoint, metadata, new_versions, before)
+        await self._put(
+            store, config, GraphBatch(
+                tenant=self.tenant, thread=place.thread, checkpoints=(row,), values=tuple(values)
+            )
+        )  # fmt: skip
+        self._cache.put(key, stored)
+        return config_for(place.thread, place.ns, row.id)
+
+    async def _before(
+        self, store: Store, place: ThreadPlace, checkpoint: Checkpoint, new_versions: ChannelVersions
+    ) -> dict[str, StoredValue]:
+        """What the parent refers to: remembered, or read again where something is missing."""
+        known = self._cache.get((self.tenant, place.thread, place.ns))
+        kept = {c: v for c, v in checkpoint["channel_versions"].items() if c not in new_versions}
+        missing = [c for c, v in kept.items() if c not in known or known[c].ref.version != v]
+        if place.checkpoint is None or not any(c in checkpoint["channel_values"] for c in missing):
+            return known
+        rows = await store.graph_checkpoints(
+            GraphFilter(
+                tenant=self.tenant, thread=place.thread, ns=place.ns, id=place.checkpoint, unlisted=True
+            )
+        )
+        if not rows:
+            return known
+        (stored,) = await self._stored(store, rows)
+        return known | {c: v for c, v in stored.items() if isinstance(v, StoredValue)}
+
+    @override
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        place = place_of(config)
+        if place.checkpoint is None:
+            raise InputError("the configuration has no checkpoint_id to write to.", hint="Pass one.")
+        rows = self._codec.writes(place, writes, task_id, task_path)
+        batch = GraphBatch(tenant=self.tenant, thread=place.thread, writes=tuple(rows))
+        await self._put(await self.store(), config, batch)
+        if any(channel in (INTERRUPT, ERROR) for channel, _ in writes):
+            self.owners.expect_end()
+
+    async def _put(self, store: Store, config: RunnableConfig, batch: GraphBatch) -> None:
+        given = (config.get("configurable") or {}).get(private_names.CLAIM)
+        claim = self.claim_of(batch.thread)
+        if isinstance(given, ThreadClaim):
+            given.used, claim = True, given.claim
+        refused = await store.put_graph_rows(_with_claim(batch, claim, fenced=self._fenced))
+        if refused is not None:
+            self._cache.drop(self.tenant, batch.thread)
+            raise owned_error(batch.thread, refused)
+
+    def claim_of(self, thread: str) -> GraphClaim | None:
+        """That of `own`, for calls that carry none."""
+        owned = self.owners.owned.get(thread)
+        return None if owned is None else owned.claim
+
+    # ------------------------------------------------------------------ deleting and copying
+    @override
+    async def adelete_thread(self, thread_id: str) -> None:
+        await cleanup.delete_thread(self, require_thread(str(thread_id)))
+
+    @override
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await cleanup.delete_for_runs(self, self._codec, run_ids)
+
+    @override
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        if strategy not in ("keep_latest", "delete"):
+            raise InputError(
+                f"there is no strategy {strategy!r} to prune by.", hint="Use `keep_latest` or `delete`."
+            )
+        for thread in thread_ids:
+            if strategy == "delete":
+                await self.adelete_thread(thread)
+            else:
+                await cleanup.keep_latest(self, self._codec, require_thread(str(thread)))
+
+    @override
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        source, target = require_thread(str(source_thread_id)), require_thread(str(target_thread_id))
+        copy = GraphCopy(
+            tenant=self.tenant, source=source, target=target, claim=self.claim_of(source),
+            fenced=self._fenced,
+        )  # fmt: skip
+        refused = await (await self.store()).copy_graph_thread(copy)
+        if refused is not None and refused.exists:
+            raise ConflictError(
+                f"thread {target!r} exists already.", hint="Delete it first, or copy to another id."
+            )
+        if refused is not None:
+            raise owned_error(source, refused)
+
+    def forget(self, thread: str) -> None:
+        self._cache.drop(self.tenant, thread)
+
+    @property
+    def fenced(self) -> bool:
+        return self._fenced
+
+    # ------------------------------------------------------------------ sync
+    @override
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return self._loop.run(self.aget_tuple(config))
+
+    @override
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        found = self.alist(config, filter=filter, before=before, limit=limit)
+        while True:
+            try:
+                yield self._loop.run(cast("Any", anext(found)))
+            except StopAsyncIteration:
+                return
+
+    @override
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return self._loop.run(self.aput(config, checkpoint, metadata, new_versions))
+
+    @override
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        self._loop.run(self.aput_writes(config, writes, task_id, task_path))
+
+    @override
+    def delete_thread(self, thread_id: str) -> None:
+        self._loop.run(self.adelete_thread(thread_id))
+
+    @override
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        self._loop.run(self.adelete_for_runs(run_ids))
+
+    @override
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        self._loop.run(self.acopy_thread(source_thread_id, target_thread_id))
+
+    @override
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        self._loop.run(self.aprune(thread_ids, strategy=strategy))
+
+    @override
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return self._loop.run(self.aget_delta_channel_history(config=config, channels=channels))
+
+    @override
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        """A number and a random part: two branches of a thread never give a channel the same version."""
+        number = 0 if current is None else int(str(current).split(".", 1)[0])
+        return f"{number + 1:032}.{random.random():016}"
+
+
+def _with_claim(batch: GraphBatch, claim: GraphClaim | None, *, fenced: bool) -> GraphBatch:
+    return replace(batch, claim=claim if fenced else None, fenced=fenced)
+
+
+def _patience(on_conflict: str) -> float:
+    if on_conflict == "refuse":
+        return 0.0
+    kind, _, time = on_conflict.partition(":")
+    if kind != "wait" or not time:
+        raise SettingsError(
+            f"on_conflict is {on_conflict!r}.", hint="It is `refuse`, or `wait:` and a duration: `wait:30s`."
+        )
+    return parse_duration(time).total_seconds()
+
+
+def _require_no_pickle(serde: SerializerProtocol) -> None:
+    inner: Any = serde.serde if isinstance(serde, EncryptedSerializer) else serde
+    if getattr(inner, "pickle_fallback", False):
+        raise SettingsError(
+            "the serializer falls back to pickle, which is never stored or read.",
+            hint="Use JsonPlusSerializer() without pickle_fallback.",
+        )

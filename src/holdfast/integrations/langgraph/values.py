@@ -1,0 +1,159 @@
+"""The values of channels: where each is stored, how a new version is stored, and how stored ones are rebuilt.
+
+What a checkpoint refers to is in its body: small values themselves, of larger ones the numbers of their rows.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.integrations.langgraph.deltas import MOST_DELTAS, apply_delta, delta_of
+from holdfast.types.graph_thread import GraphValueRow
+
+IN_ROW: Final = 128
+"""Bytes up to which a value is in the row of its checkpoint."""
+_MOST_READ: Final = 3  # times the value, to load it
+CACHED: Final = 64 << 20
+"""Bytes of earlier values that a saver remembers, to store the next as differences."""
+
+Typed = tuple[str, bytes]
+ThreadKey = tuple[str, str, str]
+"""(tenant, thread, namespace)"""
+
+
+class ValueRef(msgspec.Struct, frozen=True, array_like=True):
+    """`data`: the value, if it is small; else `number` is that of its row."""
+
+    type: str
+    version: str | int | float
+    number: int | None = None
+    data: bytes | None = None
+
+
+class CheckpointBody(msgspec.Struct, frozen=True, array_like=True):
+    """What is stored of a checkpoint, beside its values. `form` is the number of this layout."""
+
+    form: int
+    checkpoint: Typed
+    metadata: Typed
+    values: dict[str, ValueRef]
+
+
+class StoredValue(msgspec.Struct, frozen=True):
+    """A value as it is remembered. `whole`: the size of the last one in its chain that is stored whole;
+    `deltas`, `number_of_deltas`: of the differences since."""
+
+    ref: ValueRef
+    data: bytes
+    whole: int
+    deltas: int = 0
+    number_of_deltas: int = 0
+
+
+_body = msgspec.msgpack.Decoder(CheckpointBody)
+
+
+def read_body(data: bytes) -> CheckpointBody:
+    """Raises ValueError."""
+    try:
+        return _body.decode(data)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"the body of a checkpoint cannot be read: {error}") from error
+
+
+def store_value(
+    channel: str, version: str | int | float, value: Typed, before: StoredValue | None
+) -> tuple[StoredValue, GraphValueRow | None]:
+    """How a new version of a value is stored; `before` is the one that it may be stored as differences of."""
+    kind, data = value[0], bytes(value[1])
+    if len(data) <= IN_ROW:
+        return StoredValue(ValueRef(kind, version, data=data), data, len(data)), None
+    number = secrets.randbits(62)
+    ref = ValueRef(kind, version, number=number)
+    delta = None if before is None or before.ref.number is None else delta_of(before.data, data)
+    if delta is not None and before is not None:
+        deltas, count = before.deltas + len(delta), before.number_of_deltas + 1
+        read = before.whole + deltas
+        if count < MOST_DELTAS and deltas < len(data) and read <= _MOST_READ * len(data):
+            row = GraphValueRow(number=number, channel=channel, data=delta, base=before.ref.number)
+            return StoredValue(ref, data, before.whole, deltas, count), row
+    return StoredValue(ref, data, len(data)), GraphValueRow(number=number, channel=channel, data=data)
+
+
+def rebuild(refs: Mapping[str, ValueRef], rows: Iterable[GraphValueRow]) -> dict[str, StoredValue | str]:
+    """The values that the refs name. A text instead of a value says what is wrong with it."""
+    by_number = {row.number: row for row in rows}
+    return {channel: _rebuilt(ref, by_number) for channel, ref in refs.items()}
+
+
+def _rebuilt(ref: ValueRef, rows: Mapping[int, GraphValueRow]) -> StoredValue | str:
+    if ref.number is None:
+        return StoredValue(ref, ref.data or b"", len(ref.data or b""))
+    chain: list[GraphValueRow] = []
+    at: int | None = ref.number
+    while at is not None:
+        row = rows.get(at)
+        if row is None:
+            return f"a part of it ({at}) is missing"
+        chain.append(row)
+        at = row.base
+    data = chain[-1].data
+    whole, deltas = len(data), 0
+    for row in reversed(chain[:-1]):
+        deltas += len(row.data)
+        try:
+            data = apply_delta(data, row.data)
+        except ValueError as error:
+            return str(error)
+    return StoredValue(ref, data, whole, deltas, len(chain) - 1)
+
+
+class ValueCache:
+    """The newest values of recently used threads, by channel. Used from any thread."""
+
+    def __init__(self, most: int = CACHED) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._size = 0
+        self._kept: OrderedDict[ThreadKey, dict[str, StoredValue]] = OrderedDict()
+
+    def get(self, key: ThreadKey) -> dict[str, StoredValue]:
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                return {}
+            self._kept.move_to_end(key)
+            return found
+
+    def put(self, key: ThreadKey, values: dict[str, StoredValue]) -> None:
+        with self._lock:
+            self._size += _size(values) - _size(self._kept.pop(key, {}))
+            self._kept[key] = values
+            while self._size > self._most and self._kept:
+                _, dropped = self._kept.popitem(last=False)
+                self._size -= _size(dropped)
+
+    def drop(self, tenant: str, thread: str) -> None:
+        with self._lock:
+            for key in [key for key in self._kept if key[:2] == (tenant, thread)]:
+                self._size -= _size(self._kept.pop(key))
+
+
+def _size(values: dict[str, StoredValue]) -> int:
+    # Each entry costs some memory of its own, however small the value is.
+    return sum(len(each.data) + 200 for each in values.values())
+
+
+def body_bytes(checkpoint: Typed, metadata: Typed, values: dict[str, ValueRef]) -> bytes:
+    return msgspec.msgpack.encode(CheckpointBody(1, _typed(checkpoint), _typed(metadata), values))
+
+
+def _typed(value: Any) -> Typed:
+    # A bytearray is not encoded as bytes.
+    return value[0], bytes(value[1])

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         BudgetError,
         CheckpointCorruptError,
         CheckpointNotFoundError,
+        ChildDepthError,
+        ChildFailedError,
         CodeRequiredError,
         ConflictError,
         ContentChangedError,
@@ -85,12 +87,14 @@ if TYPE_CHECKING:
         SkillNotFoundError,
         SkillPublishedError,
         StepFailedError,
+        StepTimeoutError,
         StepUpRequiredError,
         StoreError,
         TooManyPendingError,
         TurnLimitError,
         VersionMismatchError,
         VetoedError,
+        WaitTimeoutError,
     )
     from holdfast.frontends.python import Guard, Join, NodeHandle, Retry, all_of, any_of, quorum
     from holdfast.holds.actions.rate_limit import Pace
@@ -126,6 +130,7 @@ if TYPE_CHECKING:
     )
     from holdfast.model.state_schema import DELETE
     from holdfast.reports.postmortem import Postmortem
+    from holdfast.runs.context.children import ChildRun
     from holdfast.runs.context.context import Context
     from holdfast.runs.context.questions import Reply
     from holdfast.runs.driver.settings import RunSettings
@@ -169,6 +174,8 @@ _HOMES = {
         "BudgetError",
         "CheckpointCorruptError",
         "CheckpointNotFoundError",
+        "ChildDepthError",
+        "ChildFailedError",
         "ConflictError",
         "ContentChangedError",
         "DeadlinePassedError",
@@ -215,12 +222,14 @@ _HOMES = {
         "SkillNotFoundError",
         "SkillPublishedError",
         "StepFailedError",
+        "StepTimeoutError",
         "StepUpRequiredError",
         "StoreError",
         "TooManyPendingError",
         "TurnLimitError",
         "VersionMismatchError",
         "VetoedError",
+        "WaitTimeoutError",
     ),
     "holdfast.agents.model_judge": ("ModelJudge",),
     "holdfast.app.interactions": ("Interactions",),
@@ -265,6 +274,7 @@ _HOMES = {
     "holdfast.runs.context.context": ("Context",),
     "holdfast.runs.node_memory": ("InProcessMemory",),
     "holdfast.runs.context.questions": ("Reply",),
+    "holdfast.runs.context.children": ("ChildRun",),
     "holdfast.runs.driver.settings": ("RunSettings",),
     "holdfast.types.deployment": ("Deployment",),
     "holdfast.types.event": ("Event",),
@@ -297,6 +307,9 @@ __all__ = [
     "CheckpointCorruptError",
     "CheckpointNotFoundError",
     "CheckpointView",
+    "ChildDepthError",
+    "ChildFailedError",
+    "ChildRun",
     "Circle",
     "CodeRequiredError",
     "ConflictError",
@@ -400,6 +413,7 @@ __all__ = [
     "SkillTool",
     "StaticKeys",
     "StepFailedError",
+    "StepTimeoutError",
     "StepUpRequiredError",
     "StoreError",
     "TableDirectory",
@@ -410,6 +424,7 @@ __all__ = [
     "VersionMismatchError",
     "VetoedError",
     "Violation",
+    "WaitTimeoutError",
     "WebhookJudge",
     "Worker",
     "__version__",

@@ -71,6 +71,9 @@ HoldfastError
 │   ├── SkillChangedError           a skill's content differs from what the run was pinned to
 │   ├── NodeTimeoutError            a node took longer than its timeout
 │   ├── StepTimeoutError            an attempt of a sub-step took longer than its timeout
+│   ├── WaitTimeoutError            the event, or the end of the child run, did not come in time
+│   ├── ChildFailedError            a child run failed or was cancelled
+│   ├── ChildDepthError             child runs start child runs beyond the limit
 │   ├── NodeProcessError            the process of a node with isolation="process" ended before the node
 │   ├── UserCodeExitError           a function called sys.exit, or raised something that is no Exception
 │   ├── GuardrailError              a guardrail blocked the run
@@ -456,6 +459,20 @@ class NodeTimeoutError(RunError):
 
 class StepTimeoutError(RunError):
     code = "step_timeout"
+
+
+class WaitTimeoutError(RunError):
+    code = "wait_timeout"
+
+
+class ChildFailedError(RunError):
+    """`facts` has the id of the child (`run`) and its status."""
+
+    code = "child_failed"
+
+
+class ChildDepthError(RunError):
+    code = "child_depth"
 
 
 class NodeProcessError(RunError):

@@ -360,3 +360,17 @@ async def test_a_timeline_has_pages_folds_what_is_inside_of_maps_and_marks_recor
     await hall.ask("eve", "GET", f"/v1/runs/{run}/graph", status=404)
     await hall.ask("ada", "GET", path, params={"cursor": "x"}, status=422)
     await hall.ask("eve", "GET", path, params={"fold": "items"}, status=404)
+
+
+@pytest.mark.covers("USERS-CHILD-LINEAGE")
+async def test_the_children_of_a_run_are_listed(hall: Hall) -> None:
+    child, parent = Flow[Any]("child", effect="read"), Flow[Any]("parent", effect="read")
+    child.node(id="work")(lambda: None)
+
+    @parent.script
+    async def call(ctx: Context) -> None:
+        await ctx.call(child, {})
+
+    run = (await parent.run(on=hall.hf)).expect().run_id
+    (found,) = (await hall.ask("ada", "GET", f"/v1/runs?parent_run={run}"))["items"]
+    assert (found["flow"], found["parent_run"]) == ("child", run)

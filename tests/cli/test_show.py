@@ -318,3 +318,27 @@ def test_the_json_of_show_is_one_document_with_what_the_page_names(cli: Cli, new
         "records",
     ]  # fmt: skip
     assert {node["id"] for node in reply["graph"]["nodes"]} >= {"gather", "each", "desked", "ask", "publish"}
+
+
+@pytest.mark.covers("USERS-CHILD-LINEAGE")
+def test_show_names_the_parent_and_the_children_of_a_run(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / f"family_{abs(hash(str(tmp_path)))}.py"
+    file.write_text(
+        """
+from holdfast import Context, Flow
+child = Flow("child", effect="read")
+child.node(id="work")(lambda: None)
+family = Flow("family", effect="read")
+@family.script
+async def parent(ctx: Context):
+    await ctx.call(child, {})
+"""
+    )
+    run = cli("run", f"{file}:family", "--json").json["id"]
+    (child,) = cli("show", run, "--json").json["children"]
+    assert (child["flow"], child["status"], child["parent_run"]) == ("child", "completed", run)
+    assert f"{child['id']} (child, completed)" in cli("show", run).out
+    assert run in next(
+        line for line in cli("show", child["id"]).out.splitlines() if line.startswith("parent")
+    )
+    assert "a message" in cli("show", run, "--timeline").out

@@ -31,18 +31,21 @@ from holdfast.telemetry import log
 from holdfast.types.backoff import Backoff
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
-from holdfast.types.ids import HoldId, new_id
+from holdfast.types.ids import HoldId, RunId, new_id
 from holdfast.types.outbox import QUEUE, QUEUE_OUT, OutboxRow, OutboxState
 from holdfast.types.queue_message import (
+    OPEN_MESSAGES,
+    RUNS,
     MessageAct,
     MessageChange,
     MessageFilter,
     MessageRow,
     MessageState,
+    NewMessage,
     urgency_of,
 )
 from holdfast.types.redaction import redactor, tenant_scope
-from holdfast.types.status import HoldStatus
+from holdfast.types.status import ENDED, HoldStatus
 from holdfast.types.text import clean_text
 
 BATCH: Final = 50
@@ -131,6 +134,7 @@ class QueueBridge:
     async def _wait(self, row: HoldRow) -> OutboxState:
         """Its place in the outbox is the place in which the run waits for a message."""
         if row.status is HoldStatus.pending:
+            await self.publish_run_end(row)
             return OutboxState.done if await self.consumer.take_one(row) else OutboxState.waiting
         self.consumer.forget(row)
         got = received_id(row)
@@ -138,6 +142,31 @@ class QueueBridge:
         if taken is not None and not taken.is_open:
             await self.relay.send(taken)
         return OutboxState.done
+
+    async def publish_run_end(self, hold: HoldRow) -> None:
+        """The message that a run waits for which waits for the end of another one, if that has ended."""
+        scope, _, ended = (hold.terms.queue or "").partition("/")
+        run = await self.store.get_run(RunId(ended)) if scope == RUNS else None
+        if run is None or run.tenant != hold.tenant or run.status not in ENDED:
+            return
+        payload = msgspec.json.encode({"run": run.id, "status": run.status, "error": run.error})
+        where = MessageFilter(tenant=hold.tenant, scope=scope, queue=ended, states=OPEN_MESSAGES)
+        if await self.store.list_messages(where, limit=1):
+            return
+        # With an id that no caller can have chosen; of two at once, the other one expires.
+        new = NewMessage(
+            id=new_id(),
+            tenant=hold.tenant,
+            scope=scope,
+            queue=ended,
+            type="run.ended",
+            payload=payload,
+            digest="",
+            expires_at=self.store.now() + 86_400 * MICROS,
+            run=run.id,
+            max_attempts=0,
+        )
+        await self.store.publish_message(new)
 
     async def _relayed(self, message: OutboxRow) -> OutboxState:
         notice: dict[str, Any] = msgspec.json.decode(message.payload)

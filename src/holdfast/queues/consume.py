@@ -26,12 +26,14 @@ from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.queue_message import (
+    EVENTS,
     MessageAct,
     MessageChange,
     MessageClaim,
     MessageFilter,
     MessageRow,
     MessageState,
+    event_queue,
 )
 
 RECEIVED = "received"
@@ -64,20 +66,26 @@ class QueueConsumer:
         """Give the hold the next message of its queue that matches its condition. False: there is none now;
         `offer` gives it one that comes. Raises what `resolve` raises if the hold cannot take it; the message
         is released then."""
-        place = _place(hold)
-        one = WaitingHold(hold.id, hold.run, msgspec.json.decode(hold.context))
         # Known before the search: a message that comes during it is offered.
-        self._remember(place, one)
-        row = await self._retaken(place, one) or await self._found(place, one)
-        if row is None:
-            return False
-        self._forget(place, one.id)
-        await self._hand_over(one, row)
-        return True
+        for place in _places(hold):
+            self._remember(place, _waiting(hold))
+        return await self.try_one(hold)
+
+    async def try_one(self, hold: HoldRow) -> bool:
+        """The same once, for a process that offers it nothing later."""
+        one = _waiting(hold)
+        for place in _places(hold):
+            row = await self._retaken(place, one) or await self._found(place, one)
+            if row is not None:
+                self.forget(hold)
+                await self._hand_over(one, row)
+                return True
+        return False
 
     def forget(self, hold: HoldRow) -> None:
         """It does not wait any more."""
-        self._forget(_place(hold), hold.id)
+        for place in _places(hold):
+            self._forget(place, hold.id)
 
     async def offer(self) -> None:
         """Give what has become ready since the last look to the holds that are known to wait for it."""
@@ -162,7 +170,7 @@ class QueueConsumer:
 
     def _want(self, place: Place, by: str = "", limit: int = PAGE) -> MessageClaim:
         tenant, scope, queue = place
-        ttl = self.settings.of(scope, queue).claim_micros
+        ttl = self.settings.claim_time(scope, queue)
         # Questions of other holds are completed by their answers alone.
         return MessageClaim(
             tenant=tenant, scope=scope, queue=queue, by=by, ttl=ttl, limit=limit, reviews=False
@@ -196,9 +204,17 @@ class QueueConsumer:
         return msgspec.convert(fields, MessageChange)
 
 
-def _place(hold: HoldRow) -> Place:
+def _waiting(hold: HoldRow) -> WaitingHold:
+    return WaitingHold(hold.id, hold.run, msgspec.json.decode(hold.context))
+
+
+def _places(hold: HoldRow) -> list[Place]:
+    """Where its message may be. An event may also have been sent to its run alone."""
     scope, _, queue = (hold.terms.queue or "").partition("/")
-    return hold.tenant, scope, queue
+    if scope != EVENTS:
+        return [(hold.tenant, scope, queue)]
+    name = str(msgspec.json.decode(hold.context).get("event"))
+    return [(hold.tenant, scope, event_queue(name, None, hold.run)), (hold.tenant, scope, queue)]
 
 
 def received_id(hold: HoldRow) -> str | None:
@@ -226,7 +242,10 @@ def matches(row: MessageRow, condition: dict[str, Any]) -> bool:
     `message`, `values` are those of the run. One that cannot be evaluated does not hold."""
     if "match" not in condition:
         return True
-    names = {"message": received_data(row), **nested_values(condition.get("values") or {})}
+    message = received_data(row)
+    names = {"message": message, **nested_values(condition.get("values") or {})}
+    if row.scope == EVENTS:
+        names["event"] = cast("dict[str, Any]", message["payload"])["data"]
     try:
         return compile_expr(str(condition["match"])).evaluate(mapping_resolver(names)) is True
     except ExpressionError:

@@ -30,7 +30,7 @@ from holdfast.errors import InputError, SettingsError
 from holdfast.holds.notify.settings import toml_of, with_variables
 from holdfast.types.clock import MICROS
 from holdfast.types.duration import DurationError, parse_duration
-from holdfast.types.queue_message import QUEUE_NAME, is_queue_address
+from holdfast.types.queue_message import OWN_SCOPES, QUEUE_NAME, is_queue_address
 
 VARIABLE: Final = "HOLDFAST_QUEUES"
 DATABASE: Final = "database"
@@ -79,6 +79,11 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """Raises InputError for a wrong name, and for a queue that is not listed where that is required."""
         require_queue_name(scope, "scope")
         require_queue_name(queue, "queue")
+        if scope in OWN_SCOPES:
+            raise InputError(
+                f"the scope {scope} is for messages that Holdfast makes.",
+                hint="Send an event (`holdfast events send`), or use another scope.",
+            )
         found = self.queues.get(f"{scope}/{queue}")
         if found is None and self.strict:
             raise InputError(
@@ -87,6 +92,10 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 queue=f"{scope}/{queue}",
             )
         return found or DEFAULT_QUEUE
+
+    def claim_time(self, scope: str, queue: str) -> int:
+        """Of a claim by a run that waits there, in microseconds."""
+        return (DEFAULT_QUEUE if scope in OWN_SCOPES else self.of(scope, queue)).claim_micros
 
     def actor_of(self, backend: str) -> str | None:
         """Who decides by the completions that this broker brings; None: the settings name nobody."""

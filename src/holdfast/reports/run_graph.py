@@ -66,6 +66,6 @@ def waiting_text(visit: Visit, now: int) -> str:
             continue  # the run stood still: nothing waited
         spent = human_duration((wait.until or now) - wait.since)
         who = f" ({wait.by})" if wait.by else ""
-        kind = {"person": "a person", "time": "a time", "retry": "a retry"}[wait.kind]
+        kind = {"person": "a person", "message": "a message", "time": "a time", "retry": "a retry"}[wait.kind]
         parts.append(f"{kind} {spent}{who}{'' if wait.until else ', still'}")
     return "; ".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -13,7 +14,7 @@ from holdfast.holds.actions.close import cancelled
 from holdfast.runs.pending_holds import ALL
 from holdfast.store.protocols import Store
 from holdfast.store.refusals import require_live
-from holdfast.store.rows import RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
@@ -29,6 +30,8 @@ async def cancel(service: RunAccess, run: str, *, reason: str, by: str) -> RunRo
     row = await service.get(run)
     require_live(row)
     if row.status is RunStatus.cancelled:
+        # A cancel that was interrupted is completed by the next one.
+        await _cancel_children(service, row.id, reason=reason, by=by)
         return row
     body = msgspec.json.encode({"reason": reason, "by": by})
     event = EventRow(0, service.store.now(), "run.cancel_requested", body)
@@ -40,7 +43,16 @@ async def cancel(service: RunAccess, run: str, *, reason: str, by: str) -> RunRo
         if row.status in ENDED and row.status is not RunStatus.cancelled:
             raise RunEndedError(f"run {row.id} has already {row.status}.", run=row.id, status=row.status)
     await withdraw_holds(service.store, row.id, by=by)
+    await _cancel_children(service, row.id, reason=reason, by=by)
     return await service.get(run)
+
+
+async def _cancel_children(service: RunAccess, run: RunId, *, reason: str, by: str) -> None:
+    """Those that its scripts have started, with theirs."""
+    where = RunFilter(parent_run=run, status=tuple(status for status in RunStatus if status not in ENDED))
+    for child in await service.store.list_runs(where, after=None, limit=ALL):
+        with suppress(RunEndedError):  # it ended meanwhile
+            await cancel(service, child.id, reason=reason, by=by)
 
 
 async def withdraw_holds(store: Store, run: RunId, *, by: str) -> None:

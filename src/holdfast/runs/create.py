@@ -113,6 +113,7 @@ class RunNames(TypedDict, total=False):
     idempotency_key: str | None
     started_by: str | None
     deployment: str | None
+    parent_run: RunId | None
     forked_from: str | None
     supersedes: RunId | None
 
@@ -135,11 +136,12 @@ async def prepare(
     started_by: str | None = None,
     started_via: Sequence[str] = (),
     deployment: str | None = None,
+    parent_run: RunId | None = None,
 ) -> tuple[NewRun, Position]:
     """Checked, begun and encoded, but not stored yet.
 
     `started_by`: who started it, such as `user:dana@acme`; `started_via`: everybody in the chain of their
-    credential; `deployment`: the deployment that it is a run of.
+    credential; `deployment`: the deployment that it is a run of; `parent_run`: whose script has started it.
     `breaks`: nodes to stop before, `child/node` inside a sub-flow. `checkpoints`: which records this run
     lists, instead of the flow's policy: "every", "explicit", "none", or a mapping with policy, when and
     exclude."""
@@ -148,6 +150,7 @@ async def prepare(
         "idempotency_key": idempotency_key, "started_by": started_by, "deployment": deployment,
     }  # fmt: skip
     given_names = {**names, "lane": lane, "run_id": run_id}
+    names["parent_run"] = parent_run
     check_options(given_names, priority, mode)
     own = own_options(program.graph, breaks, checkpoints)
     found: Deployment | None = None

@@ -50,6 +50,7 @@ class RunService:
         self.caches = RunCaches()
         runtime.recorder.make_room = self.make_room
         runtime.put_hold_states = put_hold_states_for(self)
+        runtime.make_run = self.create
 
     # ------------------------------------------------------------------ creating
     async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:
@@ -105,6 +106,10 @@ class RunService:
 
     async def list(self, where: RunFilter, *, limit: int = 50) -> list[RunRow]:
         return await self.store.list_runs(where, after=None, limit=limit)
+
+    async def children(self, run: RunId) -> list[RunRow]:
+        """The runs that the scripts of this one have started, newest first; without detached ones."""
+        return await self.store.list_runs(RunFilter(parent_run=run), after=None, limit=ALL)
 
     async def holds(self, run: RunId | None = None, *, open_only: bool = True) -> list[HoldRow]:
         """All of them: a map may have opened hundreds."""

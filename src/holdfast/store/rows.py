@@ -132,8 +132,9 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     shown_at: int | None = None
     started_by: str | None = None
     instance_key: str | None = None
-    # The run that it was forked from.
+    # The run that it was forked from, and the one whose script has started it.
     forked_from: str | None = None
+    parent_run: str | None = None
     # Part of the error that it ended with; encrypted stores cannot search in it.
     error: str | None = None
     # Part of its flow's name, or the beginning of its id.

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.types.backoff import Backoff
 from holdfast.types.clock import MICROS
+from holdfast.types.ids import derived_id
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.terms import PRIORITIES
 
@@ -32,6 +33,24 @@ def is_queue_address(text: str) -> bool:
     """Whether it is `scope/queue`."""
     scope, slash, queue = text.partition("/")
     return bool(slash and QUEUE_NAME.fullmatch(scope) and QUEUE_NAME.fullmatch(queue))
+
+
+EVENTS: Final = "holdfast-events"
+"""The scope of events: a queue for each name and key."""
+RUNS: Final = "holdfast-runs"
+"""The scope of the ends of runs: a queue for each run that another one waits for."""
+OWN_SCOPES: Final = (EVENTS, RUNS)
+"""Their messages are made by Holdfast alone."""
+
+
+def event_queue(name: str, key: str | None, run: str | None = None) -> str:
+    """Where events of this name and key are; those that are sent to one run have a queue of their own."""
+    return derived_id("event", name, "" if key is None else f"={key}", run or "")
+
+
+def event_tag(queue: str) -> str:
+    """By which the holds are found that wait for an event."""
+    return f"event:{queue}"
 
 
 MESSAGE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")

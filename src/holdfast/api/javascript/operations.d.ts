@@ -671,6 +671,7 @@ export interface CountRunsQuery {
   version?: string | null;
   thread?: string | null;
   forked_from?: string | null;
+  parent_run?: string | null;
   instance_key?: string | null;
   q?: string | null;
 }
@@ -901,6 +902,7 @@ export interface ListRunsQuery {
   version?: string | null;
   thread?: string | null;
   forked_from?: string | null;
+  parent_run?: string | null;
   instance_key?: string | null;
   q?: string | null;
   /** Maximum number of items. */

@@ -57,6 +57,7 @@ async def _filter(call: ApiCall, query: RunFilters) -> RunFilter:
         version=query.version,
         thread=query.thread,
         forked_from=query.forked_from,
+        parent_run=query.parent_run,
         shown_at=service.store.now(),
         instance_key=query.instance_key,
     )

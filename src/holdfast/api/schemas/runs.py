@@ -96,13 +96,15 @@ class PendingWire(msgspec.Struct, kw_only=True):
 
 class RunFilters(msgspec.Struct, kw_only=True):
     """`q`: words as `status:failed flow:claims created<2d took>1h by:me key: thread: error: at:breakpoint`,
-    and text. `forked_from`: the run that they were forked from."""
+    and text. `forked_from`: the run that they were forked from. `parent_run`: the run whose script
+    has started them."""
 
     status: list[RunStatus] = []
     flow: str | None = None
     version: str | None = None
     thread: str | None = None
     forked_from: Annotated[str, msgspec.Meta(min_length=36, max_length=36)] | None = None
+    parent_run: Annotated[str, msgspec.Meta(min_length=36, max_length=36)] | None = None
     instance_key: str | None = None
     q: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
 

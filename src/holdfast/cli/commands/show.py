@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from holdfast.types.record import Record
 
 RECORDS_SHOWN = 200
+CHILDREN_SHOWN = 10
 TALL = 80
 """Lines up to which a graph is drawn with boxes."""
 
@@ -245,6 +246,8 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("resumed", str(sum(mark.kind == "resumed" for mark in line.visits.marks) or "")),
             ("recoveries", str(row.recoveries or "")),
             ("suspect", "its worker died; it runs alone until it makes progress" if row.suspect else ""),
+            ("parent", row.parent_run or ""),
+            ("children", await _children(service, row)),
             ("forked from", row.forked_from or ""),
             ("superseded by", row.superseded_by or ""),
             ("history from", f"record {row.horizon}; older records are pruned" if row.horizon else ""),
@@ -254,6 +257,14 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
         ]
     )
     return damage
+
+
+async def _children(service: RunService, row: RunRow) -> str:
+    """The runs that its scripts have started, oldest first."""
+    found = await service.children(row.id)
+    shown = [f"{child.id} ({child.flow}, {child.status})" for child in reversed(found[-CHILDREN_SHOWN:])]
+    more = len(found) - len(shown)
+    return ", ".join([*shown, *([f"{more} more"] if more else [])])
 
 
 async def _deployment(service: RunService, row: RunRow) -> str:

@@ -64,6 +64,9 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
         "error": last_error(row, line) or None,
         "damaged": damage or None,
         "holds": [hold_json(hold) for hold in holds],
+        "children": [
+            row_json(await shown_run(service.store, child)) for child in await service.children(row.id)
+        ],
         "costs": costs(line),
         "graph": graph_json(picture),
         "timeline": timeline_json(line.visits),

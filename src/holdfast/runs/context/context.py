@@ -10,16 +10,19 @@ import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from holdfast.errors import InputError
-from holdfast.model.graph import JoinKind, Node
+from holdfast.model.graph import HoldSpec, JoinKind, Node
 from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.model.secrets import outgoing
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.budget_ledger import ContextLedger
+from holdfast.runs.context.children import ChildRun, advance_here, create_child, program_of
 from holdfast.runs.context.emit import Emitter
+from holdfast.runs.context.message_waits import event_condition, event_spec, limited, payload_of
 from holdfast.runs.context.node_timeout import PausedTimeout
 from holdfast.runs.context.questions import (
     Options,
@@ -42,7 +45,9 @@ from holdfast.runs.context.substeps import (
     total,
 )
 from holdfast.runs.driver.context_calls import ContextCalls, SubstepCall
+from holdfast.runs.driver.session import RunSession
 from holdfast.runs.node_memory import RECORDED, NodeMemory, trace_id
+from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import NodeLog
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
@@ -420,6 +425,83 @@ class Context:
             self.flush_chunks()
             self._calls.sleep_inside(self._exec, self._node, ordinal, seconds)
         await self._answer(ordinal)
+
+    # Child runs and events.
+    async def start(
+        self, flow: Any, given: Any = None, *, key: str | None = None, detached: bool = False
+    ) -> ChildRun:
+        """Start a run of another flow (or of this one), once for this place in the script; it runs beside
+        this run. `flow`: a `Flow`, or the name of one that this process has. It is cancelled with this run,
+        unless it is `detached`. `key` replaces the call's number where order depends on arrival.
+
+        Raises StepFailedError if it cannot be started, also beyond 32 children of children."""
+        program = program_of(self._session, flow, self.node)
+        name = f"start {program.graph.name}"
+        place = self._calls.substep_key(self._exec, self._node, self._numbers.next(key))
+        create = partial(create_child, self._session, program, given, place, detached)
+        patient = partial(retry_while_unavailable, create, self._session.queue)
+        found = await Context.step(self, name, patient, effect=Effect.write, key=key, idempotent=True)
+        return ChildRun(self, found, program)
+
+    async def call(self, flow: Any, given: Any = None, *, key: str | None = None, timeout: Any = None) -> Any:
+        """Start a run of another flow and wait for its end: the state that it ended with. While it runs, this
+        run needs no process. Raises as `start` and `ChildRun.result` do."""
+        child = await Context.start(self, flow, given, key=key)
+        return await child.result(timeout=timeout, key=key and f"{key}/end")
+
+    async def wait_for(
+        self,
+        name: str,
+        *,
+        key: str | None = None,
+        match: str | None = None,
+        values: Mapping[str, Any] | None = None,
+        timeout: Any = None,
+        place: str | None = None,
+    ) -> Any:
+        """Wait for an event from a machine: its data. During the wait no process needs to stay alive.
+
+        The event has this name and this key (without one: no key), or was sent to this run by its id. `match`
+        is a condition on its data, such as `event.amount >= least`; `values` are the names that it may use
+        beside `event`. Each event goes to one waiting run, those of one key in order, and one that came
+        before this call is kept for as long as its sender said. Raises WaitTimeoutError after `timeout`.
+        `place` replaces the call's number where order depends on arrival."""
+        spec = limited(event_spec(self, name, key, match), timeout, f"ctx.wait_for in node {self.node!r}")
+        condition = storable(self._at, "values", event_condition(name, match, values))
+        return (await self.wait_message(spec, condition, place))["data"]
+
+    async def wait_message(
+        self, spec: HoldSpec, condition: Mapping[str, Any], key: str | None, child: RunId | None = None
+    ) -> Any:
+        """For `wait_for` and child runs: the content of the message that ended the wait."""
+        ordinal = self._numbers.take(spec.prompt, key)
+        require_script(self._at, "a wait for a message")
+        known = self._numbers.recorded(ordinal, spec.prompt)
+        if known is not None and known.done:
+            return payload_of(self, known, spec)
+        if known is None or known.hold not in self._session.pos.holds:
+            self.flush_chunks()
+            self._calls.ask_inside(self._exec, ordinal, self._numbers.taken, spec, dict(condition))
+        await self._substeps.beside(self._look(ordinal, child))
+        return payload_of(self, await self._answer(ordinal), spec)
+
+    async def _look(self, ordinal: str, child: RunId | None) -> None:
+        """What is there already is given to the wait at once, also where no worker runs. Its inbox keeps the
+        run from parking then."""
+        session = self._session
+        await session.recorder.committed(session.queue, session.pos.head)
+        if child is not None:
+            await advance_here(session, child)
+        look = partial(self.queues.look, self._exec.subs[ordinal].hold)
+        await retry_while_unavailable(look, session.queue)
+
+    async def record_step(self, name: str, fn: Callable[..., Any], key: str | None) -> Any:
+        """A sub-step that reads, whatever kind of context this is."""
+        return await Context.step(self, name, fn, effect=Effect.read, key=key)
+
+    @property
+    def session(self) -> RunSession:
+        return self._session
 
     async def _answer(self, ordinal: str) -> Sub:
         with self._waiting():

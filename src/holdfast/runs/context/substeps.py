@@ -48,10 +48,14 @@ class Numbers:
     def take(self, name: str, key: str | None) -> str:
         """Each call takes its number at once, whatever is awaited later (D-21)."""
         self._attempt.check_open()
-        # The sign keeps a key such as "3" apart from the number of the fourth call.
-        ordinal = f"={key}" if key is not None else str(len(self._asked_for))
+        ordinal = self.next(key)
         self._asked_for.append((ordinal, name))
         return ordinal
+
+    def next(self, key: str | None) -> str:
+        """What `take` will give, if nothing is awaited before."""
+        # The sign keeps a key such as "3" apart from the number of the fourth call.
+        return f"={key}" if key is not None else str(len(self._asked_for))
 
     def recorded(self, ordinal: str, name: str) -> Sub | None:
         known = self._attempt.execution.subs.get(ordinal)
@@ -89,6 +93,17 @@ class Substeps:
         """The handler has ended; sub-steps that it left running may end too, and are recorded."""
         while self.running:
             await asyncio.wait(self.running)
+
+    async def beside(self, work: Awaitable[None]) -> None:
+        """The handler does more than wait while this runs."""
+        done = asyncio.get_running_loop().create_future()
+        self.running.add(done)
+        try:
+            await work
+        finally:
+            self.running.discard(done)
+            done.set_result(None)
+            self._attempt.calls.step_ended()
 
     async def run(
         self, step: SubstepCall, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], before: Sub | None

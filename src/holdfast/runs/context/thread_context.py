@@ -8,6 +8,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
+from holdfast.runs.context.children import ChildRun
 from holdfast.runs.context.context import Context
 from holdfast.runs.node_memory import ThreadMemory
 
@@ -25,6 +26,15 @@ class ThreadContext(Context):
 
     def sleep(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         return self.from_thread(Context.sleep(self, *args, **kwargs))
+
+    def start(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return ThreadChildRun(self, self.from_thread(Context.start(self, *args, **kwargs)))
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self.from_thread(Context.call(self, *args, **kwargs))
+
+    def wait_for(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self.from_thread(Context.wait_for(self, *args, **kwargs))
 
     def file(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         return self.from_thread(Context.file(self, *args, **kwargs))
@@ -58,3 +68,16 @@ class ThreadContext(Context):
         inside = copy_context()
         emit = partial(inside.run, self._emitter.emit_if_open, *self._emitter.emittable(data, kind))
         self._session.loop.call_soon_threadsafe(emit)
+
+
+class ThreadChildRun:
+    """A child of a sync handler."""
+
+    def __init__(self, ctx: ThreadContext, child: ChildRun) -> None:
+        self._ctx = ctx
+        self._child = child
+        self.run_id = child.run_id
+        self.flow = child.flow
+
+    def result(self, **options: Any) -> Any:
+        return self._ctx.from_thread(self._child.result(**options))

@@ -211,12 +211,12 @@ class ContextCalls:
         session = self.session
         # A question is visible to people as a row of the store: it exists only after this commit.
         await session.recorder.committed(session.queue, session.pos.head)
-        if in_thread:
-            # No thread is kept for the length of a wait: the handler is entered again with the answer.
-            raise Suspended
         known = execution.subs.get(key)
         if known is not None and known.is_answered:
             return known
+        if in_thread:
+            # No thread is kept for the length of a wait: the handler is entered again with the answer.
+            raise Suspended
         where = (execution.scope, execution.node, key)
         answer: asyncio.Future[Sub] = session.loop.create_future()
         session.answers[where] = answer

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.engine.messages import HandlerFinished
 from holdfast.errors import LeaseLostError, NodeTimeoutError, StoreError, UserCodeExitError
 from holdfast.model.calls.tasks import OwnedTask
-from holdfast.model.position import Exec
+from holdfast.model.position import Exec, waits_inside
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.runs.driver import retryable_errors
 from holdfast.runs.driver.handler_call import OWN_CANCEL, HandlerCall
@@ -63,6 +63,8 @@ class HandlerTasks:
             message = task.result()
             if message is not None:
                 session.finished.append(message)
+            elif not task.stopped:
+                self._enter_again(key)
         elif not task.cancelled():
             error = task.exception()
             # Errors of the run, not of the node: no record could be written about them anyway.
@@ -73,6 +75,14 @@ class HandlerTasks:
         # A handler that waits for the budget may continue, or has to ask the question itself.
         self.call.calls.ledger.wake()
         session.wake.set()
+
+    def _enter_again(self, key: Place) -> None:
+        """A handler in a thread was suspended; the answer may have come while its thread ended."""
+        execution, pos = self.session.pos.execs.get(key), self.session.pos
+        if execution is None or execution.phase != "work" or self.session.draining:
+            return
+        if pos.failing is None and pos.cancelling is None and not waits_inside(pos, execution):
+            self.spawn(execution)
 
     def _cancelled_itself(self, key: Place) -> HandlerFinished:
         execution = self.session.pos.execs[key]

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from functools import partial
 from logging import DEBUG
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from holdfast.errors import (
     FlowNotFoundError,
@@ -27,13 +27,13 @@ from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.release import release_unserved
 from holdfast.runs.driver.repair import load_or_repair
-from holdfast.runs.driver.services import RunServices, ServiceOptions
+from holdfast.runs.driver.services import CreateRun, RunServices, ServiceOptions
 from holdfast.runs.limits.run_limits import inside_limit, limit_reached_error
 from holdfast.runs.record_codec import log_records
 from holdfast.runs.recorder.recorder import RunQueue
 from holdfast.store.protocols import Store
 from holdfast.store.refusals import require_live
-from holdfast.store.rows import Claim, ClaimRequest
+from holdfast.store.rows import Claim, ClaimRequest, RunRow
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.ids import RunId, new_id
 from holdfast.types.record import Record
@@ -55,6 +55,11 @@ class Runtime(RunServices):
         self.drivers: dict[RunId, Driver] = {}
         super().__init__(store, self.drivers, **options)
         self.recorder.published = self._published
+        self.starter = self
+        self.has_worker = False
+        self.children: set[asyncio.Task[None]] = set()
+        # Set by the run service.
+        self.make_run: CreateRun | None = None
         # With a random part: a process that restarts with the same number must not pass for the old one.
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}
@@ -178,7 +183,30 @@ class Runtime(RunServices):
         log.info("run claimed", extra=about)
         status = await self._observed(driver)
         log.info("run released (status %s)", status, extra={**about, "seq": session.pos.head})
+        if session.row.parent_run is not None and status in ENDED:
+            await self._tell_parent(session.row)
         return status
+
+    async def _tell_parent(self, row: RunRow) -> None:
+        """A crash before this only delays it: a worker looks for the ends that runs wait for."""
+        try:
+            if self.queues is not None:
+                await self.queues.open().run_ended(row)
+        except HoldfastError as error:
+            log.warning("the parent of run %s could not be told of its end: %s", row.id, error)
+
+    async def create_run(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:
+        """For a script that starts another run."""
+        assert self.make_run is not None, "a runtime has its service"
+        return await self.make_run(program, given, **options)
+
+    async def advance_child(self, run: RunId) -> None:
+        """In a process without a worker, who starts a child advances it. If that fails it stays in the store
+        for any worker."""
+        try:
+            await self.drive(await self.claim(run))
+        except HoldfastError as error:
+            log.warning("child run %s is left for a worker: %s", run, error, extra={"run": run})
 
     async def _observed(self, driver: Driver) -> RunStatus:
         if self.observer is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
@@ -65,6 +66,25 @@ class PutHoldStates(Protocol):
     ) -> None: ...
 
 
+class CreateRun(Protocol):
+    async def __call__(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]: ...
+
+
+class RunStarter(Protocol):
+    """How the script of a run starts others."""
+
+    programs: dict[str, Program]
+    has_worker: bool
+    """Whether a worker claims the runs that are created here; otherwise who starts one advances it."""
+    children: set[asyncio.Task[None]]
+
+    async def create_run(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]: ...
+
+    async def find_program(self, version: str, flow: str) -> Program: ...
+
+    async def advance_child(self, run: RunId) -> None: ...
+
+
 class ServiceOptions(TypedDict, total=False):
     """What is left out, or None, gets a default."""
 
@@ -104,6 +124,7 @@ class RunServices:
         self.preparer = Preparer(options.get("preparation") or default_preparation(store))
         # Stores the state of a run before a record of it opens holds; set by the run service.
         self.put_hold_states: PutHoldStates | None = None
+        self.starter: RunStarter | None = None
         self.sweeper = options.get("sweeper") or HoldSweeper(store, self.clock)
         self.people = options.get("people") or HoldService(store)
         self.attachments = self.people.ctx.attachments = BlobAttachments(self.blobs)

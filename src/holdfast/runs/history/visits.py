@@ -17,6 +17,7 @@ from holdfast.model.breakpoints import SUFFIX
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.model.position import NAP
 from holdfast.types.event import Event
+from holdfast.types.hold import CONSUME
 
 FAILED = frozenset({"failed", "unknown"})
 
@@ -303,9 +304,11 @@ def _asked(visits: Visits, event: Event) -> None:
         event = replace(event, node=event.node.removesuffix(SUFFIX))
     visit, hold = _visit_for(visits, event), str(event.data.get("hold_id", ""))
     about = str(event.data.get("prompt") or "")
-    visit.waits.append(Wait(kind="person", since=event.at, about=about, hold=hold))
+    machine = event.data.get("type") == CONSUME
+    kind = "message" if machine else "person"
+    visit.waits.append(Wait(kind=kind, since=event.at, about=about, hold=hold))
     visits.asked[hold] = visit
-    visits.set_state(visit, "asking")
+    visits.set_state(visit, "waiting" if machine else "asking")
 
 
 def _resolved(visits: Visits, event: Event) -> None:

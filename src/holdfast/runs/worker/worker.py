@@ -91,6 +91,7 @@ class RunWorker:
         probe: Probe | None = None,
     ) -> None:
         self.runtime = service.runtime
+        self.runtime.has_worker = True
         self.runtime.worker = name or self.runtime.worker
         self.store = service.store
         self.lanes = lanes

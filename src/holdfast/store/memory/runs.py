@@ -309,6 +309,7 @@ def _matches(run: MemoryRun, where: RunFilter) -> bool:
         and (where.instance_key is None or where.instance_key == new.instance_key)
         and (where.error is None or where.error.lower() in (run.error or "").lower())
         and (where.text is None or _has_text(run, where.text.lower()))
+        and (where.parent_run is None or where.parent_run == new.parent_run)
         and (where.forked_from is None or _is_fork(run, where.forked_from))
         and (not where.leased or run.worker is not None)
         and (where.worker is None or run.worker == where.worker)

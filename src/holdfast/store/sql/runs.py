@@ -251,7 +251,16 @@ def _part(text: str) -> str:
 
 def _conditions(where: RunFilter) -> tuple[str, list[object]]:
     conditions: list[tuple[str, tuple[object, ...]]] = [("true", ())]
-    for column in ("tenant", "flow", "thread", "version", "started_by", "instance_key", "deployment"):
+    for column in (
+        "tenant",
+        "flow",
+        "thread",
+        "version",
+        "started_by",
+        "instance_key",
+        "deployment",
+        "parent_run",
+    ):
         value = getattr(where, column)
         if value is not None:
             conditions.append((f"{column} = ?", (value,)))

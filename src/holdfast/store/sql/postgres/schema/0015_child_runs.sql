@@ -1,0 +1,2 @@
+-- The runs that the scripts of a run have started.
+CREATE INDEX CONCURRENTLY runs_of_parent ON @runs (parent_run) WHERE parent_run IS NOT NULL;

@@ -27,7 +27,7 @@ from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.release import release_unserved
 from holdfast.runs.driver.repair import load_or_repair
-from holdfast.runs.driver.services import CreateRun, RunServices, ServiceOptions
+from holdfast.runs.driver.services import RunCreator, RunServices, ServiceOptions
 from holdfast.runs.limits.run_limits import inside_limit, limit_reached_error
 from holdfast.runs.record_codec import log_records
 from holdfast.runs.recorder.recorder import RunQueue
@@ -59,7 +59,7 @@ class Runtime(RunServices):
         self.has_worker = False
         self.children: set[asyncio.Task[None]] = set()
         # Set by the run service.
-        self.make_run: CreateRun | None = None
+        self.make_run: RunCreator | None = None
         # With a random part: a process that restarts with the same number must not pass for the old one.
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}

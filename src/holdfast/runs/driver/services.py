@@ -66,7 +66,7 @@ class PutHoldStates(Protocol):
     ) -> None: ...
 
 
-class CreateRun(Protocol):
+class RunCreator(Protocol):
     async def __call__(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]: ...
 
 

@@ -1,0 +1,158 @@
+"""`ctx.wait_for`: events from machines reach one waiting run, once, in order, and are not lost when early."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Flow, Holdfast, RunStatus, WaitTimeoutError, Worker
+from holdfast.errors import InputError, MessageDiffersError, RunEndedError, RunNotFoundError
+from holdfast.testing.crashpoints import Crash, armed
+from holdfast.types.clock import MICROS
+from tests.flows.places import RUN, Place
+
+pytestmark = pytest.mark.anyio
+
+PAID = Flow("paid", effect="read")
+
+
+@PAID.script
+async def wait(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    got = []
+    for _ in range(s.get("times", 1)):
+        try:
+            more = {"match": s["match"], "values": {"least": 10}} if "match" in s else {}
+            got.append(await ctx.wait_for("payment.received", key=s.get("key"), timeout="1d", **more))
+        except WaitTimeoutError:
+            got.append("late")
+    return {"got": got}
+
+
+async def queues(hf: Holdfast) -> Any:
+    return await hf.queues()
+
+
+@pytest.mark.covers("USERS-EVENT-WAIT", "USERS-EVENT-MATCH")
+async def test_an_event_reaches_the_run_that_waits_for_its_name_and_key(place: Place) -> None:
+    hf = await place.hf()
+    runs = {key: await PAID.run({"key": key}, on=hf) for key in ("A17", "B18")}
+    assert {result.status for result in runs.values()} == {RunStatus.pending_input}
+    sent = await (await queues(hf)).send_event("payment.received", {"amount": 5}, key="B18")
+    assert str(sent.state) == "completed"
+    other = await (await queues(hf)).send_event("payment.refused", {}, key="A17")
+    assert str(other.state) == "ready"
+    result = await PAID.resume(runs["B18"].run_id, on=await place.hf())
+    assert result.expect().state["got"] == [{"amount": 5}]
+    assert (await PAID.resume(runs["A17"].run_id, on=await place.hf())).status is RunStatus.pending_input
+
+
+@pytest.mark.covers("USERS-EVENT-EARLY", "USERS-EVENT-MATCH")
+async def test_events_that_come_early_are_kept_and_taken_in_order(place: Place) -> None:
+    hf = await place.hf()
+    for number in range(3):
+        await (await queues(hf)).send_event("payment.received", number, key="A17")
+    result = await PAID.run({"key": "A17", "times": 3}, on=hf)
+    assert result.expect().state["got"] == [0, 1, 2]
+
+
+@pytest.mark.covers("USERS-EVENT-EARLY", "USERS-BAD-EVENT")
+async def test_an_event_without_a_waiter_is_dropped_after_its_time(place: Place) -> None:
+    hf = await place.hf()
+    service = await queues(hf)
+    sent = await service.send_event("payment.received", 1, key="A17", keep=60 * MICROS)
+    place.clock.advance(seconds=61)
+    await service.work()
+    assert str((await service.store.queue_message("default", sent.id)).state) == "expired"
+    assert (await PAID.run({"key": "A17"}, on=hf)).status is RunStatus.pending_input
+
+
+@pytest.mark.covers("USERS-EVENT-MATCH")
+async def test_an_event_is_filtered_by_its_data(place: Place) -> None:
+    hf = await place.hf()
+    service = await queues(hf)
+    result = await PAID.run({"match": "event.amount >= least"}, on=hf)
+    assert str((await service.send_event("payment.received", {"amount": 5})).state) == "ready"
+    assert str((await service.send_event("payment.received", {"amount": 15})).state) == "ready"
+    # The first of a key is not overtaken: it is for another run.
+    assert (await PAID.run({}, on=hf)).expect().state["got"] == [{"amount": 5}]
+    await Worker(PAID, on=hf).run_until_idle()
+    result = await PAID.result(result.run_id, on=hf)
+    assert result.expect().state["got"] == [{"amount": 15}]
+
+
+@pytest.mark.covers("USERS-EVENT-SIGNAL")
+async def test_an_event_is_sent_to_one_run_by_its_id(place: Place) -> None:
+    hf = await place.hf()
+    service = await queues(hf)
+    first, second = [await PAID.run({"key": "A17"}, on=hf) for _ in range(2)]
+    await service.send_event("payment.received", "for you", run=second.run_id)
+    result = await PAID.resume(second.run_id, on=await place.hf())
+    assert result.expect().state["got"] == ["for you"]
+    assert (await PAID.resume(first.run_id, on=hf)).status is RunStatus.pending_input
+    with pytest.raises(RunEndedError):
+        await service.send_event("payment.received", run=second.run_id)
+    with pytest.raises(RunNotFoundError):
+        await service.send_event("payment.received", run=RUN)
+
+
+@pytest.mark.covers("USERS-EVENT-MATCH", "USERS-BAD-EVENT")
+async def test_an_event_that_is_sent_again_is_one_event(place: Place) -> None:
+    service = await queues(await place.hf())
+    first = await service.send_event("payment.received", 1, key="A17", id="evt-1")
+    again = await service.send_event("payment.received", 1, key="A17", id="evt-1")
+    assert first.number == again.number
+    with pytest.raises(MessageDiffersError):
+        await service.send_event("payment.received", 2, key="A17", id="evt-1")
+    with pytest.raises(InputError):
+        await service.publish("holdfast-events", "x", {})
+
+
+@pytest.mark.covers("USERS-EVENT-WAIT")
+async def test_a_wait_for_an_event_is_over_in_time(place: Place) -> None:
+    hf = await place.hf()
+    result = await PAID.run({"key": "A17"}, on=hf)
+    place.clock.advance(days=2)
+    await (await hf.service()).runtime.sweep_holds()
+    assert (await PAID.resume(result.run_id, on=hf)).expect().state["got"] == ["late"]
+
+
+@pytest.mark.covers("USERS-EVENT-KILL")
+@pytest.mark.parametrize(
+    ("point", "nth"), [("after_park", 1), ("after_answer", 1), ("after_settle", 2), ("after_settle", 3)]
+)
+async def test_each_event_is_applied_once_when_workers_die_around_it(
+    place: Place, point: str, nth: int
+) -> None:
+    await kill_around_events(place, point, nth)
+
+
+@pytest.mark.soak
+@pytest.mark.covers("USERS-EVENT-KILL")
+@pytest.mark.parametrize("nth", range(1, 8))
+@pytest.mark.parametrize("point", ["after_settle", "inside_settle", "after_answer", "after_park"])
+async def test_each_event_is_applied_once_when_workers_die_at_any_commit(
+    place: Place, point: str, nth: int
+) -> None:
+    await kill_around_events(place, point, nth, may_miss=True)
+
+
+async def kill_around_events(place: Place, point: str, nth: int, *, may_miss: bool = False) -> None:
+    hf = await place.hf()
+    await (await hf.service()).create(PAID.compile(), {"key": "A17", "times": 3}, run_id=RUN)
+    sender = await queues(await place.hf())
+    await sender.send_event("payment.received", 0, key="A17", id="e0")
+    with armed(point, nth=nth) as reached, suppress(Crash):
+        await Worker(PAID, on=hf).run_until_idle()
+        await (await queues(hf)).send_event("payment.received", 1, key="A17", id="e1")
+        await Worker(PAID, on=hf).run_until_idle()
+    assert reached.reached or may_miss
+    for number in (1, 2):
+        await sender.send_event("payment.received", number, key="A17", id=f"e{number}")
+    later = hf
+    for _ in range(4):
+        place.clock.advance(minutes=2)
+        later = await place.hf()
+        await Worker(PAID, on=later).run_until_idle()
+    assert (await PAID.result(RUN, on=later)).expect().state["got"] == [0, 1, 2]

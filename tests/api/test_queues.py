@@ -288,3 +288,14 @@ async def test_right_decides_what_a_caller_may_do_and_other_tenants_find_nothing
         assert answer.status_code == 404
     listed = await sent(shop, "GET", TASKS, *rights, tenant="acme")
     assert listed.json()["items"] == []
+
+
+@pytest.mark.covers("USERS-EVENT-SEND", "USERS-BAD-EVENT")
+async def test_an_event_is_sent_kept_and_refused_over_http(shop: Server) -> None:
+    first = await shop.json("POST", "/v1/events", json={"name": "paid", "key": "A7", "id": "e1"}, status=201)
+    assert (first["id"], first["delivered"]) == ("e1", False)
+    wrong = {"name": "paid", "key": "A7", "id": "e1", "data": 2}
+    await shop.json("POST", "/v1/events", json=wrong, status=409)
+    await shop.json("POST", "/v1/events", json={"name": "paid", "run": "0" * 36}, status=404)
+    await shop.json("POST", "/v1/events", json={"name": ""}, status=422)
+    await shop.json("POST", "/v1/events", json={"name": "paid", "keep": "9000d"}, status=422)

@@ -96,3 +96,22 @@ def test_reconciliation_publishes_the_review_of_an_open_hold(cli: Cli) -> None:
     (row,) = cli("queue", "list", "support/reviews", "--json").items
     assert (row["type"], row["payload"]["prompt"]) == ("hitl_request", "Go?")
     assert cli("queue", "reconcile").out.startswith("1 open hold")
+
+
+@pytest.mark.covers("USERS-EVENT-SEND", "USERS-EVENT-SIGNAL")
+def test_an_event_is_sent_to_a_waiting_run_or_kept(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / f"paid_{abs(hash(str(tmp_path)))}.py"
+    file.write_text(
+        """
+from holdfast import Context, Flow
+paid = Flow("paid", effect="read")
+@paid.script
+async def wait(ctx: Context):
+    return {"got": [await ctx.wait_for("paid", key="A17"), await ctx.wait_for("note")]}
+"""
+    )
+    run = cli("run", f"{file}:paid", "--json").json["id"]
+    assert "kept until" in cli("events", "send", "paid", "1", "--key", "B18").out
+    assert cli("events", "send", "paid", '{"amount": 5}', "--key", "A17", "--json").json["delivered"]
+    assert "kept until" in cli("events", "send", "note", "--run", run[:8]).out
+    assert cli("resume", run, f"{file}:paid", "--json").json["state"]["got"] == [{"amount": 5}, None]

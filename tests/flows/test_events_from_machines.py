@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, RunStatus, WaitTimeoutError, Worker
 from holdfast.errors import InputError, MessageDiffersError, RunEndedError, RunNotFoundError
+from holdfast.runs.history.timeline import make_timeline
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.clock import MICROS
 from tests.flows.places import RUN, Place
@@ -156,3 +157,22 @@ async def kill_around_events(place: Place, point: str, nth: int, *, may_miss: bo
         later = await place.hf()
         await Worker(PAID, on=later).run_until_idle()
     assert (await PAID.result(RUN, on=later)).expect().state["got"] == [0, 1, 2]
+
+
+@pytest.mark.covers("USERS-PROGRESS")
+async def test_progress_of_a_node_is_part_of_its_visit_and_numbers_are_checked(place: Place) -> None:
+    flow = Flow("counts", effect="read")
+
+    @flow.script
+    async def count(ctx: Context) -> None:
+        ctx.progress(3, 12)
+        with suppress(InputError):
+            ctx.progress(-1, 12)
+        await ctx.ask("On?", options=["yes"])
+
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    service = await hf.service()
+    line = await make_timeline(service, await service.get(result.run_id))
+    (visit,) = line.visits.all()
+    assert visit.progress == 0.25

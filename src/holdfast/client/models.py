@@ -1586,6 +1586,17 @@ class ScheduleTrigger(Model, kw_only=True):
     run_id: str
 
 
+class SentEvent(Model, kw_only=True):
+    """`delivered`: a run has it; otherwise it is kept until `expires_at`."""
+
+    id: str
+    name: str
+    key: str | None
+    run: str | None
+    delivered: bool
+    expires_at: str | None
+
+
 class Session(Model, kw_only=True):
     """The caller. `csrf`: required for each change with this session; none for tokens. `now`: the server's
     clock, which deadlines follow; `release`: the version that the server runs; `web_release`: the build

@@ -536,6 +536,12 @@ export interface Operations {
   saveGraphCheckpoint(checkpoint: string, body: GraphCheckpoint, options?: Options): Promise<GraphCheckpoint>;
   /** Save filters of holds under a title. */
   saveView(body: NewView, options?: Options): Promise<ViewWire>;
+  /**
+   * Send an event to the run that waits for its name and key, or to one run. Without such a run it is kept
+   *
+   * for `keep`.
+   */
+  sendEvent(body: SendEvent, options?: Options): Promise<SentEvent>;
   /** Set the person of a chat user. */
   setChatPerson(way: string, chat: string, body: ChatPerson, options?: Options): Promise<void>;
   /** Set a limit that overrides the flow's: `flow:refund`, `flow:refund/*`, `flow:refund/acme`. */
@@ -2949,6 +2955,30 @@ export interface ScheduleWire {
   trouble_at: string | null;
   revision: number;
   updated_at: string | null;
+}
+
+/**
+ * `key`: the run that waits for this key gets it; or `run`: only this run. `id`: it is sent once for it;
+ * without one, or an `Idempotency-Key`, a new one is made. `keep`: how long it waits for a run.
+ */
+export interface SendEvent {
+  name: string;
+  data?: unknown;
+  key?: string | null;
+  run?: string | null;
+  id?: string | null;
+  /** `30s`, `5m`, `1h30m`. Default: 7d. */
+  keep?: string;
+}
+
+/** `delivered`: a run has it; otherwise it is kept until `expires_at`. */
+export interface SentEvent {
+  id: string;
+  name: string;
+  key: string | null;
+  run: string | null;
+  delivered: boolean;
+  expires_at: string | null;
 }
 
 /**

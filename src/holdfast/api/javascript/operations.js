@@ -186,6 +186,7 @@ export const OPERATIONS = {
   saveDraft: { method: "PUT", path: "/v1/holds/{hold}/draft", body: "json", gives: "nothing" },
   saveGraphCheckpoint: { method: "PUT", path: "/v1/graph/checkpoints/{checkpoint}", body: "json" },
   saveView: { method: "POST", path: "/v1/views", body: "json" },
+  sendEvent: { method: "POST", path: "/v1/events", body: "json", keyed: true },
   setChatPerson: { method: "PUT", path: "/v1/inbound/slack/{way}/people/{chat}", body: "json", gives: "nothing" },
   setLimit: { method: "PUT", path: "/v1/limits/{name}", body: "json" },
   simulatePolicies: { method: "POST", path: "/v1/policies/simulate", body: "json" },

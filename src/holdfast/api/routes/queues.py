@@ -11,7 +11,7 @@ import msgspec
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.common import Name
+from holdfast.api.schemas.common import Name, moment
 from holdfast.api.schemas.queues import (
     ClaimedMessages,
     ClaimMessage,
@@ -23,6 +23,8 @@ from holdfast.api.schemas.queues import (
     PublishMessage,
     QueueWire,
     ReleaseMessage,
+    SendEvent,
+    SentEvent,
     State,
     message_wire,
     queue_wire,
@@ -36,6 +38,8 @@ from holdfast.errors import (
     MessageEndedError,
     MessageNotFoundError,
     NotFoundError,
+    RunEndedError,
+    RunNotFoundError,
 )
 from holdfast.queues.visibility import with_visible_content
 from holdfast.types.duration import DurationError, parse_duration
@@ -126,6 +130,40 @@ async def publish_message(
     )
     where = call.location(f"/v1/queues/{scope}/{queue}/messages/{row.id}")
     return ApiReply(body=await _wire(call, row), status=201, headers=where)
+
+
+@routes.post(
+    "/events",
+    needs=Right.queues_write,
+    status=201,
+    keyed=True,
+    raises=(InputError, MessageDiffersError, RunNotFoundError, RunEndedError),
+    makes="event",
+)
+async def send_event(call: ApiCall, body: SendEvent) -> ApiReply[SentEvent]:
+    """Send an event to the run that waits for its name and key, or to one run. Without such a run it is kept
+    for `keep`."""
+    id_ = body.id
+    if id_ is None and call.key is not None:
+        id_ = derived_id("event", call.tenant, body.name, call.key)
+    row = await (await _queues(call)).send_event(
+        body.name,
+        body.data,
+        key=body.key,
+        run=body.run,
+        id=id_,
+        keep=_micros(body.keep, "keep") or 0,
+        tenant=call.tenant,
+    )
+    sent = SentEvent(
+        id=row.id,
+        name=body.name,
+        key=body.key,
+        run=body.run,
+        delivered=row.state is MessageState.completed,
+        expires_at=moment(row.expires_at),
+    )
+    return ApiReply(body=sent, status=201)
 
 
 @routes.post(f"{_MESSAGES}/claim", needs=Right.queues_work, raises=(InputError,))

@@ -32,6 +32,29 @@ class PublishMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     group_key: Name | None = None
 
 
+class SendEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`key`: the run that waits for this key gets it; or `run`: only this run. `id`: it is sent once for it;
+    without one, or an `Idempotency-Key`, a new one is made. `keep`: how long it waits for a run."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+    data: Any = None
+    key: Name | None = None
+    run: Annotated[str, msgspec.Meta(min_length=36, max_length=36)] | None = None
+    id: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")] | None = None
+    keep: Length = "7d"
+
+
+class SentEvent(msgspec.Struct, kw_only=True):
+    """`delivered`: a run has it; otherwise it is kept until `expires_at`."""
+
+    id: str
+    name: str
+    key: str | None
+    run: str | None
+    delivered: bool
+    expires_at: str | None
+
+
 class ClaimMessages(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`wait`: at most this many seconds, until there is a message. `ttl`: how long the claim lasts."""
 

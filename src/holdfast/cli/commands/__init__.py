@@ -53,6 +53,7 @@ COMMANDS: Final[dict[str, str]] = {
     "directory": "Manage people, groups, roles and absences.",
     "notify": "Test notification channels, deliver and replay messages.",
     "links": "Create and revoke signed links to holds.",
+    "events": "Send events to runs that wait for them (`ctx.wait_for`).",
     "evidence": "Write one decision to a file that can be verified offline.",
     "audit": "List, sign and verify the audit log of holds.",
     "dead": "List, show, retry and discard dead letters.",

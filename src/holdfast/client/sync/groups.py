@@ -1797,6 +1797,31 @@ class Queues(Group):
         )
         return self._json(request, models.Message)
 
+    def send_event(
+        self,
+        name: str,
+        *,
+        data: Any = None,
+        key: str | None = None,
+        run: str | None = None,
+        id: str | None = None,
+        keep: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.SentEvent:
+        """Send an event to the run that waits for its name and key, or to one run. Without such a run it
+        is kept
+
+        for `keep`."""
+        request = request_of(
+            "POST",
+            "/v1/events",
+            sent={"name": name},
+            maybe={"data": data, "key": key, "run": run, "id": id, "keep": keep},
+            keyed=True,
+            key=idempotency_key,
+        )
+        return self._json(request, models.SentEvent)
+
     def withdraw_message(self, scope: str, queue: str, message: str) -> None:
         """Withdraw an open or dead message. A worker that has claimed it cannot complete it any more. The
         request

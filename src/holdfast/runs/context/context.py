@@ -281,6 +281,17 @@ class Context:
         self._at.check_open()
         self._emitter.emit(*self._emitter.emittable(data, kind))
 
+    def progress(self, done: float, total: float) -> None:
+        """How far this node has come, such as `ctx.progress(3, 10)`: shown by `holdfast run`, on the pages of
+        the run, and as `progress` of its steps over HTTP."""
+        for number in (done, total):
+            if type(number) not in (int, float) or not math.isfinite(number) or number < 0:
+                raise InputError(
+                    f"ctx.progress({done!r}, {total!r}) in node {self.node!r} is not how far it has come.",
+                    hint="Give two numbers, such as ctx.progress(3, 10).",
+                )
+        self.emit({"done": done, "total": total}, "progress")
+
     def flush_chunks(self) -> None:
         """Do not wait for the batch to fill."""
         self._emitter.flush()

@@ -22,6 +22,7 @@ from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.local_token import LocalToken
 from holdfast.api.pages.all import PAGES
 from holdfast.api.routes.all import THEMES
+from holdfast.api.schemas.files import disposition
 from holdfast.attractor.interviewers import ConsoleInterviewer, Question, QuestionType
 from holdfast.reports.evidence import page_of
 from holdfast.reports.formats import FORMS
@@ -215,3 +216,10 @@ async def test_command_line_spells_out_hidden_characters(
         assert "Traceback" not in said.err, name
         shown += "\\u202e" in said.out
     assert shown >= 6
+
+
+@pytest.mark.covers("WB-54")
+async def test_name_of_a_download_has_no_characters_that_turn_it() -> None:
+    turned = disposition("invoice\u202etxt.exe")
+    assert turned == "attachment; filename=\"invoice_u202etxt.exe\"; filename*=UTF-8''invoice%5Cu202etxt.exe"
+    assert disposition("Müller 1.pdf").endswith("filename*=UTF-8''M%C3%BCller%201.pdf")

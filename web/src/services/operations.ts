@@ -1,5 +1,6 @@
 /** What operators watch and act on: workers, backlog, schedules, dead letters, notifications, queues, audit, tokens, members. */
 import type { AuditWire, ScheduleWire, Spread, TokenWire, WorkerWire } from "@client";
+import { plainText } from "@/models/values";
 import { client, rowsOf } from "./client";
 import { personOf } from "./holds";
 
@@ -163,7 +164,7 @@ export async function listDeadRuns(): Promise<DeadRun[]> {
     flow: each.flow,
     version: each.version,
     endedAt: each.updated_at ?? null,
-    error: each.error ?? "",
+    error: plainText(each.error ?? ""),
   }));
 }
 
@@ -195,7 +196,7 @@ export async function listNotices(state: NoticeState, cursor: string | null): Pr
     state: each.state,
     attempts: each.attempts,
     dueAt: each.due_at,
-    error: each.error ?? "",
+    error: plainText(each.error ?? ""),
   }));
   return { items, next: page.next ?? null };
 }
@@ -306,11 +307,11 @@ function scheduleOf(wire: ScheduleWire): Schedule {
     zone: wire.zone,
     paused: wire.paused,
     over: wire.over,
-    reason: wire.reason,
+    reason: plainText(wire.reason),
     nextAt: wire.next_at,
     lastAt: wire.last_at,
     lastRun: wire.last_run,
-    trouble: wire.trouble,
+    trouble: plainText(wire.trouble),
   };
 }
 
@@ -333,7 +334,7 @@ function tokenOf(wire: TokenWire): Token {
     subject: wire.subject,
     roles: wire.roles,
     status: wire.status,
-    note: wire.note,
+    note: plainText(wire.note),
     createdAt: wire.created_at,
     expiresAt: wire.expires_at ?? null,
     lastUsedAt: wire.last_used_at ?? null,

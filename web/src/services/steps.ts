@@ -37,7 +37,7 @@ export async function listArtifacts(run: string): Promise<string[]> {
 
 const ARTIFACTS = "artifacts.";
 
-function stepOf(wire: StepWire, run: string): Step {
+export function stepOf(wire: StepWire, run: string): Step {
   return {
     ...visitOf(wire, run),
     effect: wire.effect,
@@ -46,8 +46,8 @@ function stepOf(wire: StepWire, run: string): Step {
     output: wire.output,
     failed: wire.error_detail,
     traceback: plainText(wire.traceback),
-    spans: wire.spans.map((each) => ({ number: each.number, reason: each.reason, startedAt: each.started_at, endedAt: each.ended_at, term: each.term, worker: each.worker, failed: each.error, traceback: each.traceback })),
-    calls: wire.calls.map((each) => ({ name: each.name, effect: each.effect, at: each.at, seq: each.seq, value: each.value, failed: each.error, traceback: each.traceback ?? "", tokens: each.tokens, cost: each.cost })),
+    spans: wire.spans.map((each) => ({ number: each.number, reason: each.reason, startedAt: each.started_at, endedAt: each.ended_at, term: each.term, worker: each.worker, failed: each.error, traceback: plainText(each.traceback) })),
+    calls: wire.calls.map((each) => ({ name: plainText(each.name), effect: each.effect, at: each.at, seq: each.seq, value: each.value, failed: each.error, traceback: plainText(each.traceback ?? ""), tokens: each.tokens, cost: each.cost })),
     emitted: wire.emitted.map((each) => ({ kind: each.kind, at: each.at, data: each.data, attempt: each.attempt ?? 1 })),
     artifacts: wire.changes.filter((each) => each.path.startsWith(ARTIFACTS) && each.op !== "delete").map((each) => each.path.slice(ARTIFACTS.length)),
   };

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 import msgspec
 from starlette.responses import Response
@@ -14,6 +13,7 @@ from holdfast.api.presence import HoldPresence, HoldViewer
 from holdfast.api.routes.holds import CHANGING, LOOKING, hold_reply
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import moment
+from holdfast.api.schemas.files import disposition
 from holdfast.api.schemas.hold_query import Instant
 from holdfast.api.schemas.holds import (
     Comment,
@@ -162,7 +162,7 @@ async def read_file(call: ApiCall, hold: str, digest: str) -> Response:
         data,
         media_type="application/octet-stream",
         headers={
-            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file['name'], safe='')}",
+            "Content-Disposition": disposition(str(file["name"])),
             "Content-Security-Policy": "default-src 'none'; sandbox",
             "X-File-Type": file["media_type"],
         },

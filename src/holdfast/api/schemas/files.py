@@ -9,6 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.checkpoint.json_view import jsonable
+from holdfast.model.forms.visible_text import show_invisible
 
 BYTES = "application/octet-stream"
 _KEPT_APART = "sandbox; default-src 'none'"
@@ -25,11 +26,18 @@ def as_file(value: Any) -> tuple[str, bytes]:
     return "application/json", msgspec.json.encode(jsonable(value))
 
 
+def disposition(name: str) -> str:
+    """A file to save. Its name has no characters that turn it: one that ends in `exe` must not read as if it
+    ended in `txt`."""
+    seen = show_invisible(name)
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in seen) or "file"
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(seen, safe='')}"
+
+
 def attachment(data: bytes, media: str, name: str) -> Response:
     """A download: browsers must not display it."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name) or "file"
     headers = {
-        "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Disposition": disposition(name),
         "Content-Security-Policy": _KEPT_APART,
     }
     return Response(data, media_type=media, headers=headers)

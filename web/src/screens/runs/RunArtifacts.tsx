@@ -1,6 +1,7 @@
 /** What a run has made for its caller, to be saved. */
 import { useQuery } from "@tanstack/react-query";
 import type { Run } from "@/services/runs";
+import { plainText } from "@/models/values";
 import { artifactAddress, listArtifacts } from "@/services/steps";
 import { t } from "./text";
 
@@ -14,7 +15,7 @@ export function RunArtifacts({ run }: { run: Run }) {
   return (
     <p className="small run-line">
       {t("artifacts")}
-      {names.slice(0, MOST).map((name) => <a key={name} href={artifactAddress(run.id, name)} download>{name}</a>)}
+      {names.slice(0, MOST).map((name) => <a key={name} href={artifactAddress(run.id, name)} download>{plainText(name)}</a>)}
       {names.length > MOST ? <span className="muted">{t("moreArtifacts", { count: names.length - MOST })}</span> : null}
     </p>
   );

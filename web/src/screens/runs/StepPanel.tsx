@@ -10,6 +10,7 @@ import { settling } from "@/live/settle";
 import { logLines, streamedText } from "@/models/emitted";
 import { duration } from "@/models/time";
 import { barsOf, lengthOf } from "@/models/timeline";
+import { plainText } from "@/models/values";
 import { type Step, artifactAddress, getStep } from "@/services/steps";
 import { effectWord, visitWord } from "@/words";
 import { StepAttempts } from "./StepAttempts";
@@ -49,7 +50,7 @@ function StepParts({ run, step, record }: { run: string; step: Step; record: num
       {step.artifacts.length > 0 ? (
         <StepPart title={t("artifacts")} open>
           <ul className="step-list">
-            {step.artifacts.map((name) => <li key={name}><a href={artifactAddress(run, name)} download>{name}</a></li>)}
+            {step.artifacts.map((name) => <li key={name}><a href={artifactAddress(run, name)} download>{plainText(name)}</a></li>)}
           </ul>
         </StepPart>
       ) : null}

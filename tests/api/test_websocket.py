@@ -288,3 +288,19 @@ async def test_a_socket_closes_when_its_credential_is_revoked(tmp_path: Path) ->
                 await talk.until("no such message")
             assert closed.value.rcvd is not None
             assert (closed.value.rcvd.code, "not valid" in closed.value.rcvd.reason) == (1008, True)
+
+
+async def test_a_binary_message_is_refused_and_the_socket_stays_open(server: Server) -> None:
+    async with talking(server, "/v1/stream/ws") as talk:
+        await talk.hear()
+        await talk.socket.send(b"\xff\xfe")
+        said = await talk.hear()
+        assert (said["type"], said["problem"]["code"]) == ("error", "not_json")
+        assert (await talk.ask("ping"))["type"] == "ack"
+    async with talking(server, "/v1/stream/ws", headers={}) as talk:
+        await talk.socket.send(b"\xff\xfe")
+        assert (await talk.hear())["problem"]["code"] == "not_json"
+        with pytest.raises(ConnectionClosed) as closed:
+            await talk.hear()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1008

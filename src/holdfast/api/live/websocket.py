@@ -157,7 +157,7 @@ class Socket:
         """By the first message."""
         try:
             async with asyncio.timeout(FIRST):
-                message = read_message(await self._socket.receive_text())
+                message = read_message(await self._text())
             if message.type != "auth" or not message.token:
                 raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
             self._proof = _request(self._socket.scope, token=message.token)
@@ -180,13 +180,13 @@ class Socket:
             while not leaving.done():
                 # A task, because the wait must also end when the server
                 # drains; a receive has no other way to be interrupted.
-                reading = asyncio.create_task(self._socket.receive_text())
+                reading = asyncio.create_task(self._text())
                 await asyncio.wait((reading, leaving), return_when=asyncio.FIRST_COMPLETED)
                 if not reading.done():
                     reading.cancel()
                     await asyncio.gather(reading, return_exceptions=True)
                     return
-                await self._receive(principal, reading.result())
+                await self._receive(principal, reading)
         finally:
             leaving.cancel()
 
@@ -201,10 +201,20 @@ class Socket:
                     return
                 await self._send({"type": "beat"})
 
-    async def _receive(self, principal: Principal, text: str) -> None:
+    async def _text(self) -> str:
+        """Of the next message. Raises HttpError for a binary one."""
+        received = await self._socket.receive()
+        if received["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(received["code"], received.get("reason"))
+        text = received.get("text")
+        if text is None:
+            raise HttpError(400, "The message is binary.", code="not_json", hint="Send JSON as text.")
+        return str(text)
+
+    async def _receive(self, principal: Principal, reading: asyncio.Task[str]) -> None:
         try:
             self._pace.take("")
-            message = read_message(text)
+            message = read_message(reading.result())
         except HoldfastError as error:
             await self._refuse(None, error)
             # Slows down only this socket: its client sends too fast.

@@ -15,9 +15,12 @@ import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TextIO, cast
 
 from holdfast.types.redaction import redactor
+
+if TYPE_CHECKING:
+    import asyncio
 
 log: Final = logging.getLogger("holdfast")
 node_log: Final = logging.getLogger("holdfast.node")
@@ -37,6 +40,10 @@ class NodePlace(NamedTuple):
 
 class PlaceSource(Protocol):
     def where(self, execution: Any) -> NodePlace | None: ...
+
+    def leave_running(self, call: asyncio.Future[Any]) -> None:
+        """Code of the node that nobody waits for any more, and that runs until `call` is done."""
+        ...
 
 
 # The run's driver, and the execution (None: the one that runs in the driver's task). It is a pair and not a

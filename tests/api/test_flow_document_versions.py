@@ -12,9 +12,13 @@ import pytest
 import yaml
 
 from holdfast import Flow, Worker
+from holdfast.api.routes import flows as flow_routes
 from holdfast.errors import StoreError
 from holdfast.frontends.document import upgrade
 from holdfast.frontends.document.json_schema import flow_schema
+from holdfast.model.fingerprint import decode_graph
+from holdfast.model.graph import GraphSpec
+from holdfast.runs import flow_versions
 from tests.api.conftest import Server
 from tests.api.documents import OTHER, REFUND, deploy, working
 
@@ -260,3 +264,27 @@ async def test_document_of_an_older_format_runs_and_its_bytes_stay_as_they_were_
     assert "nodes:" in (await working.client.get(f"{place}?format=yaml")).text
     again = await deploy(working, status=200)
     assert again["version"] == sent["version"]
+
+
+async def test_list_of_flows_decodes_no_graph_that_it_has_seen(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in (REFUND, OTHER):
+        await deploy(server, text)
+    decoded = list[int]()
+
+    def counted(raw: bytes) -> GraphSpec:
+        decoded.append(len(raw))
+        return decode_graph(raw)
+
+    for module in (flow_versions, flow_routes):
+        if hasattr(module, "decode_graph"):
+            monkeypatch.setattr(module, "decode_graph", counted)
+    first = await server.json("GET", "/v1/flows")
+    # One for each version, not for each part of the answer.
+    assert len(decoded) == 2
+    assert await server.json("GET", "/v1/flows") == first
+    assert await server.json("GET", "/v1/flows/refund") == first["items"][0]
+    assert len(decoded) == 2
+    assert [version["nodes"] for version in first["items"][0]["versions"]] == [4, 4]
+    assert first["items"][0]["description"] == "Pays money back"

@@ -53,7 +53,8 @@ class Runs(Protocol):
     async def create(self, new: NewRun) -> tuple[RunRow, bool]:
         """Write the run and its first records. Returns (row, True), or the earlier run of the same tenant,
         flow and idempotency key with False. With `supersedes`, the old run ends as cancelled in the same
-        transaction (its term grows, its open holds and timers close, `superseded_by` is set)."""
+        transaction (its term grows, its open holds and timers close, `superseded_by` is set). Raises
+        RunBusyError if that is the run of an entity and a worker has it."""
         ...
 
     async def get_run(self, run: RunId) -> RunRow | None: ...
@@ -266,8 +267,9 @@ class Flows(Protocol):
 
     async def flow(self, name: str, version: str) -> FlowRow | None: ...
 
-    async def flows(self, since: int = 0) -> list[FlowRow]:
-        """By name, oldest first. `since`: only those stored at this instant or later."""
+    async def flows(self, since: int = 0, *, graphs: bool = True) -> list[FlowRow]:
+        """By name, oldest first. `since`: only those stored at this instant or later. `graphs`: False leaves
+        the graphs empty, so that nothing large is read."""
         ...
 
     async def put_code(self, digest: str, marks: bytes) -> None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.errors import FeedTrimmedError, RunReadOnlyError, StoreError
+from holdfast.errors import FeedTrimmedError, RunBusyError, RunReadOnlyError, StoreError
 from holdfast.store.rows import RunRow
+from holdfast.types.concurrency_limits import is_entity
+from holdfast.types.ids import RunId
 from holdfast.types.record import Record
 
 
@@ -18,6 +20,17 @@ def require_live(row: RunRow) -> None:
             f"run {row.id} is imported history: it can be read and forked, not advanced.",
             hint="To continue from its last state, fork it or import it with as_new_run=True (--as-new-run).",
             run=row.id,
+        )
+
+
+def require_idle_entity(run: RunId, limit: str, lease_until: int | None, now: int) -> None:
+    """Before a run is superseded. Raises RunBusyError for one of an entity that a worker has: its code may
+    still run when the next run of the entity starts."""
+    if is_entity(limit) and lease_until is not None and lease_until > now:
+        raise RunBusyError(
+            f"run {run} of an entity is being advanced by a worker, so no other run can take its place yet.",
+            hint=f"Wait until it waits or has ended, or cancel it first: holdfast cancel {run}.",
+            run=run,
         )
 
 

@@ -38,7 +38,7 @@ async def flows_page(call: ApiCall) -> Response:
     service = await call.runs()
     newest: dict[str, Any] = {}
     versions: dict[str, int] = {}
-    for flow in await newest_first(service, await service.store.flows()):
+    for flow in await newest_first(service, await service.store.flows(graphs=False)):
         if await is_visible_to_tenant(call, flow.name, flow.version):
             versions[flow.name] = versions.get(flow.name, 0) + 1
             newest.setdefault(flow.name, flow)

@@ -47,12 +47,11 @@ from holdfast.errors import (
 )
 from holdfast.frontends.document.compile import DIALECT as DOCUMENTS
 from holdfast.model.diagnostics import errors_in, require_valid
-from holdfast.model.fingerprint import CODED, decode_graph, dialect_of, encode_graph, graph_fingerprint
+from holdfast.model.fingerprint import CODED, dialect_of, encode_graph, graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
-from holdfast.model.input_schema import input_schema
 from holdfast.model.program import Program
 from holdfast.model.validate import validate
-from holdfast.runs.flow_versions import newest_first, put_posted, require_free_name
+from holdfast.runs.flow_versions import flow_summary, graph_of, newest_first, put_posted, require_free_name
 from holdfast.runs.migrate.check import MigrationReport
 from holdfast.runs.service import RunService
 from holdfast.runs.unserved import serves
@@ -75,7 +74,7 @@ async def list_flows(call: ApiCall) -> Page[FlowWire]:
         if await is_visible_to_tenant(call, row.name, row.version):
             found.setdefault(row.name, []).append(row)
     items = [
-        _flow(service, name, rows, workers, await deployed.current(name))
+        await _flow(service, name, rows, workers, await deployed.current(name))
         for name, rows in sorted(found.items())
     ]
     return Page(items=items)
@@ -87,7 +86,7 @@ async def get_flow(call: ApiCall, flow: str) -> FlowWire:
     service = await call.runs()
     workers = await _live_workers(service)
     current = await DeployedFlows(service, call.tenant).current(flow)
-    return _flow(service, flow, await _versions(call, flow), workers, current)
+    return await _flow(service, flow, await _versions(call, flow), workers, current)
 
 
 async def _live_workers(service: RunService) -> list[WorkerRow]:
@@ -95,19 +94,20 @@ async def _live_workers(service: RunService) -> list[WorkerRow]:
     return [row for row in await service.store.workers() if row.until > now]
 
 
-def _flow(
+async def _flow(
     service: RunService, name: str, rows: list[FlowRow], workers: list[WorkerRow], activated: str | None
 ) -> FlowWire:
     """`activated`: the version of a deployed document that is current; code comes before it."""
     coded = dialect_of(rows[0].version) == CODED
     current = rows[0].version if coded or activated is None else activated
     shown = next((row for row in rows if row.version == current), rows[0])
-    spec = decode_graph(shown.graph)
+    summary = await flow_summary(service, shown)
     known = [service.runtime.programs[row.version] for row in rows if row.version in service.runtime.programs]
     described = (program.description for program in known if program.description)
     versions = [
         version_of(
             row,
+            await flow_summary(service, row),
             loaded=row.version in service.runtime.programs,
             workers=sum(serves(worker, row.version) for worker in workers),
             current=row.version == current,
@@ -118,30 +118,18 @@ def _flow(
     return FlowWire(
         name=name,
         versions=versions,
-        description=_description(spec) or next(described, "") or str(spec.defaults.get("graph.goal") or ""),
-        input_schema=_document_key(spec, "input") or input_schema(spec),
+        description=summary.description or next(described, "") or summary.goal,
+        input_schema=summary.input_schema,
     )
 
 
-def _description(spec: GraphSpec) -> str:
-    return str(_document_key(spec, "description") or "")
-
-
-def _document_key(spec: GraphSpec, key: str) -> Any:
-    document: dict[str, Any] = spec.document or {}
-    return document["source"].get(key) if document.get("dialect") == DOCUMENTS else None
-
-
 async def _rows(service: RunService) -> list[FlowRow]:
-    """Stored flows, and loaded flows that have not been run yet."""
-    stored = await service.store.flows()
+    """Stored flows, and loaded flows that have not been run yet; without their graphs."""
+    stored = await service.store.flows(graphs=False)
     known = {(row.name, row.version) for row in stored}
     loaded = [p for p in service.runtime.programs.values() if (p.graph.name, p.version) not in known]
     now = service.store.now()
-    return stored + [
-        FlowRow(name=p.graph.name, version=p.version, graph=encode_graph(p.graph.spec), created_at=now)
-        for p in loaded
-    ]
+    return stored + [FlowRow(name=p.graph.name, version=p.version, graph=b"", created_at=now) for p in loaded]
 
 
 async def _versions(call: ApiCall, flow: str) -> list[FlowRow]:
@@ -159,10 +147,13 @@ async def find_version(call: ApiCall, flow: str, version: str) -> tuple[FlowRow,
     `current`: the version of a document that new runs start on. Raises FlowNotFoundError."""
     if version == "current":
         version = await DeployedFlows(await call.runs(), call.tenant).current(flow) or "latest"
+    service = await call.runs()
     for row in await _versions(call, flow):
-        spec = decode_graph(row.graph)
-        if version == "latest" or is_version_named(version, row.version, Graph(spec).label):
-            return row, spec
+        if version == "latest" or is_version_named(
+            version, row.version, (await flow_summary(service, row)).label
+        ):
+            spec = (await graph_of(service, row)).spec
+            return msgspec.structs.replace(row, graph=encode_graph(spec)), spec
     raise FlowNotFoundError(
         f"there is no version {version!r} of flow {flow!r} here.", hint="GET /v1/flows lists them.", flow=flow
     )
@@ -188,8 +179,9 @@ def _graph(row: FlowRow, spec: GraphSpec) -> FlowGraph:
 @routes.get("/flows/{flow:path}/versions/{version}/input-schema", needs=Right.flows_read, raises=_MISSING)
 async def get_input_schema(call: ApiCall, flow: str, version: str) -> ApiReply[dict[str, Any]]:
     """The JSON Schema of the input that a version takes; empty if it does not say."""
-    row, spec = await find_version(call, flow, version)
-    return ApiReply(body=_document_key(spec, "input") or input_schema(spec), etag=row.version)
+    row, _ = await find_version(call, flow, version)
+    summary = await flow_summary(await call.runs(), row)
+    return ApiReply(body=summary.input_schema, etag=row.version)
 
 
 @routes.get(

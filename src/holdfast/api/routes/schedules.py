@@ -108,7 +108,7 @@ async def _flow(call: ApiCall, name: str) -> Program | str:
     now = service.store.now()
     alive = [row for row in await service.store.workers() if row.until > now]
     served = any(name in row.versions.values() for row in alive)
-    stored = [row for row in await service.store.flows() if row.name == name]
+    stored = [row for row in await service.store.flows(graphs=False) if row.name == name]
     if not served and not any([await is_visible_to_tenant(call, name, row.version) for row in stored]):
         raise FlowNotFoundError(
             f"there is no flow {name!r} here.", hint="GET /v1/flows lists them.", flow=name

@@ -10,8 +10,7 @@ from holdfast.api.schemas.common import Name, moment
 from holdfast.documents.deploy import SentDocument
 from holdfast.frontends.document.problem import DocumentProblem
 from holdfast.model.diagnostics import GraphProblem as Diagnosis
-from holdfast.model.fingerprint import decode_graph
-from holdfast.model.graph import Graph
+from holdfast.runs.flow_versions import FlowSummary
 from holdfast.runs.migrate.check import MigrationReport
 from holdfast.store.rows import FlowRow
 from holdfast.types.status import RunStatus
@@ -297,14 +296,19 @@ def sent_document(
 
 
 def version_of(
-    row: FlowRow, *, loaded: bool, workers: int, current: bool = False, document: bool = False
+    row: FlowRow,
+    summary: FlowSummary,
+    *,
+    loaded: bool,
+    workers: int,
+    current: bool = False,
+    document: bool = False,
 ) -> FlowVersion:
-    graph = Graph(decode_graph(row.graph))
     return FlowVersion(
         version=row.version,
-        label=graph.label,
+        label=summary.label,
         created_at=moment(row.created_at) or "",
-        nodes=len(graph.nodes),
+        nodes=summary.nodes,
         loaded=loaded,
         workers=workers,
         current=current,

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 from holdfast.errors import UserCodeExitError
 from holdfast.model.calls import forks
 from holdfast.model.calls.tasks import OwnedTask
-from holdfast.model.calls.threads import run_in_thread
+from holdfast.model.calls.threads import leave_running, run_in_thread
 from holdfast.telemetry import log
 from holdfast.types.text import clean_text
 
@@ -68,6 +68,7 @@ async def call_alone(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         await asyncio.wait({task}, timeout=GRACE)
         if not task.done():
             task.disowned = True
+            leave_running(task)
             log.error("%s did not stop within %g s of its cancellation, and may still run", _name(fn), GRACE)
         raise
     if task.cancelled():

@@ -17,7 +17,7 @@ from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, Final
 
-from holdfast.telemetry import current_place, log
+from holdfast.telemetry import current_node, current_place, log
 
 # At once, without those that are left behind: the rest waits for a free one.
 LIMIT: Final = 64
@@ -35,6 +35,9 @@ class ThreadCall:
         self.begun = False
         self.ended = False
         self.dropped = False
+        self.returned = False
+        # Of a call that was left behind: done when the function has returned.
+        self.over: asyncio.Future[None] | None = None
         self.place = current_place()
 
     @property
@@ -51,6 +54,9 @@ class ThreadCall:
             self.loop.call_soon_threadsafe(self._settle, value, error)
 
     def _settle(self, value: Any, error: BaseException | None) -> None:
+        self.returned = True
+        if self.over is not None:
+            self.over.set_result(None)
         if self.future.done():
             return
         if error is None:
@@ -182,4 +188,15 @@ async def run_in_thread(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> An
     except asyncio.CancelledError:
         if _threads.leave(call):
             log.warning("%s was stopped, but its thread runs until the function returns", call.where)
+            # The thread may have ended although its pool does not know it yet.
+            if not call.returned:
+                call.over = asyncio.get_running_loop().create_future()
+                leave_running(call.over)
         raise
+
+
+def leave_running(call: asyncio.Future[Any]) -> None:
+    """For the run whose code this is: nobody waits for it any more, and it runs until `call` is done."""
+    at = current_node.get()
+    if at is not None:
+        at[0].leave_running(call)

@@ -293,7 +293,11 @@ class Driver:
     def stop(self) -> bool:
         """Stop the task that drives. One that has not begun does so first: a task that is cancelled before
         its first step would leave its queue open, and nobody would learn why it ended."""
+        self.session.stopped = True
         self._stop_early = not self._begun
+        return self._stop_task()
+
+    def _stop_task(self) -> bool:
         return self.task is not None and (self._stop_early or self.task.stop())
 
     def _effect_inline(self) -> bool:
@@ -316,7 +320,7 @@ class Driver:
         # Once only: a second cancel would look like one from outside, and end the whole driver.
         if self.session.inline is not None and self.task is not None and not self._interrupted:
             self._interrupted = True
-            self.stop()
+            self._stop_task()
 
     def drain(self) -> None:
         """Handlers that run may finish, nothing new starts; then the run is released."""
@@ -359,6 +363,8 @@ class Driver:
     def _disown_if_overdue(self, task: OwnedTask[RunStatus] | None, number: int) -> None:
         execution = self.session.inline
         if task is None or task is not self.task or execution is None or number != self._inline_calls:
+            return
+        if self.session.keeps_place:
             return
         late = self.handlers.timed_out(execution)
         if late is None and not task.stopped:

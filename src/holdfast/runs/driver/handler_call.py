@@ -145,9 +145,13 @@ class HandlerCall:
             call = run_node(self.session, ctx, node, item, self.calls.code_of(ctx.execution))
         else:
             call = handler_result.call(handler, {"state": state, "ctx": ctx, "item": item})
-        if node.timeout is None:
-            return await call
-        return await call_in_time(call, node.id, node.timeout, ctx.patience, ctx.close)
+        try:
+            if node.timeout is None:
+                return await call
+            return await call_in_time(call, node.id, node.timeout, ctx.patience, ctx.close)
+        finally:
+            if self.session.left_running:
+                await self.session.wait_for_code()
 
     def _decode(self, execution: Exec, reply: Any, started: int) -> HandlerFinished:
         """Of a node in a process of its own."""

@@ -132,7 +132,8 @@ class HandlerTasks:
             task.stop()
         if wanted:
             # With a limit: a handler may ignore its cancellation, and a thread cannot be cancelled at all.
-            _, late = await asyncio.wait(wanted, timeout=self.session.services.settings.grace)
+            limit = None if self.session.keeps_place else self.session.services.settings.grace
+            _, late = await asyncio.wait(wanted, timeout=limit)
             for task in late & wanted.keys():
                 self._give_up(wanted[task], task)
 
@@ -140,6 +141,8 @@ class HandlerTasks:
     def timed_out(self, execution: Exec) -> HandlerFinished | None:
         """The failure of a handler whose timeout has passed, and that did not stop when it was cancelled."""
         session = self.session
+        if session.keeps_place:
+            return None
         ctx = session.contexts.get((execution.scope, execution.node))
         if ctx is None or not ctx.patience.is_over:
             return None
@@ -155,6 +158,7 @@ class HandlerTasks:
         """Its run resumes without it: it may not use its context any more, and its result is ignored."""
         session = self.session
         task.disowned = True
+        session.leave_running(task)
         ctx = session.contexts.pop((execution.scope, execution.node), None)
         if ctx is not None:
             ctx.close("it did not stop when it was cancelled")

@@ -38,7 +38,10 @@ class DriverPark:
             # Something was about to happen: another question of the same handler, or an end.
             return None
         await self.tasks.suspend_all()
-        if session.finished:
+        if session.left_running and not session.draining:
+            # A function that was asking ends now; one that does not keeps the run here.
+            await asyncio.wait(session.left_running, timeout=session.services.settings.grace)
+        if session.finished or session.left_running:
             return None
         # A parked run is woken by a hold or a timer. Without one it would never be claimed again.
         if not session.pos.holds and not session.pos.timers:
@@ -123,6 +126,10 @@ class DriverPark:
             await self.tasks.stop(set())
             self.writer.withdraw()
             await session.recorder.committed(session.queue, session.pos.head)
+            if session.left_running:
+                message = "run %s keeps its entity until its lease expires: its code still runs here"
+                log.warning(message, session.run, extra={"run": session.run, "seq": session.pos.head})
+                return
             await release_run(session.store, session.lease, self._status)
         # Not an error of the caller: the journal is complete, and the lease expires by itself.
         except HoldfastError as error:

@@ -41,6 +41,7 @@ from holdfast.types.redaction import tenant_scope
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
+    from holdfast.runs.flow_versions import FlowSummary
     from holdfast.runs.observer import RunObserver
 
 # Most runs in a process end sooner, and then no task and no query is spent on watching them.
@@ -67,6 +68,8 @@ class Runtime(RunServices):
         self.dialects: dict[str, Callable[[GraphSpec], Program]] = {}
         # Versions of documents that name what this process does not have; its worker claims no run of them.
         self.lacking: set[str] = set()
+        # Of stored versions, by flow and version (`flow_versions.flow_summary`).
+        self.flow_summaries: dict[tuple[str, str], FlowSummary] = {}
         # They run code beside that of runs, so only a few at once.
         self.previews = asyncio.Semaphore(2)
         self._watch_task: asyncio.Task[None] | None = None

@@ -23,6 +23,7 @@ from holdfast.runs.driver.services import RunServices
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.store.rows import Claim
 from holdfast.telemetry import NodePlace
+from holdfast.types.concurrency_limits import is_entity
 from holdfast.types.ids import RunId
 from holdfast.types.record import Side
 from holdfast.types.redaction import tenant_scope
@@ -89,6 +90,8 @@ class RunSession:
         self.lost = False
         # Handlers may finish, nothing new starts; then the run is released.
         self.draining = False
+        # The driver was stopped: the run leaves this process.
+        self.stopped = False
         # Nothing is at work: it waits in memory for a person or a time.
         self.idle = False
         # Asked to leave memory: the run parks as if it had waited there long enough.
@@ -105,6 +108,10 @@ class RunSession:
         self.answers: dict[tuple[str, int, str], asyncio.Future[Sub]] = {}
         # What ended and was not given to the engine yet.
         self.finished: list[Message] = []
+        # Code of this run that was stopped and still runs; kept only where its end matters.
+        self.left_running: set[asyncio.Future[Any]] = set()
+        # Nothing of the run may run when the next of its entity starts.
+        self._is_entity = is_entity(claim.run.limit)
         # An error of a handler's task that ends this driver.
         self.fatal: BaseException | None = None
 
@@ -145,6 +152,26 @@ class RunSession:
             execution.attempt,
             execution.seq,
         )
+
+    def leave_running(self, call: asyncio.Future[Any]) -> None:
+        if self._is_entity and not call.done():
+            self.left_running.add(call)
+            call.add_done_callback(self._has_ended)
+
+    def _has_ended(self, call: asyncio.Future[Any]) -> None:
+        self.left_running.discard(call)
+        self.wake.set()
+
+    @property
+    def keeps_place(self) -> bool:
+        """Whether it has to end here when its code has ended, and not before: the run of an entity. One that
+        leaves this process with code that still runs keeps its place until its lease has expired."""
+        return self._is_entity and not (self.lost or self.stopped)
+
+    async def wait_for_code(self) -> None:
+        """Until no code runs that was stopped, if the run keeps its place so long."""
+        while self.left_running and self.keeps_place:
+            await asyncio.wait(self.left_running)
 
     def timeout_of(self, execution: Any) -> float | None:
         """Of the node of an execution, in seconds; None as in `where`."""

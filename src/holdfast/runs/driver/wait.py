@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from holdfast.holds.policies.auto_decide import Arbiter
 
 
+# Seconds between looks at the inbox while code of an entity's run goes on that was stopped.
+_CODE_RUNS = 5.0
+
+
 class MonotonicTimers:
     """A clock that is set back makes no back-off, sleep or time limit longer than declared.
 
@@ -189,6 +193,8 @@ class DriverWait:
 
     def _memory_wait(self, idle_since: float) -> float:
         session = self.session
+        if session.left_running:
+            return _CODE_RUNS
         if session.evicted:
             return 0.0
         waited = session.clock.monotonic() - idle_since
@@ -255,6 +261,7 @@ class DriverWait:
             while session.tasks and not session.finished:
                 session.wake.clear()
                 await session.wake.wait()
+        await session.wait_for_code()
         messages = session.take_finished()
         if messages and session.pos.cancelling is None:
             return messages

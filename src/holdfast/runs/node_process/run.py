@@ -15,7 +15,7 @@ import msgspec
 from holdfast.checkpoint import pack
 from holdfast.errors import NodeProcessError
 from holdfast.frontends.python.builder import FlowBuilder
-from holdfast.model.calls.threads import run_in_thread
+from holdfast.model.calls.threads import leave_running, run_in_thread
 from holdfast.model.graph import Node
 from holdfast.runs.context.context import Context
 from holdfast.runs.driver.session import RunSession
@@ -90,7 +90,9 @@ async def run_in_process(request: NodeRequest) -> bytes:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
         process.kill()
-        await asyncio.wait({work}, timeout=_KILL_WAIT)
+        _, late = await asyncio.wait({work}, timeout=_KILL_WAIT)
+        if late:
+            leave_running(work)
         with suppress(asyncio.CancelledError, Exception):
             work.result()
         raise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from holdfast.store.memory.tables import MemoryBlob, MemoryTables
 from holdfast.store.rows import StoreFacts
 from holdfast.types.memory import Memory, MemoryFilter
@@ -60,9 +62,11 @@ class MemoryBlobs(MemoryTables):
         with self._lock:
             return self._flows.get((name, version))
 
-    async def flows(self, since: int = 0) -> list[FlowRow]:
+    async def flows(self, since: int = 0, *, graphs: bool = True) -> list[FlowRow]:
         with self._lock:
             found = [row for row in self._flows.values() if row.created_at >= since]
+            if not graphs:
+                found = [replace(row, graph=b"") for row in found]
             return sorted(found, key=_name_and_age)
 
     async def examine(self, *, deep: bool) -> StoreFacts:

@@ -15,6 +15,7 @@ from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
 from holdfast.store.memory.concurrency_limits import MemoryLimits
 from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.memory.tables import MemoryRun, MemoryTables
+from holdfast.store.refusals import require_idle_entity
 from holdfast.store.rows import Claim, ThreadRow
 from holdfast.types.durability import Durability
 from holdfast.types.hold import BREAKPOINT
@@ -75,6 +76,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
             raise RunNotFoundError(f"There is no run {new.supersedes} to supersede.", run=new.supersedes)
         if old.read_only:
             raise RunReadOnlyError(f"Run {old.id} is imported history: it cannot be superseded.", run=old.id)
+        require_idle_entity(old.id, old.limit, old.lease_until, self._now())
         return old
 
     def _new_run(self, new: NewRun) -> MemoryRun:

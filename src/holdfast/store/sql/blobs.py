@@ -26,6 +26,7 @@ AND NOT EXISTS (SELECT 1 FROM @blob_refs AS refs WHERE refs.digest = blobs.diges
 _PUT_FLOW = """
 INSERT INTO @flows (name, version, created_at, graph) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"""
 _FLOW = "SELECT name, version, graph, created_at FROM @flows"
+_FLOW_NAMES = "SELECT name, version, NULL, created_at FROM @flows"
 
 
 async def put(conn: Conn, now: int, digest: bytes, size: int, place: str, data: bytes | None) -> None:
@@ -59,8 +60,9 @@ async def flow(conn: Conn, name: str, version: str) -> FlowRow | None:
     return None if found is None else _flow_row(found)
 
 
-async def flows(conn: Conn, since: int) -> list[FlowRow]:
-    found = await conn.rows(f"{_FLOW} WHERE created_at >= ? ORDER BY name, created_at, version", since)
+async def flows(conn: Conn, since: int, graphs: bool) -> list[FlowRow]:
+    columns = _FLOW if graphs else _FLOW_NAMES
+    found = await conn.rows(f"{columns} WHERE created_at >= ? ORDER BY name, created_at, version", since)
     return [_flow_row(r) for r in found]
 
 
@@ -75,4 +77,4 @@ async def code(conn: Conn, digest: str) -> bytes | None:
 
 def _flow_row(values: Row) -> FlowRow:
     name, version, graph, created_at = values
-    return FlowRow(name=name, version=version, graph=graph, created_at=created_at)
+    return FlowRow(name=name, version=version, graph=graph or b"", created_at=created_at)

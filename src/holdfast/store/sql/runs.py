@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
+from holdfast.store.refusals import require_idle_entity
 from holdfast.store.rows import NewRun, RunFilter, RunRow, ThreadRow
 from holdfast.store.sql import concurrency_limits
 from holdfast.store.sql.audit import AuditEntries
@@ -157,11 +158,12 @@ async def _earlier(conn: Conn, new: NewRun) -> Row:
 
 
 async def _supersede(conn: Conn, now: int, old: RunId, new: RunId, entries: AuditEntries) -> None:
-    sql = "SELECT key, status, read_only, tenant FROM @runs WHERE id = ? FOR UPDATE"
+    sql = "SELECT key, status, read_only, tenant, gate, lease_until FROM @runs WHERE id = ? FOR UPDATE"
     found = await conn.row(sql, old)
     if found is None:
         raise RunNotFoundError(f"There is no run {old} to supersede.")
-    key, status, read_only, tenant = found
+    key, status, read_only, tenant, limit, lease_until = found
+    require_idle_entity(old, limit, lease_until, now)
     if read_only:
         raise RunReadOnlyError(f"Run {old} is imported history: it cannot be superseded.", run=old)
     if status not in ENDED:

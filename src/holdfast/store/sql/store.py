@@ -155,8 +155,8 @@ class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjec
     async def flow(self, name: str, version: str) -> FlowRow | None:
         return await self._read(partial(blobs.flow, name=name, version=version))
 
-    async def flows(self, since: int = 0) -> list[FlowRow]:
-        return await self._read(partial(blobs.flows, since=since))
+    async def flows(self, since: int = 0, *, graphs: bool = True) -> list[FlowRow]:
+        return await self._read(partial(blobs.flows, since=since, graphs=graphs))
 
     async def put_code(self, digest: str, marks: bytes) -> None:
         await self._write(partial(blobs.put_code, digest=digest, marks=marks), single=True)

@@ -158,3 +158,9 @@ class FlowSuite:
         assert sorted(await kit.store.flows(), key=lambda row: row.version) == [flow, newer]
         assert await kit.store.flows(6) == [newer]
         assert await kit.store.flows(7) == []
+        assert await kit.store.flows(6, graphs=False) == [newer]
+        listed = await kit.store.flows(graphs=False)
+        assert {(row.version, row.created_at, row.graph) for row in listed} == {
+            ("v1", flow.created_at, b""),
+            ("v2", 6, b""),
+        }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from holdfast.errors import RunBusyError
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.limits import claim, declared, ended, ids, named
 from holdfast.types.concurrency_limits import entity_limit
@@ -125,3 +126,18 @@ class EntitySuite:
         found = await asyncio.gather(*(named(kit.store, row.id) for row in rows), claim(kit.store))
         taken = [one for claims in found for one in claims]
         assert len(taken) == 1
+
+    async def test_run_of_an_entity_is_not_superseded_while_a_worker_has_it(self, kit: StoreKit) -> None:
+        first, other = await run_of(kit, "a"), await kit.created()
+        (one, _) = sorted(await claim(kit.store), key=lambda taken: taken.run.id != first.id)
+        new = kit.new_run(supersedes=first.id)
+        with pytest.raises(RunBusyError, match="is being advanced by a worker"):
+            await kit.store.create(new)
+        assert (await kit.row(first.id)).status is RunStatus.running
+        # Only entities are one at a time.
+        await kit.store.create(kit.new_run(supersedes=other.id))
+        assert (await kit.row(other.id)).status is RunStatus.cancelled
+        await parked(kit, one.lease)
+        _, created = await kit.store.create(new)
+        assert created
+        assert (await kit.row(first.id)).status is RunStatus.cancelled

@@ -28,7 +28,7 @@ from holdfast.store.rows import RunRow
 from holdfast.types.hold import CONSUME
 from holdfast.types.ids import RunId, derived_id
 from holdfast.types.queue_message import RUNS
-from holdfast.types.status import RunStatus
+from holdfast.types.status import Effect, RunStatus
 from holdfast.types.terms import HitlTarget
 from holdfast.types.text import clean_text
 
@@ -42,8 +42,10 @@ MAX_DEPTH: Final = 32
 class ChildRun:
     """A run that a script has started. It has an end of its own: `result` waits for it."""
 
-    def __init__(self, ctx: Context, run: str, program: Program) -> None:
+    def __init__(self, ctx: Context, run: str, program: Program, step: Any) -> None:
         self._ctx = ctx
+        # `Context.step`, also where the script runs in a thread.
+        self._step = step
         self._program = program
         self.run_id = RunId(run)
         self.flow = program.graph.name
@@ -71,7 +73,9 @@ class ChildRun:
                 status=ended["status"],
             )
         read = partial(_final_state, ctx.session, self.run_id, self._program)
-        state = await ctx.record_step(f"state of {self.flow}", read, key and f"{key}/state")
+        state = await self._step(
+            f"state of {self.flow}", read, effect=Effect.read, key=key and f"{key}/state"
+        )
         return self._program.schema.build(dict(state))
 
 

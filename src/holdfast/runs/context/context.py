@@ -452,7 +452,7 @@ class Context:
         create = partial(create_child, self._session, program, given, place, detached)
         patient = partial(retry_while_unavailable, create, self._session.queue)
         found = await Context.step(self, name, patient, effect=Effect.write, key=key, idempotent=True)
-        return ChildRun(self, found, program)
+        return ChildRun(self, found, program, partial(Context.step, self))
 
     async def call(self, flow: Any, given: Any = None, *, key: str | None = None, timeout: Any = None) -> Any:
         """Start a run of another flow and wait for its end: the state that it ended with. While it runs, this
@@ -505,10 +505,6 @@ class Context:
             await advance_here(session, child)
         look = partial(self.queues.look, self._exec.subs[ordinal].hold)
         await retry_while_unavailable(look, session.queue)
-
-    async def record_step(self, name: str, fn: Callable[..., Any], key: str | None) -> Any:
-        """A sub-step that reads, whatever kind of context this is."""
-        return await Context.step(self, name, fn, effect=Effect.read, key=key)
 
     @property
     def session(self) -> RunSession:

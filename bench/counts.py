@@ -113,6 +113,17 @@ def statements_for_a_person() -> int:
         apsw.connection_hooks.remove(opened)
 
 
+def modules_for_a_flow(*unneeded: str) -> tuple[int, list[str]]:
+    """How many modules of ours a program loads that has a flow, and which of the unneeded ones."""
+    program = f"""import sys
+from holdfast import Flow, Holdfast
+print(sum(name.partition(".")[0] == "holdfast" for name in sys.modules))
+print(*(name for name in {unneeded} if name in sys.modules))"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    number, loaded = done.stdout.splitlines()
+    return int(number), loaded.split()
+
+
 def flushes_per_step(mode: str) -> float | None:
     """fsync and fdatasync as the kernel sees them; None where there is no strace."""
     if shutil.which("strace") is None:
@@ -170,6 +181,7 @@ def row_n(_plan: Plan) -> list[Line]:
             "N", "stored for 1 KB appended, steps 200 to 1,000", bytes_per_byte_appended(), "KB", "N-stored"
         ),
         aimed("N", "statements for a person in the loop", statements_for_a_person(), "asked", "N-person"),
+        aimed("N", "modules of a program with a flow", modules_for_a_flow()[0], "modules", "N-modules"),
         aimed("N", "stored a step, graph of 1 node", one, "bytes"),
         aimed("N", "stored a step, among 100 nodes by 1", hundred / one, "x", "N-among"),
         aimed("N", "stored a step, round of 100 nodes by 1", ring / one, "x", "N-round"),

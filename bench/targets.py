@@ -40,6 +40,7 @@ TARGETS: dict[str, Target] = {
     "N-flushes-strict": Target(most=1.05),
     "N-flushes-barrier": Target(most=0.2),
     "N-person": Target(most=54),
+    "N-modules": Target(most=240),
     "N-stored": Target(most=1.5),
     "N-among": Target(most=1.1),
     "N-round": Target(most=1.1),

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from holdfast import Event, Flow, Holdfast, Result, RunSettings
-from holdfast.runs.encryption.store import encrypted_store_within
+from holdfast.runs.encryption.detect import encrypted_store_within
 from holdfast.runs.service import RunService
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store

@@ -22,8 +22,7 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.settings import RunSettings
-from holdfast.runs.encryption.cipher import FieldCipher
-from holdfast.runs.encryption.store import holds_ciphertext, with_encryption
+from holdfast.runs.encryption.detect import holds_ciphertext
 from holdfast.runs.node_memory import StoredMemory
 from holdfast.runs.service import RunService
 from holdfast.store.blob.objects import Objects, open_blobs
@@ -265,6 +264,9 @@ class Holdfast(StoreServices):
         ring = self._keys or keys_from_environment()
         if ring is None and not await holds_ciphertext(store):
             return store
+        from holdfast.runs.encryption.cipher import FieldCipher
+        from holdfast.runs.encryption.store import with_encryption
+
         return with_encryption(store, FieldCipher(ring))
 
     async def service(self) -> RunService:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from holdfast.checkpoint import Blob
 from holdfast.errors import BlobMissingError, InputError, NotFoundError
 from holdfast.holds.forms.field_error import FieldValueError
-from holdfast.holds.forms.file_references import read_file
 from holdfast.types.ids import run_prefix
 from holdfast.types.text import clean_text
 from holdfast.types.value import BlobRef
@@ -51,6 +50,8 @@ class BlobAttachments:
 
 
 def _digest_of(reference: Any) -> bytes:
+    from holdfast.holds.forms.file_references import read_file
+
     try:
         return bytes.fromhex(read_file({}, reference)["sha256"])
     except FieldValueError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.checkpoint import Blob, TypeRegistry, unspill
 from holdfast.errors import (
@@ -16,8 +16,7 @@ from holdfast.errors import (
 )
 from holdfast.model.frames import Frame
 from holdfast.model.position import Position
-from holdfast.runs.encryption.cipher import FieldCipher
-from holdfast.runs.encryption.store import encrypted_store_within
+from holdfast.runs.encryption.detect import encrypted_store_within
 from holdfast.runs.store_identity import (
     has_blob_place,
     keep_blob_place,
@@ -37,6 +36,9 @@ from holdfast.telemetry import crashpoint
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.value import BlobRef, FrozenDict, FrozenList
+
+if TYPE_CHECKING:
+    from holdfast.runs.encryption.cipher import FieldCipher
 
 IN_ROW = 1 << 20
 

@@ -9,14 +9,16 @@ In each of them a run reads what it wrote itself, also before that is committed.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from holdfast.model.record_bodies import SubstepBody
-from holdfast.runs.text_similarity import Embed, likeness
 from holdfast.store.protocols import Memories
 from holdfast.types.ids import derived_id
 from holdfast.types.memory import Memory, MemoryFilter
 from holdfast.types.value import FrozenDict, FrozenList
+
+if TYPE_CHECKING:
+    from holdfast.runs.text_similarity import Embed
 
 READ, WRITE = "memory.read", "memory.write"
 RECORDED = frozenset({"snapshot", "journaled"})
@@ -49,6 +51,8 @@ async def select(
     each = {memory.id: memory for memory in (*reversed(own), *found)}
     admitted = sorted(filter(wanted.admits, each.values()), key=_strongest_first)
     if wanted.semantic:
+        from holdfast.runs.text_similarity import likeness
+
         alike = await likeness(wanted.semantic, [memory.content for memory in admitted], embed)
         ranked = sorted(zip(alike, admitted, strict=True), key=lambda pair: -pair[0])
         admitted = [memory for like, memory in ranked if like > 0]

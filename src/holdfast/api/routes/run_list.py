@@ -26,7 +26,7 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.holds.actions.bulk import MAX_HOLDS, BulkItem, BulkResult
-from holdfast.runs.encryption.store import encrypted_store_within
+from holdfast.runs.encryption.detect import encrypted_store_within
 from holdfast.runs.run_query import read_run_query
 from holdfast.runs.run_view import RunWire, run_wire, shown_run, shown_runs
 from holdfast.runs.service import RunService

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-import sysconfig
 import traceback
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,6 @@ LIBRARIES: Final = "Through libraries:"
 
 _ENGINE: Final = str(Path(__file__).parents[2])
 _DEMO: Final = str(Path(_ENGINE) / "demo")
-_STANDARD: Final = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _FILE: Final = re.compile(r'^(  File ")([^"\n]+)(", line )', re.MULTILINE)
 _INSTALLED: Final = ("site-packages", "dist-packages")
 
@@ -59,7 +58,7 @@ def _short_path(file: str) -> str:
         _, found, below = file.rpartition(f"/{name}/")
         if found:
             return below
-    roots = [root for each in (*_STANDARD, *sys.path) if path.is_relative_to(root := Path(each).absolute())]
+    roots = [root for each in (*_standard(), *sys.path) if path.is_relative_to(root := Path(each).absolute())]
     within = max(roots, key=lambda root: len(root.parts), default=path.parent)
     return str(path.relative_to(within))
 
@@ -93,6 +92,14 @@ def _end(text: str, limit: int) -> str:
     return f"…\n{kept[kept.find(chr(10)) + 1 :]}"
 
 
+@cache
+def _standard() -> tuple[str, ...]:
+    """Where the standard library is."""
+    import sysconfig  # it reads how Python was built, and most programs see no error
+
+    return tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+
+
 def _is_engine(file: str) -> bool:
     return file.startswith(_ENGINE) and not file.startswith(_DEMO)
 
@@ -100,4 +107,4 @@ def _is_engine(file: str) -> bool:
 def _is_own(file: str) -> bool:
     if _is_engine(file) or file.startswith("<frozen"):
         return False
-    return not any(name in file for name in _INSTALLED) and not file.startswith(_STANDARD)
+    return not any(name in file for name in _INSTALLED) and not file.startswith(_standard())

@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast.errors import StoreError, StoreMovedError
 from holdfast.runs.driver.services import RunServices
-from holdfast.runs.encryption.store import encrypted_store_within
+from holdfast.runs.encryption.detect import encrypted_store_within
 from holdfast.store.protocols import Store
 from holdfast.store.rows import Claim, RunRow
 from holdfast.types.backoff import Backoff

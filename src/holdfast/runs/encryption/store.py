@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from holdfast.errors import InputError, KeyMissingError
 from holdfast.runs.encryption.cipher import FieldCipher
+from holdfast.runs.encryption.detect import encrypted_store_within
 from holdfast.runs.encryption.graph_threads import EncryptedGraphThreads
 from holdfast.store.protocols import Store
-from holdfast.store.rows import Claim, ClaimRequest, NewRun, RunFilter, RunHistory, RunRow
+from holdfast.store.rows import Claim, ClaimRequest, NewRun, RunHistory, RunRow
 from holdfast.types.audit import AuditRow
-from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
 from holdfast.types.event import EventRow
@@ -512,16 +512,3 @@ def with_encryption(inner: Store, cipher: FieldCipher) -> Store:
     if encrypted_store_within(inner) is not None:
         return inner
     return cast("Store", EncryptedStore(inner, cipher))
-
-
-def encrypted_store_within(store: Store) -> EncryptedStore | None:
-    """The encrypted store: this one, or the one that it wraps."""
-    return store if isinstance(store, EncryptedStore) else getattr(store, "encrypted_store", None)
-
-
-async def holds_ciphertext(store: Store) -> bool:
-    """Whether the newest run of a store is encrypted: then nothing may be written to it without a key."""
-    for row in await store.list_runs(RunFilter(), after=None, limit=1):
-        records = await store.read(row.id, first=row.horizon, last=row.horizon)
-        return any(is_encrypted(record.payload) for record in records)
-    return False

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.errors import StoreBusyError, StoreError, StoreFullError
 from holdfast.store.sql.sqlite import SqliteStore
+from holdfast.store.sql.sqlite.connect import SqliteSettings, connect
 from holdfast.store.sql.sqlite.settle import settle
 from holdfast.telemetry import arm, disarm
 from holdfast.testing.conformance.kit import TTL, StoreKit
@@ -274,3 +275,16 @@ async def test_claim_is_not_flushed_by_itself_and_everything_else_is(kit: StoreK
     await kit.written(lease, kit.record(1))
     assert text == ["full", "normal", "full"], "created, claimed, settled"
     assert writer._conn.execute("PRAGMA synchronous").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize("page_size", [1024, 4096])
+def test_log_is_folded_into_the_file_after_4_mb_whatever_the_size_of_its_pages(
+    tmp_path: Path, page_size: int
+) -> None:
+    file = tmp_path / "pages.db"
+    with plain(file) as conn:
+        conn.execute(f"PRAGMA page_size = {page_size}; PRAGMA journal_mode = WAL; CREATE TABLE t (x)")
+    opened = connect(SqliteSettings(path=str(file)))
+    ((pages,),) = opened.execute("PRAGMA wal_autocheckpoint").fetchall()
+    opened.close()
+    assert pages * page_size == 4 << 20

@@ -19,6 +19,9 @@ Args = Sequence[Any] | Mapping[str, Any]
 # Of new files: an empty store has a page for each of its about ninety tables and indexes, and a record of
 # 1 KB takes little more than one page.
 PAGE_SIZE = 1024
+# After so many bytes the log is folded into the file, by the process that commits then. In pages, as SQLite
+# counts, small pages would fold it four times as often.
+LOG_SIZE = 4 << 20
 
 
 UNSYNCED_WARNING = "sync=normal: a power cut loses what was acknowledged in the last moments"
@@ -103,6 +106,8 @@ def connect(settings: SqliteSettings) -> Connection:
     # Plans do not depend on bound values: otherwise many statements would be compiled again for each call.
     conn.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     conn.execute(f"PRAGMA synchronous = {settings.sync.upper()}")
+    ((page_size,),) = conn.execute("PRAGMA page_size").fetchall()
+    conn.execute(f"PRAGMA wal_autocheckpoint = {LOG_SIZE // page_size}").fetchall()
     conn.execute("PRAGMA temp_store = MEMORY")
     # SQLite's own lower() knows ASCII only.
     conn.create_scalar_function("folded", str.casefold, 1, deterministic=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import apsw
@@ -42,6 +43,30 @@ def calls_per_step(mode: str, short: int = SHORT, long: int = LONG) -> float:
 
 
 def _calls(flow: Flow, steps: int) -> int:
+    with _counted_calls() as counted:
+        done(flow, steps)
+    return counted()
+
+
+def calls_for_a_person() -> int:
+    """The same from a run's start over its pause and the answer to its end: the least of a few runs, because
+    a heartbeat may fall into one, and the first ones fill caches."""
+
+    async def run() -> int:
+        async with Holdfast(f"sqlite:{place}/h.db") as hf:
+            found: list[int] = []
+            for _ in range(8):
+                with _counted_calls() as counted:
+                    await answered(hf)
+                found.append(counted())
+            return min(found)
+
+    with folder() as place:
+        return asyncio.run(run())
+
+
+@contextlib.contextmanager
+def _counted_calls() -> Iterator[Callable[[], int]]:
     seen = 0
 
     def count(_frame: Any, event: str, _argument: Any) -> None:
@@ -53,11 +78,10 @@ def _calls(flow: Flow, steps: int) -> int:
     threading.setprofile(count)
     sys.setprofile(count)
     try:
-        done(flow, steps)
+        yield lambda: seen
     finally:
         sys.setprofile(before)
         threading.setprofile(None)
-    return seen
 
 
 def commits_per_step(mode: str, short: int = SHORT, long: int = LONG) -> float:
@@ -181,6 +205,7 @@ def row_n(_plan: Plan) -> list[Line]:
             "N", "stored for 1 KB appended, steps 200 to 1,000", bytes_per_byte_appended(), "KB", "N-stored"
         ),
         aimed("N", "statements for a person in the loop", statements_for_a_person(), "asked", "N-person"),
+        aimed("N", "Python calls for a person in the loop", calls_for_a_person(), "calls", "N-person-calls"),
         aimed("N", "modules of a program with a flow", modules_for_a_flow()[0], "modules", "N-modules"),
         aimed("N", "stored a step, graph of 1 node", one, "bytes"),
         aimed("N", "stored a step, among 100 nodes by 1", hundred / one, "x", "N-among"),

@@ -55,7 +55,11 @@ def test_step_stores_no_more_when_the_graph_is_larger() -> None:
 
 def test_few_statements_are_needed_when_a_person_is_asked_and_answers() -> None:
     """Five transactions, one of them without a flush; entries of the audit take two each, messages one."""
-    assert 20 < counts.statements_for_a_person() <= 54
+    assert 20 < counts.statements_for_a_person() <= 53
+
+
+def test_few_calls_are_needed_when_a_person_is_asked_and_answers() -> None:
+    assert 500 < counts.calls_for_a_person() <= 2_680
 
 
 def test_program_loads_little_when_it_only_has_a_flow() -> None:

@@ -39,8 +39,9 @@ CODE_OPTIONS = (
 
 def on_hold_answered(decision: Decision, message: HoldAnswered) -> None:
     """An answer counts for exactly the hold that it names (R-27); one for a closed hold is only consumed."""
-    with consume_hold(decision, message.hold):
-        _apply_answer(decision, message)
+    before = len(decision.records)
+    _apply_answer(decision, message)
+    consume_hold(decision, message.hold, before)
 
 
 def _apply_answer(decision: Decision, message: HoldAnswered) -> None:
@@ -188,20 +189,20 @@ def refuse_code(decision: Decision, why: str, inbox: int) -> None:
 
 def on_hold_unanswered(decision: Decision, message: HoldUnanswered) -> None:
     """If nothing waits for the hold any more, the message is only consumed."""
-    with consume_hold(decision, message.hold):
-        waiting = decision.pos.holds.get(message.hold)
-        if waiting is None:
-            consume(decision, message.inbox)
-        elif message.withdrawn and not message.raises:
-            end.cancel_run(decision, message.reason, message.inbox)
-        elif waiting.why == "code":
-            refuse_code(decision, "the changed code was not accepted in time", message.inbox)
-        else:
-            execution = decision.pos.execs.get((waiting.scope, waiting.node))
-            if execution is None:
-                consume(decision, message.inbox)
-            else:
-                _apply_unanswered(decision, execution, waiting, message)
+    before = len(decision.records)
+    waiting = decision.pos.holds.get(message.hold)
+    execution = decision.pos.execs.get((waiting.scope, waiting.node)) if waiting else None
+    if waiting is None:
+        consume(decision, message.inbox)
+    elif message.withdrawn and not message.raises:
+        end.cancel_run(decision, message.reason, message.inbox)
+    elif waiting.why == "code":
+        refuse_code(decision, "the changed code was not accepted in time", message.inbox)
+    elif execution is None:
+        consume(decision, message.inbox)
+    else:
+        _apply_unanswered(decision, execution, waiting, message)
+    consume_hold(decision, message.hold, before)
 
 
 def _apply_unanswered(

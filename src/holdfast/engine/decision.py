@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Protocol
 
 from holdfast.model.apply import apply_record
@@ -113,11 +111,9 @@ def side_of(record: Record) -> Side:
     return record.side
 
 
-@contextmanager
-def consume_hold(decision: Decision, hold: str) -> Generator[None]:
-    """The outcome of this hold is marked as received with the first record that follows from it."""
-    before = len(decision.records)
-    yield
+def consume_hold(decision: Decision, hold: str, before: int) -> None:
+    """The outcome of this hold is marked as received with the first record that follows from it: those after
+    the first `before` ones."""
     # With the first of them, because all records of a decision commit together.
     if len(decision.records) > before:
         side_of(decision.records[before][0]).resumed_holds.append(HoldId(hold))

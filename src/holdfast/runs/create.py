@@ -5,8 +5,7 @@ How a run is started: its names, and the options that replace its flow's setting
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Required, TypedDict, Unpack, cast
 
 from holdfast.engine.decision import Decision
@@ -173,24 +172,18 @@ async def prepare(
     decision = _begun(program, run_id, (start, scratch), mode or spec.mode, now, own)
     # Before the run: a process without the code of the flow reads the run by its stored graph.
     await service.store_flow(program)
-    with _before_the_run():
+    try:
         records = await encode_records(service, program, decision, tenant)
         run = RunId(decision.pos.run)
         new = new_run(program, run, records, limits, now, lane=lane, priority=priority, **names)
         if started_via:
             await RunStarters(service.store).put(tenant, new.id, started_via, started_by=started_by)
         await prepare_first_holds(service, program, new)
-    return new, decision.pos
-
-
-@contextmanager
-def _before_the_run() -> Generator[None]:
-    """What an unavailable store says about runs is not true of one that is not stored yet."""
-    try:
-        yield
     except StoreUnavailableError as error:
+        # What an unavailable store says about runs is not true of one that is not stored yet.
         hint = "No run was created: start it again when the store can be used."
         raise type(error)(error.message, hint=hint, **error.facts) from error
+    return new, decision.pos
 
 
 def _limits(

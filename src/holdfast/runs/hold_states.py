@@ -133,6 +133,8 @@ async def _checkpoint(
 
 async def prepare_first_holds(service: RunAccess, program: Program, new: NewRun) -> None:
     """The holds that the first records of a run open, before it is created."""
+    if not any(each.side is not None and each.side.holds for each in new.first):
+        return
     put_states = service.runtime.put_hold_states
     with tenant_scope(new.tenant):
         if put_states is not None:

@@ -38,7 +38,7 @@ from holdfast.model.secrets import Paths, register_secrets
 from holdfast.telemetry import log
 from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.record import Body, Kind, Op, Record, Side
-from holdfast.types.value import BlobRef
+from holdfast.types.value import BlobRef, FrozenDict, FrozenList
 
 _ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
     CreatedBody: ("input", "scratch", "artifacts", "options", "lineage", "base"),
@@ -56,6 +56,7 @@ _DEFAULTS = StepBody.__struct_defaults__
 _SHORT = 4096
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 _FITS = frozenset({bool, float, type(None)})
+_CONTAINERS = frozenset({dict, list, FrozenDict, FrozenList})
 
 
 def is_as_written(record: Record) -> bool:
@@ -95,7 +96,8 @@ class RecordCodec:
         self.plain = ops if plain else None
         if output is not None and not _surely_fits(output):
             size += self._prepare(output, where, may_leave=True)
-        require_step_size(size)
+        if size:
+            require_step_size(size)
 
     def _prepare(self, operand: Any, where: str, *, may_leave: bool) -> int:
         packed = pack(operand, self.registry, where)
@@ -196,8 +198,8 @@ class RecordCodec:
         )
 
     def _value(self, value: Any, kind: type[Body] | None, blobs: list[Blob]) -> Any:
-        if value is None:
-            return None
+        if value is None or (kind_of(value) in _CONTAINERS and not value):
+            return value
         ready = self.ready.get((id(value), True)) if self.ready and kind in _PREPARED else None
         if ready is not None:
             blobs += ready[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -43,6 +44,7 @@ def parse_assignee(raw: str | None) -> Assignee:
     return Assignee(kind, _spelled(value) if kind == "user" else value)
 
 
+@lru_cache(1024)
 def person_key(ref: str) -> str:
     """The canonical name of a person, from an id such as `user:dana@acme`: without `user:`, an address in
     lower case (AS-6). Other ids (`service:billing`) stay as they are."""

@@ -115,7 +115,7 @@ class GrantorLookup:
             subject = person_subject(name)
             changes = await self._changes.of(tenant, subject)
             found[subject] += await self._callers(changes, row, starters)
-            former = await self._former_names(name, row, starters)
+            former = await self._former_names(name, changes, row, starters)
             if former:
                 found[subject] += [Capacity(people=frozenset({name, *former}))]
                 found[subject] += await self._capacities(sorted(former), tenant)
@@ -128,18 +128,19 @@ class GrantorLookup:
         for subject in [subject for subject, each in found.items() if not each]:
             del found[subject]
 
-    async def _former_names(self, name: str, row: HoldRow, starters: frozenset[str]) -> set[str]:
+    async def _former_names(
+        self, name: str, changes: Mapping[str, DirectoryChange], row: HoldRow, starters: frozenset[str]
+    ) -> set[str]:
         """Names that the person lost while the hold was open, or before their run asked, are still theirs for
         this hold; so is the person whose address they have now."""
-        known, left = {name}, [name]
+        known, left = {name}, [changes]
         while left:
-            each = left.pop()
-            for change in (await self._changes.of(row.tenant, person_subject(each))).values():
+            for change in left.pop().values():
                 for lost, at in change.names.items():
                     key = person_key(lost)
                     if key not in known and (at >= row.created_at or {*known, key} & starters):
                         known.add(key)
-                        left.append(key)
+                        left.append(await self._changes.of(row.tenant, person_subject(key)))
         return known - {name}
 
     async def _callers(

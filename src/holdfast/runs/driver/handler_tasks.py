@@ -100,6 +100,8 @@ class HandlerTasks:
 
     def is_working(self) -> bool:
         """Whether a handler does more than wait for an answer."""
+        if not self.session.tasks:
+            return False
         # One whose answer has arrived continues in the loop's next turn.
         answered = {key[:2] for key, answer in self.session.answers.items() if answer.done()}
         blocked = {key[:2] for key in self.session.answers} - answered
@@ -127,6 +129,8 @@ class HandlerTasks:
 
     async def stop(self, keys: set[Place]) -> None:
         """Cancel these handlers (all, if the set is empty) and wait until they have ended."""
+        if not self.session.tasks:
+            return
         wanted = {task: key for key, task in self.session.tasks.items() if not keys or key in keys}
         for task in wanted:
             task.stop()

@@ -45,13 +45,18 @@ class MonotonicTimers:
     def left(self) -> float | None:
         """Seconds until the first known wait is over; None if nothing waits for a time."""
         wakes = dict(self._wakes())
+        if not wakes:
+            self._over.clear()
+            return None
         self._over = {token: over for token, over in self._over.items() if token in wakes}
-        return min((self._left(token, wake) for token, wake in wakes.items()), default=None)
+        return min(self._left(token, wake) for token, wake in wakes.items())
 
     def over(self) -> list[TimerFired]:
         """Waits that have lasted as long as declared, although they are not over by the store's clock."""
-        now = self.session.clock.now()
         wakes = dict(self._wakes())
+        if not wakes:
+            return []
+        now = self.session.clock.now()
         late = [token for token, wake in wakes.items() if wake > now and self._left(token, wake) <= 0]
         return [TimerFired(token=token, inbox=0) for token in late]
 

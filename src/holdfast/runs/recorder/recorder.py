@@ -345,9 +345,6 @@ class Recorder(StoreRetry):
         if self.trouble is not None:
             self.note_recovery()
         for (queue, records), answer in zip(flying, answers, strict=True):
-            if self._puts_again(queue, answer):
-                self._put_back_all([(queue, records)])
-                continue
             if answer.refusal is None:
                 queue.last = records[-1]
                 queue.committed = queue.last.seq
@@ -361,6 +358,9 @@ class Recorder(StoreRetry):
                     log.warning("run %s writes checkpoints again", run, extra={"run": run})
                 if self.published is not None:
                     self.published(queue, records)
+            elif self._puts_again(queue, answer):
+                self._put_back_all([(queue, records)])
+                continue
             else:
                 self._poison(
                     queue,

@@ -305,3 +305,31 @@ def test_holdfast_imports_no_langgraph_and_says_what_to_install(monkeypatch: pyt
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r"pip install 'holdfast-flow\[langgraph\]'"):
         import holdfast.integrations.langgraph as _  # noqa: F401
+
+
+def _joined(values: list[str], writes: list[list[str]]) -> list[str]:
+    return [*values, *(text for write in writes for text in write)]
+
+
+@pytest.mark.covers("IN-16", "IN-24")
+async def test_delta_channels_survive_prune_and_copy_right_after_an_invocation(saver: HoldfastSaver) -> None:
+    from typing import Annotated, TypedDict
+
+    from langgraph.channels.delta import DeltaChannel
+    from langgraph.graph import START, StateGraph
+
+    channel = DeltaChannel(_joined, snapshot_frequency=1000)
+    lines = TypedDict("lines", {"lines": Annotated[list[str], channel]})  # noqa: UP013
+    builder: Any = StateGraph(lines)
+    builder.add_node("a", lambda _state: {"lines": ["a"]})
+    builder.add_edge(START, "a")
+    graph, config = builder.compile(checkpointer=saver), config_of("t")
+    for name in ("1", "2"):
+        await graph.ainvoke({"lines": [name]}, config)
+    await saver.acopy_thread("t", "u")
+    await saver.aprune(["t"])
+    assert len([each async for each in saver.alist(config)]) == 1
+    assert (await graph.ainvoke({"lines": ["3"]}, config))["lines"] == ["1", "a", "2", "a", "3", "a"]
+    assert (await graph.aget_state(config_of("u"))).values["lines"] == ["1", "a", "2", "a"]
+    await saver.adelete_thread("t")
+    assert await saver.aget_tuple(config) is None

@@ -93,7 +93,8 @@ def _right(saver: HoldfastSaver, thread: str) -> dict[str, Any]:
 
 
 async def _drop(saver: HoldfastSaver, drop: GraphDrop) -> None:
-    refused = await (await saver.store()).drop_graph_rows(drop)
+    store = await saver.store()
+    refused = await saver.owners.write(drop.thread, lambda: store.drop_graph_rows(drop))
     saver.forget(drop.thread)
     if refused is not None:
         raise owned_error(drop.thread, refused)

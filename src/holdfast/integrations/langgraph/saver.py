@@ -327,7 +327,8 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         claim = self.claim_of(batch.thread)
         if isinstance(given, ThreadClaim):
             given.used, claim = True, given.claim
-        refused = await store.put_graph_rows(_with_claim(batch, claim, fenced=self._fenced))
+        sent = _with_claim(batch, claim, fenced=self._fenced)
+        refused = await self.owners.write(batch.thread, lambda: store.put_graph_rows(sent))
         if refused is not None:
             self._cache.drop(self.tenant, batch.thread)
             raise owned_error(batch.thread, refused)
@@ -365,7 +366,8 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
             tenant=self.tenant, source=source, target=target, claim=self.claim_of(source),
             fenced=self._fenced,
         )  # fmt: skip
-        refused = await (await self.store()).copy_graph_thread(copy)
+        store = await self.store()
+        refused = await self.owners.write(source, lambda: store.copy_graph_thread(copy))
         if refused is not None and refused.exists:
             raise ConflictError(
                 f"thread {target!r} exists already.", hint="Delete it first, or copy to another id."

@@ -191,6 +191,8 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     filled: tuple[str, ...] = ()
     # Assignees that a deployment or a policy in the store names -> who wrote that through a server.
     named_by: dict[str, tuple[str, ...]] = {}
+    # Who wrote its deadline, or what follows it, through a server: what the deadline decides, they decided.
+    deadline_by: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
     warnings: tuple[
         str, ...

@@ -35,6 +35,9 @@ class DeploymentDefaults:
         if found is None:
             return hold
         filled = with_defaults(hold, found.defaults)
+        if (filled.expires_at, filled.terms.timeout) != (hold.expires_at, hold.terms.timeout):
+            terms = msgspec.structs.replace(filled.terms, deadline_by=found.made_by)
+            filled = msgspec.structs.replace(filled, terms=terms)
         names = [] if filled.assignee == hold.assignee else [filled.assignee]
         if filled.escalation_target != hold.escalation_target:
             names.append(filled.escalation_target)

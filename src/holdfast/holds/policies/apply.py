@@ -191,6 +191,8 @@ def _terms(hold: NewHold, chosen: RuleMatch) -> HoldTerms:
         facts["timeout"] = str(rule.timeout) if is_business(rule.timeout) else None
     if rule.is_automatic and not is_for_people(terms, rule):
         facts["auto"] = chosen.name
+    if any(part is not None for part in (rule.timeout, rule.on_timeout, rule.default_option)) or rule.ladder:
+        facts["deadline_by"] = tuple(dict.fromkeys((*terms.deadline_by, *chosen.policy.made_by)))
     return msgspec.structs.replace(terms, **facts)
 
 

@@ -56,6 +56,7 @@ def expire(row: HoldRow, now: int, ahead: ExpiryFacts) -> HoldChange | None:
 
 
 def _by_default(row: HoldRow) -> dict[str, Any]:
+    behind = {"took_part": list(row.terms.deadline_by)} if row.terms.deadline_by else {}
     return {
         "decision": "default",
         "effective_decision": default_of(row.options, row.terms),
@@ -68,6 +69,7 @@ def _by_default(row: HoldRow) -> dict[str, Any]:
         "on_behalf_of": None,
         "authority": "expiry",
         "request_hash": row.request_hash,
+        **behind,
     }
 
 

@@ -217,14 +217,15 @@ steps = flow("steps", effect="read")
 
 @steps.script
 async def in_steps(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
-    """One sub-step is refused twice, another one for good; each attempt happens out there."""
+    """One sub-step is refused twice, another one for good."""
 
     def act(name: str, refusals: int) -> str:
         failed = ctx.execution.subs.get(name)
         tried = 0 if failed is None else failed.failures
-        WORLD.happens(f"{name} {tried}", ctx.run_id)
+        # Nothing happens in an attempt that is refused: a person who is asked about it says so.
         if tried < refusals:
             raise NotDone("come back later")
+        WORLD.happens(name, ctx.run_id, key=f"{ctx.run_id}/{name[1:]}", value=name)
         return name
 
     policy = Retry(3, backoff="fixed", delay="30ms")

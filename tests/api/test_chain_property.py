@@ -126,6 +126,12 @@ KNOWN: dict[str, list[Move]] = {
         ("start", 0, 0),
     ],
     "a rule before it": [("put_policy", 0, 3), ("start", 0, 0), ("put_policy", 0, 1), ("start", 0, 0)],
+    "a token of hers, and out of the group": [
+        ("start", 0, 0),
+        ("mint", 0, 3),
+        ("put_group", 0, 1),
+        ("reassign", 2, 0),
+    ],
     "a deadline of hers": [("put_policy", 0, 2), ("start", 0, 0), ("wait", 0, 0)],
     "a deadline of her deployment": [("put_deployment", 0, 1), ("start", 0, 0), ("wait", 0, 0)],
     "delegated": [("put_person", 0, 3), ("delegate", 3, 0), ("mint", 0, 4), ("delegate", 0, 0)],

@@ -376,7 +376,8 @@ def _compile(read: ReadDocument, site: DocumentSite, workers: list[set[str]]) ->
                 message = f"no live worker has the {kind} {name!r}: runs wait for one that has it"
                 fix = "start one: holdfast worker --functions FILE"
                 node = needs[need]
-                field = kind if kind in node.given else "tools" if name in node.config.tools else "toolkit"
+                listed = name in getattr(node.config, "tools", ())
+                field = kind if kind in node.given else "tools" if listed else "toolkit"
                 read.report.warn(node.at(field), f"{kind}-missing", message, fix, node=node.id)
     return msgspec.structs.replace(compiled, problems=read.problems())
 

@@ -51,6 +51,7 @@ class GrantorLookup:
         await self._assignments(found, row)
         await self._addresses(found, standing, row, seats, starters_of(row, past))
         await self._directory_changes(found, standing, row, seats, starters_of(row, past))
+        await self._departures_behind(found, standing, row, starters_of(row, past))
         if not found:
             return past
         return msgspec.structs.replace(past, grantors={name: tuple(each) for name, each in found.items()})
@@ -169,6 +170,16 @@ class GrantorLookup:
             return []
         person = frozenset({name})
         return [Capacity(people=person, groups=frozenset(left["group"]), roles=frozenset(left["role"]))]
+
+    async def _departures_behind(
+        self, found: Grantors, standing: ActorMemberships, row: HoldRow, starters: frozenset[str]
+    ) -> None:
+        """The same for everybody behind the actor: who made their credential or gave them their place."""
+        people = (*standing.makers, *(each for capacities in found.values() for each in capacities))
+        names = {name for each in people for name in each.people}
+        left = [each for name in sorted(names) for each in await self._departures(name, row, starters)]
+        for name in sorted(standing.known_names) if left else ():
+            found.setdefault(person_subject(name), []).extend(left)
 
     async def _capacities(self, names: Iterable[str], tenant: str) -> tuple[Capacity, ...]:
         return await capacities_of(dict.fromkeys(names), tenant, self._directory)

@@ -38,6 +38,5 @@ async def owners(tmp_path: Path) -> AsyncIterator[SaverKit]:
         yield kit
 
 
-@pytest.mark.covers("IN-20", "IN-21", "IN-22", "IN-23", "IN-24", "IN-25")
 class TestOwnership(LanggraphOwnershipSuite):
     pass

@@ -157,7 +157,7 @@ def test_a_saver_opens_without_a_loop(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- sizes
 
 
-@pytest.mark.covers("IN-14", "IN-15")
+@pytest.mark.covers("IN-15")
 async def test_appends_store_little_more_than_what_is_appended(saver: HoldfastSaver) -> None:
     lists = await append(saver, 300, 1000)
     store, rows = await saver.store(), await rows_of(saver)
@@ -270,7 +270,6 @@ async def test_pickle_is_neither_written_nor_read(saver: HoldfastSaver) -> None:
     assert await saver.aget_tuple(CONFIG) is None
 
 
-@pytest.mark.covers("IN-16")
 async def test_an_existing_target_and_unknown_strategies_are_refused(saver: HoldfastSaver) -> None:
     await append(saver, 1, 10)
     await saver.acopy_thread("t", "u")
@@ -311,7 +310,7 @@ def _joined(values: list[str], writes: list[list[str]]) -> list[str]:
     return [*values, *(text for write in writes for text in write)]
 
 
-@pytest.mark.covers("IN-16", "IN-24")
+@pytest.mark.covers("IN-24")
 async def test_delta_channels_survive_prune_and_copy_right_after_an_invocation(saver: HoldfastSaver) -> None:
     from typing import Annotated, TypedDict
 

@@ -101,6 +101,8 @@ CREATE INDEX runs_newest ON runs (created_at);
 
 CREATE INDEX runs_of_entity ON runs (instance_key, status) WHERE instance_key IS NOT NULL;
 
+CREATE INDEX runs_of_parent ON runs (parent_run) WHERE parent_run IS NOT NULL;
+
 CREATE INDEX runs_of_thread ON runs (thread, created_at) WHERE thread IS NOT NULL;
 
 CREATE UNIQUE INDEX runs_once ON runs (tenant, flow, idempotency_key) WHERE idempotency_key IS NOT NULL;

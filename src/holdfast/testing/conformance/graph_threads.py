@@ -72,6 +72,7 @@ async def claimed(kit: StoreKit, owner: str, thread: str = "a") -> GraphClaim | 
 
 @pytest.mark.anyio
 class GraphThreadSuite:
+    @pytest.mark.covers("IN-13")
     async def test_a_checkpoint_is_read_as_it_was_put(self, kit: StoreKit) -> None:
         row = checkpoint("1", values=(5,), facets=facets_of({"step": 1}), run_id="r", body=bytes(range(256)))
         assert await put(kit, row, value(5, data=b"\x00five")) is None

@@ -87,6 +87,7 @@ async def ids(saver: Any, name: str = "t") -> list[str]:
 
 @pytest.mark.anyio
 class LanggraphOwnershipSuite:
+    @pytest.mark.covers("IN-25")
     @pytest.mark.parametrize("nested", [False, True])
     async def test_of_two_resumes_one_runs_and_the_other_is_refused(
         self, owners: OwnerKit, nested: bool
@@ -106,6 +107,7 @@ class LanggraphOwnershipSuite:
         assert given == thread()
         assert not [each async for each in saver.alist(given) if "claim" in str(each.metadata)]
 
+    @pytest.mark.covers("IN-20")
     async def test_a_second_start_is_refused_before_any_node_runs(self, owners: OwnerKit) -> None:
         work, mine, other = Work(), await owners.saver(), await owners.saver()
         running = asyncio.ensure_future(work.graph(mine).ainvoke({"lines": []}, thread()))
@@ -153,6 +155,7 @@ class LanggraphOwnershipSuite:
         work.go_on.set()
         await asyncio.gather(running, return_exceptions=True)
 
+    @pytest.mark.covers("IN-22")
     async def test_a_superseded_owner_writes_nothing(self, owners: OwnerKit) -> None:
         mine, other = await owners.saver(), await owners.saver()
         config = await raw_claim(mine)

@@ -208,3 +208,15 @@ async def test_deploying_warns_of_a_listed_tool_that_no_worker_has_and_refuses_o
         hf.dialects = {**hf.dialects, **document_dialect([str(listed)])}
         async with Worker(on=hf):
             assert await problems_of("search") == []
+
+
+@pytest.mark.covers("CV-34")
+@pytest.mark.parametrize("config", ["{}", '{"": ""}'])
+async def test_node_that_names_no_function_is_a_problem_of_the_document(
+    anyio_backend: str, config: str
+) -> None:
+    async with Holdfast("memory:") as hf:
+        deployed = DeployedFlows(await hf.service(), "default")
+        nameless = NEEDS.replace("python, config: {function: known}", f"python, config: {config}")
+        found = await deployed.compile(SentDocument(raw=nameless.encode(), format="yaml"))
+        assert [each.node for each in found.problems if each.severity == "error"] != []

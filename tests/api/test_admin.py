@@ -74,11 +74,11 @@ async def test_dead_letters_are_listed_and_a_living_run_is_none(shop: Server) ->
         await shop.json("POST", f"/v1/dead/nothing/{act}", 404)
 
 
-async def given_up(server: Server) -> str:
+async def given_up(server: Server, worker: str = "gone") -> str:
     """A run whose worker fell silent too often, of a flow that nobody here carries."""
     service = await server.hf.service()
     created = await service.create(refund().program(), {"order": "o", "amount": 1}, started_by="user:ada")
-    assert await service.store.claim(ClaimRequest(worker="gone", ttl=0, run=created[0].id))
+    assert await service.store.claim(ClaimRequest(worker=worker, ttl=0, run=created[0].id))
     (row,) = await service.store.reclaim(limit=1, max_recoveries=0)
     assert row.dead
     return str(row.id)
@@ -104,3 +104,29 @@ async def test_dead_run_waits_for_a_worker_that_serves_it_when_it_is_discarded(s
     await worker.run_until_idle()
     await worker.close()
     assert (await server.json("GET", f"/v1/runs/{run}"))["status"] == "cancelled"
+
+
+@pytest.mark.covers("WB-44-dead", "WB-64")
+async def test_many_dead_letters_are_retried_or_discarded_after_a_preview(server: Server) -> None:
+    first, second = [await given_up(server, name) for name in ("one", "two")]
+    body = {"flow": "refund", "input": {"order": "A", "amount": 1}}
+    living = (await server.json("POST", "/v1/runs", 201, json=body))["id"]
+    both = {"runs": [first, second, living], "action": "retry"}
+    preview = await server.json("POST", "/v1/runs/bulk", json=both)
+    assert [(each["done"], each["dead"]) for each in preview["items"]] == [
+        (True, True),
+        (True, True),
+        (False, False),
+    ]
+    assert preview["items"][0]["text"][0] == "What failed runs again, with all its attempts."
+    refused = await server.json("POST", "/v1/runs/bulk", json={"runs": [first, living], "action": "cancel"})
+    assert "discard cancels it" in refused["items"][0]["why"]
+    assert len((await server.json("GET", "/v1/dead"))["items"]) == 2
+
+    wanted = {"runs": [first, living], "action": "discard", "reason": "the flow is gone", "preview": False}
+    discarded = await server.json("POST", "/v1/runs/bulk", json=wanted)
+    assert [each["done"] for each in discarded["items"]] == [True, False]
+    assert "not a dead letter" in discarded["items"][1]["why"]
+    retried = await server.json("POST", "/v1/runs/bulk", json={**both, "runs": [second], "preview": False})
+    assert (retried["done"], retried["items"][0]["text"]) == (1, [])
+    assert (await server.json("GET", "/v1/dead"))["items"] == []

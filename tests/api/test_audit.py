@@ -10,6 +10,7 @@ import apsw
 import pytest
 
 from holdfast import Holdfast
+from holdfast.api.routes import audit
 from tests.api.people import Hall, hall_of
 
 pytestmark = pytest.mark.anyio
@@ -45,6 +46,18 @@ async def test_audit_is_filtered_and_read_in_pages(hall: Hall) -> None:
     assert [each["action"] for each in await read(checkpoint=holds[0])] == ["created", "resolved"]
     assert {each["actor"] for each in await read(actor="user:dana@acme")} == {"user:dana@acme"}
     assert await read(module="nosuch") == []
+    newest = await read(order="newest")
+    assert [each["seq"] for each in newest] == [*range(len(newest), 0, -1)]
+    decided = [each["checkpoint_id"] for each in newest if each["action"] == "resolved"]
+    assert decided == [holds[1], holds[0]]
+    for part in ({"actor_part": "DANA"}, {"action_part": "resol"}, {"text": '"decision":"APPROVE'}):
+        assert [each["checkpoint_id"] for each in await read(order="newest", **part)] == decided
+    assert [each["action"] for each in await read(order="newest", text=holds[2])] == ["created"]
+    assert [each["action"] for each in await read(order="newest", checkpoint=holds[0])] == [
+        "resolved",
+        "created",
+    ]
+    assert await read(text="no such text") == []
     assert (await hall.ask("eve", "GET", "/v1/audit", params={"module": "scaicore"}))["items"] == []
     for who in ("dana", "clerk", "olga"):
         assert (await hall.send(who, "GET", "/v1/audit")).status_code == 403
@@ -68,3 +81,25 @@ async def test_verify_finds_what_was_edited_and_what_was_cut_off(hall: Hall, tmp
     raw.close()
     broken = await hall.ask("ada", "POST", "/v1/audit/verify", json={})
     assert (broken["whole"], broken["problem"], broken["seq"]) == (False, "edited", 2)
+
+
+async def test_newest_records_are_read_in_parts_and_a_part_without_a_match_has_a_next(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        await hall.asks()
+    last = (await hall.ask("ada", "GET", "/v1/audit/head"))["seq"]
+    monkeypatch.setattr(audit, "_PAGE", 2)
+    monkeypatch.setattr(audit, "MOST_READ", 2)
+    seen, cursor = list[int](), None
+    while True:
+        params = {"order": "newest", "action_part": "created", "module": "scaicore"}
+        page = await hall.ask(
+            "ada", "GET", "/v1/audit", params=params | ({"cursor": cursor} if cursor else {})
+        )
+        seen += [each["seq"] for each in page["items"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert seen == sorted(seen, reverse=True)
+    assert (len(seen), seen[0]) == (3, last)

@@ -195,3 +195,30 @@ async def test_notice_that_was_given_up_is_replayed(hall: Hall) -> None:
     assert (waiting["id"], waiting["attempts"]) == (dead["id"], 0)
     assert waiting["due_at"] is not None
     assert (await hall.send("ada", "POST", replay)).status_code == 404
+
+
+@pytest.mark.covers("WB-44-notices", "WB-67-notices")
+async def test_many_failed_notices_are_replayed_and_a_preview_says_which_are_sent(hall: Hall) -> None:
+    holds = [await hall.asks() for _ in range(2)]
+    deliverer = (await hall.hf.service()).runtime.deliverer
+    assert deliverer is not None
+    await deliverer.deliver()
+    numbers = {each["hold_id"]: each["id"] for each in (await hall.ask("ada", "GET", "/v1/notices"))["items"]}
+    await hall.ask("dana", "POST", f"/v1/holds/{holds[0]}/resolve", json={"decision": "approve"})
+    body = {"notices": [numbers[holds[0]], numbers[holds[1]], 999_999]}
+
+    preview = await hall.ask("ada", "POST", "/v1/notices/replay", json=body)
+    assert (preview["preview"], preview["done"]) == (True, 2)
+    assert [(each["done"], each["sends"]) for each in preview["items"]] == [
+        (True, False),
+        (True, True),
+        (False, False),
+    ]
+    assert preview["items"][0]["text"].startswith("Will not be sent: the hold is already")
+    foreign = await hall.ask("eve", "POST", "/v1/notices/replay", json={**body, "preview": False})
+    assert foreign["done"] == 0
+    await hall.ask("dana", "POST", "/v1/notices/replay", json=body, status=403)
+    done = await hall.ask("ada", "POST", "/v1/notices/replay", json={**body, "preview": False})
+    assert [each["done"] for each in done["items"]] == [True, True, False]
+    again = await hall.ask("ada", "POST", "/v1/notices/replay", json={**body, "preview": False})
+    assert again["done"] == 0

@@ -86,6 +86,10 @@ def entries(found: HoldPreview, option: str) -> list[PreviewEntry]:
     return next(each.entries for each in found.options if each.option == option)
 
 
+def texts(found: HoldPreview) -> dict[str, list[str]]:
+    return {each.option: [entry.text for entry in each.entries] for each in found.options}
+
+
 async def rows_of(hf: Holdfast) -> list[Any]:
     store = await hf.open()
     runs = await store.list_runs(RunFilter(), after=None, limit=100)
@@ -197,6 +201,46 @@ async def test_what_a_form_still_needs_is_named(tmp_path: Path) -> None:
         assert "amount" in entries(missing, "ok")[0].text
         filled = await service.preview(hold, data={"amount": 3})
         assert kinds(filled, "ok") == [("end", "")]
+
+
+async def test_only_missing_fields_that_decide_what_happens_are_named(tmp_path: Path) -> None:
+    flow = Flow[Any]("booking")
+    fields = [
+        {"type": "input", "field": name, "kind": "text", "required": True} for name in ("account", "tax")
+    ]
+    options = {"type": "decision", "options": ["book", "split", "check"]}
+    flow.hold("ask", prompt="Book it?", sections=[*fields, options])
+
+    @flow.node(effect="write")
+    def book(state: dict[str, Any]) -> None: ...
+
+    @flow.node(effect="write")
+    def split(state: dict[str, Any]) -> None: ...
+
+    @flow.node(effect="pure")
+    def check(state: dict[str, Any]) -> None: ...
+
+    flow.edge("ask", book, when="decision == 'book'")
+    flow.edge("ask", split, when="decision == 'split' and tax == 'half'")
+    flow.edge("ask", check, when="decision == 'check'")
+    async with Holdfast(f"sqlite:{tmp_path / 'h.db'}") as hf:
+        hold = await asked(hf, flow)
+        # A condition of the flow reads one of the two: the other one is not named.
+        found = texts(await (await hf.service()).preview(hold))
+        assert found["book"] == ["Depends on tax."]
+
+        plain = Flow[Any]("plain")
+        plain.hold(
+            "ask", prompt="Book it?", sections=[*fields, {"type": "decision", "options": ["book", "check"]}]
+        )
+        plain.node(effect="write")(book)
+        plain.node(effect="pure")(check)
+        plain.edge("ask", "book", when="decision == 'book'")
+        plain.edge("ask", "check", when="decision == 'check'")
+        found = texts(await (await hf.service()).preview(await asked(hf, plain)))
+        assert found["book"] == ["Does book (write). Unknown from here."]
+        # Code may read any of them.
+        assert found["check"] == ["Runs check.", "Depends on account, tax."]
 
 
 async def test_decided_holds_and_unknown_options_are_refused(tmp_path: Path) -> None:

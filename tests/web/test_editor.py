@@ -441,3 +441,55 @@ def test_a_click_selects_the_edge_and_delete_removes_it_only_on_the_canvas(
     page.get_by_label("Values").fill("paid: {{amount}}")
     save(page)
     assert 'paid: "{{amount}}"' in saved_text(server, "trip-keys")
+
+
+BOXED = """\
+holdfast: "1.0"
+name: other
+nodes:
+  - {id: start, type: start, position: {x: 0, y: 0}}
+  - {id: each, type: map, position: {x: 0, y: 128}, config: {over: "{{amount}}"}}
+  - {id: note_it, type: set, position: {x: 480, y: 128}, config: {values: {seen: "yes"}}}
+  - {id: done, type: end, position: {x: 0, y: 480}}
+edges: [{source: start, target: done}]
+notes: [{id: n1, text: Policy 4.2}]   # kept
+groups: [{id: g1, label: Money, nodes: [note_it]}]
+"""
+
+
+@pytest.mark.covers("WB-39", "WB-40", "WB-50")
+def test_a_text_is_imported_after_its_problems_are_shown_and_keys_go_through_its_nodes(
+    server: WebServer, open_page: Opener
+) -> None:
+    page = open_page("/editor/boxed", expected="404")
+    page.get_by_role("button", name="Import").click()
+    dialog = page.get_by_role("dialog", name="Import a document")
+    replace = dialog.get_by_role("button", name="Replace the document")
+    dialog.get_by_label("or paste its text").fill("nodes: [")
+    expect(dialog.get_by_role("alert")).to_contain_text("Line")
+    expect(replace).to_be_disabled()
+    file = {"name": "boxed.yaml", "mimeType": "application/yaml", "buffer": BOXED.encode()}
+    dialog.get_by_label("Choose a YAML or JSON file").set_input_files(file)
+    expect(dialog.get_by_text("4 nodes, 1 edge.")).to_be_visible()
+    expect(dialog.get_by_text("Its name is other; here it becomes boxed.")).to_be_visible()
+    expect(dialog.locator(".problem-list")).to_contain_text("each")
+    inspect(page, "editor-import")
+    replace.click()
+    expect(page.get_by_role("note", name="Note")).to_have_text("Policy 4.2")
+    expect(page.locator(".canvas-group")).to_have_text("Money")
+
+    # Three keys to the graph: the second link at the top leads there, arrows lead to the other nodes.
+    page.locator("a.skip-work").focus()
+    page.keyboard.press("Enter")
+    expect(node(page, "start")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(node(page, "each")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(node(page, "note_it")).to_be_focused()
+    page.keyboard.press("F6")
+    expect(page.get_by_role("tab", name="Document")).to_be_focused()
+
+    save(page)
+    text = saved_text(server, "boxed")
+    assert "notes: [{id: n1, text: Policy 4.2}]   # kept" in text
+    picture(page, "editor-notes")

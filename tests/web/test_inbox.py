@@ -25,7 +25,9 @@ def test_the_flow_tab_says_what_each_option_would_do(server: WebServer, open_pag
     told = page.get_by_role("region", name="What each decision would do")
     expect(told).to_contain_text("With the proposed values")
     expect(told.get_by_role("heading", level=4)).to_have_text(["Refund", "Reject"])
-    expect(told).to_contain_text("Depends on account.")
+    # No field that is still empty decides what happens.
+    expect(told).to_contain_text("pay-W-1")
+    expect(told).not_to_contain_text("Depends on")
     page.get_by_role("combobox", name="Account").select_option("4900")
     expect(told).to_contain_text("With the values that you typed")
     expect(told).to_contain_text("pay-W-1")

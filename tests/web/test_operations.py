@@ -114,11 +114,18 @@ def test_a_viewer_sees_no_actions_and_is_told_which_right_is_missing(
 
 @pytest.mark.covers("WB-44-audit", "WEB-OPS")
 def test_the_audit_is_filtered_by_the_address_and_verified(busy: WebServer, open_page: Opener) -> None:
+    (hold, *_) = busy.api("GET", "/v1/holds")["items"]
     page = open_page("/operations/audit?action=nothing.like.this")
     expect(page.get_by_text("No record matches.")).to_be_visible()
-    page.get_by_label("Action").fill("")
+    page.get_by_label("Action").fill("CREAT")
+    page.get_by_label("Text").fill(hold["id"][:13].upper())
     page.get_by_role("button", name="Filter", exact=True).click()
-    expect(page.get_by_role("table", name="Audit")).to_be_visible()
+    rows = page.get_by_role("table", name="Audit").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("created")
+    page.get_by_role("button", name="Clear filters").click()
+    newest = busy.api("GET", "/v1/audit/head")["seq"]
+    expect(rows.nth(1).get_by_role("rowheader")).to_have_text(str(newest))
+    inspect(page, "operations-audit-all")
     page.get_by_role("button", name="Verify").click()
     expect(page.get_by_text(re.compile(r"\d+ records?, unchanged"))).to_be_visible()
 

@@ -423,3 +423,32 @@ def test_a_retry_and_a_rewind_say_what_happens_first(server: WebServer, open_pag
     expect(page.get_by_text("Completed", exact=True)).to_be_visible()
     old = server.api("GET", f"/v1/runs/{run}")
     assert old["superseded_by"] in page.url
+
+
+@pytest.mark.covers("WB-50", "WB-11")
+def test_graph_and_timeline_are_reached_by_a_few_keys_and_arrows_go_through_them(
+    server: WebServer, open_page: Opener
+) -> None:
+    page = open_page(f"/runs/{started(server, 'orders', number=9)}?tab=graph")
+    nodes = page.locator(".graph-view [data-stop]")
+    expect(nodes.first).to_be_visible()
+    assert page.locator(".graph-view [data-stop][tabindex='0']").count() == 1
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".graph-view [data-stop]:focus")).to_have_count(1)
+    page.keyboard.press("Home")
+    first = page.evaluate("document.activeElement.dataset.stop")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.stop") not in ("", first)
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("step="))
+    tab(page, "Timeline")
+    expect(page.locator(".timeline-rows [data-stop][tabindex='0']")).to_have_count(1)
+    page.keyboard.press("F6")
+    expect(page.locator(".timeline-rows [data-stop]").first).to_be_focused()
+    page.keyboard.press("End")
+    expect(page.locator(".timeline-rows [data-stop]").last).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("Go to the row above or below")

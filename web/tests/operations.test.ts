@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CHARTS, DURATION_STEPS, axisWidth, columnOf, dataOf, isEmpty, latest, spanOf, timeTick, valueText, windowOf } from "@/screens/operations/charts";
+import { auditWindow, auditWords } from "@/models/auditFilter";
+import { setFormats } from "@/models/time";
 import { noticeStateOf } from "@/screens/operations/notices";
 import { countOf, leaseWord, panelOf, scheduleWord, shareOf, tokenWord, workerWord } from "@/screens/operations/panels";
 import type { Lease, Schedule, Token, Worker } from "@/services/operations";
@@ -34,6 +36,20 @@ describe("panels of Operations", () => {
     ]);
     expect([true, false].map((expired) => leaseWord({ expired } as Lease).word)).toEqual(["Expired", "Held"]);
     expect(["good", "expired", "revoked", "newer"].map(token)).toEqual(["Active", "Expired", "Revoked", "newer"]);
+  });
+});
+
+describe("filters of the audit", () => {
+  it("are in the address only where they are filled in", () => {
+    expect(auditWords({ q: " Nordwerk ", actor: "", action: "  ", until: "2026-11-16T10:00" })).toEqual({ q: "Nordwerk", until: "2026-11-16T10:00" });
+  });
+
+  it("have instants for the times of the reader's zone, and none for what is no time", () => {
+    setFormats("Europe/Berlin", null);
+    expect(auditWindow({ q: "x", since: "2026-11-16T10:00", until: "yesterday" })).toEqual({
+      text: "x", actor: "", action: "", since: "2026-11-16T09:00:00.000Z", until: null,
+    });
+    setFormats(null, null);
   });
 });
 

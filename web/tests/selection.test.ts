@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { between, chosenRows, commonOptions, reasonCounts, toggled } from "@/models/selection";
+import { between, chosenRows, commonOptions, outcomeGroups, reasonCounts, toggled } from "@/models/selection";
 
 const yes = { id: "yes", label: "Yes", requiresComment: false };
 const no = { id: "no", label: "No", requiresComment: true };
@@ -28,5 +28,16 @@ describe("chosen rows", () => {
     expect(chosenRows(new Set(["a", "b"]), [b], seen)).toEqual([b, a]);
     expect(chosenRows(new Set(["a"]), [b], new Map())).toEqual([]);
     expect(chosenRows(new Set(["b"]), [a, b], seen)).toEqual([b]);
+  });
+
+  it("is previewed in groups with the same fate, what is done first and the largest group first", () => {
+    const items = [
+      { id: "1", done: false, texts: ["decided"] },
+      { id: "2", done: true, texts: ["sent"] },
+      { id: "3", done: true, texts: ["Runs again: pay.", "May happen outside once more."] },
+      { id: "4", done: true, texts: ["Runs again: pay.", "May happen outside once more."] },
+    ];
+    expect(outcomeGroups(items).map(({ done, ids }) => [done, ids])).toEqual([[true, ["3", "4"]], [true, ["2"]], [false, ["1"]]]);
+    expect(outcomeGroups([])).toEqual([]);
   });
 });

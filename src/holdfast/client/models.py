@@ -138,11 +138,16 @@ class BulkItem(Model, kw_only=True):
 
 
 class BulkRunItem(Model, kw_only=True):
+    """`dead`: it is a dead letter. `text`: in a preview what would happen to it, as sentences; empty where
+    too much history would have to be read for that."""
+
     run: str
     done: bool
     status: str | None = None
     code: str | None = None
     why: str | None = None
+    dead: bool = False
+    text: list[str] = []
 
 
 class BulkRunsResult(Model, kw_only=True):
@@ -1376,6 +1381,24 @@ class Replayed(Model, kw_only=True):
     rule: str | None
     differences: list[Difference] = []
     agrees: bool | None = None
+
+
+class ReplayedNotice(Model, kw_only=True):
+    """`text`: what happens to it, or why nothing does. `sends`: false if it waits again but will not be
+    sent, because its hold does not need it any more."""
+
+    id: int
+    done: bool
+    sends: bool = False
+    text: str
+
+
+class ReplayedNotices(Model, kw_only=True):
+    """In a preview `done` is the number of notifications that would wait again."""
+
+    preview: bool
+    done: int
+    items: list[ReplayedNotice]
 
 
 Right = Literal[

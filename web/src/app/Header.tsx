@@ -10,6 +10,7 @@ import { AREAS } from "./areas";
 import { Keys } from "./Keys";
 import { LiveRunSummary, LiveSummary } from "./LiveSummary";
 import { OpenCount } from "./OpenCount";
+import { focusPart } from "./parts";
 import { PALETTE_KEYS, useKeys } from "./useKeys";
 import { useSession } from "./useSession";
 
@@ -31,10 +32,12 @@ export function Header({ onKeys, onFind }: { onKeys: () => void; onFind: () => v
       run: () => void navigate({ to: area.to }),
     })),
     { keys: PALETTE_KEYS, group: t("main"), label: t("find"), run: onFind, whileTyping: true },
+    { keys: "F6", group: t("main"), label: t("nextPart"), run: () => focusPart(1), whileTyping: true },
+    { keys: "Shift+F6", group: t("main"), label: t("lastPart"), run: () => focusPart(-1), whileTyping: true },
     { keys: "?", group: t("main"), label: t("keys"), run: onKeys },
   ]);
   return (
-    <header className="bar">
+    <header className="bar" data-part="bar">
       <Link to="/" className="brand">
         <img src={addressOf("/static/mark.svg")} alt="" width="22" height="22" />
         <span>{"Holdfast"}</span>

@@ -10,6 +10,7 @@ import { setFormats } from "@/models/time";
 import { OfflineBar, ReleaseBar } from "./Bars";
 import { otherPerson, signedOut } from "./flag";
 import { Header } from "./Header";
+import { focusWork } from "./parts";
 import { ThemeChoice } from "./ThemeChoice";
 import { useKeyboard, useLetters } from "./useKeys";
 import { usePreferences } from "./usePreferences";
@@ -32,6 +33,9 @@ export function Shell() {
     <>
       <a className="skip" href="#main" onClick={focusMain}>
         {t("skip")}
+      </a>
+      <a className="skip-work" href="#main" onClick={(event) => { event.preventDefault(); focusWork(); }}>
+        {t("skipWork")}
       </a>
       <Header onKeys={useCallback(() => show("keys"), [])} onFind={useCallback(() => show("palette"), [])} />
       <OfflineBar />

@@ -40,7 +40,7 @@ export function useFindings(typed: string, asked: string): { found: Choice[]; is
     ...(rights.has("runs:write") ? (flows.data ?? []) : []).map((flow) =>
       choice("action", `start ${flow.name}`, t("startNamed", { action: word("startRun"), flow: flow.name }), "", () => navigate({ to: "/flows/$name/start", params: { name: flow.name } })),
     ),
-    ...keys.filter((each) => !areaKeys.has(each.keys) && each.keys !== PALETTE_KEYS).map((each) => choice("action", `key ${each.keys}`, each.label, each.group, each.run, each.keys)),
+    ...keys.flatMap((each) => (each.run && !areaKeys.has(each.keys) && each.keys !== PALETTE_KEYS ? [choice("action", `key ${each.keys}`, each.label, each.group, each.run, each.keys)] : [])),
   ];
   const runOf = new Map(all.map((each) => [`${each.kind} ${each.id}`, each.run]));
   const found = matching(all, typed).map((each) => ({ ...each, run: runOf.get(`${each.kind} ${each.id}`)! }));

@@ -2,7 +2,8 @@
 import { useEffect, useEffectEvent, useSyncExternalStore } from "react";
 import { type Binding, isLetters, isTyping, keyOf, matcherOf } from "@/models/keys";
 
-export type BoundKey = Binding & { run: () => void; whileTyping?: boolean };
+/** Without `run` it is only listed: the part that has the focus answers it itself. */
+export type BoundKey = Binding & { run?: () => void; whileTyping?: boolean };
 
 export const PALETTE_KEYS = "Mod+k";
 let bound: readonly BoundKey[][] = [];
@@ -28,12 +29,12 @@ function change(next: readonly BoundKey[][]): void {
 
 /** The innermost part that binds a key gets it. */
 export function useKeys(keys: BoundKey[]): void {
-  const run = useEffectEvent((place: number) => keys[place]?.run());
+  const run = useEffectEvent((place: number) => keys[place]?.run?.());
   // Bound anew only if the table changes, not with each rendering. Functions are not part of the text.
-  const table = JSON.stringify(keys);
+  const table = JSON.stringify(keys.map((each) => ({ ...each, isListed: each.run === undefined })));
   useEffect(() => {
-    const bindings = JSON.parse(table) as Omit<BoundKey, "run">[];
-    const own = bindings.map((each, place) => ({ ...each, run: () => run(place) }));
+    const bindings = JSON.parse(table) as (Omit<BoundKey, "run"> & { isListed: boolean })[];
+    const own = bindings.map(({ isListed, ...each }, place) => (isListed ? each : { ...each, run: () => run(place) }));
     change([...bound, own]);
     return () => change(bound.filter((each) => each !== own));
   }, [table]);
@@ -52,18 +53,18 @@ export function useBoundKeys(): BoundKey[] {
 /** Once, by the shell. */
 export function useKeyboard(): void {
   useEffect(() => {
-    const matcher = matcherOf(() => bound.flat().map((each) => each.keys));
+    const matcher = matcherOf(() => bound.flat().flatMap((each) => (each.run ? [each.keys] : [])));
     const pressed = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.isComposing || event.repeat) return;
       if (document.querySelector("[role=dialog]") && event.key !== "Escape") return;
       const name = matcher.press(keyOf(event), event.timeStamp);
-      const found = name === null ? undefined : bound.toReversed().flat().find((each) => each.keys === name);
+      const found = name === null ? undefined : bound.toReversed().flat().find((each) => each.run && each.keys === name);
       if (!found || (isTyping(event.target as HTMLElement) && !found.whileTyping)) return;
       if (!lettersOn && isLetters(found.keys)) return;
       // On a button or a link, Enter does what it says there.
       if (name === "Enter" && (event.target as HTMLElement).closest("a, button, summary")) return;
       event.preventDefault();
-      found.run();
+      found.run?.();
     };
     window.addEventListener("keydown", pressed);
     return () => window.removeEventListener("keydown", pressed);

@@ -7,6 +7,7 @@ export type Box = Point & { width: number; height: number };
 export type CanvasNode = { id: string; type: string; label: string; parent: string; position: Point; size: { width: number; height: number } | null; ports: string[]; isBreakpoint: boolean; isDisabled: boolean };
 export type CanvasEdge = { id: string; source: string; port: string; target: string; label: string; isFailure: boolean };
 export type CanvasView = { nodes: CanvasNode[]; edges: CanvasEdge[] };
+export type Placed = { id: string; x: number; y: number; width: number; height: number };
 
 const SIZE = { width: 208, height: 64 };
 const ROOM = { side: 24, head: 56 };
@@ -145,15 +146,50 @@ export function statesOf(visits: readonly { node: string; state: string }[]): Ma
   return found;
 }
 
-/** The innermost map or loop that is drawn here, and the place inside of it. */
-export function boxAt({ nodes }: CanvasView, at: Point): { id: string; inside: Point } | null {
+/** Where the nodes are on the whole canvas; their own places are those inside of their parents. */
+export function placedNodes({ nodes }: CanvasView): Placed[] {
   const corners = new Map<string, Point>();
-  let found: { id: string; inside: Point } | null = null;
   // Parents come first.
-  for (const each of nodes) {
+  return nodes.map((each) => {
     const around = corners.get(each.parent) ?? { x: 0, y: 0 };
     const corner = { x: around.x + each.position.x, y: around.y + each.position.y };
     corners.set(each.id, corner);
+    return { id: each.id, ...corner, ...(each.size ?? SIZE) };
+  });
+}
+
+/** With the nodes inside of it. */
+function withInside(nodes: readonly CanvasNode[], id: string): Set<string> {
+  const found = new Set([id]);
+  for (const each of nodes) if (found.has(each.parent)) found.add(each.id);
+  return found;
+}
+
+/** Places of nodes after a move, each with what it is inside of there: a map or loop that has its middle. */
+export function movedInto(view: CanvasView, places: ReadonlyMap<string, Point>): Map<string, Point & { parent: string }> {
+  const before = new Map(placedNodes(view).map((each) => [each.id, each]));
+  return new Map([...places].map(([id, place]) => {
+    const node = view.nodes.find((each) => each.id === id);
+    const around = before.get(node?.parent ?? "") ?? { x: 0, y: 0 };
+    const corner = { x: around.x + place.x, y: around.y + place.y };
+    const { width, height } = before.get(id) ?? SIZE;
+    const own = withInside(view.nodes, id);
+    const box = boxAt(view, { x: corner.x + width / 2, y: corner.y + height / 2 }, own);
+    const parent = box?.id ?? "";
+    if (parent === (node?.parent ?? "")) return [id, { ...place, parent }];
+    const inner = before.get(parent);
+    return [id, inner ? { x: Math.max(ROOM.side, corner.x - inner.x), y: Math.max(ROOM.head, corner.y - inner.y), parent } : { ...corner, parent }];
+  }));
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** The innermost map or loop that is drawn here, and the place inside of it. `except`: what is moved itself. */
+export function boxAt(view: CanvasView, at: Point, except = NONE): { id: string; inside: Point } | null {
+  let found: { id: string; inside: Point } | null = null;
+  for (const [place, corner] of placedNodes(view).entries()) {
+    const each = view.nodes[place]!;
+    if (except.has(each.id)) continue;
     const inside = { x: at.x - corner.x, y: at.y - corner.y };
     const isIn = each.size !== null && inside.x >= 0 && inside.y >= 0 && inside.x < each.size.width && inside.y < each.size.height;
     if (isIn) found = { id: each.id, inside: { x: Math.max(ROOM.side, inside.x), y: Math.max(ROOM.head, inside.y) } };

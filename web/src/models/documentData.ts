@@ -69,10 +69,13 @@ export function setInConfig(data: FlowData, id: string, key: string, value: unkn
   });
 }
 
-export function moveNodes(data: FlowData, places: ReadonlyMap<string, Point>): FlowData {
+/** `parent`: what the node is inside of from now on, empty for nothing; without it that stays. */
+export function moveNodes(data: FlowData, places: ReadonlyMap<string, Point & { parent?: string }>): FlowData {
   const moved = listIn(data, "nodes").map((each) => {
     const place = isRecord(each) ? places.get(textIn(each, "id")) : undefined;
-    return place && isRecord(each) ? { ...each, position: { ...recordIn(each, "position"), ...rounded(place) } } : each;
+    if (!place || !isRecord(each)) return each;
+    const around = place.parent === undefined ? {} : { parent: place.parent || undefined };
+    return without({ ...each, ...around, position: { ...recordIn(each, "position"), ...rounded(place) } });
   });
   return { ...data, nodes: moved };
 }

@@ -34,3 +34,19 @@ export function chosenRows<Row extends { id: string }>(chosen: ReadonlySet<strin
   const gone = [...seen.values()].filter((each) => !listed.has(each.id));
   return [...rows, ...gone].filter((each) => chosen.has(each.id));
 }
+
+/** What would happen to, or has happened to, each of many: `texts` as sentences, or why nothing does. */
+export type Outcome = { id: string; done: boolean; texts: readonly string[] };
+export type OutcomeGroup = { done: boolean; texts: readonly string[]; ids: string[] };
+
+/** Those with the same fate together: first what is done, and the largest group first. */
+export function outcomeGroups(items: readonly Outcome[]): OutcomeGroup[] {
+  const groups = new Map<string, OutcomeGroup>();
+  for (const { id, done, texts } of items) {
+    const key = JSON.stringify([done, texts]);
+    const group = groups.get(key) ?? { done, texts, ids: [] };
+    group.ids.push(id);
+    groups.set(key, group);
+  }
+  return [...groups.values()].toSorted((one, other) => Number(other.done) - Number(one.done) || other.ids.length - one.ids.length);
+}

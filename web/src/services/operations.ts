@@ -56,8 +56,9 @@ export type MetricName = "time_to_decision" | "backlog" | "breaches" | "runs";
 /** `values`: for each point one number for each column. `readSince`: what is older was not read. */
 export type Metric = { columns: string[]; points: { at: string; values: (number | null)[] }[]; readSince: string | null };
 export type Queue = { scope: string; queue: string; ready: number; delayed: number; claimed: number; dead: number; oldestSeconds: number };
-export type AuditRecord = { seq: number; at: string; actor: string; action: string; module: string; run: string; data: unknown; hash: string };
-export type AuditFilter = { actor?: string; action?: string };
+export type AuditRecord = { seq: number; at: string; actor: string; action: string; module: string; run: string; hold: string; data: unknown; hash: string };
+/** Parts of the text, the actor and the action; `since` and `until`: instants. */
+export type AuditFilter = { text: string; actor: string; action: string; since: string | null; until: string | null };
 export type Verification = { whole: boolean; records: number; seq: number | null; why: string };
 export type Token = {
   id: string;
@@ -211,6 +212,16 @@ export async function replayNotice(id: number): Promise<void> {
   await client.replayNotice(String(id));
 }
 
+export const MOST_REPLAYED = 500;
+/** `sends`: false where its question does not need it any more. */
+export type Replayed = { id: number; done: boolean; sends: boolean; text: string };
+
+/** What would happen to each, or what has happened. */
+export async function replayMany(notices: number[], preview: boolean): Promise<Replayed[]> {
+  const found = await client.replayNotices({ notices, preview });
+  return found.items.map((each) => ({ id: each.id, done: each.done, sends: each.sends ?? false, text: plainText(each.text) }));
+}
+
 export async function listQueues(): Promise<Queue[]> {
   return rowsOf((await client.listQueues()).items, ["queue"], (each) => ({
     scope: each.scope,
@@ -223,13 +234,10 @@ export async function listQueues(): Promise<Queue[]> {
   }));
 }
 
+/** The newest first. A page without a match may have a next one: the server reads a part of the records at a time. */
 export async function listAudit(filter: AuditFilter, cursor: string | null): Promise<{ items: AuditRecord[]; next: string | null }> {
-  const page = await client.listAudit({
-    actor: filter.actor ? [filter.actor] : [],
-    action: filter.action ? [filter.action] : [],
-    limit: 50,
-    cursor,
-  });
+  const { text, actor, action, since, until } = filter;
+  const page = await client.listAudit({ text, actor_part: actor, action_part: action, since, until, order: "newest", limit: 50, cursor });
   return { items: rowsOf(page.items, ["seq", "action"], recordOf), next: page.next ?? null };
 }
 
@@ -323,6 +331,7 @@ function recordOf(wire: AuditWire): AuditRecord {
     action: wire.action,
     module: wire.module,
     run: wire.execution_id ?? "",
+    hold: wire.checkpoint_id ?? "",
     data: wire.data,
     hash: wire.hash,
   };

@@ -72,13 +72,17 @@ export async function changeRun(run: Run, action: RunAction, etag: string, chang
 }
 
 export const MOST_BULK = 500;
-export type BulkAction = "cancel" | "retry";
-export type BulkChange = { run: string; done: boolean; status: string; why: string };
+/** `discard`: only dead letters. */
+export type BulkAction = "cancel" | "retry" | "discard";
+/** `texts`: in a preview what would happen to it. */
+export type BulkChange = { run: string; done: boolean; status: string; why: string; dead: boolean; texts: string[] };
 
 /** What would happen to each, or what has happened. */
 export async function changeMany(runs: string[], action: BulkAction, preview: boolean, reason = ""): Promise<BulkChange[]> {
   const found = await client.changeManyRuns({ runs, action, preview, reason: reason || null });
-  return found.items.map((each) => ({ run: each.run, done: each.done, status: each.status ?? "", why: each.why ?? "" }));
+  return found.items.map((each) => ({
+    run: each.run, done: each.done, status: each.status ?? "", why: plainText(each.why ?? ""), dead: each.dead ?? false, texts: (each.text ?? []).map(plainText),
+  }));
 }
 
 function runOf(given: RunWire): Run {

@@ -37,7 +37,7 @@ export interface Operations {
   cancelPipeline(run: string, body?: CancelPipeline, options?: Options): Promise<PipelineWire>;
   /** Cancel a run. Its worker stops it as soon as possible; its open holds are withdrawn. */
   cancelRun(run: string, body?: CancelRun, options?: Options): Promise<RunDetail>;
-  /** Cancel or retry many runs, each separately. By default only a preview. */
+  /** Cancel or retry many runs, or discard dead letters, each separately. By default only a preview. */
   changeManyRuns(body: BulkRuns, options?: Options): Promise<BulkRunsResult>;
   /** Change it, as its owner or an admin. `If-Match`: only the version that you read. */
   changeView(view: string, body: NewView, options?: Options): Promise<ViewWire>;
@@ -323,7 +323,11 @@ export interface Operations {
   importRun(body: Sent, query?: ImportRunQuery, options?: Options): Promise<RunDetail>;
   /** The run's artifacts so far, by name. */
   listArtifacts(run: string, options?: Options): Promise<Page<ArtifactWire>>;
-  /** Actions and refusals, oldest first. A page may be short and still have a `next`. */
+  /**
+   * Actions and refusals, the oldest first unless `order` is `newest`. A page may be short and still have a
+   *
+   * `next`.
+   */
   listAudit(query?: ListAuditQuery, options?: Options): Promise<Page<AuditWire>>;
   /** Business calendars; holds that name none use `default`. */
   listCalendars(options?: Options): Promise<Page<HoldSetting>>;
@@ -482,6 +486,8 @@ export interface Operations {
   releaseMessage(scope: string, queue: string, message: string, body: ReleaseMessage, options?: Options): Promise<MessageWire>;
   /** Retry it, after its cause was fixed. */
   replayNotice(message: string, options?: Options): Promise<DeadNotice>;
+  /** Retry failed notifications, each separately. By default only a preview. */
+  replayNotices(body: ReplayNotices, options?: Options): Promise<ReplayedNotices>;
   /** Reply to a question. */
   replyToQuestion(hold: string, body: ReplyToQuestion, options?: Options): Promise<HoldWire>;
   /** Report that you are looking at it, for 30 seconds: repeat it every 10 to 20. Returns all viewers. */
@@ -769,6 +775,10 @@ export interface ListAuditQuery {
   execution?: string[];
   actor?: string[];
   action?: string[];
+  actor_part?: string;
+  action_part?: string;
+  text?: string;
+  order?: "newest" | "oldest";
   since?: string | Date | null;
   until?: string | Date | null;
   /** Maximum number of items. */
@@ -1140,18 +1150,27 @@ export interface BulkItemWire {
   placed_until?: string | null;
 }
 
+/**
+ * `dead`: it is a dead letter. `text`: in a preview what would happen to it, as sentences; empty
+ * where too much history would have to be read for that.
+ */
 export interface BulkRunItem {
   run: string;
   done: boolean;
   status?: string | null;
   code?: string | null;
   why?: string | null;
+  dead?: boolean;
+  text?: string[];
 }
 
-/** `preview`: change nothing. `retry`: failed and interrupted runs resume from their last checkpoint. */
+/**
+ * `preview`: change nothing. `retry`: failed and interrupted runs, dead letters too, resume from their
+ * last checkpoint. `discard`: dead letters are cancelled.
+ */
 export interface BulkRuns {
   runs: string[];
-  action: "cancel" | "retry";
+  action: "cancel" | "discard" | "retry";
   reason?: string | null;
   /** Default: true. */
   preview?: boolean;
@@ -2740,6 +2759,13 @@ export interface RepeatedEffect {
   guarded: boolean;
 }
 
+/** `preview`: change nothing. */
+export interface ReplayNotices {
+  notices: number[];
+  /** Default: true. */
+  preview?: boolean;
+}
+
 /**
  * One past decision. `agrees`: whether the automatic outcome is what people decided; None: not
  * automatic.
@@ -2753,6 +2779,24 @@ export interface Replayed {
   rule: string | null;
   differences?: Difference[];
   agrees?: boolean | null;
+}
+
+/**
+ * `text`: what happens to it, or why nothing does. `sends`: false if it waits again but will not be sent,
+ * because its hold does not need it any more.
+ */
+export interface ReplayedNotice {
+  id: number;
+  done: boolean;
+  sends?: boolean;
+  text: string;
+}
+
+/** In a preview `done` is the number of notifications that would wait again. */
+export interface ReplayedNotices {
+  preview: boolean;
+  done: number;
+  items: ReplayedNotice[];
 }
 
 /** `question`: its id, if several are open. */

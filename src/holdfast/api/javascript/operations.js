@@ -169,6 +169,7 @@ export const OPERATIONS = {
   releaseHold: { method: "POST", path: "/v1/holds/{hold}/release" },
   releaseMessage: { method: "POST", path: "/v1/queues/{scope}/{queue}/messages/{message}/release", body: "json" },
   replayNotice: { method: "POST", path: "/v1/notices/dead/{message}/replay" },
+  replayNotices: { method: "POST", path: "/v1/notices/replay", body: "json" },
   replyToQuestion: { method: "POST", path: "/v1/holds/{hold}/reply", body: "json" },
   reportPresence: { method: "PUT", path: "/v1/holds/{hold}/presence", body: "json" },
   requeueMessage: { method: "POST", path: "/v1/queues/{scope}/{queue}/messages/{message}/requeue" },

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -25,14 +26,23 @@ MOST_READ = 20 * _PAGE
 AuditSeq = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
+Part = Annotated[str, msgspec.Meta(max_length=200)]
+
+
 class ListAudit(msgspec.Struct, kw_only=True):
-    """AND across the fields, OR within each. `module`: scaicore (holds and runs) or holdfast (the server)."""
+    """AND across the fields, OR within each. `module`: scaicore (holds and runs) or holdfast (the server).
+    `actor_part`, `action_part`: a part of the name, in any case. `text`: a part of actor, action, an id or
+    the data. `order`: by default the oldest first."""
 
     module: Words = []
     checkpoint: str | None = None
     execution: Words = []
     actor: Words = []
     action: Words = []
+    actor_part: Part = ""
+    action_part: Part = ""
+    text: Part = ""
+    order: Literal["oldest", "newest"] = "oldest"
     since: Instant | None = None
     until: Instant | None = None
     limit: Limit = 100
@@ -70,39 +80,80 @@ class VerifyAudit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     against: KnownHead | None = None
 
 
+class _Read(NamedTuple):
+    """Records in the order of the list. `place`: the record that was read last, also where none was found."""
+
+    rows: list[AuditRow]
+    place: int
+    is_last: bool
+
+
 @routes.get("/audit", needs=Right.audit_read)
 async def list_audit(call: ApiCall, query: ListAudit) -> Page[AuditWire]:
-    """Actions and refusals, oldest first. A page may be short and still have a `next`."""
-    store = await call.hf.open()
-    window = (
-        START_OF_TIME if query.since is None else require_moment(query.since, "since"),
-        END_OF_TIME if query.until is None else require_moment(query.until, "until"),
-    )
+    """Actions and refusals, the oldest first unless `order` is `newest`. A page may be short and still have a
+    `next`."""
+    is_match = _matcher(query)
     place = decode_cursor(query.cursor, tuple[AuditSeq])
-    after, read, found = (0 if place is None else place[0]), 0, list[AuditRow]()
-    while read < MOST_READ:
-        page = await store.audit(call.tenant, after=after, limit=_PAGE, hold=query.checkpoint)
-        for row in page:
-            after, read = row.seq, read + 1
-            if _is_match(row, query, window):
+    reads = (_newest if query.order == "newest" else _oldest)(
+        call, query, None if place is None else place[0]
+    )
+    read, found = 0, list[AuditRow]()
+    async for page in reads:
+        for row in page.rows:
+            if is_match(row):
                 found.append(row)
             if len(found) > query.limit:
                 shown = found[: query.limit]
                 return Page(items=[audit_wire(each) for each in shown], next=cursor_of(shown[-1].seq))
-        if len(page) < _PAGE:
-            return Page(items=[audit_wire(each) for each in found])
-    return Page(items=[audit_wire(each) for each in found], next=cursor_of(after))
+        read += _PAGE
+        if read >= MOST_READ and not page.is_last:
+            return Page(items=[audit_wire(each) for each in found], next=cursor_of(page.place))
+    return Page(items=[audit_wire(each) for each in found])
 
 
-def _is_match(row: AuditRow, query: ListAudit, window: tuple[int, int]) -> bool:
-    since, until = window
-    return (
-        (not query.module or module_of(row) in query.module)
-        and (not query.execution or row.run in query.execution)
-        and (not query.actor or row.actor in query.actor)
-        and (not query.action or row.action in query.action)
-        and since <= row.at < until
-    )
+async def _oldest(call: ApiCall, query: ListAudit, after: int | None) -> AsyncIterator[_Read]:
+    store, place, is_last = await call.hf.open(), after or 0, False
+    while not is_last:
+        rows = await store.audit(call.tenant, after=place, limit=_PAGE, hold=query.checkpoint)
+        place, is_last = rows[-1].seq if rows else place, len(rows) < _PAGE
+        yield _Read(rows, place, is_last)
+
+
+async def _newest(call: ApiCall, query: ListAudit, before: int | None) -> AsyncIterator[_Read]:
+    """The numbers of a chain have no gaps, so the records before one are found by their numbers."""
+    store = await call.hf.open()
+    upper = (await store.audit_head(call.tenant))[0] if before is None else before - 1
+    while upper > 0:
+        lower = max(0, upper - _PAGE)
+        rows = await store.audit(call.tenant, after=lower, limit=_PAGE, hold=query.checkpoint)
+        yield _Read([row for row in reversed(rows) if row.seq <= upper], lower + 1, lower == 0)
+        upper = lower
+
+
+def _matcher(query: ListAudit) -> Callable[[AuditRow], bool]:
+    since = START_OF_TIME if query.since is None else require_moment(query.since, "since")
+    until = END_OF_TIME if query.until is None else require_moment(query.until, "until")
+    actor, action, text = (part.casefold() for part in (query.actor_part, query.action_part, query.text))
+
+    def is_match(row: AuditRow) -> bool:
+        return (
+            (not query.module or module_of(row) in query.module)
+            and (not query.execution or row.run in query.execution)
+            and (not query.actor or row.actor in query.actor)
+            and (not query.action or row.action in query.action)
+            and since <= row.at < until
+            and actor in row.actor.casefold()
+            and action in row.action.casefold()
+            and (not text or text in _words(row))
+        )
+
+    return is_match
+
+
+def _words(row: AuditRow) -> str:
+    """What a search for a text reads."""
+    named = (row.actor, row.action, row.hold or "", row.run or "", row.data.decode(errors="replace"))
+    return "\n".join(named).casefold()
 
 
 @routes.get("/audit/head", needs=Right.audit_read)

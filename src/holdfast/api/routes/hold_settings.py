@@ -1,16 +1,15 @@
-"""Settings of holds: calendars and policies; and undelivered notifications."""
+"""Settings of holds: calendars and policies."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.masked_values import require_unmasked
-from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Page
 from holdfast.api.routing import ApiCall, Routes
-from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant
 from holdfast.errors import (
     DocumentChangedError,
@@ -28,7 +27,6 @@ from holdfast.holds.policies.stored import put_policy as _put_policy
 from holdfast.holds.timing.reschedule import change_calendar
 from holdfast.holds.timing.stored_calendars import KIND as CALENDAR
 from holdfast.types.clock import require_moment
-from holdfast.types.outbox import OutboxRow, OutboxState
 
 routes = Routes("arrangements")
 
@@ -132,90 +130,3 @@ async def simulate_policies(call: ApiCall, body: SimulatePolicies) -> Simulation
         limit=body.limit,
         guardrails=(await call.hf.holds()).ctx.guardrails,
     )
-
-
-# ---------------------------------------------------------------------- notifications
-
-_STATES = {
-    "waiting": OutboxState.waiting,
-    "sent": OutboxState.done,
-    "failed": OutboxState.dead,
-    "unneeded": OutboxState.skipped,
-}
-_WORDS = {state: word for word, state in _STATES.items()}
-_NEWEST = 2**63 - 1
-
-
-class DeadNotice(msgspec.Struct, kw_only=True):
-    id: int
-    at: str | None
-    topic: str
-    hold_id: str | None
-    attempts: int
-    error: str | None
-
-
-class NoticeWire(DeadNotice, kw_only=True):
-    """`due_at`: of a notification that waits, the time of its next attempt."""
-
-    state: str
-    due_at: str | None
-
-
-class ListNotices(msgspec.Struct, kw_only=True):
-    """`unneeded`: its hold was decided before it was sent, or it had no recipient."""
-
-    state: Literal["waiting", "sent", "failed", "unneeded"] = "failed"
-    limit: Limit = 50
-    cursor: Cursor | None = None
-
-
-@routes.get("/notices", needs=Right.manage)
-async def list_notices(call: ApiCall, query: ListNotices) -> Page[NoticeWire]:
-    """Notifications in one state, newest first."""
-    place = decode_cursor(query.cursor, tuple[int])
-    found = await (await call.hf.open()).list_outbox(
-        tenant=call.tenant,
-        state=_STATES[query.state],
-        before=_NEWEST if place is None else place[0],
-        limit=query.limit + 1,
-    )
-    shown = found[: query.limit]
-    more = cursor_of(shown[-1].id) if len(found) > len(shown) else None
-    return Page(items=[_state_notice(each) for each in shown], next=more)
-
-
-def _state_notice(row: OutboxRow) -> NoticeWire:
-    fields = msgspec.structs.asdict(_notice(row))
-    due = moment(row.due_at) if row.state is OutboxState.waiting else None
-    return NoticeWire(**fields, state=_WORDS[row.state], due_at=due)
-
-
-def _notice(row: OutboxRow) -> DeadNotice:
-    return DeadNotice(
-        id=row.id,
-        at=moment(row.at),
-        topic=row.topic,
-        hold_id=row.hold,
-        attempts=row.attempts,
-        error=row.error,
-    )
-
-
-@routes.get("/notices/dead", needs=Right.manage)
-async def list_dead_notices(call: ApiCall) -> Page[DeadNotice]:
-    """Notifications that could not be delivered, at most 200."""
-    store = await call.hf.open()
-    found = await store.list_outbox(tenant=call.tenant, state=OutboxState.dead, limit=200)
-    return Page(items=[_notice(each) for each in found])
-
-
-@routes.post("/notices/dead/{message}/replay", needs=Right.manage, status=202, raises=(NotFoundError,))
-async def replay_notice(call: ApiCall, message: str) -> DeadNotice:
-    """Retry it, after its cause was fixed."""
-    store = await call.hf.open()
-    found = await store.list_outbox(tenant=call.tenant, state=OutboxState.dead, limit=10_000)
-    meant = [each for each in found if str(each.id) == message]
-    if not meant or not await store.replay_outbox(meant[0].id):
-        raise NotFoundError(f"message {message!r} was not given up.", hint="GET /v1/notices/dead")
-    return _notice(meant[0])

@@ -1,4 +1,4 @@
-"""Many runs: the list with its search, the counts, cancel and retry in bulk, breakpoints."""
+"""Many runs: the list with its search, the counts, cancel, retry and discard in bulk, breakpoints."""
 
 from __future__ import annotations
 
@@ -27,19 +27,24 @@ from holdfast.errors import (
 )
 from holdfast.holds.actions.bulk import MAX_HOLDS, BulkItem, BulkResult
 from holdfast.runs.encryption.detect import encrypted_store_within
+from holdfast.runs.preview.run_change import preview_change
 from holdfast.runs.run_query import read_run_query
 from holdfast.runs.run_view import RunWire, run_wire, shown_run, shown_runs
 from holdfast.runs.service import RunService
 from holdfast.store.refusals import require_live
-from holdfast.store.rows import RunFilter
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.hold import BREAKPOINT
 from holdfast.types.ids import HoldId
 from holdfast.types.status import ENDED, RunStatus, run_label
 
 routes = Routes("runs")
 
-_RETRIED = (RunStatus.failed, RunStatus.resumable)
-_CANCELLED = tuple(status for status in RunStatus if status not in ENDED)
+_CHANGED = {
+    "retry": (RunStatus.failed, RunStatus.resumable),
+    "cancel": tuple(status for status in RunStatus if status not in ENDED),
+}
+# Records that a preview reads to say what would happen.
+_EXPLAINED = 20_000
 
 
 @routes.get("/runs", needs=Right.runs_read, raises=(InputError,))
@@ -82,8 +87,10 @@ async def count_runs(call: ApiCall, query: RunFilters) -> RunCounts:
 
 @routes.post("/runs/bulk", needs=Right.runs_write)
 async def change_many_runs(call: ApiCall, body: BulkRuns) -> BulkRunsResult:
-    """Cancel or retry many runs, each separately. By default only a preview."""
+    """Cancel or retry many runs, or discard dead letters, each separately. By default only a preview."""
     items = [await _change_one(call, run, body) for run in dict.fromkeys(body.runs)]
+    if body.preview:
+        await _explain(call, body.action, items)
     codes = [item.code for item in items if item.code is not None]
     return BulkRunsResult(
         preview=body.preview,
@@ -98,21 +105,68 @@ async def _change_one(call: ApiCall, run: str, body: BulkRuns) -> BulkRunItem:
     try:
         row = await service.get(run, tenant=call.tenant)
         require_live(row)
+        dead = row.dead and row.status is RunStatus.failed
         shown = await shown_run(service.store, row)
-        if shown.status not in (_RETRIED if body.action == "retry" else _CANCELLED):
-            raise RunEndedError(f"run {row.id} is {run_label(shown.status)}.", run=row.id)
-        if not body.preview and body.action == "retry":
-            again = (
-                service.retry_dead(row.id, by=call.actor.id) if row.dead else service.request_resume(row.id)
-            )
-            row = await again
-        elif not body.preview:
-            row = await service.cancel(row.id, reason=body.reason or "cancelled", by=call.actor.id)
+        if not (dead if body.action == "discard" else shown.status in _CHANGED[body.action]):
+            raise RunEndedError(_why_not(shown, body.action, dead), run=row.id)
+        if not body.preview:
+            row = await _changed(call, row, body)
     except HoldfastError as error:
         if isinstance(error, StoreError):
             raise
         return BulkRunItem(run=run, done=False, code=error.code, why=error.message)
-    return BulkRunItem(run=row.id, done=True, status=str((await shown_run(service.store, row)).status))
+    status = str((await shown_run(service.store, row)).status)
+    return BulkRunItem(run=row.id, done=True, status=status, dead=dead)
+
+
+def _why_not(shown: RunRow, action: str, dead: bool) -> str:
+    is_now = f"run {shown.id} is {run_label(shown.status)}"
+    if action == "discard":
+        return f"{is_now}; it is not a dead letter."
+    return f"{is_now}, a dead letter: discard cancels it." if dead else f"{is_now}."
+
+
+async def _changed(call: ApiCall, row: RunRow, body: BulkRuns) -> RunRow:
+    service, by = await call.runs(), call.actor.id
+    if body.action == "discard":
+        return await service.discard_dead(row.id, reason=body.reason or "discarded", by=by)
+    if body.action == "cancel":
+        return await service.cancel(row.id, reason=body.reason or "cancelled", by=by)
+    return await (service.retry_dead(row.id, by=by) if row.dead else service.request_resume(row.id))
+
+
+async def _explain(call: ApiCall, action: str, items: list[BulkRunItem]) -> None:
+    """Says what would happen to each, as long as the histories to be read for that are short."""
+    service, room = await call.runs(), _EXPLAINED
+    for item in items:
+        if item.done:
+            row = await service.get(item.run, tenant=call.tenant)
+            room -= row.head
+            if room < 0:
+                return
+            item.text = await _consequences(call, row, action, item.dead)
+
+
+async def _consequences(call: ApiCall, row: RunRow, action: str, dead: bool) -> list[str]:
+    """A run whose history cannot be read says so: it can still be changed."""
+    service = await call.runs()
+    text: list[str] = []
+    try:
+        if dead:
+            names = [name for name, _ in (await service.deaths(row.id)).suspects]
+            text = [f"Ran when its workers died: {', '.join(names)}."] if names else []
+        if action == "discard":
+            return [
+                *text,
+                "The run is cancelled by the next worker that serves its flow; none of its nodes run.",
+            ]
+        meant = "retry" if action == "retry" else "cancel"
+        found = await preview_change(service, row, meant, actor=call.actor)
+        return [*found.text, *text]
+    except StoreError:
+        raise
+    except HoldfastError as error:
+        return [*text, f"Its history cannot be read: {error.message}"]
 
 
 async def page_of_runs(

@@ -117,10 +117,11 @@ class RunCounts(msgspec.Struct, kw_only=True):
 
 
 class BulkRuns(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`preview`: change nothing. `retry`: failed and interrupted runs resume from their last checkpoint."""
+    """`preview`: change nothing. `retry`: failed and interrupted runs, dead letters too, resume from their
+    last checkpoint. `discard`: dead letters are cancelled."""
 
     runs: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=500)]
-    action: Literal["cancel", "retry"]
+    action: Literal["cancel", "retry", "discard"]
     reason: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
     preview: bool = True
 
@@ -143,11 +144,16 @@ class PreviewChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class BulkRunItem(msgspec.Struct, kw_only=True):
+    """`dead`: it is a dead letter. `text`: in a preview what would happen to it, as sentences; empty
+    where too much history would have to be read for that."""
+
     run: str
     done: bool
     status: str | None = None
     code: str | None = None
     why: str | None = None
+    dead: bool = False
+    text: list[str] = []
 
 
 class BulkRunsResult(msgspec.Struct, kw_only=True):

@@ -45,6 +45,19 @@ class AsyncAdmin(AsyncGroup):
         return await self._list(request, models.Worker)
 
 
+class AsyncArrangements(AsyncGroup):
+    """`client.arrangements`."""
+
+    async def replay_notices(
+        self, notices: Sequence[int], *, preview: bool | None = None
+    ) -> models.ReplayedNotices:
+        """Retry failed notifications, each separately. By default only a preview."""
+        request = request_of(
+            "POST", "/v1/notices/replay", sent={"notices": notices}, maybe={"preview": preview}
+        )
+        return await self._json(request, models.ReplayedNotices)
+
+
 class AsyncAudit(AsyncGroup):
     """`client.audit`."""
 
@@ -61,12 +74,19 @@ class AsyncAudit(AsyncGroup):
         execution: Sequence[str] | None = None,
         actor: Sequence[str] | None = None,
         action: Sequence[str] | None = None,
+        actor_part: str | None = None,
+        action_part: str | None = None,
+        text: str | None = None,
+        order: Literal["newest", "oldest"] | None = None,
         since: str | datetime | None = None,
         until: str | datetime | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> AsyncPages[models.Audit]:
-        """Actions and refusals, oldest first. A page may be short and still have a `next`."""
+        """Actions and refusals, the oldest first unless `order` is `newest`. A page may be short and still
+        have a
+
+        `next`."""
         request = request_of(
             "GET",
             "/v1/audit",
@@ -76,6 +96,10 @@ class AsyncAudit(AsyncGroup):
                 "execution": execution,
                 "actor": actor,
                 "action": action,
+                "actor_part": actor_part,
+                "action_part": action_part,
+                "text": text,
+                "order": order,
                 "since": since,
                 "until": until,
             },
@@ -1873,12 +1897,12 @@ class AsyncRuns(AsyncGroup):
     async def change_many(
         self,
         runs: Sequence[str],
-        action: Literal["cancel", "retry"],
+        action: Literal["cancel", "discard", "retry"],
         *,
         reason: str | None = None,
         preview: bool | None = None,
     ) -> models.BulkRunsResult:
-        """Cancel or retry many runs, each separately. By default only a preview."""
+        """Cancel or retry many runs, or discard dead letters, each separately. By default only a preview."""
         request = request_of(
             "POST",
             "/v1/runs/bulk",
@@ -2746,6 +2770,7 @@ class AsyncGroups:
 
     def __init__(self, transport: AsyncTransport) -> None:
         self.admin = AsyncAdmin(transport)
+        self.arrangements = AsyncArrangements(transport)
         self.audit = AsyncAudit(transport)
         self.calendars = AsyncCalendars(transport)
         self.checkpoints = AsyncCheckpoints(transport)

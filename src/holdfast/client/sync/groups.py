@@ -46,6 +46,19 @@ class Admin(Group):
         return self._list(request, models.Worker)
 
 
+class Arrangements(Group):
+    """`client.arrangements`."""
+
+    def replay_notices(
+        self, notices: Sequence[int], *, preview: bool | None = None
+    ) -> models.ReplayedNotices:
+        """Retry failed notifications, each separately. By default only a preview."""
+        request = request_of(
+            "POST", "/v1/notices/replay", sent={"notices": notices}, maybe={"preview": preview}
+        )
+        return self._json(request, models.ReplayedNotices)
+
+
 class Audit(Group):
     """`client.audit`."""
 
@@ -62,12 +75,19 @@ class Audit(Group):
         execution: Sequence[str] | None = None,
         actor: Sequence[str] | None = None,
         action: Sequence[str] | None = None,
+        actor_part: str | None = None,
+        action_part: str | None = None,
+        text: str | None = None,
+        order: Literal["newest", "oldest"] | None = None,
         since: str | datetime | None = None,
         until: str | datetime | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Pages[models.Audit]:
-        """Actions and refusals, oldest first. A page may be short and still have a `next`."""
+        """Actions and refusals, the oldest first unless `order` is `newest`. A page may be short and still
+        have a
+
+        `next`."""
         request = request_of(
             "GET",
             "/v1/audit",
@@ -77,6 +97,10 @@ class Audit(Group):
                 "execution": execution,
                 "actor": actor,
                 "action": action,
+                "actor_part": actor_part,
+                "action_part": action_part,
+                "text": text,
+                "order": order,
                 "since": since,
                 "until": until,
             },
@@ -1858,12 +1882,12 @@ class Runs(Group):
     def change_many(
         self,
         runs: Sequence[str],
-        action: Literal["cancel", "retry"],
+        action: Literal["cancel", "discard", "retry"],
         *,
         reason: str | None = None,
         preview: bool | None = None,
     ) -> models.BulkRunsResult:
-        """Cancel or retry many runs, each separately. By default only a preview."""
+        """Cancel or retry many runs, or discard dead letters, each separately. By default only a preview."""
         request = request_of(
             "POST",
             "/v1/runs/bulk",
@@ -2725,6 +2749,7 @@ class Groups:
 
     def __init__(self, transport: Transport) -> None:
         self.admin = Admin(transport)
+        self.arrangements = Arrangements(transport)
         self.audit = Audit(transport)
         self.calendars = Calendars(transport)
         self.checkpoints = Checkpoints(transport)

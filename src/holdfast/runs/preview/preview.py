@@ -17,7 +17,6 @@ import msgspec
 from holdfast.engine.messages import HoldAnswered, Message
 from holdfast.errors import AnswerInvalidError, ConflictError, HoldfastError, InputError
 from holdfast.holds.actions.conflicts import require_open
-from holdfast.holds.actions.submission import fit_resolution
 from holdfast.model.hold_declaration import decision_for_flow
 from holdfast.model.position import Position
 from holdfast.model.program import Program
@@ -30,6 +29,7 @@ from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.events import reader_of
 from holdfast.runs.history.checkpoints import fold_to
 from holdfast.runs.hold_preparation import facts_of
+from holdfast.runs.preview.missing_fields import fit_partly, names_read, up_to_code
 from holdfast.runs.preview.outcome import OptionPreview, PreviewEntry, entries_of
 from holdfast.runs.preview.stop_effects import EffectGate, ReadOnlyMemory
 from holdfast.runs.stored_program import stored_program
@@ -118,20 +118,23 @@ async def _preview_option(
     service: RunAccess, row: RunRow, program: Program, hold: HoldRow, option: str, label: str, data: Any
 ) -> OptionPreview:
     try:
-        resolution = fit_resolution(hold, _resolution(hold, option, data))
+        resolution, missing = fit_partly(hold, _resolution(hold, option, data))
     except AnswerInvalidError as error:
         return OptionPreview(option=option, label=label, entries=[_incomplete(error)])
+    if decisive := sorted(names_read(program.graph, hold).intersection(missing), key=missing.index):
+        depends = PreviewEntry.depends_on(", ".join(decisive))
+        return OptionPreview(option=option, label=label, entries=[depends])
     world = PreviewWorld(service, row, program)
     try:
-        return OptionPreview(
-            option=option, label=label, entries=await world.entries_after(hold, freeze(resolution))
-        )
+        entries = await world.entries_after(hold, freeze(resolution))
+        entries = up_to_code(entries, missing) if missing else entries
+        return OptionPreview(option=option, label=label, entries=entries)
     finally:
         await world.close()
 
 
 def _incomplete(error: AnswerInvalidError) -> PreviewEntry:
-    """The form has fields without a proposed value."""
+    """Fields do not fit."""
     errors: Any = error.facts.get("errors", ())
     problems: Any = error.facts.get("problems", ())
     names = [str(each["field"]) for each in errors if each.get("field")] or [str(each) for each in problems]

@@ -1,5 +1,8 @@
 export const shell = {
   skip: "Skip to the content",
+  skipWork: "Skip to the main part of the page",
+  nextPart: "Next part of the page",
+  lastPart: "Previous part of the page",
   main: "Main",
   inbox: "Inbox",
   runs: "Runs",

@@ -1,22 +1,27 @@
 /** The graph, drawn with React Flow. Every drag has a key or a field in the panel that does the same. */
-import { Background, type Connection, Controls, type Edge, MarkerType, type NodeChange, ReactFlow, type ReactFlowInstance } from "@xyflow/react";
+import { Background, type Connection, Controls, type Edge, type NodeChange, ReactFlow, type ReactFlowInstance } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { type DragEvent, useEffect, useMemo, useRef, useState } from "react";
+import { type DragEvent, type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { useTheme } from "@/app/theme";
 import { type Selection, withEdges, withNodes } from "@/models/canvasSelection";
-import { type CanvasView, MOST_DRAWN } from "@/models/canvasView";
+import type { CanvasGroup, CanvasNote } from "@/models/canvasNotes";
+import { type CanvasView, MOST_DRAWN, movedInto, placedNodes } from "@/models/canvasView";
 import { OUT, type Point } from "@/models/documentData";
-import { type DrawnNode, FlowNodeView } from "./FlowNodeView";
+import { inReadingOrder, neighbour } from "@/models/neighbour";
+import { GroupView, NoteView } from "./CanvasExtras";
+import { type Drawn, type Live, type Marks, changedLive, drawnEdges, drawnExtras, drawnNodes, isElsewhere } from "./drawnGraph";
+import { FlowNodeView } from "./FlowNodeView";
 import { t } from "./text";
 
 export const DRAGGED = "application/x-holdfast-node";
-export type Marks = { states: ReadonlyMap<string, string>; problems: ReadonlyMap<string, number>; errors: ReadonlySet<string>; edgeProblems: ReadonlySet<string> };
 export type CanvasProps = {
   name: string;
   view: CanvasView;
   marks: Marks;
   selection: Selection;
   onSelect: (selection: Selection) => void;
+  /** Of a document: drawn behind its nodes. */
+  extras?: { notes: CanvasNote[]; groups: CanvasGroup[] };
   /** With another number the whole graph is brought into view. */
   fit?: number;
   /** Without these the graph cannot be changed. */
@@ -27,10 +32,9 @@ export type CanvasProps = {
   };
 };
 
-const TYPES = { flow: FlowNodeView };
+const TYPES = { flow: FlowNodeView, note: NoteView, group: GroupView };
+const NO_EXTRAS = { notes: [], groups: [] };
 const FIT = { maxZoom: 1, padding: 0.15 };
-/** What React Flow has measured, and where a node is while it is dragged. */
-type Live = ReadonlyMap<string, { measured?: { width: number; height: number } | undefined; position?: Point | undefined }>;
 
 export function Canvas(props: CanvasProps) {
   const count = props.view.nodes.length;
@@ -38,14 +42,19 @@ export function Canvas(props: CanvasProps) {
   return <DrawnCanvas {...props} />;
 }
 
-function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, edit }: CanvasProps) {
+function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras = NO_EXTRAS, edit }: CanvasProps) {
   const [live, setLive] = useState<Live>(new Map());
   const drawing = useRef<HTMLElement>(null);
   // React Flow's own drawings: what can be heard of them are nodes, edges and buttons.
   useEffect(() => drawing.current?.querySelectorAll("svg:not([role], [aria-hidden])").forEach((each) => each.setAttribute("role", "presentation")));
-  const flow = useRef<ReactFlowInstance<DrawnNode, Edge> | null>(null);
+  const flow = useRef<ReactFlowInstance<Drawn, Edge> | null>(null);
   const { scheme } = useTheme();
-  const nodes = useMemo(() => drawnNodes(view, marks, selection, live), [view, marks, selection, live]);
+  const [focused, setFocused] = useState("");
+  const [aimed, setAimed] = useState("");
+  const places = useMemo(() => placedNodes(view), [view]);
+  // Tab comes to one node; arrows lead to the others.
+  const reachable = [focused, selection.nodes[0], inReadingOrder(places)[0]?.id].find((id) => places.some((each) => each.id === id)) ?? "";
+  const nodes = useMemo(() => [...drawnExtras(extras, live), ...drawnNodes(view, marks, selection, live, { reachable, aimed })], [extras, view, marks, selection, live, reachable, aimed]);
   const edges = useMemo(() => drawnEdges(view, marks, selection), [view, marks, selection]);
 
   // One click changes nodes and edges in two calls, the second before this is drawn again.
@@ -63,10 +72,28 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, edit }: 
     return () => cancelAnimationFrame(frame);
   }, [fit]);
 
-  const onNodesChange = (changes: NodeChange<DrawnNode>[]) => {
+  /** Where a map or loop would take in what is dragged. */
+  const aim = (changes: NodeChange<Drawn>[]) => {
+    const dragged = new Map(changes.flatMap((each) => (each.type === "position" && each.position && each.dragging ? [[each.id, each.position] as const] : [])));
+    const [first] = movedInto(view, dragged).values();
+    setAimed(first?.parent ?? "");
+  };
+  const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
+    const from = (event.target as Element).matches(".react-flow__node") ? (event.target as HTMLElement).dataset["id"] : undefined;
+    // Arrows move a selected node.
+    if (from === undefined || event.ctrlKey || event.metaKey || (edit && selection.nodes.includes(from))) return;
+    const next = neighbour(places, from, event.key);
+    if (next === null) return;
+    event.preventDefault();
+    event.stopPropagation();
+    setFocused(next);
+    event.currentTarget.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(next)}"]`)?.focus();
+  };
+  const onNodesChange = (changes: NodeChange<Drawn>[]) => {
+    if (edit && changes.some((each) => each.type === "position")) aim(changes);
     setLive((old) => changedLive(old, changes));
-    const places = new Map(changes.flatMap((each) => (each.type === "position" && each.position && each.dragging === false ? [[each.id, each.position] as const] : [])));
-    const changed = new Map([...places].filter(([id, at]) => isElsewhere(view, id, at)));
+    const moved = new Map(changes.flatMap((each) => (each.type === "position" && each.position && each.dragging === false ? [[each.id, each.position] as const] : [])));
+    const changed = new Map([...moved].filter(([id, at]) => isElsewhere(view, id, at)));
     if (edit && changed.size > 0) edit.move(changed);
     const chosen = changes.filter((each) => each.type === "select");
     if (chosen.length > 0) choose(withNodes(latest.current, chosen));
@@ -79,7 +106,8 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, edit }: 
     edit.drop(type, flow.current.screenToFlowPosition({ x: event.clientX, y: event.clientY }));
   };
   return (
-    <section ref={drawing} className="canvas" aria-label={t("graph", { name })}>
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the keys of its nodes
+    <section ref={drawing} className="canvas" aria-label={t("graph", { name })} data-part="work" onKeyDownCapture={onKeyDown} onFocus={(event) => setFocused(event.target.closest<HTMLElement>(".react-flow__node")?.dataset["id"] ?? focused)}>
       <ReactFlow
         onDragOver={(event) => event.preventDefault()}
         onDrop={onDrop}
@@ -126,57 +154,3 @@ const LABELS = {
   "controls.zoomOut.ariaLabel": t("zoomOut"),
   "controls.fitView.ariaLabel": t("fitView"),
 };
-
-function isElsewhere(view: CanvasView, id: string, at: Point): boolean {
-  const old = view.nodes.find((each) => each.id === id)?.position;
-  return old === undefined || Math.round(old.x) !== Math.round(at.x) || Math.round(old.y) !== Math.round(at.y);
-}
-
-function changedLive(old: Live, changes: NodeChange<DrawnNode>[]): Live {
-  const next = new Map(old);
-  for (const each of changes) {
-    if (each.type === "dimensions" && each.dimensions) next.set(each.id, { ...next.get(each.id), measured: each.dimensions });
-    if (each.type === "position") next.set(each.id, { measured: next.get(each.id)?.measured, position: each.dragging === true ? each.position : undefined });
-  }
-  return next;
-}
-
-function drawnNodes(view: CanvasView, marks: Marks, selection: Selection, live: Live): DrawnNode[] {
-  const selected = new Set(selection.nodes);
-  return view.nodes.map((each) => {
-    const now = live.get(each.id);
-    return {
-      ...(now?.measured ? { measured: now.measured } : {}),
-      id: each.id,
-      type: "flow" as const,
-      position: now?.position ?? each.position,
-      selected: selected.has(each.id),
-      data: { node: each, state: marks.states.get(each.id) ?? "", problems: marks.problems.get(each.id) ?? 0, isWrong: marks.errors.has(each.id) },
-      ...(each.parent ? { parentId: each.parent } : {}),
-      ...(each.size ? { width: each.size.width, height: each.size.height } : {}),
-      ariaLabel: t("nodeAt", { name: each.label, type: each.type.replaceAll("_", " "), state: marks.states.get(each.id) ?? "none", problems: marks.problems.get(each.id) ?? 0 }),
-    };
-  });
-}
-
-function drawnEdges(view: CanvasView, marks: Marks, selection: Selection): Edge[] {
-  const isTaken = (source: string, target: string) => marks.states.has(source) && marks.states.has(target);
-  return view.edges.map((each) => ({
-    id: each.id,
-    source: each.source,
-    sourceHandle: each.port,
-    target: each.target,
-    label: each.label,
-    markerEnd: { type: MarkerType.ArrowClosed, width: 16, height: 16, color: "var(--control-border)" },
-    selected: selection.edges.includes(each.id),
-    className: [each.isFailure ? "failure" : "", marks.edgeProblems.has(each.id) ? "wrong" : "", isTaken(each.source, each.target) ? "taken" : ""].filter(Boolean).join(" "),
-    ariaLabel: `${each.source} → ${each.target}${nameOfEdge(each)}`,
-    labelBgPadding: [6, 3] as [number, number],
-    labelBgBorderRadius: 4,
-  }));
-}
-
-function nameOfEdge({ label, port }: CanvasView["edges"][number]): string {
-  const name = label || (port === OUT ? "" : port);
-  return name ? ` (${name})` : "";
-}

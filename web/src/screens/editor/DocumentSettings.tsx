@@ -6,7 +6,7 @@ import { t } from "./text";
 import type { EditedText } from "./useText";
 import { YamlField } from "./YamlField";
 
-const PARTS = [["input", "inputSchema"], ["variables", "variables"], ["config", "config"]] as const;
+const PARTS = [["input", "inputSchema"], ["variables", "variables"], ["config", "config"], ["notes", "notes"], ["groups", "groups"]] as const;
 
 /** What belongs to no node. */
 export function DocumentSettings({ edited, problems, isEditable }: { edited: EditedText; problems: Problem[]; isEditable: boolean }) {

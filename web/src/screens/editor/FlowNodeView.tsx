@@ -8,9 +8,9 @@ import { nodeType } from "@/models/nodeTypes";
 import { visitWord } from "@/words";
 import { t } from "./text";
 
-export type DrawnNode = Node<{ node: CanvasNode; state: string; problems: number; isWrong: boolean }, "flow">;
+export type DrawnNode = Node<{ node: CanvasNode; state: string; problems: number; isWrong: boolean; isTarget: boolean }, "flow">;
 
-export function FlowNodeView({ id, data: { node, state, problems, isWrong }, isConnectable }: NodeProps<DrawnNode>) {
+export function FlowNodeView({ id, data: { node, state, problems, isWrong, isTarget }, isConnectable }: NodeProps<DrawnNode>) {
   const moved = useUpdateNodeInternals();
   const ports = node.ports.join(" ");
   // Ports that come or go move the others, which React Flow measures only when it is told.
@@ -19,7 +19,7 @@ export function FlowNodeView({ id, data: { node, state, problems, isWrong }, isC
   }, [moved, id, ports]);
   const type = nodeType(node.type);
   const shown = state ? visitWord(state) : null;
-  const names = ["flow-node", `group-${type.group}`, shown ? `state role-${shown.role}` : "", isWrong ? "wrong" : "", node.isDisabled ? "disabled" : "", node.size ? "around" : ""];
+  const names = ["flow-node", `group-${type.group}`, shown ? `state role-${shown.role}` : "", isWrong ? "wrong" : "", node.isDisabled ? "disabled" : "", node.size ? "around" : "", isTarget ? "target" : ""];
   const main = node.ports.filter((each) => !SIDE.has(each));
   const side = node.ports.filter((each) => SIDE.has(each));
   return (

@@ -4,7 +4,8 @@ import { useMemo } from "react";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { NOTHING } from "@/models/canvasSelection";
-import { Canvas, type Marks } from "./Canvas";
+import { Canvas } from "./Canvas";
+import type { Marks } from "./drawnGraph";
 import "./editor.css";
 import { loadGraph } from "./loadGraph";
 

@@ -1,19 +1,25 @@
 /** The node types: dragged onto the canvas, or added by a click or a key. */
+import { useRoving } from "@/components/useRoving";
 import { GROUPS, NODE_TYPES } from "@/models/nodeTypes";
 import { DRAGGED } from "./Canvas";
 import { t } from "./text";
 
 export function Palette({ onAdd }: { onAdd: (type: string) => void }) {
+  const names = GROUPS.flatMap((each) => NODE_TYPES.filter((type) => type.group === each).map((type) => type.name));
+  const { reachable, group } = useRoving(names);
   return (
-    <nav className="palette" aria-label={t("palette")}>
-      {GROUPS.map((group) => (
-        <section key={group}>
-          <h3>{t(group)}</h3>
-          {NODE_TYPES.filter((each) => each.group === group).map((each) => (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the keys of its buttons
+    <nav className="palette" aria-label={t("palette")} data-part="palette" {...group}>
+      {GROUPS.map((name) => (
+        <section key={name}>
+          <h3>{t(name)}</h3>
+          {NODE_TYPES.filter((each) => each.group === name).map((each) => (
             <button
               key={each.name}
               type="button"
-              className={`palette-item group-${group}`}
+              className={`palette-item group-${name}`}
+              data-stop={each.name}
+              tabIndex={each.name === reachable ? 0 : -1}
               draggable
               onDragStart={(event) => event.dataTransfer.setData(DRAGGED, each.name)}
               onClick={() => onAdd(each.name)}

@@ -40,7 +40,7 @@ export function Panel({ part, onPart, edited, view, selection, onSelect, onRemov
     <button type="button" role="tab" id={`part-${name}`} aria-selected={shown === name} aria-controls="editor-part" onClick={() => onPart(name)}>{text}</button>
   );
   return (
-    <aside className="editor-panel" aria-label={t("parts")}>
+    <aside className="editor-panel" aria-label={t("parts")} data-part="panel">
       <div className="tabs" role="tablist" aria-label={t("parts")}>
         {tab("node", node ? t("node") : edge ? t("edge") : t("document"))}
         {hasForm ? tab("form", t("form")) : null}

@@ -3,7 +3,8 @@ import type { Selection } from "@/models/canvasSelection";
 import type { Problem } from "@/services/documents";
 import { t } from "./text";
 
-export function Problems({ problems, onSelect }: { problems: Problem[]; onSelect: (selection: Selection) => void }) {
+/** Without `onSelect` their places are only named. */
+export function Problems({ problems, onSelect }: { problems: Problem[]; onSelect?: (selection: Selection) => void }) {
   if (problems.length === 0) return <p className="muted">{t("noProblems")}</p>;
   return (
     <ul className="problem-list">
@@ -11,7 +12,7 @@ export function Problems({ problems, onSelect }: { problems: Problem[]; onSelect
         <li key={place}>
           <p className="problem-place">
             <span className={each.severity === "error" ? "late" : "muted"}>{t("severity", { severity: each.severity })}</span>
-            <Place problem={each} onSelect={onSelect} />
+            {onSelect ? <Place problem={each} onSelect={onSelect} /> : <span className="code small">{each.node || each.edge}</span>}
             {each.field ? <span className="code small">{each.field}</span> : null}
             {each.line === null ? null : <span className="muted small">{t("line", { line: each.line })}</span>}
           </p>

@@ -9,9 +9,9 @@ import { type Problem, arrangeText, discardDocument, getDocument } from "@/servi
 import { t } from "./text";
 import type { Saved } from "./useSaved";
 
-type ToolbarProps = { saved: Saved; problems: Problem[]; isChecking: boolean; mayWrite: boolean; isText: boolean; onDeploy: () => void; onArranged: () => void; onProblems: () => void };
+type ToolbarProps = { saved: Saved; problems: Problem[]; isChecking: boolean; mayWrite: boolean; isText: boolean; onDeploy: () => void; onImport: () => void; onArranged: () => void; onProblems: () => void };
 
-export function Toolbar({ saved, problems, isChecking, mayWrite, isText, onDeploy, onArranged, onProblems }: ToolbarProps) {
+export function Toolbar({ saved, problems, isChecking, mayWrite, isText, onDeploy, onImport, onArranged, onProblems }: ToolbarProps) {
   const { edited, name, format } = saved;
   const navigate = useNavigate();
   const isOffline = useLiveState() === "offline";
@@ -32,7 +32,7 @@ export function Toolbar({ saved, problems, isChecking, mayWrite, isText, onDeplo
   const show = (view: "text" | undefined) => void navigate({ to: ".", search: (old: object) => ({ ...old, view }), replace: true });
   const failed = saved.error ?? arranging.error ?? discarding.error;
   return (
-    <header className="editor-bar">
+    <header className="editor-bar" data-part="toolbar">
       <div className="editor-name">
         <Link to="/flows" className="small">{t("flows")}</Link>
         <h1>{name}</h1>
@@ -46,6 +46,7 @@ export function Toolbar({ saved, problems, isChecking, mayWrite, isText, onDeplo
           <>
             <button type="button" className="button quiet" disabled={!edited.canUndo} onClick={edited.undo} title={t("undoKey")}>{t("undo")}</button>
             <button type="button" className="button quiet" disabled={!edited.canRedo} onClick={edited.redo} title={t("redoKey")}>{t("redo")}</button>
+            <button type="button" className="button quiet" onClick={onImport}>{t("import")}</button>
             {isText ? null : <button type="button" className="button quiet" disabled={edited.problem !== null || arranging.isPending} onClick={() => arranging.mutate()}>{t("arrange")}</button>}
           </>
         ) : null}

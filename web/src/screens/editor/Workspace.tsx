@@ -4,11 +4,13 @@ import { Suspense, lazy, useCallback, useMemo, useState } from "react";
 import { useRight } from "@/app/useSession";
 import { Skeleton } from "@/components/Skeleton";
 import { NOTHING, type Selection } from "@/models/canvasSelection";
-import { MOST_DRAWN, boxAt, documentView } from "@/models/canvasView";
+import { groupsOf, notesOf } from "@/models/canvasNotes";
+import { MOST_DRAWN, boxAt, documentView, movedInto } from "@/models/canvasView";
 import { type FlowData, type Point, addNode, connect, moveNodes, nodesOf, removeParts } from "@/models/documentData";
 import { PARENTS, nodeType } from "@/models/nodeTypes";
 import type { EditedDocument } from "@/services/documents";
-import { Canvas, type Marks } from "./Canvas";
+import { Canvas } from "./Canvas";
+import type { Marks } from "./drawnGraph";
 import { Palette } from "./Palette";
 import { Panel, type Part } from "./Panel";
 import { SaveConflict } from "./SaveConflict";
@@ -21,6 +23,7 @@ import { useSaved } from "./useSaved";
 
 const TextView = lazy(async () => ({ default: (await import("./TextView")).TextView }));
 const DeployDialog = lazy(async () => ({ default: (await import("./DeployDialog")).DeployDialog }));
+const ImportDialog = lazy(async () => ({ default: (await import("./ImportDialog")).ImportDialog }));
 const BELOW = 128;
 
 export function Workspace({ given }: { given: EditedDocument }) {
@@ -32,6 +35,7 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const [selection, setSelection] = useState(NOTHING);
   const [part, setPart] = useState<Part>("node");
   const [isDeploying, setDeploying] = useState(false);
+  const [isImporting, setImporting] = useState(false);
   const [fit, setFit] = useState(0);
   const { check, isSettled } = useCheck(edited.text, format, mayWrite);
   const nodes = useMemo(() => nodesOf(data), [data]);
@@ -39,6 +43,7 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const isArranged = nodes.some((each) => each.position === null);
   const { boxes, isReady } = useBoxes(edited.text, format, isArranged && !isLarge);
   const view = useMemo(() => documentView(data, boxes, check.data?.ports ?? {}), [data, boxes, check.data?.ports]);
+  const extras = useMemo(() => ({ notes: notesOf(data, view), groups: groupsOf(data, view) }), [data, view]);
   const states = useRunStates(search.run ?? "");
   const problems = useMemo(() => check.data?.problems ?? [], [check.data?.problems]);
   const marks = useMemo<Marks>(() => {
@@ -70,7 +75,7 @@ export function Workspace({ given }: { given: EditedDocument }) {
     setSelection(NOTHING);
   };
   const edit = mayWrite && edited.problem === null ? {
-    move: (places: Map<string, Point>) => change((old) => moveNodes(placed(old), places)),
+    move: (places: Map<string, Point>) => change((old) => moveNodes(placed(old), movedInto(view, places))),
     connect: (source: string, port: string, target: string) => change((old) => connect(old, source, port, target)),
     drop: add,
   } : undefined;
@@ -78,7 +83,7 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const isText = search.view === "text" || isLarge;
   return (
     <>
-      <Toolbar saved={saved} problems={problems} isChecking={!isSettled} mayWrite={mayWrite} isText={isText} onDeploy={() => setDeploying(true)} onArranged={() => setFit((old) => old + 1)} onProblems={() => { setPart("problems"); void check.refetch(); }} />
+      <Toolbar saved={saved} problems={problems} isChecking={!isSettled} mayWrite={mayWrite} isText={isText} onDeploy={() => setDeploying(true)} onImport={() => setImporting(true)} onArranged={() => setFit((old) => old + 1)} onProblems={() => { setPart("problems"); void check.refetch(); }} />
       {isLarge ? <p className="editor-notice">{t("tooLarge", { count: nodes.length, most: MOST_DRAWN })}</p> : null}
       {mayWrite ? null : <p className="editor-notice">{t("viewerOnly")}</p>}
       <SaveConflict saved={saved} />
@@ -92,10 +97,15 @@ export function Workspace({ given }: { given: EditedDocument }) {
         ) : !isReady ? (
           <Skeleton />
         ) : (
-          <Canvas name={name} view={view} marks={marks} selection={selection} onSelect={select} fit={fit} {...(edit ? { edit } : {})} />
+          <Canvas name={name} view={view} marks={marks} selection={selection} onSelect={select} fit={fit} extras={extras} {...(edit ? { edit } : {})} />
         )}
         <Panel part={part} onPart={setPart} edited={edited} view={view} selection={selection} onSelect={select} problems={problems} isEditable={edit !== undefined} flow={name} run={search.run ?? ""} onRemove={remove} />
       </div>
+      {isImporting ? (
+        <Suspense fallback={null}>
+          <ImportDialog saved={saved} onClose={() => setImporting(false)} onReplaced={() => { setSelection(NOTHING); setFit((old) => old + 1); }} />
+        </Suspense>
+      ) : null}
       {isDeploying ? (
         <Suspense fallback={null}>
           <DeployDialog saved={saved} problems={problems} onClose={() => setDeploying(false)} onProblems={() => { setDeploying(false); setPart("problems"); }} />

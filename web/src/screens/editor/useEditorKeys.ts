@@ -1,12 +1,27 @@
 /** Keys of the editor that work wherever the focus is, except in fields, which have their own undo. */
 import { useEffect, useEffectEvent, useRef } from "react";
+import { useKeys } from "@/app/useKeys";
 import type { Selection } from "@/models/canvasSelection";
 import { type Config, partsIn, pasteNodes } from "@/models/documentData";
+import { t } from "./text";
 import type { EditedText } from "./useText";
 
 type KeysProps = { edited: EditedText; selection: Selection; onSave: () => void; onSelect: (selection: Selection) => void; onRemove: (selection: Selection) => void; isChanged: boolean; mayWrite: boolean };
 
 export function useEditorKeys({ edited, selection, onSave, onSelect, onRemove, isChanged, mayWrite }: KeysProps): void {
+  // Answered below and by the canvas; here they are only listed.
+  useKeys([
+    { keys: "ArrowUp ArrowDown ArrowLeft ArrowRight", group: t("editor"), label: t("keysCanvas") },
+    { keys: "Enter", group: t("editor"), label: t("keysSelect") },
+    ...(mayWrite
+      ? [
+          { keys: "Delete", group: t("editor"), label: t("keysRemove") },
+          { keys: "Mod+s", group: t("editor"), label: t("keysSave") },
+          { keys: "Mod+z", group: t("editor"), label: t("keysUndo") },
+          { keys: "Mod+Shift+z", group: t("editor"), label: t("keysRedo") },
+        ]
+      : []),
+  ]);
   const copied = useRef<{ nodes: Config[]; edges: Config[] }>({ nodes: [], edges: [] });
   const pressed = useEffectEvent((event: KeyboardEvent) => {
     if (isRemoval(event) && mayWrite && selection.nodes.length + selection.edges.length > 0) {

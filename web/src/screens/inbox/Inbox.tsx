@@ -66,7 +66,7 @@ export function Inbox({ name, view, savedQuery, hold }: InboxProps) {
     <main id="main" tabIndex={-1} className={`inbox ${hold ? "has-hold" : ""}`}>
       <h1 className="away">{t("title")}</h1>
       <ViewRail current={name} view={view} q={q} />
-      <section className="list" aria-label={t("list")}>
+      <section className="list" aria-label={t("list")} data-part="work">
         <SearchBox
           key={`${name} ${q}`}
           id="inbox-search"
@@ -113,7 +113,7 @@ export function Inbox({ name, view, savedQuery, hold }: InboxProps) {
           onRefresh={refresh}
         />
       </section>
-      <section className="detail" aria-label={t("detail")}>
+      <section className="detail" aria-label={t("detail")} data-part="detail">
         {hold ? (
           <Boundary resetKey={hold}>
             <Detail key={hold} id={hold} tab={tab} onBack={close} onChanged={put} onPlaced={advance} />

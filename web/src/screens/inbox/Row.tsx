@@ -35,6 +35,7 @@ export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, is
       <button
         type="button"
         data-row={row.id}
+        data-stop={row.id}
         tabIndex={tabIndex}
         className={`row ${isCurrent ? "current" : ""} ${isGone ? "dimmed" : ""}`}
         aria-current={isCurrent ? "true" : undefined}

@@ -28,7 +28,7 @@ export function ViewRail({ current, view, q }: { current: string; view: View; q:
   const name = shown.find((each) => each.view === current);
   const title = name ? t(name.label) : (saved.data?.find((each) => each.id === current)?.title ?? t("all"));
   return (
-    <nav className={`rail ${isOpen ? "open" : ""}`} aria-label={t("views")}>
+    <nav className={`rail ${isOpen ? "open" : ""}`} aria-label={t("views")} data-part="views">
       <button type="button" className="button rail-menu" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         {t("view", { title })} <span aria-hidden="true">{"▾"}</span>
       </button>

@@ -1,41 +1,55 @@
-/** The record of who did what. Its filters are in the address; Verify names the first record that is wrong. */
+/** The record of who did what, the newest first. Its filters are in the address; Verify names the first record that is wrong. */
 import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Icon } from "@/components/Icon";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Value } from "@/components/Value";
 import "@/components/values.css";
+import { auditWindow, auditWords } from "@/models/auditFilter";
 import { type AuditRecord, type Verification, listAudit, verifyAudit } from "@/services/operations";
+import { AuditFilters } from "./AuditFilters";
 import { More } from "./More";
 import { Answered, type Column, None, Table } from "./Panel";
 import { t } from "./text";
 
 const COLUMNS: Column<AuditRecord>[] = [
   { label: t("record"), cell: (row) => row.seq },
-  { label: t("time"), cell: (row) => <Moment at={row.at} /> },
-  { label: t("actor"), cell: (row) => row.actor },
-  { label: t("action"), cell: (row) => <span className="code">{row.action}</span> },
+  { label: t("time"), cell: (row) => <Moment at={row.at} seconds /> },
+  { label: t("actor"), cell: (row) => <Only name="actor" value={row.actor} /> },
+  { label: t("action"), cell: (row) => <Only name="action" value={row.action} /> },
   { label: t("part"), cell: (row) => row.module },
-  { label: t("run"), cell: (row) => (row.run ? <span className="code">{row.run.slice(0, 8)}</span> : <None />) },
+  { label: t("run"), cell: (row) => (row.run ? <Link to="/runs/$run" params={{ run: row.run }} className="code">{row.run.slice(0, 8)}</Link> : <None />) },
 ];
 
+/** A value that leads to the records that have it too. */
+function Only({ name, value }: { name: "actor" | "action"; value: string }) {
+  const words = auditWords(useSearch({ strict: false }));
+  return (
+    <Link to="/operations/$panel" params={{ panel: "audit" }} search={{ ...words, [name]: value }} className="only" title={t("onlyThese")}>
+      {value}
+    </Link>
+  );
+}
+
 export function Audit() {
-  const { actor = "", action = "" } = useSearch({ strict: false });
-  const isFiltered = actor !== "" || action !== "";
+  const search = useSearch({ strict: false });
+  const words = auditWords(search);
+  const isFiltered = Object.keys(words).length > 0;
   const navigate = useNavigate();
   const clear = () => void navigate({ to: "/operations/$panel", params: { panel: "audit" }, search: {} });
   const pages = useInfiniteQuery({
-    queryKey: ["operations", "audit", actor, action],
-    queryFn: ({ pageParam }) => listAudit({ actor, action }, pageParam),
+    queryKey: ["operations", "audit", words],
+    queryFn: ({ pageParam }) => listAudit(auditWindow(words), pageParam),
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.next,
   });
+  // Without a row the list itself offers it.
+  const hasRows = pages.data?.pages.some((page) => page.items.length > 0) ?? false;
   return (
     <>
       <div className="panel-bar">
-        <Filter key={`${actor} ${action}`} actor={actor} action={action} />
+        <AuditFilters key={JSON.stringify(words)} given={words} onClear={isFiltered && hasRows ? clear : undefined} />
         <Verify />
       </div>
       <Answered query={pages}>
@@ -46,7 +60,7 @@ export function Audit() {
             columns={COLUMNS}
             keyOf={(row) => String(row.seq)}
             empty={isFiltered ? t("noMatch") : t("noAudit")}
-            hint={isFiltered ? t("noMatchHint") : t("noAuditHint")}
+            hint={pages.hasNextPage ? t("noMatchYet") : isFiltered ? t("noMatchHint") : t("noAuditHint")}
             onClear={isFiltered ? clear : undefined}
             More={Detail}
           />
@@ -54,32 +68,6 @@ export function Audit() {
       </Answered>
       <More query={pages} />
     </>
-  );
-}
-
-function Filter(given: { actor: string; action: string }) {
-  const navigate = useNavigate();
-  const [actor, setActor] = useState(given.actor);
-  const [action, setAction] = useState(given.action);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    const search = { ...(actor.trim() ? { actor: actor.trim() } : {}), ...(action.trim() ? { action: action.trim() } : {}) };
-    void navigate({ to: "/operations/$panel", params: { panel: "audit" }, search });
-  };
-  return (
-    <form className="filter" onSubmit={submit}>
-      <label>
-        <span>{t("actor")}</span>
-        <input value={actor} placeholder={t("actorExample")} onChange={(event) => setActor(event.target.value)} />
-      </label>
-      <label>
-        <span>{t("action")}</span>
-        <input value={action} placeholder={t("actionExample")} onChange={(event) => setAction(event.target.value)} />
-      </label>
-      <button type="submit" className="button">
-        {t("filter")}
-      </button>
-    </form>
   );
 }
 
@@ -119,6 +107,16 @@ function Detail({ row: record }: { row: AuditRecord }) {
           <Value value={record.data} rawNames />
         </dd>
       </div>
+      {record.hold ? (
+        <div>
+          <dt>{t("hold")}</dt>
+          <dd>
+            <Link to="/inbox/$view/$hold" params={{ view: "all", hold: record.hold }} className="code">
+              {record.hold.slice(0, 8)}
+            </Link>
+          </dd>
+        </div>
+      ) : null}
       <div>
         <dt>{t("hash")}</dt>
         <dd className="code small">{record.hash}</dd>

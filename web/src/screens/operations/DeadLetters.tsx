@@ -1,10 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 import { useRight } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { type DeadRun, type Death, discardDeadRun, listDeadRuns, listDeaths, retryDeadRun } from "@/services/operations";
+import { MOST_BULK, changeMany } from "@/services/runs";
 import { word } from "@/words";
 import { Action } from "./Action";
+import { BulkAct, type ManyAction } from "./BulkAct";
 import { Answered, type Column, EVERY, None, Table } from "./Panel";
 import { t } from "./text";
 
@@ -23,22 +26,39 @@ const DEATHS: Column<Death>[] = [
   { label: t("nodes"), cell: (row) => (row.nodes.length > 0 ? row.nodes.join(", ") : row.unknown || <None />) },
 ];
 
+/** Both for one and for many: the server says first what would happen to each. */
+const ACTIONS: ManyAction[] = [
+  many(word("retryRun"), "retry"),
+  { ...many(word("discard"), "discard"), isDanger: true, asksReason: true },
+];
+
+function many(label: string, action: "retry" | "discard"): ManyAction {
+  const change = async (ids: string[], preview: boolean, reason: string) =>
+    (await changeMany(ids, action, preview, reason)).map((each) => ({ id: each.run, done: each.done, texts: each.done ? each.texts : [each.why] }));
+  return { label, preview: (ids) => change(ids, true, ""), act: (ids, reason) => change(ids, false, reason) };
+}
+
 export function DeadLetters() {
   const mayWrite = useRight("runs:write");
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const runs = useQuery({ queryKey: ["operations", "dead"], queryFn: listDeadRuns, refetchInterval: EVERY });
   return (
     <Answered query={runs}>
       {(rows) => (
-        <Table
-          label={t("dead")}
-          rows={rows}
-          columns={COLUMNS}
-          keyOf={(row) => row.id}
-          empty={t("noDead")}
-          hint={t("noDeadHint")}
-          Actions={mayWrite ? Actions : undefined}
-          More={Evidence}
-        />
+        <>
+          {mayWrite ? <BulkAct titleOf={(label, count) => t("manyDead", { label, count })} ids={rows.map((each) => each.id).filter((each) => chosen.has(each))} most={MOST_BULK} actions={ACTIONS} onLeave={(left) => setChosen(new Set(left))} /> : null}
+          <Table
+            choice={mayWrite ? { chosen, onChoose: setChosen, nameOf: (row) => row.id.slice(0, 8) } : undefined}
+            label={t("dead")}
+            rows={rows}
+            columns={COLUMNS}
+            keyOf={(row) => row.id}
+            empty={t("noDead")}
+            hint={t("noDeadHint")}
+            Actions={mayWrite ? Actions : undefined}
+            More={Evidence}
+          />
+        </>
       )}
     </Answered>
   );

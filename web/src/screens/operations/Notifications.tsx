@@ -2,9 +2,12 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 import { Moment } from "@/components/Moment";
-import { type NoticeState, type StoredNotice, listNotices, replayNotice } from "@/services/operations";
+import { useState } from "react";
+import type { Outcome } from "@/models/selection";
+import { MOST_REPLAYED, type NoticeState, type StoredNotice, listNotices, replayMany, replayNotice } from "@/services/operations";
 import { word } from "@/words";
 import { Action } from "./Action";
+import { BulkAct, type ManyAction } from "./BulkAct";
 import { More } from "./More";
 import { Answered, type Column, EVERY, None, Table } from "./Panel";
 import { NOTICES, noticeStateOf } from "./notices";
@@ -50,7 +53,16 @@ function Replay({ row }: { row: StoredNotice }) {
   );
 }
 
+const ACTIONS: ManyAction[] = [
+  { label: word("replay"), preview: (ids) => replay(ids, true), act: (ids) => replay(ids, false) },
+];
+
+async function replay(ids: string[], preview: boolean): Promise<Outcome[]> {
+  return (await replayMany(ids.map(Number), preview)).map((each) => ({ id: String(each.id), done: each.done, texts: [each.text] }));
+}
+
 export function Notifications() {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const state = noticeStateOf(useSearch({ strict: false }).state);
   const pages = useInfiniteQuery({
     queryKey: ["operations", "notices", state],
@@ -64,20 +76,28 @@ export function Notifications() {
       <States state={state} />
       <Answered query={pages}>
         {(data) => (
-          <Table
-            label={t("notifications")}
-            rows={data.pages.flatMap((page) => page.items)}
-            columns={SHOWN[state]}
-            keyOf={(row) => String(row.id)}
-            empty={NOTICES[state].empty}
-            hint={NOTICES[state].hint}
-            Actions={state === "failed" ? Replay : undefined}
-          />
+          <>
+            {state === "failed" ? <BulkAct titleOf={(label, count) => t("manyNotices", { label, count })} ids={rowsOf(data).map((each) => String(each.id)).filter((each) => chosen.has(each))} most={MOST_REPLAYED} actions={ACTIONS} onLeave={(left) => setChosen(new Set(left))} /> : null}
+            <Table
+              label={t("notifications")}
+              rows={rowsOf(data)}
+              choice={state === "failed" ? { chosen, onChoose: setChosen, nameOf: (row) => `${row.topic} ${row.hold?.slice(0, 8) ?? row.id}` } : undefined}
+              columns={SHOWN[state]}
+              keyOf={(row) => String(row.id)}
+              empty={NOTICES[state].empty}
+              hint={NOTICES[state].hint}
+              Actions={state === "failed" ? Replay : undefined}
+            />
+          </>
         )}
       </Answered>
       <More query={pages} />
     </>
   );
+}
+
+function rowsOf(data: { pages: { items: StoredNotice[] }[] }): StoredNotice[] {
+  return data.pages.flatMap((page) => page.items);
 }
 
 function States({ state }: { state: NoticeState }) {

@@ -4,6 +4,7 @@ import { type ComponentType, type ReactNode, useId } from "react";
 import { Icon } from "@/components/Icon";
 import { Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { toggled } from "@/models/selection";
 import { t } from "./text";
 
 export const EVERY = 5_000;
@@ -31,11 +32,14 @@ type TableProps<T> = {
   Actions?: ComponentType<{ row: T }>;
   /** Read where the row is opened. */
   More?: ComponentType<{ row: T }>;
+  /** Rows can be chosen, by their keys. `nameOf`: the row for those who hear the box alone. */
+  choice?: { chosen: ReadonlySet<string>; onChoose: (chosen: ReadonlySet<string>) => void; nameOf: (row: T) => string } | undefined;
 };
 
 export function Table<T>(props: TableProps<T>) {
-  const { label, rows, columns, keyOf, empty, hint, onClear, Actions } = props;
+  const { label, rows, columns, keyOf, empty, hint, onClear, Actions, choice } = props;
   const id = useId();
+  const all = rows.every((row) => choice?.chosen.has(keyOf(row)));
   if (rows.length === 0) {
     return (
       <div className="panel">
@@ -58,6 +62,11 @@ export function Table<T>(props: TableProps<T>) {
         </caption>
         <thead>
           <tr>
+            {choice ? (
+              <th className="pick">
+                <input type="checkbox" aria-label={t("selectAll")} checked={all} onChange={() => choice.onChoose(new Set(all ? [] : rows.map(keyOf)))} />
+              </th>
+            ) : null}
             {columns.map((column) => (
               <th key={column.label} scope="col" className={column.isNumber ? "number" : undefined}>
                 {column.label}
@@ -80,13 +89,18 @@ export function Table<T>(props: TableProps<T>) {
   );
 }
 
-function Row<T>({ row, columns, keyOf, Actions, More }: TableProps<T> & { row: T }) {
+function Row<T>({ row, columns, keyOf, Actions, More, choice }: TableProps<T> & { row: T }) {
   const { row: open } = useSearch({ strict: false });
   const isOpen = More !== undefined && open === keyOf(row);
   const [first, ...rest] = columns;
   return (
     <>
       <tr className={isOpen ? "open" : undefined}>
+        {choice ? (
+          <td className="pick">
+            <input type="checkbox" aria-label={t("selectOne", { name: choice.nameOf(row) })} checked={choice.chosen.has(keyOf(row))} onChange={() => choice.onChoose(toggled(choice.chosen, keyOf(row)))} />
+          </td>
+        ) : null}
         <th scope="row">{More && first ? <Opener name={keyOf(row)} isOpen={isOpen}>{first.cell(row)}</Opener> : first?.cell(row)}</th>
         {rest.map((column) => (
           <td key={column.label} className={column.isNumber ? "number" : undefined}>
@@ -97,7 +111,7 @@ function Row<T>({ row, columns, keyOf, Actions, More }: TableProps<T> & { row: T
       </tr>
       {isOpen ? (
         <tr className="more">
-          <td colSpan={columns.length + (Actions ? 1 : 0)}><More row={row} /></td>
+          <td colSpan={columns.length + (Actions ? 1 : 0) + (choice ? 1 : 0)}><More row={row} /></td>
         </tr>
       ) : null}
     </>

@@ -54,7 +54,7 @@ function Panels({ panel }: { panel: PanelName }) {
       <Tabs panel={panel} />
       <output className="said">{said}</output>
       <Announce.Provider value={say}>
-        <Boundary resetKey={panel}>{rights.has(right) ? <Content key={panel} /> : <Forbidden right={right} />}</Boundary>
+        <div className="operations-panel" data-part="work"><Boundary resetKey={panel}>{rights.has(right) ? <Content key={panel} /> : <Forbidden right={right} />}</Boundary></div>
       </Announce.Provider>
     </main>
   );

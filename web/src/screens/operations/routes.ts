@@ -1,10 +1,10 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import { rootRoute } from "@/app/root";
 
-/** `row`: the row that is open. `actor`, `action`: filters of the audit. `state`: of notifications. `span`: of metrics. */
-export type OperationsSearch = { row?: string; actor?: string; action?: string; state?: string; span?: string };
+/** `row`: the row that is open. `state`: of notifications. `span`: of metrics. The others: filters of the audit. */
+const NAMES = ["row", "q", "actor", "action", "since", "until", "state", "span"] as const;
+export type OperationsSearch = { [Name in (typeof NAMES)[number]]?: string };
 
-const NAMES = ["row", "actor", "action", "state", "span"] as const;
 const component = lazyRouteComponent(() => import("./Screen"), "Screen");
 
 function validateSearch(given: Record<string, unknown>): OperationsSearch {

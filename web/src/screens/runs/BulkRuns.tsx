@@ -9,7 +9,12 @@ import { type BulkAction, type BulkChange, MOST_BULK, type Run, changeMany } fro
 import { runWord, word } from "@/words";
 import { t } from "./text";
 
-const WORDS = { cancel: "cancelRun", retry: "retryRun" } as const;
+const WORDS = { cancel: "cancelRun", retry: "retryRun", discard: "discard" } as const;
+
+const TEXTS = {
+  preview: { cancel: "wouldCancel", retry: "wouldRetry", discard: "wouldDiscard" },
+  done: { cancel: "haveCancelled", retry: "haveRetried", discard: "haveDiscarded" },
+} as const;
 
 /** `onLeave`: with the runs that stay chosen. */
 export function BulkRuns({ runs, onLeave }: { runs: Run[]; onLeave: (left: string[]) => void }) {
@@ -44,7 +49,7 @@ export function BulkRuns({ runs, onLeave }: { runs: Run[]; onLeave: (left: strin
       {action && asking.data && !acting.data ? (
         <div className="dialog-buttons">
           <button type="button" className="button" onClick={back}>{t("keepRun")}</button>
-          <button type="button" className={`button ${action === "cancel" ? "danger" : "primary"}`} disabled={able.length === 0 || acting.isPending} onClick={() => acting.mutate({ action, runs: able })}>
+          <button type="button" className={`button ${action === "retry" ? "primary" : "danger"}`} disabled={able.length === 0 || acting.isPending} onClick={() => acting.mutate({ action, runs: able })}>
             {t("confirmRuns", { action: word(WORDS[action]), count: able.length })}
           </button>
         </div>
@@ -59,6 +64,9 @@ function Choices({ runs, onChoose }: { runs: Run[]; onChoose: (action: BulkActio
     <span className="run-line">
       <button type="button" className="button danger" disabled={runs.length > MOST_BULK} onClick={() => onChoose("cancel")}>{word("cancelRun")}</button>
       <button type="button" className="button" disabled={runs.length > MOST_BULK} onClick={() => onChoose("retry")}>{word("retryRun")}</button>
+      {runs.some((each) => each.dead) ? (
+        <button type="button" className="button danger" disabled={runs.length > MOST_BULK} onClick={() => onChoose("discard")}>{word("discard")}</button>
+      ) : null}
       {first && second && runs.length === 2 ? (
         <Link to="/runs/$run" params={{ run: first.id }} search={{ tab: "compare", to: second.id }} className="button">{word("compare")}</Link>
       ) : null}
@@ -68,15 +76,18 @@ function Choices({ runs, onChoose }: { runs: Run[]; onChoose: (action: BulkActio
 
 function Results({ items, action, done }: { items: BulkChange[]; action: BulkAction; done: boolean }) {
   const count = items.filter((each) => each.done).length;
-  const texts = done ? { cancel: "haveCancelled", retry: "haveRetried" } as const : { cancel: "wouldCancel", retry: "wouldRetry" } as const;
+  const texts = TEXTS[done ? "done" : "preview"];
+  const dead = items.filter((each) => each.done && each.dead).length;
   return (
     <>
       <p><output>{t(texts[action], { count, left: items.length - count })}</output></p>
+      {dead > 0 && !done && action !== "discard" ? <p className="small">{t("deadAmong", { count: dead })}</p> : null}
       <ul className="bulk-results small">
         {items.slice(0, 100).map((each) => (
           <li key={each.run}>
             <Link to="/runs/$run" params={{ run: each.run }} className="code">{each.run.slice(0, 8)}</Link>
             {each.done ? <StatusBadge shown={runWord(each.status)} /> : <span className="late">{each.why}</span>}
+            {each.texts.length > 0 ? <span className="muted">{each.texts.join(" ")}</span> : null}
           </li>
         ))}
       </ul>

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
+import { useKeys } from "@/app/useKeys";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { type NodeFact, factsAt, isTaken } from "@/models/graph";
@@ -30,6 +31,11 @@ export function Graph({ run, found, point, step }: GraphProps) {
   const facts = useMemo(() => factsAt(visits, point, graph.data?.flat ?? false), [visits, point, graph.data?.flat]);
   const shown = useMemo(() => visits.find((each) => each.seq === step && step >= 0)?.path ?? "", [visits, step]);
   const taken = useMemo(() => new Set((graph.data?.picture.edges ?? []).filter((each) => isTaken(each, found.taken, facts)).map((each) => `${each.source} ${each.target} ${each.id}`)), [graph.data, found.taken, facts]);
+  useKeys([
+    { keys: "ArrowUp ArrowDown ArrowLeft ArrowRight", group: t("graph"), label: t("keysNodes") },
+    { keys: "Home End", group: t("graph"), label: t("keysEnds") },
+    { keys: "Enter", group: t("graph"), label: t("keysOpen") },
+  ]);
   if (graph.isPending) return <Skeleton />;
   if (graph.isError) return <Problem error={graph.error} onRetry={() => void graph.refetch()} />;
   const state: GraphState = {
@@ -41,7 +47,7 @@ export function Graph({ run, found, point, step }: GraphProps) {
     },
   };
   return (
-    <section className="run-graph panel" aria-label={t("graph")}>
+    <section className="run-graph panel" aria-label={t("graph")} data-part="work">
       <div className="graph-choice">
         <button type="button" className="button quiet" aria-pressed={!asList} onClick={() => setAsList(false)}>{t("asGraph")}</button>
         <button type="button" className="button quiet" aria-pressed={asList} onClick={() => setAsList(true)}>{t("asList")}</button>

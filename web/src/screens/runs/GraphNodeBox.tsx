@@ -5,11 +5,11 @@ import type { GraphNode, NodeFact } from "@/models/graph";
 import { visitWord } from "@/words";
 import { t } from "./text";
 
-type BoxProps = { node: GraphNode; fact: NodeFact | undefined; isShown: boolean; onOpen: (node: string) => void; onToggle: (node: string) => void };
+type BoxProps = { node: GraphNode; fact: NodeFact | undefined; isShown: boolean; isReachable: boolean; onOpen: (node: string) => void; onToggle: (node: string) => void };
 
 const MOST_LETTERS = 34;
 
-export const GraphNodeBox = memo(function GraphNodeBox({ node, fact, isShown, onOpen, onToggle }: BoxProps) {
+export const GraphNodeBox = memo(function GraphNodeBox({ node, fact, isShown, isReachable, onOpen, onToggle }: BoxProps) {
   if (node.label === "") return <circle className="dot" cx={node.x + node.width / 2} cy={node.y + node.height / 2} r={node.width / 2 - 1} />;
   const shown = fact ? visitWord(fact.state) : null;
   const word = shown?.word ?? t("later");
@@ -18,7 +18,7 @@ export const GraphNodeBox = memo(function GraphNodeBox({ node, fact, isShown, on
   return (
     <g className={`node ${node.shape} ${fact?.state ?? ""} ${isShown ? "shown" : ""}`} transform={`translate(${node.x} ${node.y})`}>
       {/* oxlint-disable-next-line jsx-a11y/prefer-tag-over-role -- SVG has no buttons */}
-      <g role="button" tabIndex={0} onClick={() => onOpen(node.id)} onKeyDown={(event) => pressed(event, () => onOpen(node.id))}>
+      <g role="button" data-stop={node.id} tabIndex={isReachable ? 0 : -1} onClick={() => onOpen(node.id)} onKeyDown={(event) => pressed(event, () => onOpen(node.id))}>
         <title>{t("openNode", { node: node.id, state: word })}</title>
         <desc>{node.detail}</desc>
         {node.shape === "map" ? <rect className="box" x={4} y={4} width={node.width} height={node.height} rx={9} /> : null}

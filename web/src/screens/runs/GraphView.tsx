@@ -1,6 +1,8 @@
 /** The picture of a graph: moved by dragging, keys and buttons. It follows the run until the reader moves it. */
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import { type GraphNode, type GraphPicture, type View, activeNode, boxOf, centredOn, edgeBox, edgesIn, firstView, fitted, isDrawn, isInside, nodesIn, zoomedAt } from "@/models/graph";
+import { inReadingOrder, neighbour } from "@/models/neighbour";
+import { focusStop, stopOf } from "@/components/useRoving";
 import type { GraphState } from "./Graph";
 import { GraphCanvas } from "./GraphCanvas";
 import { GraphEdges } from "./GraphEdges";
@@ -16,6 +18,7 @@ export function GraphView({ picture, state }: { picture: GraphPicture; state: Gr
   const element = useRef<HTMLDivElement>(null);
   const size = useSize(element);
   const [chosen, setView] = useState<View | null>(null);
+  const [focused, setFocused] = useState("");
   const [follows, setFollows] = useState(true);
   const target = state.shown || activeNode(picture.nodes, state.facts);
   const followed = follows ? picture.nodes.find((each) => each.id === target) : undefined;
@@ -30,8 +33,22 @@ export function GraphView({ picture, state }: { picture: GraphPicture; state: Gr
   const box = boxOf(view, size);
   const nodes = nodesIn(picture.nodes, box);
   const middle = { x: size.width / 2, y: size.height / 2 };
-  const drawn = (node: GraphNode) => <GraphNodeBox key={node.id} node={node} fact={state.facts.get(node.id)} isShown={node.id === state.shown} onOpen={state.onOpen} onToggle={state.onToggle} />;
-  const pressed = (event: KeyboardEvent) => {
+  const drawn = (node: GraphNode) => <GraphNodeBox key={node.id} node={node} fact={state.facts.get(node.id)} isShown={node.id === state.shown} isReachable={node.id === reachable} onOpen={state.onOpen} onToggle={state.onToggle} />;
+  // Tab comes to one node: the one that had the focus last, else the one that the page is about.
+  const inView = nodes.filter((each) => each.label !== "");
+  const reachable = [focused, target, inReadingOrder(inView)[0]?.id].find((id) => inView.some((each) => each.id === id)) ?? "";
+  const goTo = (event: KeyboardEvent<HTMLElement>, from: string) => {
+    const found = neighbour(picture.nodes.filter((each) => each.label !== ""), from, event.key);
+    const next = picture.nodes.find((each) => each.id === found);
+    if (!next) return;
+    event.preventDefault();
+    setFocused(next.id);
+    if (!isInside(next, box)) move(centredOn(next, view, size));
+    focusStop(event.currentTarget, next.id);
+  };
+  const pressed = (event: KeyboardEvent<HTMLElement>) => {
+    const stop = event.target === event.currentTarget ? null : stopOf(event.target as Element);
+    if (stop !== null) return goTo(event, stop);
     const by = MOVES[event.key];
     if (event.target !== event.currentTarget || by === undefined) return;
     event.preventDefault();
@@ -46,7 +63,7 @@ export function GraphView({ picture, state }: { picture: GraphPicture; state: Gr
         <button type="button" className="button" aria-pressed={follows} onClick={() => setFollows(!follows)}>{t("follow")}</button>
       </div>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex, jsx-a11y/no-noninteractive-element-interactions -- what moves must be reached by keys */}
-      <section ref={element} className="graph-view" aria-label={t("nodes")} tabIndex={0} onKeyDown={pressed} style={{ height: `min(70vh, ${Math.max(220, Math.ceil(picture.height) + 64)}px)` }}>
+      <section ref={element} className="graph-view" aria-label={t("nodes")} tabIndex={0} onKeyDown={pressed} onFocus={(event) => setFocused(stopOf(event.target) ?? focused)} style={{ height: `min(70vh, ${Math.max(220, Math.ceil(picture.height) + 64)}px)` }}>
         {size.width === 0 ? null : isDrawn(nodes.length, view.zoom) ? (
           <GraphCanvas picture={picture} nodes={nodes} edges={edgesIn(picture.edges, boxes, box)} view={view} size={size} state={state} />
         ) : (

@@ -26,7 +26,7 @@ const stepSettled = settling();
 export function StepPanel({ run, seq, isPast, version }: { run: string; seq: number; isPast: boolean; version: string }) {
   const step = useQuery({ queryKey: ["step", run, seq, version], queryFn: ({ signal }) => stepSettled(signal).then(() => getStep(run, seq, isPast)), staleTime: Number.POSITIVE_INFINITY, placeholderData: (old) => old });
   return (
-    <aside className="step panel" aria-label={t("step")}>
+    <aside className="step panel" aria-label={t("step")} data-part="step">
       {step.isPending ? <Skeleton rows={3} /> : null}
       {step.isError ? <Problem error={step.error} onRetry={() => void step.refetch()} /> : null}
       {step.data ? <StepParts run={run} step={step.data} record={seq} /> : null}

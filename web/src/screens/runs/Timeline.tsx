@@ -2,8 +2,10 @@
 import { type UseQueryResult, useQueries } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useMemo, useRef, useState } from "react";
+import { useKeys } from "@/app/useKeys";
 import { Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { useRoving } from "@/components/useRoving";
 import { useNow } from "@/components/useNow";
 import { toggled } from "@/models/selection";
 import { type Point, allBars, axisOf, rowsOf } from "@/models/timeline";
@@ -32,21 +34,28 @@ export function Timeline({ run, found, point, step, pruned }: TimelineProps) {
   const toggle = useCallback((within: string) => setOpen((old) => toggled(old, within)), []);
   // oxlint-disable-next-line react/incompatible-library -- the compiler is not used
   const list = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => HEIGHT, overscan: 10 });
+  const stops = useMemo(() => rows.filter(isStop), [rows]);
+  const { reachable, group } = useRoving(stops.map(rowKey), (place) => list.scrollToIndex(rows.indexOf(stops[place]!)));
+  useKeys([
+    { keys: "ArrowUp ArrowDown", group: t("timeline"), label: t("keysRows") },
+    { keys: "Home End", group: t("timeline"), label: t("keysEnds") },
+    { keys: "Enter", group: t("timeline"), label: t("keysOpen") },
+  ]);
   if (found.visits.length === 0) return <Notice title={t("noVisits")} hint={t("noVisitsHint")} />;
   return (
-    <section className="timeline panel" aria-label={t("timeline")}>
+    <section className="timeline panel" aria-label={t("timeline")} data-part="work">
       <HistoryNotes found={found} pruned={pruned} />
       <Resumes resumes={resumes} />
       {unread ? <Skeleton rows={2} /> : null}
       {error === null ? null : <Problem error={error} onRetry={retry} />}
       <TimelineScale axis={axis} resumes={resumes} />
-      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys */}
-      <div ref={scroll} className="timeline-rows" tabIndex={0}>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex, jsx-a11y/no-static-element-interactions -- what scrolls must be reached by keys; those of its rows */}
+      <div ref={scroll} className="timeline-rows" tabIndex={stops.length > 0 ? undefined : 0} {...group}>
         <ol style={{ height: list.getTotalSize() }}>
           {list.getVirtualItems().map((item) => {
             const row = rows[item.index]!;
             return (
-              <TimelineRow key={`${row.visit.run} ${row.visit.record} ${row.visit.node} ${row.visit.visit}`} row={row} place={item.index} top={item.start} measure={list.measureElement} axis={axis} resumes={resumes} now={now} point={point}
+              <TimelineRow key={rowKey(row)} stop={rowKey(row)} isReachable={rowKey(row) === reachable} row={row} place={item.index} top={item.start} measure={list.measureElement} axis={axis} resumes={resumes} now={now} point={point}
                 isShown={row.visit.seq >= 0 && row.visit.seq === step} onToggle={toggle} />
             );
           })}
@@ -54,6 +63,16 @@ export function Timeline({ run, found, point, step, pruned }: TimelineProps) {
       </div>
     </section>
   );
+}
+
+/** What tells a row from the others. */
+function rowKey({ visit }: { visit: Visit }): string {
+  return `${visit.run} ${visit.record} ${visit.node} ${visit.visit}`;
+}
+
+/** Whether it has a link to its step. */
+function isStop({ visit }: { visit: Visit }): boolean {
+  return visit.seq >= 0 || (visit.ofSource && visit.record >= 0);
 }
 
 type Inside = { inside: ReadonlyMap<string, Visit[]>; unread: boolean; error: unknown; retry: () => void };

@@ -20,11 +20,14 @@ type RowProps = {
   now: number;
   point: Point | null;
   isShown: boolean;
+  /** Its name among the rows, and whether it is the one that Tab comes to. */
+  stop: string;
+  isReachable: boolean;
   onToggle: (within: string) => void;
 };
 
 /** Made again only if something about it has changed: the list is, with each frame while it is scrolled. */
-export const TimelineRow = memo(function TimelineRow({ row: { visit, depth, open }, place, top, measure, axis, resumes, now, point, isShown, onToggle }: RowProps) {
+export const TimelineRow = memo(function TimelineRow({ row: { visit, depth, open }, place, top, measure, axis, resumes, now, point, isShown, stop, isReachable, onToggle }: RowProps) {
   const seen = visitAt(visit, point);
   const shown = seen ? visitWord(seen.state) : LATER;
   const bars = seen ? barsOf(seen, point ? new Date(point.at).getTime() : now) : [];
@@ -33,9 +36,9 @@ export const TimelineRow = memo(function TimelineRow({ row: { visit, depth, open
     <li ref={measure} data-index={place} className={`lane ${kinds}`} style={{ transform: `translateY(${top}px)` }}>
       <StateSign shown={shown} />
       <span className="lane-name" style={{ paddingInlineStart: depth * 16 }}>
-        <Name visit={visit} isShown={isShown} />
+        <Name visit={visit} isShown={isShown} stop={{ "data-stop": stop, tabIndex: isReachable ? 0 : -1 }} />
         {seen && visit.inside ? (
-          <button type="button" className="lane-map muted small" aria-expanded={open} onClick={() => onToggle(visit.inside!.within)}>
+          <button type="button" className="lane-map muted small" tabIndex={isReachable ? 0 : -1} aria-expanded={open} onClick={() => onToggle(visit.inside!.within)}>
             <Icon name="arrow" />
             {t(visit.inside.failed > 0 ? "itemsFailed" : "items", { done: visit.inside.done, count: visit.inside.visits, failed: visit.inside.failed })}
           </button>
@@ -50,14 +53,14 @@ export const TimelineRow = memo(function TimelineRow({ row: { visit, depth, open
   );
 });
 
-function Name({ visit, isShown }: { visit: Visit; isShown: boolean }) {
+function Name({ visit, isShown, stop }: { visit: Visit; isShown: boolean; stop: { "data-stop": string; tabIndex: number } }) {
   const name = <strong>{visit.name}</strong>;
   if (visit.ofSource && visit.record >= 0) {
-    return <Link to="/runs/$run" params={{ run: visit.run }} search={{ tab: "timeline", step: visit.record }} title={t("ofSource")}>{name}</Link>;
+    return <Link to="/runs/$run" params={{ run: visit.run }} search={{ tab: "timeline", step: visit.record }} {...stop} title={t("ofSource")}>{name}</Link>;
   }
   if (visit.seq < 0) return name;
   return (
-    <Link to="." search={(old: object) => ({ ...old, step: visit.seq })} aria-current={isShown ? "true" : undefined} resetScroll={false}>
+    <Link to="." search={(old: object) => ({ ...old, step: visit.seq })} {...stop} aria-current={isShown ? "true" : undefined} resetScroll={false}>
       {name}
     </Link>
   );

@@ -203,6 +203,7 @@ async def test_client_of_the_broker_cannot_fill_the_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.queues.inbound.MOST_REJECTED", 3)
+    await office.transport.jetstream()  # makes the streams
     for body in (
         b"\xff",
         b"\xff",

@@ -87,7 +87,7 @@ def test_every_topic_is_run_over_every_store() -> None:
 def test_every_topic_of_the_package_is_named() -> None:
     folder = Path(conformance.__file__).parent
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "kit"}
-    assert modules - set(conformance.ALL) <= {"flows", "transports"}
+    assert modules - set(conformance.ALL) <= {"flows", "langgraph_ownership", "transports"}
     assert all(suites().values())
 
 

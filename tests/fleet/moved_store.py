@@ -15,6 +15,7 @@ from holdfast.store.protocols import Store
 from holdfast.store.rows import ClaimRequest, RunFilter
 from holdfast.types.clock import MICROS
 from holdfast.types.concurrency_limits import LimitRow
+from holdfast.types.graph_thread import GraphBatch, GraphCheckpointRow, GraphValueRow, GraphWriteRow
 from holdfast.types.hold import HoldId
 from holdfast.types.ids import RunId
 from holdfast.types.queue_message import NewMessage
@@ -158,6 +159,13 @@ async def _small_things(store: Store, home: Home) -> None:
     await store.report_late(home.failed, 3, b"late word")
     message = NewMessage(id="m-1", tenant="acme", scope="s", queue="q", payload=b'{"a":1}', digest="d")
     await store.publish_message(message)
+    checkpoint = GraphCheckpointRow(id="1", parent=None, ns="", body=b"body", digest=b"1", values=(5,))
+    wrote = GraphWriteRow(checkpoint="1", ns="", task="t", path="", channel="c", idx=0, data=b"w")
+    value = GraphValueRow(number=5, channel="c", data=b"v", base=None)
+    thread = GraphBatch(
+        tenant="acme", thread="t-1", checkpoints=(checkpoint,), values=(value,), writes=(wrote,)
+    )
+    await store.put_graph_rows(thread)
     await store.trim_feed(before=0)
 
 
@@ -184,6 +192,10 @@ async def portrait(hf: Holdfast) -> dict[str, Any]:
     seen["audit"] = [await store.audit(tenant) for tenant in await store.audit_tenants()]
     seen["feed"] = await _feed(store)
     seen["outbox"] = await store.list_outbox()
+    seen["graph thread"] = (
+        await store.graph_checkpoint("acme", "t-1", ""),
+        await store.graph_values("acme", "t-1", [5]),
+    )
     seen["memories"] = await store.find_memories(tenant="default", scope="telling", query="", limit=99)
     return seen
 

@@ -57,6 +57,10 @@ async def test_each_step_read_alone_is_the_one_of_the_whole_story(
     await flow.resume(run, on=hf)
     await flow.resume(run, on=hf)
     await assert_steps_alike(service, run)
+    await service.prune(run, keep=1)
+    row = await service.get(run)
+    first = await load_visit(service, row, row.horizon, past=True)
+    assert row.horizon > 0 and first is not None and first.visit.label == "fails"
 
 
 @pytest.mark.covers("WB-65")

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from holdfast.runs.history.checkpoint_store import CheckpointView
     from holdfast.runs.history.replay import Replay
     from holdfast.runs.limits.service import LimitService
+    from holdfast.runs.node_memory import Embed
     from holdfast.runs.schedules.service import ScheduleService
-    from holdfast.runs.text_similarity import Embed
     from holdfast.store.protocols import Store
 
 

@@ -8,8 +8,8 @@ In each of them a run reads what it wrote itself, also before that is committed.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from holdfast.model.record_bodies import SubstepBody
 from holdfast.store.protocols import Memories
@@ -17,9 +17,8 @@ from holdfast.types.ids import derived_id
 from holdfast.types.memory import Memory, MemoryFilter
 from holdfast.types.value import FrozenDict, FrozenList
 
-if TYPE_CHECKING:
-    from holdfast.runs.text_similarity import Embed
-
+Embed = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
+"""One vector for each text, all of one length."""
 READ, WRITE = "memory.read", "memory.write"
 RECORDED = frozenset({"snapshot", "journaled"})
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import SettingsError
 from holdfast.model.calls.boundary import call
 
-Embed = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
-"""One vector for each text, all of one length."""
+if TYPE_CHECKING:
+    from holdfast.runs.node_memory import Embed
 
 _PART = 3
 

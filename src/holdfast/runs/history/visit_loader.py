@@ -45,11 +45,14 @@ async def load_visit(service: RunAccess, row: RunRow, at: int, *, past: bool) ->
     if not row.horizon <= at <= row.head:
         return None
     (record,) = await service.store.read(row.id, first=at, last=at, payloads=False)
-    if not record.node or record.kind in (Kind.created, Kind.snapshot):
+    # The first record that is left of a pruned run is a snapshot, and still names the node of the record that
+    # it replaced.
+    is_first = at == row.horizon > 0
+    if not record.node or record.kind == Kind.created or (record.kind == Kind.snapshot and not is_first):
         return None
     loader = _VisitLoader(service, row, await readers_of(service, row), record, at if past else row.head)
     before = await loader.position(at - 1)
-    execution = loader.under_way(before)
+    execution = None if is_first else loader.under_way(before)
     if execution is None or not _has_start(row, execution):
         story = await load_story(service, row, loader.last)
     else:

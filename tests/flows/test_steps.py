@@ -60,7 +60,9 @@ async def test_each_step_read_alone_is_the_one_of_the_whole_story(
     await service.prune(run, keep=1)
     row = await service.get(run)
     first = await load_visit(service, row, row.horizon, past=True)
-    assert row.horizon > 0 and first is not None and first.visit.label == "fails"
+    assert row.horizon > 0
+    assert first is not None
+    assert first.visit.label == "fails"
 
 
 @pytest.mark.covers("WB-65")

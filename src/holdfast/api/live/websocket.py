@@ -212,6 +212,9 @@ class Socket:
         return str(text)
 
     async def _receive(self, principal: Principal, reading: asyncio.Task[str]) -> None:
+        failed = reading.exception()
+        if failed is not None and not isinstance(failed, HoldfastError):
+            raise failed
         try:
             self._pace.take("")
             message = read_message(reading.result())

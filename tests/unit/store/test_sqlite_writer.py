@@ -14,6 +14,7 @@ from holdfast.store.sql.sqlite.connect import SqliteSettings, connect
 from holdfast.store.sql.sqlite.settle import settle
 from holdfast.telemetry import arm, disarm
 from holdfast.testing.conformance.kit import TTL, StoreKit
+from holdfast.testing.crashpoints import Crash
 from holdfast.types.lease import Lease
 from holdfast.types.record import RunBatch, Side
 from holdfast.types.status import RunStatus
@@ -173,6 +174,18 @@ async def test_nothing_is_written_when_it_fails_between_the_inserts_and_the_comm
         disarm()
     assert await _heads(kit, lease) == [0]
     await kit.written(lease, kit.record(1))
+
+
+async def test_a_write_that_cannot_be_caught_reaches_its_caller_and_later_writes_are_done(
+    kit: StoreKit,
+) -> None:
+    def end(_cur: apsw.Cursor, _now: int) -> None:
+        raise Crash("inside_settle")
+
+    writer = _sqlite(kit)._writer
+    with pytest.raises(Crash):
+        await asyncio.wait_for(writer.submit(end), 30)
+    assert await asyncio.wait_for(writer.submit(lambda _cur, _now: 7), 30) == 7
 
 
 async def test_store_works_when_used_from_one_event_loop_after_another(kit: StoreKit) -> None:

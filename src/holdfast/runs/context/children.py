@@ -4,9 +4,10 @@ that is entered again finds it and starts no second one."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextvars import Context as EmptyContext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from holdfast.errors import (
     ChildDepthError,
@@ -19,10 +20,13 @@ from holdfast.errors import (
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.graph import HoldSpec
 from holdfast.model.program import Program
-from holdfast.runs.context.message_waits import RECEIVED, limited
+from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.message_waits import RECEIVED, MessageWaits, limited
+from holdfast.runs.context.substeps import Numbers
 from holdfast.runs.driver.load import load
 from holdfast.runs.driver.services import RunStarter
 from holdfast.runs.driver.session import RunSession
+from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.runs.store_identity import store_identity
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import CONSUME
@@ -32,9 +36,6 @@ from holdfast.types.status import Effect, RunStatus
 from holdfast.types.terms import HitlTarget
 from holdfast.types.text import clean_text
 
-if TYPE_CHECKING:
-    from holdfast.runs.context.context import Context
-
 MAX_DEPTH: Final = 32
 """Of children of children: a flow that calls itself without an end stops here."""
 
@@ -42,10 +43,8 @@ MAX_DEPTH: Final = 32
 class ChildRun:
     """A run that a script has started. It has an end of its own: `result` waits for it."""
 
-    def __init__(self, ctx: Context, run: str, program: Program, step: Any) -> None:
-        self._ctx = ctx
-        # `Context.step`, also where the script runs in a thread.
-        self._step = step
+    def __init__(self, children: Children, run: str, program: Program) -> None:
+        self._children = children
         self._program = program
         self.run_id = RunId(run)
         self.flow = program.graph.name
@@ -57,26 +56,51 @@ class ChildRun:
         """The state that the child ended with; while it runs, the parent needs no process. Raises
         ChildFailedError if it failed or was cancelled, WaitTimeoutError after `timeout`: the child runs on.
         `key` replaces the call's number where order depends on arrival."""
-        ctx = self._ctx
+        session, waits = self._children.at.session, self._children.waits
         spec = HoldSpec(
             type=CONSUME,
             prompt=f"Waits for the end of {self.flow} ({self.run_id}).",
             options=(RECEIVED,),
             target=HitlTarget(scope=RUNS, queue=self.run_id),
         )
-        spec = limited(spec, timeout, f"the child {self.flow!r} of node {ctx.node!r}")
-        ended = await ctx.wait_message(spec, {}, key, self.run_id)
+        spec = limited(spec, timeout, f"the child {self.flow!r} of node {self._children.at.node.id!r}")
+        ended = await waits.message(spec, {}, key, partial(advance_here, session, self.run_id))
         if ended["status"] != RunStatus.completed:
             raise ChildFailedError(
                 f"child run {self.run_id} of {self.flow!r} has {ended['status']}: {ended['error']}",
                 run=self.run_id,
                 status=ended["status"],
             )
-        read = partial(_final_state, ctx.session, self.run_id, self._program)
-        state = await self._step(
+        read = partial(_final_state, session, self.run_id, self._program)
+        state = await self._children.step(
             f"state of {self.flow}", read, effect=Effect.read, key=key and f"{key}/state"
         )
         return self._program.schema.build(dict(state))
+
+
+class Children:
+    """Those that one attempt starts. `step`: `Context.step`, also where the script runs in a thread."""
+
+    def __init__(
+        self, attempt: Attempt, numbers: Numbers, waits: MessageWaits, step: Callable[..., Awaitable[Any]]
+    ) -> None:
+        self.at = attempt
+        self.waits = waits
+        self.step = step
+        self._numbers = numbers
+
+    async def start(
+        self, flow: Any, given: Any, key: str | None = None, *, detached: bool = False
+    ) -> ChildRun:
+        at = self.at
+        program = program_of(at.session, flow, at.node.id)
+        place = at.calls.substep_key(at.execution, at.node, self._numbers.next(key))
+        create = partial(create_child, at.session, program, given, place, detached)
+        patient = partial(retry_while_unavailable, create, at.session.queue)
+        name = f"start {program.graph.name}"
+        return ChildRun(
+            self, await self.step(name, patient, effect=Effect.write, key=key, idempotent=True), program
+        )
 
 
 def starter_of(session: RunSession) -> RunStarter:

@@ -14,15 +14,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from holdfast.errors import InputError
-from holdfast.model.graph import HoldSpec, JoinKind, Node
+from holdfast.model.graph import Node
 from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
-from holdfast.model.secrets import outgoing
 from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.budget_ledger import ContextLedger
-from holdfast.runs.context.children import ChildRun, advance_here, create_child, program_of
+from holdfast.runs.context.children import Children, ChildRun
 from holdfast.runs.context.emit import Emitter
-from holdfast.runs.context.message_waits import event_condition, event_spec, limited, payload_of
+from holdfast.runs.context.facts import ContextFacts
+from holdfast.runs.context.message_waits import MessageWaits, queues_of
 from holdfast.runs.context.node_timeout import PausedTimeout
 from holdfast.runs.context.questions import (
     Options,
@@ -45,11 +45,8 @@ from holdfast.runs.context.substeps import (
     total,
 )
 from holdfast.runs.driver.context_calls import ContextCalls, SubstepCall
-from holdfast.runs.driver.session import RunSession
 from holdfast.runs.node_memory import RECORDED, NodeMemory, trace_id
-from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import NodeLog
-from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import TURN, Op
 from holdfast.types.status import Effect
@@ -66,21 +63,20 @@ T = TypeVar("T")
 _LONGEST: Final = 1e11
 
 
-class Context:
+class Context(ContextFacts):
     """Passed to handlers that ask for it. Valid only while its attempt runs."""
 
     # Whether its handler runs in a thread, which is not kept over a wait.
     _in_thread = False
 
     def __init__(self, calls: ContextCalls, execution: Exec, node: Node) -> None:
-        self._calls = calls
-        self._session = calls.session
-        self._exec = execution
-        self._node = node
+        super().__init__(calls, execution, node)
         self._at = Attempt(calls, execution, node)
         self._numbers = Numbers(self._at)
         self._substeps = Substeps(self._at, self._answer)
         self._emitter = Emitter(self._at)
+        self._waits = MessageWaits(self._at, self._numbers, self._substeps, self._emitter, self._answer)
+        self._children = Children(self._at, self._numbers, self._waits, partial(Context.step, self))
         self._artifacts: list[Op] = []
         self._spent: list[Usage] = []
         self._thread_calls: set[ThreadFuture[Any]] = set()
@@ -90,102 +86,6 @@ class Context:
         self._lives = 0
         # Microseconds in which it waited for an answer or a timer.
         self.waited = 0
-
-    # Who and where.
-    @property
-    def run_id(self) -> RunId:
-        return self._session.run
-
-    @property
-    def node(self) -> str:
-        return self._node.id
-
-    @property
-    def visit(self) -> int:
-        return self._exec.visit
-
-    @property
-    def attempt(self) -> int:
-        return self._exec.attempt
-
-    @property
-    def failures(self) -> int:
-        """How many attempts of this visit have failed."""
-        return self._exec.failures
-
-    @property
-    def came_by(self) -> str:
-        """In a walk: the id of the edge that led here; empty at its start and after a jump."""
-        return str(self._session.pos.scopes[self._exec.scope].walk.get("came_by", ""))
-
-    @property
-    def restarts(self) -> int:
-        """How often the run's walk has restarted."""
-        return int(self._session.pos.scopes[""].walk.get("restarts", 0))
-
-    @property
-    def tenant(self) -> str:
-        return self._session.row.tenant
-
-    @property
-    def join_timed_out(self) -> bool:
-        """Whether the node started because the time limit of its join was over."""
-        scope, policy = self._session.pos.scopes[self._exec.scope], self._node.join
-        if policy.timeout is None or self._exec.node not in scope.early or policy.kind is JoinKind.any:
-            return False
-        return policy.kind is JoinKind.all or scope.arrived.get(self._exec.node, 0) < policy.count
-
-    @property
-    def flow(self) -> str:
-        return self._session.row.flow
-
-    @property
-    def instance_key(self) -> str | None:
-        """The entity that the run is about, if its deployment has entities."""
-        return self._session.row.instance_key
-
-    @property
-    def input(self) -> Any:
-        return self._session.pos.scopes[self._exec.scope].tree.see(0, "input")
-
-    @property
-    def scope(self) -> str:
-        """The path of the branch, turn or sub-flow that contains the node; empty at the top."""
-        return self._exec.scope
-
-    @property
-    def run_input(self) -> Any:
-        """The input of the whole run, also in a sub-flow or an item of a map."""
-        return self._session.pos.scopes[""].tree.see(0, "input")
-
-    @property
-    def totals(self) -> Mapping[str, float]:
-        """Totals over all settled steps of the run so far: steps, duration (microseconds), tokens, cost."""
-        return dict(self._session.pos.totals)
-
-    @property
-    def last_try(self) -> bool:
-        """Whether the node's retry policy allows no further attempt after this one."""
-        return self._exec.failures + 1 >= self._node.retry.attempts
-
-    def shown(self, value: Any) -> Any:
-        """Plain data as people may see it: the flow's secrets are masked."""
-        return outgoing(value, self._session.graph.secrets)
-
-    @property
-    def dropped(self) -> bool:
-        """Whether this execution is not resumed: the run is cancelled, or its branch is."""
-        pos = self._session.pos
-        return pos.cancelling is not None or (self._exec.scope, self._exec.node) not in pos.execs
-
-    @property
-    def idempotency_key(self) -> str:
-        """Stable over attempts, new after a fork; from the declared template if there is one."""
-        return self._calls.idempotency_key(self._exec, self._node)
-
-    def render(self, text: str) -> str:
-        """A template such as `Refund {{order_id}}`, filled from the state that the node sees."""
-        return self._calls.render(self._exec, text)
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -215,10 +115,7 @@ class Context:
         """Messages of queues (`holdfast.queues.service.QueueService`). Raises InputError where the process
         has none."""
         self._at.check_open()
-        found = self._session.services.queues
-        if found is None:
-            raise InputError("this process has no queues.", hint="Open the store with Holdfast(...).")
-        return found.open()
+        return queues_of(self._session)
 
     @property
     def ledger(self) -> ContextLedger:
@@ -446,18 +343,12 @@ class Context:
         unless it is `detached`. `key` replaces the call's number where order depends on arrival.
 
         Raises StepFailedError if it cannot be started, also beyond 32 children of children."""
-        program = program_of(self._session, flow, self.node)
-        name = f"start {program.graph.name}"
-        place = self._calls.substep_key(self._exec, self._node, self._numbers.next(key))
-        create = partial(create_child, self._session, program, given, place, detached)
-        patient = partial(retry_while_unavailable, create, self._session.queue)
-        found = await Context.step(self, name, patient, effect=Effect.write, key=key, idempotent=True)
-        return ChildRun(self, found, program, partial(Context.step, self))
+        return await self._children.start(flow, given, key, detached=detached)
 
     async def call(self, flow: Any, given: Any = None, *, key: str | None = None, timeout: Any = None) -> Any:
         """Start a run of another flow and wait for its end: the state that it ended with. While it runs, this
         run needs no process. Raises as `start` and `ChildRun.result` do."""
-        child = await Context.start(self, flow, given, key=key)
+        child = await self._children.start(flow, given, key)
         return await child.result(timeout=timeout, key=key and f"{key}/end")
 
     async def wait_for(
@@ -477,38 +368,7 @@ class Context:
         beside `event`. Each event goes to one waiting run, those of one key in order, and one that came
         before this call is kept for as long as its sender said. Raises WaitTimeoutError after `timeout`.
         `place` replaces the call's number where order depends on arrival."""
-        spec = limited(event_spec(self, name, key, match), timeout, f"ctx.wait_for in node {self.node!r}")
-        condition = storable(self._at, "values", event_condition(name, match, values))
-        return (await self.wait_message(spec, condition, place))["data"]
-
-    async def wait_message(
-        self, spec: HoldSpec, condition: Mapping[str, Any], key: str | None, child: RunId | None = None
-    ) -> Any:
-        """For `wait_for` and child runs: the content of the message that ended the wait."""
-        ordinal = self._numbers.take(spec.prompt, key)
-        require_script(self._at, "a wait for a message")
-        known = self._numbers.recorded(ordinal, spec.prompt)
-        if known is not None and known.done:
-            return payload_of(self, known, spec)
-        if known is None or known.hold not in self._session.pos.holds:
-            self.flush_chunks()
-            self._calls.ask_inside(self._exec, ordinal, self._numbers.taken, spec, dict(condition))
-        await self._substeps.beside(self._look(ordinal, child))
-        return payload_of(self, await self._answer(ordinal), spec)
-
-    async def _look(self, ordinal: str, child: RunId | None) -> None:
-        """What is there already is given to the wait at once, also where no worker runs. Its inbox keeps the
-        run from parking then."""
-        session = self._session
-        await session.recorder.committed(session.queue, session.pos.head)
-        if child is not None:
-            await advance_here(session, child)
-        look = partial(self.queues.look, self._exec.subs[ordinal].hold)
-        await retry_while_unavailable(look, session.queue)
-
-    @property
-    def session(self) -> RunSession:
-        return self._session
+        return await self._waits.event(name, key, match, values, timeout, place)
 
     async def _answer(self, ordinal: str) -> Sub:
         with self._waiting():

@@ -6,29 +6,104 @@ is used up in the transaction that ends the wait.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final
 
 from holdfast.engine.holds import with_timeout
 from holdfast.errors import HoldExpiredError, InputError, WaitTimeoutError
 from holdfast.model.expr import ExprSyntaxError, compile_expr
 from holdfast.model.graph import HoldSpec
-from holdfast.runs.context.questions import reply_of
+from holdfast.model.position import Sub
+from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.emit import Emitter
+from holdfast.runs.context.questions import reply_of, storable
+from holdfast.runs.context.substeps import Numbers, Substeps, require_script
+from holdfast.runs.driver.session import RunSession
+from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.types.duration import DurationError
 from holdfast.types.hold import CONSUME, Option
 from holdfast.types.queue_message import EVENTS, event_queue, event_tag
 from holdfast.types.terms import HitlTarget
 from holdfast.types.text import clean_text, require_text
 
-if TYPE_CHECKING:
-    from holdfast.runs.context.context import Context
-
 RECEIVED: Final = Option("received", "Received")
 
 
-def event_spec(ctx: Context, name: str, key: str | None, match: str | None) -> HoldSpec:
+class MessageWaits:
+    """The waits of one attempt."""
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        numbers: Numbers,
+        substeps: Substeps,
+        emitter: Emitter,
+        answer: Callable[[str], Awaitable[Sub]],
+    ) -> None:
+        self._at = attempt
+        self._numbers = numbers
+        self._substeps = substeps
+        self._emitter = emitter
+        # Until the hold of this number is answered.
+        self._answer = answer
+
+    async def event(
+        self,
+        name: str,
+        key: str | None,
+        match: str | None,
+        values: Mapping[str, Any] | None,
+        timeout: Any,
+        place: str | None,
+    ) -> Any:
+        """For `ctx.wait_for`: the data of the event."""
+        where = f"ctx.wait_for in node {self._at.node.id!r}"
+        spec = limited(event_spec(where, name, key, match), timeout, where)
+        condition = storable(self._at, "values", event_condition(name, match, values))
+        return (await self.message(spec, condition, place))["data"]
+
+    async def message(
+        self,
+        spec: HoldSpec,
+        condition: Mapping[str, Any],
+        key: str | None,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> Any:
+        """The content of the message that ended the wait; `before` is done when the wait has begun."""
+        at = self._at
+        ordinal = self._numbers.take(spec.prompt, key)
+        require_script(at, "a wait for a message")
+        known = self._numbers.recorded(ordinal, spec.prompt)
+        if known is not None and known.done:
+            return payload_of(at.node.id, known, spec)
+        if known is None or known.hold not in at.session.pos.holds:
+            self._emitter.flush()
+            at.calls.ask_inside(at.execution, ordinal, self._numbers.taken, spec, dict(condition))
+        await self._substeps.beside(self._look(ordinal, before))
+        return payload_of(at.node.id, await self._answer(ordinal), spec)
+
+    async def _look(self, ordinal: str, before: Callable[[], Awaitable[None]] | None) -> None:
+        """What is there already is given to the wait at once, also where no worker runs. Its inbox keeps the
+        run from parking then."""
+        session = self._at.session
+        await session.recorder.committed(session.queue, session.pos.head)
+        if before is not None:
+            await before()
+        look = partial(queues_of(session).look, self._at.execution.subs[ordinal].hold)
+        await retry_while_unavailable(look, session.queue)
+
+
+def queues_of(session: RunSession) -> Any:
+    """The service of queues. Raises InputError where the process has none."""
+    found = session.services.queues
+    if found is None:
+        raise InputError("this process has no queues.", hint="Open the store with Holdfast(...).")
+    return found.open()
+
+
+def event_spec(where: str, name: str, key: str | None, match: str | None) -> HoldSpec:
     """The wait for an event. Raises InputError."""
-    where = f"ctx.wait_for in node {ctx.node!r}"
     require_text(name, f"the name of the event of {where}")
     if key is not None:
         require_text(key, f"the key of the event of {where}")
@@ -69,9 +144,9 @@ def limited(spec: HoldSpec, timeout: Any, where: str) -> HoldSpec:
         raise InputError(f"the timeout of {where}: {error}.", hint='Write "2d" or 30.') from error
 
 
-def payload_of(ctx: Context, sub: Any, spec: HoldSpec) -> dict[str, Any]:
+def payload_of(node: str, sub: Sub, spec: HoldSpec) -> dict[str, Any]:
     """The content of the message. Raises WaitTimeoutError, the same on every re-entry."""
     try:
         return reply_of(sub).data["payload"]
     except HoldExpiredError:
-        raise WaitTimeoutError(f"node {ctx.node!r}: {spec.prompt} It did not come in time.") from None
+        raise WaitTimeoutError(f"node {node!r}: {spec.prompt} It did not come in time.") from None

@@ -240,6 +240,10 @@ class SqliteWriter:
                     self._together([job])
             else:
                 jobs[0].error = self._translated(error) if isinstance(error, apsw.Error) else error
+        # Whatever it is, its callers get it: without the thread all later writes would wait for ever.
+        except BaseException as error:
+            for job in jobs:
+                job.error = error
         else:
             for job, result in zip(jobs, results, strict=True):
                 job.result = result

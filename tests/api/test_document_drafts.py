@@ -18,6 +18,7 @@ __all__ = ["working"]
 
 AT = "/v1/documents/refund"
 HALF = REFUND.replace("type: set", "type: sett")
+ANY = {"If-Match": "*"}
 
 
 @pytest.mark.covers("WB-66")
@@ -58,8 +59,8 @@ async def test_deployed_document_is_edited_from_its_own_bytes_until_the_draft_is
     assert [(each["name"], each["version"], bool(each["saved_by"])) for each in listed] == [
         ("refund", version, True)
     ]
-    assert (await server.client.delete(AT)).status_code == 204
-    assert (await server.client.delete(AT)).status_code == 404
+    assert (await server.client.delete(AT, headers=ANY)).status_code == 204
+    assert (await server.client.delete(AT, headers=ANY)).status_code == 404
     again = await server.client.get(AT)
     assert (again.json()["source"], again.headers["etag"]) == (REFUND, read.headers["etag"])
 
@@ -86,7 +87,7 @@ async def test_draft_that_could_never_be_deployed_under_its_name_is_refused(
 async def test_draft_that_another_person_saved_since_is_not_discarded(server: Server) -> None:
     await server.json("PUT", AT, json={"source": HALF})
     mine = {"If-Match": (await server.client.get(AT)).headers["etag"]}
-    await server.json("PUT", AT, json={"source": REFUND})
+    await server.json("PUT", AT, json={"source": REFUND}, headers=mine)
     late = await server.client.delete(AT, headers=mine)
     assert (late.status_code, late.json()["code"]) == (412, "version_stale")
     assert (await server.json("GET", AT))["source"] == REFUND
@@ -96,13 +97,26 @@ async def test_draft_that_another_person_saved_since_is_not_discarded(server: Se
 
 
 @pytest.mark.covers("WB-66")
+async def test_editors_that_do_not_say_what_they_read_overwrite_nothing(server: Server) -> None:
+    await server.json("PUT", AT, json={"source": HALF})  # nothing is there to overwrite
+    refused = await server.json("PUT", AT, 428, json={"source": REFUND})
+    assert (refused["code"], "If-Match" in refused["hint"]) == ("version_required", True)
+    assert (await server.client.delete(AT)).status_code == 428
+    new = await server.json("PUT", AT, 412, json={"source": REFUND}, headers={"If-None-Match": "*"})
+    assert "already" in new["detail"]
+    assert (await server.json("GET", AT))["source"] == HALF
+    other = {"source": HALF.replace("name: refund", "name: other")}
+    await server.json("PUT", "/v1/documents/other", json=other, headers={"If-None-Match": "*"})
+
+
+@pytest.mark.covers("WB-66")
 async def test_documents_are_listed_by_pages_without_their_texts(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await deploy(server)
     for name in ("a", "b", "refund", "z"):
         source = REFUND.replace("name: refund", f"name: {name}") + f"# {'x' * 100_000}\n"
-        await server.json("PUT", f"/v1/documents/{name}", json={"source": source})
+        await server.json("PUT", f"/v1/documents/{name}", json={"source": source}, headers=ANY)
     store, read = await server.hf.open(), list[int]()
     listed = store.documents
 
@@ -139,15 +153,16 @@ async def test_drafts_of_a_person_and_of_a_tenant_are_limited(
     assert "a person has at most 2 drafts" in refused["detail"]
     assert "Discard" in refused["hint"]
     # What exists can still be saved, by this person and by others.
-    await server.json("PUT", "/v1/documents/a", json=named("a"))
+    await server.json("PUT", "/v1/documents/a", json=named("a"), headers=ANY)
     await server.json("PUT", "/v1/documents/c", json=named("c"), headers=other)
     refused = await server.json("PUT", "/v1/documents/d", 422, json=named("d"), headers=other)
     assert "a tenant has at most 3 drafts" in refused["detail"]
-    assert (await server.client.delete("/v1/documents/b")).status_code == 204
+    assert (await server.client.delete("/v1/documents/b", headers=ANY)).status_code == 204
     await server.json("PUT", "/v1/documents/d", json=named("d"), headers=other)
     monkeypatch.setattr("holdfast.documents.drafts.MOST_BYTES", 3 * len(REFUND))
     longer = {"source": named("a")["source"] + "#" * 500}
-    assert "bytes together" in (await server.json("PUT", "/v1/documents/a", 422, json=longer))["detail"]
+    refused = await server.json("PUT", "/v1/documents/a", 422, json=longer, headers=ANY)
+    assert "bytes together" in refused["detail"]
 
 
 @pytest.mark.covers("WB-66")
@@ -279,7 +294,8 @@ async def test_documents_of_a_tenant_wait_in_its_own_queue_whatever_reads_them(
         ("POST", "/v1/flows/validate", {"source": HALF}),
         ("GET", f"{base}/document?format=json", None),
     ):
-        assert (await server.json(method, path, 429, json=body))["code"] == "rate_limited", path
+        refused = await server.json(method, path, 429, json=body, headers=ANY)
+        assert refused["code"] == "rate_limited", path
     saved = await server.client.put(
         "/v1/documents/refund", json={"source": HALF}, headers={**other, "If-Match": '"new"'}
     )

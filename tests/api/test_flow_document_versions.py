@@ -104,7 +104,18 @@ async def test_layout_changes_without_a_new_version_and_only_from_the_one_that_w
 )
 async def test_layout_that_does_not_fit_the_document_is_refused(server: Server, body: dict[str, Any]) -> None:
     version = (await deploy(server))["version"]
-    await server.json("PUT", f"/v1/flows/refund/versions/{version}/layout", 422, json=body)
+    at = f"/v1/flows/refund/versions/{version}/layout"
+    await server.json("PUT", at, 422, json=body, headers={"If-Match": '"layout-0"'})
+
+
+@pytest.mark.covers("CV-43")
+async def test_layout_is_not_replaced_by_an_editor_that_does_not_say_what_it_read(server: Server) -> None:
+    at = f"/v1/flows/refund/versions/{(await deploy(server))['version']}/layout"
+    moved = {"nodes": {"ask": {"label": "Moved"}}}
+    refused = await server.json("PUT", at, 428, json=moved)
+    assert (refused["code"], refused["etag"]) == ("version_required", "layout-0")
+    assert "Moved" not in (await server.client.get(at)).text
+    await server.json("PUT", at, json=moved, headers={"If-Match": '"layout-0"'})
 
 
 @pytest.mark.covers("CV-44")

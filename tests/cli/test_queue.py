@@ -115,3 +115,49 @@ async def wait(ctx: Context):
     assert cli("events", "send", "paid", '{"amount": 5}', "--key", "A17", "--json").json["delivered"]
     assert "kept until" in cli("events", "send", "note", "--run", run[:8]).out
     assert cli("resume", run, f"{file}:paid", "--json").json["state"]["got"] == [{"amount": 5}, None]
+
+
+REVIEW = """
+holdfast: "1.0"
+name: review
+config: {scaiqueue: {scope: support}}
+nodes:
+  - {id: start, type: start}
+  - {id: ask, type: hitl_review, config: {queue: reviews, prompt: "Pay?", options: [approve, reject]}}
+  - {id: done, type: end}
+edges:
+  - {source: start, target: ask}
+  - {source: ask, source_port: approve, target: done}
+  - {source: ask, source_port: reject, target: done}
+"""
+
+CONSUME = """
+holdfast: "1.0"
+name: order
+config: {scaiqueue: {scope: support}}
+nodes:
+  - {id: start, type: start}
+  - {id: take, type: queue_consume, config: {queue: tasks}}
+  - {id: done, type: end, config: {output: {order: "{{take.payload.order}}"}}}
+edges: [{source: start, target: take}, {source: take, target: done}]
+"""
+
+
+@pytest.mark.covers("PLATFORM-QUEUE-01", "CV-46")
+def test_run_without_a_worker_publishes_its_review_and_resumes_with_its_decision(cli: Cli) -> None:
+    Path("review.yaml").write_text(REVIEW)
+    run = cli("run", "review.yaml", "--json").json["id"]
+    (mine,) = cli("queue", "claim", "support/reviews", "--by", "user:dana", "--json").items
+    assert (mine["type"], mine["payload"]["prompt"], mine["run"]) == ("hitl_request", "Pay?", run)
+    answer = ("--token", mine["claim_token"], "--result", '{"decision": "approve"}', "--by", "user:dana")
+    assert cli("queue", "complete", "support/reviews", mine["id"], *answer).code == 0
+    assert cli("resume", run, "--json").json["status"] == "completed"
+
+
+@pytest.mark.covers("QU-30", "CV-46")
+def test_run_without_a_worker_takes_the_message_that_is_there(cli: Cli) -> None:
+    Path("order.yaml").write_text(CONSUME)
+    cli("queue", "publish", TASKS, '{"order": 7}', "--id", "m1")
+    done = cli("run", "order.yaml", "--json").json
+    assert (done["status"], done["artifacts"]) == ("completed", {"order": 7})
+    assert cli("queue", "show", TASKS, "m1", "--json").json["state"] == "completed"

@@ -94,6 +94,8 @@ class WebServer:
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        if method == "PUT":
+            headers["If-Match"] = "*"  # whatever is there
         data = None if body is None else json.dumps(body).encode()
         with urlopen(Sent(self.address + path, data, headers, method=method), timeout=30) as answer:
             return json.load(answer)

@@ -146,7 +146,8 @@ def _in_header(route: Route) -> list[dict[str, Any]]:
         text = "A repeated request with the same key has no further effect."
         found.append(_header("Idempotency-Key", text, minLength=1, maxLength=LONGEST_KEY))
     if route.guarded:
-        found.append(_header("If-Match", "The ETag that you read: 412 if it has changed since."))
+        without = " Without it: 428 if it exists." if route.must_match else ""
+        found.append(_header("If-Match", f"The ETag that you read: 412 if it has changed since.{without}"))
     return found
 
 
@@ -209,6 +210,8 @@ def _statuses(route: Route) -> Iterable[int]:
         yield 404
     if route.guarded:
         yield 412
+    if route.must_match:
+        yield 428
     if route.body is not None:
         yield from (400, 413, 415, 422)
     if route.query is not None:

@@ -116,9 +116,18 @@ class ApiCall:
         """The Location header of a new resource, below the root path that the caller used."""
         return {"Location": f"{self.request.scope.get('root_path', '')}{path}"}
 
-    def require_match(self, etag: str) -> None:
-        """Raises HttpError 412 if the caller read another version than this one (`If-Match`)."""
+    def require_match(self, etag: str, *, required: bool = False) -> None:
+        """Raises HttpError 412 if the caller read another version than this one (`If-Match`). `required`: 428
+        if it does not say which one it read."""
         given = self.request.headers.get("if-match")
+        if given is None and required:
+            raise HttpError(
+                428,
+                "Name the version that you have read: another person may have changed it since.",
+                code="version_required",
+                hint="Get it, and send its ETag as If-Match; `If-Match: *` overwrites any version.",
+                etag=etag,
+            )
         if given is not None and not _listed_in(given, etag):
             raise HttpError(
                 412,
@@ -176,6 +185,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     makes: str = ""  # the path parameter of other routes that takes its answer's `id`
     keyed: bool = False  # once per `Idempotency-Key`
     guarded: bool = False  # only the version that `If-Match` names
+    must_match: bool = False  # `If-Match` must be sent for what exists
     reads_body: bool = False  # the handler reads the body itself: a form, or another protocol's message
     reads_query: bool = False  # the handler reads the parameters itself, or any may be there
     raw: tuple[str, ...] = ()  # media types of a body that is not JSON; see `Routes.route`
@@ -218,6 +228,7 @@ class Routes:
         makes: str = "",
         keyed: bool = False,
         guarded: bool = False,
+        must_match: bool = False,
         reads_body: bool = False,
         reads_query: bool = False,
         raw: tuple[str, ...] = (),
@@ -225,7 +236,8 @@ class Routes:
         """`more`: further success statuses besides `status`. `media`: media types of a file. `makes`: the
         path parameter of what it creates, for links in the OpenAPI document. `keyed`: the handler reads
         `call.key`, and performs a request with the same key only once. `guarded`: the handler calls
-        `call.require_match` or an equivalent before it changes anything. `reads_body`, `reads_query`: the
+        `call.require_match` or an equivalent before it changes anything. `must_match`: the same, and 428
+        without `If-Match`. `reads_body`, `reads_query`: the
         handler reads the body or the parameters itself; otherwise those that are not declared are refused.
         `raw`: media types that the body may have instead of JSON: `body` is then made by `of_raw` of its
         struct, of the bytes and of the parameters of the query in the form of its `raw_options`."""
@@ -240,7 +252,8 @@ class Routes:
                     media=media,
                     makes=makes,
                     keyed=keyed,
-                    guarded=guarded,
+                    guarded=guarded or must_match,
+                    must_match=must_match,
                     reads_body=reads_body or self.reads_body,
                     reads_query=reads_query,
                     raw=raw,

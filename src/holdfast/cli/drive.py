@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.app.flow import advance, make_result, result_of
 from holdfast.app.result import Result
 from holdfast.cli.output.console import PATIENCE, print_note
-from holdfast.errors import LeaseLostError, LimitReachedError, RunBusyError
+from holdfast.errors import HoldfastError, LeaseLostError, LimitReachedError, RunBusyError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
@@ -32,13 +32,41 @@ async def drive(
     created: bool = False,
 ) -> Result:
     """Until the run ends or waits, here or on another worker. Ctrl-C releases it after the running step; a
-    second one at once. `created`: the run is new and still queued."""
-    work = asyncio.ensure_future(_advance(service, program, run, claimed, created))
+    second one at once. `created`: the run is new and still queued.
+
+    What it asks or publishes in queues is published here too: there may be no worker."""
+    work = asyncio.ensure_future(_drive(service, program, run, claimed, created))
     with Signals(lambda: _interrupt(service, work)):
         try:
             return await work
         except asyncio.CancelledError:
             return await result_of(service, program, run)
+
+
+async def _drive(
+    service: RunService, program: Program, run: RunId, claimed: Claimed | None, created: bool
+) -> Result:
+    while True:
+        seen = service.store.queue_changes()
+        result = await _advance(service, program, run, claimed, created)
+        if service.store.queue_changes() == seen or not await _publish(service, run):
+            return result
+        claimed, created = None, False
+
+
+async def _publish(service: RunService, run: RunId) -> bool:
+    """Publish what is due in the queues. Returns whether the run may be advanced again: the message that it
+    waits for was there, or its review was completed before it was published."""
+    queues = service.runtime.queues
+    if queues is None:
+        return False
+    try:
+        await queues.open().bridge.work()
+    except HoldfastError as error:
+        print_note(f"The queues could not be served: {error.message} A worker tries it again.")
+        return False
+    row = await service.get(run)
+    return row.status in PARKED and row.ready_at is not None and row.ready_at <= service.store.now()
 
 
 class QueueNotice:

@@ -124,7 +124,11 @@ export interface Operations {
    * With `unread` it is cancelled at once, without being loaded: for a run whose flow no worker serves.
    */
   discardDeadRun(run: string, body?: DiscardDead, options?: Options): Promise<RunDetail>;
-  /** Discard the draft. What is deployed stays, and is the text of the document again. */
+  /**
+   * Discard the draft. What is deployed stays, and is the text of the document again. 428 without
+   *
+   * `If-Match`.
+   */
   discardDocument(document: string, options?: Options): Promise<void>;
   /** Remove this chat user: it can no longer decide. */
   dropChatPerson(way: string, chat: string, options?: Options): Promise<void>;
@@ -448,7 +452,11 @@ export interface Operations {
   putCalendar(name: string, body: Record<string, unknown>, options?: Options): Promise<HoldSetting>;
   /** Create it, or change its settings for later runs. */
   putDeployment(name: string, body: PutDeployment, options?: Options): Promise<DeploymentWire>;
-  /** Replace the layout of a document. What it does, its version and its bytes stay as they are. */
+  /**
+   * Replace the layout of a document. What it does, its version and its bytes stay as they are. 428 without
+   *
+   * `If-Match`.
+   */
   putFlowLayout(flow: string, version: string, body?: FlowLayout, options?: Options): Promise<FlowLayout>;
   /** With exactly these members. */
   putGroup(key: string, body: PutCircle, options?: Options): Promise<CircleWire>;
@@ -529,7 +537,8 @@ export interface Operations {
   /**
    * Save the text as it is, finished or not. Runs and the deployed version stay as they are; `POST
    *
-   * /v1/flows` deploys it.
+   * /v1/flows` deploys it. 428 without `If-Match` if there is one; a new one needs none, and with
+   * `If-None-Match: *` only a new one is saved.
    */
   saveDocument(document: string, body: SaveDocument, options?: Options): Promise<EditableDocument>;
   /** Save your draft; it is not checked. */

@@ -121,14 +121,15 @@ def _layout(document: FlowDocument, revision: int) -> ApiReply[FlowLayout]:
 @routes.put(
     "/flows/{flow:path}/versions/{version:path}/layout",
     needs=Right.flows_write,
-    guarded=True,
+    must_match=True,
     raises=(*_MISSING, InputError, FlowInvalidError, DocumentChangedError),
 )
 async def put_flow_layout(call: ApiCall, flow: str, version: str, body: FlowLayout) -> ApiReply[FlowLayout]:
-    """Replace the layout of a document. What it does, its version and its bytes stay as they are."""
+    """Replace the layout of a document. What it does, its version and its bytes stay as they are. 428 without
+    `If-Match`."""
     deployed, found = await _deployed(call, flow, version)
     revision = await deployed.layout_revision(flow, found)
-    call.require_match(f"layout-{revision}")
+    call.require_match(f"layout-{revision}", required=True)
     document = await deployed.put_layout(flow, found, msgspec.to_builtins(body), expect=revision)
     return _layout(document, revision + 1)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.flows import EditableDocument, SavedDocument, SaveDocument
@@ -14,6 +17,8 @@ from holdfast.documents.drafts import Drafts, WorkingDocument
 from holdfast.errors import DocumentChangedError, FlowNotFoundError, InputError
 
 routes = Routes("documents")
+NEW: Final = "new"
+"""The ETag of a document that is not there yet."""
 
 
 async def _drafts(call: ApiCall) -> Drafts:
@@ -61,17 +66,29 @@ async def get_document(call: ApiCall, document: str) -> ApiReply[EditableDocumen
 
 
 @routes.put(
-    "/documents/{document}", needs=Right.flows_write, guarded=True, raises=(InputError, DocumentChangedError)
+    "/documents/{document}",
+    needs=Right.flows_write,
+    must_match=True,
+    raises=(InputError, DocumentChangedError),
 )
 async def save_document(call: ApiCall, document: str, body: SaveDocument) -> ApiReply[EditableDocument]:
     """Save the text as it is, finished or not. Runs and the deployed version stay as they are; `POST
-    /v1/flows` deploys it."""
+    /v1/flows` deploys it. 428 without `If-Match` if there is one; a new one needs none, and with
+    `If-None-Match: *` only a new one is saved."""
     drafts = await _drafts(call)
     try:
         now = await drafts.get(document)
     except FlowNotFoundError:
         now = None
-    call.require_match("new" if now is None else now.etag)
+    if now is not None and call.request.headers.get("if-none-match", "").strip() == "*":
+        raise HttpError(
+            412,
+            f"There is a document {document!r} already.",
+            code="version_stale",
+            hint="Get it, and send its ETag as If-Match, or choose another name.",
+            etag=now.etag,
+        )
+    call.require_match(NEW if now is None else now.etag, required=now is not None)
     revision = 0 if now is None else now.revision
     return _reply(await drafts.put(document, body.sent, by=call.actor.id, expect=revision))
 
@@ -79,12 +96,13 @@ async def save_document(call: ApiCall, document: str, body: SaveDocument) -> Api
 @routes.delete(
     "/documents/{document}",
     needs=Right.flows_write,
-    guarded=True,
+    must_match=True,
     raises=(FlowNotFoundError, DocumentChangedError),
 )
 async def discard_document(call: ApiCall, document: str) -> None:
-    """Discard the draft. What is deployed stays, and is the text of the document again."""
+    """Discard the draft. What is deployed stays, and is the text of the document again. 428 without
+    `If-Match`."""
     drafts = await _drafts(call)
     now = await drafts.get(document)
-    call.require_match(now.etag)
+    call.require_match(now.etag, required=True)
     await drafts.drop(document, expect=now.revision)

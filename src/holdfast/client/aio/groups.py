@@ -478,7 +478,9 @@ class AsyncDocuments(AsyncGroup):
     """`client.documents`."""
 
     async def discard(self, document: str, *, if_match: str | None = None) -> None:
-        """Discard the draft. What is deployed stays, and is the text of the document again."""
+        """Discard the draft. What is deployed stays, and is the text of the document again. 428 without
+
+        `If-Match`."""
         request = request_of("DELETE", "/v1/documents/{document}", {"document": document}, if_match=if_match)
         await self._none(request)
 
@@ -504,7 +506,8 @@ class AsyncDocuments(AsyncGroup):
     ) -> models.EditableDocument:
         """Save the text as it is, finished or not. Runs and the deployed version stay as they are; `POST
 
-        /v1/flows` deploys it."""
+        /v1/flows` deploys it. 428 without `If-Match` if there is one; a new one needs none, and with
+        `If-None-Match: *` only a new one is saved."""
         request = request_of(
             "PUT",
             "/v1/documents/{document}",
@@ -668,7 +671,10 @@ class AsyncFlows(AsyncGroup):
         ui: Any = None,
         if_match: str | None = None,
     ) -> models.FlowLayout:
-        """Replace the layout of a document. What it does, its version and its bytes stay as they are."""
+        """Replace the layout of a document. What it does, its version and its bytes stay as they are. 428
+        without
+
+        `If-Match`."""
         request = request_of(
             "PUT",
             "/v1/flows/{flow}/versions/{version}/layout",

@@ -122,6 +122,17 @@ def test_a_renamed_node_is_refused_tried_moved_and_answered_once(cli: Cli, flow:
     assert "nothing was executed" in cli("resume", run).err
 
 
+@pytest.mark.covers("USERS-MANY-MIGRATE", "TOOL-CLI-16")
+def test_migrate_moves_the_runs_that_fit_and_says_of_each_other_why_not(cli: Cli, flow: Path) -> None:
+    asked, stopped = started(cli, flow), started(cli, flow, -5)
+    assert cli("resume", "--where", "status:failed").code == 0
+    said = cli("flows", "migrate", deploy(flow, NEW))
+    assert said.code == 1
+    assert "1 of 2 runs migrated" in said.out
+    assert "it is at node 'approve', where a person is asked, and NEW has no such node" in said.out
+    assert [stored(cli, run)["migrated"] > 0 for run in (asked, stopped)] == [False, True]
+
+
 @pytest.mark.covers("TOOL-CLI-16")
 def test_migrate_takes_only_the_runs_that_are_named(cli: Cli, flow: Path) -> None:
     first, second = started(cli, flow), started(cli, flow)

@@ -99,6 +99,9 @@ app = typer.Typer(
 
 Flow = Annotated[str, typer.Argument(help="path/to/file.py[:name] or package.module[:name]", metavar="FLOW")]
 Run = Annotated[str, typer.Argument(help="Run id or a unique prefix of it", metavar="RUN")]
+OneRun = Annotated[
+    str | None, typer.Argument(help="Run id or a unique prefix of it (or --where)", metavar="[RUN]")
+]
 Store = Annotated[
     str | None,
     typer.Option(

@@ -62,15 +62,15 @@ async def create_branch(wanted: BranchOptions, *, store: str | None, json: bool)
     from holdfast.runs.branch.patch import with_sets
     from holdfast.runs.history.versions import version_at
 
-    patch = _patch(read_json(wanted.patch, "--patch"))
+    patch = read_patch(read_json(wanted.patch, "--patch"))
     given = read_json(wanted.input, "--input")
-    sets = [_set(text) for text in wanted.sets]
+    sets = [read_set(text) for text in wanted.sets]
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
         source, seq = await service.find(wanted.ref)
-        _load_code(service, source.flow, await version_at(service, source, seq), wanted.flow, store)
+        load_code(service, source.flow, await version_at(service, source, seq), wanted.flow, store)
         if sets:
-            patch = with_sets(patch, sets, await _checkpoint_parts(service, source, seq))
+            patch = with_sets(patch, sets, await checkpoint_parts(service, source, seq))
         make = service.rewind if wanted.rewinds else service.fork
         made = await make(source.id, seq, patch=patch, input=given)
         if not wanted.resume:
@@ -85,7 +85,7 @@ def _verb(wanted: BranchOptions) -> str:
     return "Rewound" if wanted.rewinds else "Forked"
 
 
-def _patch(given: Any) -> dict[str, Any] | None:
+def read_patch(given: Any) -> dict[str, Any] | None:
     """`{"state": ...}` is the state that nodes see; a patch without a partition changes the state."""
     from holdfast.runs.branch.patch import PARTITIONS
 
@@ -98,7 +98,7 @@ def _patch(given: Any) -> dict[str, Any] | None:
     return parts if any(name in PARTITIONS for name in parts) else {"scratch": named}
 
 
-def _set(text: str) -> Set:
+def read_set(text: str) -> Set:
     path, equals, value = text.partition("=")
     if not equals or not path.strip():
         raise InputError(f"--set {text!r} is not PATH=VALUE.", hint="Write --set amount=250.")
@@ -108,7 +108,7 @@ def _set(text: str) -> Set:
         return path.strip(), value
 
 
-def _load_code(service: RunService, flow: str, version: str, given: str | None, store: str | None) -> None:
+def load_code(service: RunService, flow: str, version: str, given: str | None, store: str | None) -> None:
     """The code of exactly that version if it is found; else the stored graph is used for the checks."""
     from holdfast.app.loader import load_flow
 
@@ -125,7 +125,7 @@ def _load_code(service: RunService, flow: str, version: str, given: str | None, 
         service.runtime.register(program)
 
 
-async def _checkpoint_parts(service: RunService, source: RunRow, seq: int) -> dict[str, Any]:
+async def checkpoint_parts(service: RunService, source: RunRow, seq: int) -> dict[str, Any]:
     there = await service.checkpoint(source.id, seq)
     return {"scratch": there.state, "input": there.input, "artifacts": there.artifacts, "diagnostics": {}}
 

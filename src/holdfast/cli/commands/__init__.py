@@ -16,7 +16,7 @@ COMMANDS: Final[dict[str, str]] = {
     "resume": "Resume a run after a crash, an answer or a failure.",
     "answer": "Answer a hold.",
     "preview": "Show what each answer to a hold would lead to.",
-    "cancel": "Cancel a run.",
+    "cancel": "Cancel a run, or all runs that a search finds.",
     "worker": "Run a worker that advances runs from the store.",
     "serve": "Serve runs and holds over HTTP, with pages for people.",
     "mcp": "Serve an agent over MCP (stdin and stdout).",

@@ -1,4 +1,4 @@
-"""`holdfast cancel`: cancels a run."""
+"""`holdfast cancel`: cancels a run, or many."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.app import By, Json, Run, Store, app, run_async
+from holdfast.cli.app import By, Json, OneRun, Store, app, run_async
 from holdfast.cli.main import Exit
+from holdfast.cli.many_runs import (
+    ManyOptions,
+    ManyTenant,
+    Plan,
+    RunChange,
+    Where,
+    Yes,
+    change_many,
+    planned,
+    require_one_way,
+)
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source
 from holdfast.cli.output.console import print_json, print_line
@@ -20,19 +31,37 @@ if TYPE_CHECKING:
     from holdfast.store.rows import RunRow
 
 
-@app.command(epilog="Example:  holdfast cancel 3fa9c1 --reason 'ordered twice'")
+@app.command(
+    epilog="Examples:  holdfast cancel 3fa9c1 --reason 'ordered twice'   ·   "
+    "holdfast cancel --where 'flow:refund created<1h' --plan"
+)
 def cancel(
-    run: Run,
+    run: OneRun = None,
     reason: Annotated[str, typer.Option(help="Reason, stored with the run")] = "cancelled",
     by: By = "user:local",
+    where: Where = None,
+    plan: Plan = False,
+    yes: Yes = False,
+    tenant: ManyTenant = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Cancel a run.
+    """Cancel a run, or all runs that a search finds.
 
-    Its history stays recorded.
+    Their history stays recorded. Where the flow's code is not found here, the next worker that serves it
+    cancels the run.
     """
-    return run_async(cancel_run(run, reason=reason, by=by, manner=OutputOptions(store, False, json)))
+    require_one_way(run, where, plan=plan, tenant=tenant)
+    if run is not None:
+        return run_async(cancel_run(run, reason=reason, by=by, manner=OutputOptions(store, False, json)))
+
+    async def apply(service: RunService, row: RunRow) -> None:
+        row = await service.cancel(row.id, reason=reason, by=by)
+        if row.status not in ENDED and row.worker is None:
+            await _cancel_here(service, row, store)
+
+    options = ManyOptions(where or "", tenant, plan, yes, store, json)
+    return run_async(change_many(RunChange("cancel", planned("cancel"), apply), options))
 
 
 async def cancel_run(run: str, *, reason: str, by: str, manner: OutputOptions) -> Exit:

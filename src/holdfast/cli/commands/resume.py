@@ -1,4 +1,4 @@
-"""`holdfast resume`: continues a run after a crash, an answer or a failure."""
+"""`holdfast resume`: continues a run after a crash, an answer or a failure; many runs by a search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.cli.app import (
     Functions,
     Handlers,
     Json,
-    Run,
+    OneRun,
     Store,
     Text,
     Watch,
@@ -21,10 +21,22 @@ from holdfast.cli.app import (
     run_async,
 )
 from holdfast.cli.main import Exit
+from holdfast.cli.many_runs import (
+    ManyOptions,
+    ManyTenant,
+    Plan,
+    RunChange,
+    Where,
+    Yes,
+    change_many,
+    planned,
+    require_one_way,
+)
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
 from holdfast.cli.output.console import print_note
 from holdfast.cli.output.results import exit_for
+from holdfast.errors import InputError
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
@@ -33,10 +45,11 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    epilog="Examples:  holdfast resume 3fa9c1   ·   holdfast resume 3fa9c1 flows/refund.py --watch",
+    epilog="Examples:  holdfast resume 3fa9c1   ·   holdfast resume 3fa9c1 flows/refund.py --watch   ·   "
+    "holdfast resume --where 'status:failed error:timeout' --plan",
 )
 def resume(
-    run: Run,
+    run: OneRun = None,
     flow: Annotated[
         Text, typer.Argument(help="Location of the flow's code (default: where the run was started from)")
     ] = None,
@@ -50,8 +63,34 @@ def resume(
     backend: Backend = None,
     handlers: Handlers = None,
     functions: Functions = None,
+    where: Where = None,
+    plan: Plan = False,
+    yes: Yes = False,
+    tenant: ManyTenant = None,
 ) -> int:
-    """Resume a run after a crash, an answer or a failure."""
+    """Resume a run after a crash, an answer or a failure.
+
+    With --where all failed and interrupted runs that a search finds, dead letters too, are queued for the
+    workers that serve their flows.
+    """
+    require_one_way(run, where, plan=plan, tenant=tenant)
+    if run is None:
+        here = {"--watch": watch, "--break": breaks, "--backend": backend, "--handlers": handlers,
+                "--functions": functions, "FLOW": flow}  # fmt: skip
+        if given := [name for name, value in here.items() if value]:
+            raise InputError(
+                f"{', '.join(given)} cannot be combined with --where.", hint="Workers advance these runs."
+            )
+
+        async def apply(service: RunService, row: RunRow) -> None:
+            await (
+                service.retry_dead(row.id)
+                if row.dead
+                else service.request_resume(row.id, accept_loss=accept_loss)
+            )
+
+        options = ManyOptions(where or "", tenant, plan, yes, store, json)
+        return run_async(change_many(RunChange("resume", planned("resume"), apply), options))
     manner = OutputOptions(store, watch, json)
     more = {"backend": backend, "handlers": handlers}
     return run_async(

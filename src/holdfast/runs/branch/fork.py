@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.checkpoint import Blob
 from holdfast.checkpoint.read_untyped import LenientRegistry
 from holdfast.errors import FlowNotFoundError
 from holdfast.holds.permissions.starters import RunStarters
@@ -18,7 +19,7 @@ from holdfast.runs.branch.first_records import add_blobs, first_records
 from holdfast.runs.branch.patch import apply_patch, partitions
 from holdfast.runs.create import new_run
 from holdfast.runs.events import RunReader, reader_of
-from holdfast.runs.history.checkpoints import fold_to, resolve
+from holdfast.runs.history.checkpoints import FoldedRun, fold_to, resolve
 from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_states import prepare_first_holds
 from holdfast.runs.idempotency import branch_id, branch_of_key
@@ -70,6 +71,44 @@ async def fork(
         source, at, repeats = await fork_point(service, source, at, actor)
         if not repeat_effects:
             require_no_repeats(asked.id, repeats)
+    start = await _start_of(service, source, at, changes, actor)
+    program, run = start.program, RunId(run_id) if run_id else new_run_id()
+    if start.reader.exact:
+        await service.store_flow(program)
+    now = service.store.now()
+    records, more = first_records(
+        program, start.folded, run, now, start.reader.codec, supersedes=superseded, changes=start.changes
+    )
+    await service.runtime.blobs.of(source.tenant).put(start.blobs + more)
+    add_blobs(records[0], await inherited_files(service.runtime.blobs, source))
+    crashpoint("inside_fork")
+    new = _row(program, run, records, source, at, now, supersedes=superseded, started_by=started_by)
+    await _put_starters(service, new, asked, actor)
+    await prepare_first_holds(service, program, new)
+    row, _ = await service.store.create(new)
+    return row
+
+
+async def require_fork(
+    service: RunAccess, source: RunRow, at: int, *, patch: Mapping[str, Any] | None = None
+) -> None:
+    """Raises what `fork` would raise for this record and patch; writes nothing."""
+    await _start_of(service, source, at, partitions(patch, None), None)
+
+
+class _ForkStart(msgspec.Struct, frozen=True):
+    """Where a fork begins: the source as it was at the record, with the changes applied."""
+
+    program: Program
+    reader: RunReader
+    folded: FoldedRun
+    changes: dict[str, Any]
+    blobs: list[Blob]
+
+
+async def _start_of(
+    service: RunAccess, source: RunRow, at: int, changes: dict[str, Any], actor: Actor | None
+) -> _ForkStart:
     then = msgspec.structs.replace(source, version=await version_at(service, source, at))
     reader = await reader_of(service, then)
     program = _program(service, then, reader)
@@ -79,22 +118,9 @@ async def fork(
     if changes:
         # A patch is applied to values, so they have to be loaded.
         await service.runtime.blobs.materialise(folded.pos, folded.reader.codec.registry)
-    run = RunId(run_id) if run_id else new_run_id()
     _require_plain(reader, source)
-    codec = reader.codec
-    if reader.exact:
-        await service.store_flow(program)
-    blobs = apply_patch(program, folded, changes, codec) if changes else []
-    now = service.store.now()
-    records, more = first_records(program, folded, run, now, codec, supersedes=superseded, changes=changes)
-    await service.runtime.blobs.of(source.tenant).put(blobs + more)
-    add_blobs(records[0], await inherited_files(service.runtime.blobs, source))
-    crashpoint("inside_fork")
-    new = _row(program, run, records, source, at, now, supersedes=superseded, started_by=started_by)
-    await _put_starters(service, new, asked, actor)
-    await prepare_first_holds(service, program, new)
-    row, _ = await service.store.create(new)
-    return row
+    blobs = apply_patch(program, folded, changes, reader.codec) if changes else []
+    return _ForkStart(program, reader, folded, changes, blobs)
 
 
 async def _put_starters(service: RunAccess, new: NewRun, source: RunRow, actor: Actor | None) -> None:

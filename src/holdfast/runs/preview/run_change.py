@@ -56,10 +56,11 @@ class RunChangePreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def preview_change(
-    service: RunAccess, row: RunRow, action: Action, *, at: int | None = None, actor: Actor
+    service: RunAccess, row: RunRow, action: Action, *, at: int | None = None, actor: Actor | None
 ) -> RunChangePreview:
-    """`at`: the record to fork or rewind to; default: the last. Raises RunEndedError where the action does
-    not apply, InputError for a record that it does not have."""
+    """`at`: the record to fork or rewind to; default: the last. `actor`: the caller of a server; None for
+    the owner of the store. Raises RunEndedError where the action does not apply, InputError for a record that
+    it does not have."""
     from holdfast.runs.history.story_loader import load_story
 
     if at is not None and (not row.horizon <= at <= row.head or action not in ("fork", "rewind")):
@@ -75,7 +76,7 @@ async def preview_change(
         raise RunEndedError(f"run {row.id} is {run_label(row.status)}: nothing would run.", run=row.id)
     record = row.head if at is None else at
     refused: tuple[str, ...] = ()
-    if action in ("fork", "rewind"):
+    if action in ("fork", "rewind") and actor is not None:
         # Decisions that this person may not take along are asked again, so it starts before them.
         point = await fork_point(service, row, record, actor)
         record, refused = point.seq if point.run.id == row.id else row.horizon, point.repeats

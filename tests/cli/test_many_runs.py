@@ -1,0 +1,138 @@
+"""`cancel`, `resume` and `fork` with `--where`: a plan for many runs, then the same without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.cli.main import Exit
+from holdfast.runs.service import RunService
+from tests.cli.conftest import Cli, given
+
+pytestmark = pytest.mark.covers("USERS-MANY")
+
+
+def started(cli: Cli, flow: str, amount: int) -> str:
+    return cli("run", flow, "--input", given(amount), "--json").json["id"]
+
+
+def statuses(cli: Cli) -> dict[str, str]:
+    return {row["id"]: row["status"] for row in cli("runs", "--json").items}
+
+
+def by_run(found: Any) -> dict[str, Any]:
+    return {item["run"]: item for item in found["items"]}
+
+
+def test_a_plan_says_what_a_cancel_would_do_and_changes_nothing(cli: Cli, refund: str) -> None:
+    paid, asked, other = (started(cli, refund, amount) for amount in (80, 250, 300))
+    before = statuses(cli)
+
+    said = cli("cancel", "--where", "flow:refund", "--plan", "--json")
+    plan = by_run(said.json)
+    assert said.code == 1
+    assert said.json | {"items": []} == {
+        "action": "cancel", "plan": True, "done": 2, "left_out": {"run_ended": 1}, "items": [],
+    }  # fmt: skip
+    assert plan[paid]["why"] == "it is completed."
+    assert "Withdraws the question: Refund 250?" in plan[asked]["text"]
+    assert statuses(cli) == before
+
+    assert cli("cancel", "--where", "status:pending_input", "--reason", "ordered twice").code == 0
+    assert statuses(cli) == {paid: "completed", asked: "cancelled", other: "cancelled"}
+
+
+def test_failed_runs_resume_when_the_search_finds_them(cli: Cli, refund: str) -> None:
+    failed = [started(cli, refund, -amount) for amount in (1, 2)]
+    asked = started(cli, refund, 250)
+
+    said = cli("resume", "--where", "flow:refund", "--plan")
+    assert said.out.splitlines()[-1] == "2 of 3 runs would be queued to resume."
+    assert "nothing has changed" in said.err
+    assert statuses(cli) == {**dict.fromkeys(failed, "failed"), asked: "pending_input"}
+
+    done = cli("resume", "--where", "status:failed", "--json").json
+    assert {run: item["done"] for run, item in by_run(done).items()} == dict.fromkeys(failed, True)
+    assert statuses(cli) == {**dict.fromkeys(failed, "resumable"), asked: "pending_input"}
+
+
+def test_forks_start_at_a_node_with_values_set_once_for_each_key(cli: Cli, refund: str) -> None:
+    sources = [started(cli, refund, amount) for amount in (250, 300)]
+    where = ("fork", "--where", "status:pending_input flow:refund", "--at", "assess", "--set", "order=B2")
+
+    plan = cli(*where, "--plan", "--json").json
+    assert plan["done"] == 2
+    assert "Asks again: Refund 250?" in by_run(plan)[sources[0]]["text"]
+    assert set(statuses(cli)) == set(sources)
+
+    first = by_run(cli(*where, "--key", "again", "--json").json)
+    made = {first[source]["made"] for source in sources}
+    assert len(made) == 2
+    assert {cli("show", run, "--json").json["state"]["order"] for run in made} == {"B2"}
+    assert {cli("show", run, "--json").json["state"]["order"] for run in sources} == {"A17"}
+
+    # The same command after an interruption: the forks that exist are found, and are not forked themselves
+    # because the search is for the sources.
+    repeated = by_run(cli(*where, "--key", "again", "--json").json)
+    assert {repeated[source]["made"] for source in sources} == made
+
+
+def test_one_run_that_cannot_be_changed_is_left_out_and_the_others_are_changed(cli: Cli, refund: str) -> None:
+    paid, asked = started(cli, refund, 80), started(cli, refund, 250)
+    said = cli("fork", "--where", "flow:refund", "--at", "pay", "--json")
+    found = by_run(said.json)
+    assert said.code == 1
+    assert found[paid]["done"]
+    assert not found[asked]["done"]
+    assert "pay" in found[asked]["why"]
+
+
+def test_a_plan_finds_values_that_do_not_fit_the_state(cli: Cli, refund: str) -> None:
+    run = started(cli, refund, 250)
+    for words in (("--set", 'amount="much"'), ("--patch", '{"nothing": 1}')):
+        said = cli("fork", "--where", "flow:refund", *words, "--plan", "--json")
+        assert said.code == 1
+        assert by_run(said.json)[run]["code"] == "state_mismatch"
+    assert set(statuses(cli)) == {run}
+
+
+def test_a_command_that_was_interrupted_does_the_rest_when_it_is_repeated(
+    cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [started(cli, refund, amount) for amount in (250, 300)]
+    real, seen = RunService.cancel, list[str]()
+
+    async def interrupted(self: RunService, run: str, **more: Any) -> Any:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(run)
+        return await real(self, run, **more)
+
+    monkeypatch.setattr(RunService, "cancel", interrupted)
+    assert cli("cancel", "--where", "flow:refund").code == Exit.interrupted
+    assert sorted(statuses(cli).values()) == ["cancelled", "pending_input"]
+    monkeypatch.setattr(RunService, "cancel", real)
+    assert cli("cancel", "--where", "status:pending_input").code == 0
+    assert statuses(cli) == dict.fromkeys(runs, "cancelled")
+
+
+WRONG = {
+    ("cancel",): "give RUN or --where",
+    ("cancel", "3fa9", "--where", "flow:refund"): "give RUN or --where",
+    ("cancel", "3fa9", "--plan"): "--plan needs --where",
+    ("cancel", "--where", " "): "--where is empty",
+    ("cancel", "--where", "statos:failed"): "statos",
+    ("resume", "--where", "flow:refund", "--watch"): "--watch cannot be combined with --where",
+    ("fork", "3fa9", "--at", "pay"): "--at and --key need --where",
+    ("fork", "--where", "flow:refund", "--resume"): "--resume cannot be combined with --where",
+}
+
+
+def test_a_wrong_selection_is_refused_before_anything_is_changed(cli: Cli, refund: str) -> None:
+    run = started(cli, refund, 250)
+    for words, why in WRONG.items():
+        said = cli(*words)
+        assert (said.code, said.out) == (2, ""), said
+        assert why in said.err
+    assert statuses(cli) == {run: "pending_input"}

@@ -211,7 +211,7 @@ async def test_deploying_warns_of_a_listed_tool_that_no_worker_has_and_refuses_o
 
 
 @pytest.mark.covers("CV-34")
-@pytest.mark.parametrize("config", ["{}", '{"": ""}'])
+@pytest.mark.parametrize("config", ["{}", '{"": ""}', '{function: ""}', '{function: " "}'])
 async def test_node_that_names_no_function_is_a_problem_of_the_document(
     anyio_backend: str, config: str
 ) -> None:
@@ -219,4 +219,6 @@ async def test_node_that_names_no_function_is_a_problem_of_the_document(
         deployed = DeployedFlows(await hf.service(), "default")
         nameless = NEEDS.replace("python, config: {function: known}", f"python, config: {config}")
         found = await deployed.compile(SentDocument(raw=nameless.encode(), format="yaml"))
-        assert [each.node for each in found.problems if each.severity == "error"] != []
+        wrong = [each for each in found.problems if each.severity == "error"]
+        assert [each.node for each in wrong][:1] == ["m"], wrong
+        assert all(each.fix for each in wrong)

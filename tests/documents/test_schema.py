@@ -57,6 +57,45 @@ def test_schema_is_one_of_2020_12_and_every_example_passes_two_validators() -> N
         assert other.is_valid(data), name
 
 
+_FORM = """
+holdfast: "1.0"
+name: form
+label: null
+edges: [{source: start, target: ask, label: null, when: null}, {source: ask, target: done}]
+nodes:
+  - {id: start, type: start, config: null, label: null}
+  - {id: ask, type: hitl_review, config: {queue: q, scope: s, priority: null, prompt: null, sections: SECTIONS}}
+  - {id: done, type: end, config: {status: null}}
+"""
+
+
+@pytest.mark.covers("CV-7", "CV-32")
+@pytest.mark.parametrize(
+    ("sections", "fits"),
+    [
+        ("[{type: context, title: null, content: {a: '{{run.id}}'}}]", True),
+        ("[{type: input, field: why, kind: select, options: [a, {id: b, label: B}], required: true}]", True),
+        ("[{type: input, field: t, kind: table, columns: [a, {field: b, kind: number, min: 1}]}]", True),
+        ("[{type: input, field: why, maxLength: 3, visible_if: null, extras: {x: 1}}]", True),
+        ("[{type: decision, options: [yes, no]}]", True),
+        ("null", True),
+        ("[{type: decision}]", False),
+        ("[{type: input, kind: text}]", False),
+        ("[{type: input, field: 9x}]", False),
+        ("[{type: input, field: why, required: maybe}]", False),
+        ("[{type: context, field: why}]", False),
+        ("[{type: quiz}]", False),
+        ("[text]", False),
+    ],
+)
+def test_schema_and_reader_agree_on_sections_and_on_null(sections: str, fits: bool) -> None:
+    text = _FORM.replace("SECTIONS", sections)
+    found = compile_document(read_text(text.encode(), "yaml"), site_of({}))
+    about = [each for each in found.problems if each.severity == "error" and "/sections" in each.path]
+    assert (about == []) is fits, about
+    assert jsonschema.Draft202012Validator(flow_schema()).is_valid(read_yaml(text)) is fits
+
+
 @pytest.mark.parametrize("rule", ["key-unknown", "required", "type", "type-unknown", "document-version"])
 def test_schema_refuses_what_cannot_be_read(rule: str) -> None:
     assert not jsonschema_rs.validator_for(flow_schema()).is_valid(read_yaml(EXAMPLES[rule][0]))

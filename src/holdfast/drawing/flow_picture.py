@@ -23,6 +23,7 @@ _SHAPES = {
 
 _TURN = "__next"
 """The end of the id of the node behind a loop of a document, which asks for another turn."""
+_DONE = "done"
 MOST_DRAWN = 20_000
 """Nodes and edges of one picture, with those inside. A flow document has at most 12,000."""
 
@@ -47,8 +48,10 @@ def from_graph(
     mark: Marking | None = None,
     path: str = "",
     ports: Mapping[str, str] | None = None,
+    whole: bool = False,
 ) -> Picture:
-    """`ports`: by edge, those of the document that the graph was made of; found by itself.
+    """`ports`: by edge, those of the document that the graph was made of; found by itself. `whole`: also the
+    nodes that only the graph of a document has.
 
     `shown` is by node; a node of a sub-flow is named with its path: `child/pay`. `mark` returns the mark
     of an edge, given its graph's path. `expand` also draws the inside of maps and sub-flows: of all, or of
@@ -59,9 +62,12 @@ def from_graph(
     own = _document_ports(graph)
     leaving = own if own is not None else ports
     nodes = [
-        _node(graph, node, known, expand=expand, mark=mark, path=path, ports=leaving) for node in graph.nodes
+        _node(graph, node, known, expand=expand, mark=mark, path=path, ports=leaving, whole=whole)
+        for node in graph.nodes
     ]
     edges = [_edge(edge, mark(path, edge) if mark else Highlight.none, leaving) for edge in graph.edges]
+    if leaving is not None and not whole:
+        nodes, edges = _without_turns(nodes, edges)
     began = mark is not None and any(path + name in known for name in graph.spec.start)
     first = [_dot(START, NodeShape.start)] if graph.spec.start else []
     last = [_dot(END, NodeShape.end)] if any(edge.target == END for edge in graph.edges) else []
@@ -121,15 +127,16 @@ def _node(
     mark: Marking | None,
     path: str,
     ports: Mapping[str, str] | None,
+    whole: bool,
 ) -> PictureNode:
     about = known.get(path + node.id, NodeOverlay())
     inner, inside = _inside(graph, node, expand, path), None
     if inner is not None:
-        inside = from_graph(inner, known, expand=expand, mark=mark, path=f"{path}{node.id}/", ports=ports)
-    turn = ports is not None and node.id.endswith(_TURN)
+        at = f"{path}{node.id}/"
+        inside = from_graph(inner, known, expand=expand, mark=mark, path=at, ports=ports, whole=whole)
     return PictureNode(
         id=node.id,
-        label=f"{node.id.removesuffix(_TURN)}: another turn?" if turn else node.id,
+        label=node.id,
         shape=_SHAPES.get(node.kind, NodeShape.task),
         state=about.state,
         mark=about.mark,
@@ -138,6 +145,41 @@ def _node(
         inside=inside,
         closed=inside is None and node.body in graph.subgraphs,
     )
+
+
+def _without_turns(
+    nodes: list[PictureNode], edges: list[PictureEdge]
+) -> tuple[list[PictureNode], list[PictureEdge]]:
+    """The node behind a loop is not in the document. Its loop is drawn in its place: what leads to the node
+    leads back to the loop, and what leaves it leaves the loop. If it failed, the loop did."""
+    named = {node.id: node for node in nodes}
+    turns = {name: name.removesuffix(_TURN) for name in named if name.endswith(_TURN)}
+    turns = {name: loop for name, loop in turns.items() if loop in named}
+    back = {edge.source: edge for edge in edges if edge.source in turns and edge.target == turns[edge.source]}
+    for name, loop in turns.items():
+        behind = named[name]
+        if behind.state is State.failed:
+            named[loop] = msgspec.structs.replace(
+                named[loop], state=behind.state, mark=behind.mark, note=behind.note
+            )
+    found: list[PictureEdge] = []
+    for edge in edges:
+        if back.get(edge.source) is edge:
+            continue
+        if edge.target in turns:
+            again = back.get(edge.target)
+            label = edge.label if again is None or edge.label else again.label
+            mark = edge.mark if again is None else again.mark  # it was taken if there was another turn
+            edge = msgspec.structs.replace(  # noqa: PLW2901
+                edge, target=turns[edge.target], look=EdgeStyle.loop, label=label, mark=mark
+            )
+        if edge.source in turns:
+            label = edge.label if edge.label not in ("", "otherwise") else _DONE
+            edge = msgspec.structs.replace(  # noqa: PLW2901
+                edge, source=turns[edge.source], label=label, look=EdgeStyle.plain
+            )
+        found.append(edge)
+    return [named[node.id] for node in nodes if node.id not in turns], found
 
 
 def describe(node: Node) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.drawing import from_graph
+from holdfast.drawing import NodeOverlay, State, from_graph
 from holdfast.model.graph import Graph
 from tests.documents.rule_examples import flow
 from tests.documents.run import graph
@@ -28,10 +28,16 @@ def test_ports_of_router_join_and_guardrail_are_labels() -> None:
     assert (found["g", "c"], found["b", "d"]) == ("violation", "error")
 
 
-def test_loop_is_labelled_with_its_turns_and_without_the_id_of_a_generated_node() -> None:
+def test_loop_is_drawn_as_in_the_document_without_the_node_that_the_graph_has_behind_it() -> None:
     loop = "{id: again, type: loop, config: {while: 'n < 3', max_turns: 5}}\n{id: i, type: set, parent: again, config: {values: {x: 1}}}"  # noqa: E501
     text = flow(loop, "a -> again -> z")
-    assert labels(text)["again__next", "again"] == "n < 3 (max 5 turns)"
-    shown = [node.label for node in from_graph(Graph(graph(text))).nodes]
-    assert "again: another turn?" in shown
-    assert "again__next" not in shown
+    found = labels(text)
+    assert (found["i", "again"], found["again", "z"]) == ("n < 3 (max 5 turns)", "done")
+    compiled = Graph(graph(text))
+    assert [node.id for node in from_graph(compiled).nodes if node.label] == ["a", "again", "i", "z"]
+    assert all("__next" not in f"{edge.source}{edge.target}" for edge in from_graph(compiled).edges)
+    # Its loop failed if it did: it has reached its limit.
+    failed = from_graph(compiled, {"again__next": NodeOverlay(state=State.failed, note="5 turns")})
+    assert [(node.state, node.note) for node in failed.nodes if node.id == "again"] == [
+        (State.failed, "5 turns")
+    ]

@@ -40,6 +40,7 @@ TemplateValue = Annotated[
     Any, Meta(description="Data; its texts may have {{placeholders}}.", extra={"language": TEMPLATE})
 ]
 Duration = Annotated[str | int | float, Meta(description="Seconds, or text such as 30s, 2d, PT15M.")]
+NOT_EMPTY: Final = r"\S"
 FieldName = Annotated[
     str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Letters, digits and _, not a digit first.")
 ]

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
 
 from holdfast.errors import VersionMismatchError
 from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
+    NOT_EMPTY,
     OUT,
     DocumentEdge,
     DocumentNode,
@@ -29,7 +32,7 @@ class GuardrailConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fiel
     """`check`: a registered function that looks at the variables. `on_violation`: fail the run, warn, use the
     values that the check gives instead, or leave by the port `violation` (reroute)."""
 
-    check: str
+    check: Annotated[str, Meta(pattern=NOT_EMPTY, description="The name of a registered check.")]
     on_violation: Literal["block", "warn", "sanitize", "reroute"] | None = None
 
 

@@ -11,6 +11,7 @@ from holdfast.errors import VersionMismatchError
 from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
+    NOT_EMPTY,
     DocumentNode,
     NodeConfig,
     NodeReport,
@@ -26,12 +27,14 @@ from holdfast.model.graph import Node
 from holdfast.model.program import NodeHandler
 from holdfast.types.status import Effect
 
+ConnectionName = Annotated[str, Meta(pattern=NOT_EMPTY, description="The name of a connection.")]
+
 
 class LlmConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`schema`: of the answer, as JSON Schema; without it, the answer is text. `model`: instead of the
     connection's. `skills`: those of the run whose instructions it gets; all by default."""
 
-    connection: str
+    connection: ConnectionName
     prompt: Template
     system: Template = ""
     model: str | None = None
@@ -75,7 +78,7 @@ class AgentConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=T
     `approve`: of these, the ones that a person approves before each call. `skills`: those of the run that it
     uses, all by default. `toolkit`: tools that it has only if a skill provides them."""
 
-    connection: str
+    connection: ConnectionName
     instructions: Template
     prompt: Template = ""
     model: str | None = None
@@ -137,7 +140,7 @@ class AgentType(NodeType):
 
 
 class ToolConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    tool: str
+    tool: Annotated[str, Meta(pattern=NOT_EMPTY, description="The name of a tool that the operator allows.")]
     args: dict[str, TemplateValue] = msgspec.field(default_factory=dict[str, Any])
 
 

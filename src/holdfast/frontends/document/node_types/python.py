@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
+from msgspec import Meta
 
 from holdfast.errors import VersionMismatchError
 from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.node_type import (
+    NOT_EMPTY,
     DocumentNode,
     NodeConfig,
     NodeReport,
@@ -27,7 +29,7 @@ from holdfast.types.status import Effect
 class PythonConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`function`: one that the operator registered. `args`: its arguments by name."""
 
-    function: str
+    function: Annotated[str, Meta(pattern=NOT_EMPTY, description="The name of a registered function.")]
     args: dict[str, TemplateValue] = msgspec.field(default_factory=dict[str, Any])
 
 

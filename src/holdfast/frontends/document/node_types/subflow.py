@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, ClassVar, Final, cast
+from typing import Annotated, Any, ClassVar, Final, cast
 
 import msgspec
+from msgspec import Meta
 
 from holdfast.frontends.document.available_names import DocumentSite, FoundFlow, UnusableFlow
 from holdfast.frontends.document.document import Json
 from holdfast.frontends.document.limits import MAX_GRAPH_BYTES, MAX_GRAPH_NODES
 from holdfast.frontends.document.node_type import (
+    NOT_EMPTY,
     DocumentNode,
     FieldName,
     NodeConfig,
@@ -30,7 +32,7 @@ class SubflowConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields
     input of the flow, each one placeholder or a plain value; without it, all variables. `outputs`: by
     variable, what it gets of the flow's output; without it, `bind` gets all of it."""
 
-    flow: str
+    flow: Annotated[str, Meta(pattern=NOT_EMPTY, description="The name of a deployed flow.")]
     version: str = ""
     inputs: dict[str, TemplateValue] | None = None
     outputs: dict[FieldName, str] | None = None

@@ -64,7 +64,9 @@ label: null
 edges: [{source: start, target: ask, label: null, when: null}, {source: ask, target: done}]
 nodes:
   - {id: start, type: start, config: null, label: null}
-  - {id: ask, type: hitl_review, config: {queue: q, scope: s, priority: null, prompt: null, sections: SECTIONS}}
+  - id: ask
+    type: hitl_review
+    config: {queue: q, scope: s, priority: null, prompt: null, sections: SECTIONS}
   - {id: done, type: end, config: {status: null}}
 """
 

@@ -170,14 +170,12 @@ def _without_turns(
             again = back.get(edge.target)
             label = edge.label if again is None or edge.label else again.label
             mark = edge.mark if again is None else again.mark  # it was taken if there was another turn
-            edge = msgspec.structs.replace(  # noqa: PLW2901
+            edge = msgspec.structs.replace(
                 edge, target=turns[edge.target], look=EdgeStyle.loop, label=label, mark=mark
             )
         if edge.source in turns:
             label = edge.label if edge.label not in ("", "otherwise") else _DONE
-            edge = msgspec.structs.replace(  # noqa: PLW2901
-                edge, source=turns[edge.source], label=label, look=EdgeStyle.plain
-            )
+            edge = msgspec.structs.replace(edge, source=turns[edge.source], label=label, look=EdgeStyle.plain)
         found.append(edge)
     return [named[node.id] for node in nodes if node.id not in turns], found
 

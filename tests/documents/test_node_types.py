@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import Holdfast
@@ -307,6 +308,47 @@ async def test_loop_repeats_while_its_condition_holds_and_then_leads_on(hf: Hold
     assert ended.artifacts == {"tries": 3, "seen": 2}
     names = [node.id for node in graph(text, {"more": lambda of: of}).nodes]
     assert names == ["a", "again", "again__next", "work", "odd", "two", "z"]
+
+
+FAILING = """
+    {id: a, type: start}
+    {id: pay, type: python, config: {function: pay, effect: read}}
+    {id: why, type: condition, config: {when: "pay_error.type == 'ValueError'"}}
+    {id: z, type: end, config: {output: {said: "{{pay_error.node}}: {{pay_error.message}}"}}}
+    {id: y, type: end}
+    """
+LEADS_ON = "a -> pay -> y\npay:error -> why\nwhy:true -> z\nwhy:false -> y"
+
+
+@pytest.mark.covers("CV-22")
+async def test_what_failed_can_be_read_behind_the_error_port(hf: Holdfast) -> None:
+    def pay() -> None:
+        raise ValueError("no money")
+
+    ended = await start(hf, flow_text(FAILING, LEADS_ON), None, {"pay": pay})
+    assert (ended.status, ended.artifacts) == ("completed", {"said": "pay: no money"})
+    assert problems(flow_text(FAILING, LEADS_ON), {"pay": pay}) == []
+    # Where nothing reads it, the graph and its version are as before.
+    unread = graph(
+        flow_text(
+            "{id: a, type: start}\n{id: pay, type: python, config: {function: pay}}\n{id: y, type: end}",
+            "a -> pay -> y\npay:error -> y",
+        ),
+        {"pay": pay},
+    )
+    assert [node.error_as for node in unread.nodes] == [msgspec.UNSET] * 3
+
+
+@pytest.mark.covers("CV-22")
+def test_error_of_a_node_is_known_only_behind_its_error_port() -> None:
+    functions = {"pay": lambda: None}
+    there = problems(flow_text(FAILING, "a -> pay -> why\nwhy:true -> z\nwhy:false -> y"), functions)
+    (first, *_) = [each for each in there if each.rule == "variable-unknown"]
+    assert "if its port 'error' leads on" in first.message
+    both = flow_text(FAILING, f"{LEADS_ON}\n".replace("pay -> y", "pay -> why"))
+    assert {each.rule for each in problems(both, functions)} == {"variable-maybe"}
+    own = flow_text(FAILING, LEADS_ON, "variables: {pay_error: {default: {type: x, node: n, message: m}}}")
+    assert {node.error_as for node in graph(own, functions).nodes} == {msgspec.UNSET}
 
 
 @pytest.mark.parametrize(("limit", "status"), [("fail", "failed"), ("continue", "completed")])

@@ -22,7 +22,7 @@ from holdfast.model.record_bodies import (
     StepBody,
 )
 from holdfast.types.outcome import FAIL
-from holdfast.types.record import Kind, Record, Side
+from holdfast.types.record import Kind, Op, Record, Side
 from holdfast.types.value import FrozenDict
 
 
@@ -83,9 +83,17 @@ def give_up(
         graph.walk and _walks_on(decision, graph, scope, execution, ended)
     ):
         ended.outcome = "fail"
+        if node.error_as:
+            ended.ops = _with_error(ended.ops, node.error_as, node, error)
         settle.settle(decision, execution, ended, failed=not graph.walk)
     else:
         _abort(decision, scope, execution, node, ended)
+
+
+def _with_error(ops: list[Op], field: str, node: Node, error: ErrorInfo) -> list[Op]:
+    """Applying it twice gives the same: a replay begins with the changes as they were recorded."""
+    about = {"node": node.id, "code": error.code, "type": error.type, "message": error.message}
+    return [*(op for op in ops if op[:2] != ("scratch", field)), ("scratch", field, "set", about)]
 
 
 def _walks_on(

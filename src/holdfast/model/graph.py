@@ -198,6 +198,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     # Unset rather than none, here and below: older graphs keep their identity.
     parallel: ParallelSpec | msgspec.UnsetType = msgspec.UNSET
+    error_as: str | msgspec.UnsetType = msgspec.UNSET
+    """The field that gets its error where its failure has a route."""
 
     @property
     def body(self) -> str:

@@ -137,7 +137,7 @@ class _Compiler:
         self._check_doubles(whole.values())
         spec = self._whole_graph(by_id)
         facts = StateFacts(
-            writes={node.id: frozenset(node.type.writes(node)) for node in nodes},
+            writes={node.id: frozenset(node.writes) for node in nodes},
             complete=frozenset(by_id),
             given=frozenset(input_names(self.document)),
             conditions={node.id: found for node in nodes if (found := node.type.conditions(node))},
@@ -175,7 +175,19 @@ class _Compiler:
             variables=fields.variables,
             types={name: node.node.type for name, node in nodes.items()},
             binds={name: node.bind for name, node in nodes.items()},
+            errors=self._errors(nodes),
         )
+
+    def _errors(self, nodes: Mapping[str, DocumentNode]) -> dict[str, str]:
+        """By node, the variable that gets its error: `NAME_error` of a node whose port `error` leads on,
+        where a text reads it and the document does not set it itself."""
+        read = {name for text in self.texts for name in text.names if name.endswith(f"_{ERROR}")}
+        if not read:
+            return {}
+        own = {*input_names(self.document), *self.document.variables}
+        own.update(name for node in nodes.values() for name in node.type.writes(node))
+        named = {name: f"{node.bind}_{ERROR}" for name, node in nodes.items() if node.from_port(ERROR)}
+        return {name: error for name, error in named.items() if error in read - own}
 
     def _check_variables(self) -> None:
         config = self.document.data.get("config")

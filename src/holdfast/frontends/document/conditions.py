@@ -43,6 +43,10 @@ class RunConditions:
         outcomes = [each for each in self._outcomes[name] if each != ERROR]
         return self._after(name, outcomes)
 
+    def of_failure(self, name: str) -> Condition | None:
+        """That the node ran and failed, and its port `error` was taken."""
+        return self._after(name, [ERROR])
+
     def after(self, name: str, edge: DocumentEdge) -> Condition | None:
         """That this edge of the node was taken."""
         return self._after(name, _fires_on(self._nodes[name], edge, self._outcomes[name]))

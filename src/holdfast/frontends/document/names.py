@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.frontends.document.conditions import RunConditions, implies
+from holdfast.frontends.document.conditions import Condition, RunConditions, implies
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.node_type import ERROR, EXPRESSION, DocumentNode, texts_of
 from holdfast.frontends.document.problem import Path, ProblemReport
@@ -126,7 +126,7 @@ def check_names(
 ) -> None:
     given = {**input_names(document), **dict.fromkeys(document.variables, True)}
     unsure = {name: _may_set(node) for name, node in nodes.items()}
-    writers = {name: (*node.type.writes(node), *unsure[name]) for name, node in nodes.items()}
+    writers = {name: (*node.writes, *unsure[name]) for name, node in nodes.items()}
     everything = {*given, *(each for names in writers.values() for each in names)}
     sets = _NameSets(sorted(everything))
     before = _set_before(nodes, writers, sets)
@@ -158,7 +158,7 @@ def check_unreached_names(
     on the ways that are missing."""
     known = {"run", *input_names(document), *document.variables, *_EDGE_NAMES}
     for node in nodes:
-        known.update(node.type.writes(node), _may_set(node), node.type.scope_names(node))
+        known.update(node.writes, _may_set(node), node.type.scope_names(node))
     for text in texts:
         for name in sorted(text.names - known):
             _unknown(name, text, known - {"run"}, report)
@@ -207,12 +207,19 @@ class _SomePaths:
             for name in names:
                 self._setters.setdefault(name, []).append(node)
         self._conditions = RunConditions(nodes)
+        self._errors = {node.error_name: name for name, node in nodes.items() if node.error_name}
 
     def may_miss(self, name: str, node: str) -> bool:
         here = self._conditions.of(node)
-        others = [self._conditions.of_success(each) for each in self._setters.get(name, ()) if each != node]
+        others = [self._after(each, name) for each in self._setters.get(name, ()) if each != node]
         setters = self._conditions.any_of(others)
         return here is not None and setters is not None and not implies(here, setters)
+
+    def _after(self, node: str, name: str) -> Condition | None:
+        """That the node has set the name."""
+        if self._errors.get(name) == node:
+            return self._conditions.of_failure(node)
+        return self._conditions.of_success(node)
 
 
 def _maybe(name: str, text: ReadText, report: ProblemReport) -> None:
@@ -236,7 +243,7 @@ def _unknown(name: str, text: ReadText, everything: set[str], report: ProblemRep
         else f"reads {name!r}, which nothing sets"
     )
     if not later and (name == ERROR or name.endswith(f"_{ERROR}")):
-        message += "; no variable has the error of a failed node"
+        message += f"; the error of a node is in NODE_{ERROR}, if its port {ERROR!r} leads on"
     fix = (
         report.near(name, everything - {name})
         or f"declare it under variables or input, or write input.{name}"

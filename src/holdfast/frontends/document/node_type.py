@@ -86,7 +86,8 @@ class DocumentEdge(msgspec.Struct, frozen=True, kw_only=True):
 
 class FlowFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What nodes ask about their document. `input`, `output`: their JSON Schemas. `reads`:
-    the first names of all paths that its texts read. `types`, `binds`: of its nodes by id."""
+    the first names of all paths that its texts read. `types`, `binds`: of its nodes by id.
+    `errors`: by node, the variable that gets its error."""
 
     name: str
     scope: str | None = None
@@ -97,6 +98,7 @@ class FlowFacts(msgspec.Struct, frozen=True, kw_only=True):
     variables: Mapping[str, Variable] = {}
     types: dict[str, str] = {}
     binds: dict[str, str | None] = {}
+    errors: dict[str, str] = {}
 
 
 class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +147,16 @@ class DocumentNode(msgspec.Struct, frozen=True, kw_only=True):
             return self.config.bind
         name = self.id
         return name if name.isidentifier() and name.isascii() and name not in RESERVED else None
+
+    @property
+    def error_name(self) -> str:
+        """The variable that gets its error; empty where nothing reads it."""
+        return self.flow.errors.get(self.id, "")
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The variables that it sets, by whatever port the run leaves it."""
+        return (*self.type.writes(self), *([self.error_name] if self.error_name else ()))
 
     def at(self, *steps: str | int) -> Path:
         """The path of something in its config."""
@@ -279,6 +291,8 @@ def base_node(node: DocumentNode, found: NodeReport, **more: Any) -> Node:
         "breakpoint": config.breakpoint,
         "on_failure": f"route:{failure[0].target}" if failure else "abort",
     }
+    if failure and node.error_name:
+        values["error_as"] = node.error_name
     if "timeout" not in more:
         values["timeout"] = found.duration("timeout", config.timeout)
     return Node(**{**values, **more})

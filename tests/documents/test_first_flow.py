@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pytest
 
 from holdfast import Holdfast
+from holdfast.documents.program import program_for
+from holdfast.holds.forms.json_schema import problems_in
 from holdfast.model.fingerprint import decode_graph, encode_graph, graph_fingerprint
 from holdfast.model.graph import NodeKind
 from tests.cli.conftest import Cli
-from tests.documents.run import answer, compiled, graph, start
+from tests.documents.run import answer, compiled, graph, site_of, start
 
 REFUND = """
 holdfast: "1.0"
@@ -119,6 +122,25 @@ async def test_input_that_does_not_fit_starts_no_run(hf: Holdfast) -> None:
         await start(hf, REFUND, {"amount": "much"}, FUNCTIONS)
     with pytest.raises(StateError, match="amount"):
         await start(hf, REFUND, {}, FUNCTIONS)
+
+
+@pytest.mark.covers("CV-5")
+async def test_large_input_of_a_schedule_is_compared_beside_the_event_loop(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[bool] = []
+
+    def compared(value: object, schema: object) -> list[str]:
+        used.append(current_thread() is main_thread())
+        return problems_in(value, schema)
+
+    monkeypatch.setattr("holdfast.documents.schemas.problems_in", compared)
+    program = program_for(compiled(REFUND, FUNCTIONS), site_of(FUNCTIONS))
+    schedules = await hf.schedules()
+    for number, more in enumerate(([], [1] * 2_000)):
+        given = {"amount": 1, "more": more}
+        await schedules.put(f"s{number}", program, every="1h", input=given, by="user:ops")
+    assert used == [True, False]
 
 
 def test_document_runs_from_the_command_line_and_resumes_with_its_functions(cli: Cli, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from holdfast.api.routing import ApiCall
 from holdfast.attractor.picture import picture_of_visits
 from holdfast.drawing import to_svg
 from holdfast.runs.history.timeline import Timeline
-from holdfast.runs.tenant_thread_pool import TenantThreads
+from holdfast.types.tenant_thread_pool import TenantThreads
 
 T = TypeVar("T")
 

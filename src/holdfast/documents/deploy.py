@@ -34,10 +34,10 @@ from holdfast.model.fingerprint import CODED, decode_graph, dialect_of, encode_g
 from holdfast.model.graph import GraphSpec
 from holdfast.runs.access import RunAccess
 from holdfast.runs.flow_versions import require_free_name
-from holdfast.runs.tenant_thread_pool import TenantThreads
 from holdfast.store.rows import FlowRow
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.document import Document
+from holdfast.types.tenant_thread_pool import TenantThreads
 
 VERSION: Final = "flow_version"
 SOURCE: Final = "flow_source"

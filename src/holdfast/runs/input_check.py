@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
-from holdfast.runs.tenant_thread_pool import TenantThreads
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
-
-_THREADS: Final = TenantThreads(
-    "inputs", threads=2, most=16, what="large inputs of this tenant are being checked"
-)
 
 
 async def checked_input(program: Program, given: Any, tenant: str) -> tuple[Any, dict[str, Any]]:
@@ -20,4 +14,6 @@ async def checked_input(program: Program, given: Any, tenant: str) -> tuple[Any,
     Raises StateError, and RateLimitedError if too many inputs of the tenant wait."""
     if not program.schema.is_slow_to_start(given):
         return program.schema.start(given)
-    return await _THREADS.run(tenant, program.schema.start, given)
+    from holdfast.holds.forms.schema_threads import compare
+
+    return await compare(tenant, True, program.schema.start, given)

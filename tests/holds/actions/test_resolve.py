@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import current_thread, main_thread
 from typing import Any
 
 import msgspec
@@ -19,6 +20,8 @@ from holdfast.errors import (
     NotAssignedError,
     ValueTooLargeError,
 )
+from holdfast.holds.actions import submission
+from holdfast.holds.forms.json_schema import problems_in
 from holdfast.types.status import HoldStatus
 from tests.holds.actions.scene import ADMIN, BOSS, CLERK, DANA, FINN, FOREIGN, SAM, Scene, data, said
 
@@ -106,6 +109,27 @@ async def test_a_refusal_lists_the_options(scene: Scene) -> None:
     with pytest.raises(AnswerInvalidError, match="approve, reject") as caught:
         await scene.holds.resolve(DANA, row.id, "aprove")
     assert caught.value.facts["options"] == ["approve", "reject"]
+
+
+@pytest.mark.covers("RS-4")
+async def test_large_answer_is_compared_with_its_schema_beside_the_event_loop(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[bool] = []
+
+    def compared(value: Any, schema: Any) -> list[str]:
+        used.append(current_thread() is main_thread())
+        return problems_in(value, schema)
+
+    monkeypatch.setattr(submission, "problems_in", compared)
+    schema = {"type": "object", "properties": {"rows": {"type": "array", "items": {"type": "number"}}}}
+    for rows in ([1], list(range(2_000))):
+        row = await scene.asks(schema=schema)
+        done = await scene.holds.resolve(
+            DANA, row.id, {"decision": "approve", "response_data": {"rows": rows}}
+        )
+        assert said(done.row)["response_data"] == {"rows": rows}
+    assert used == [True, False]
 
 
 @pytest.mark.covers("RS-4", "HOLD-LIFE-05", "HOLD-SEC-15")

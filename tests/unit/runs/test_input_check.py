@@ -37,12 +37,12 @@ async def where(schema: Any, given: Any, **variables: Any) -> str:
     ("schema", "given"), [(ROWS, {"rows": ["a"] * 2_000}), (WIDE, {"x": 999})], ids=["data", "schema"]
 )
 async def test_input_is_compared_in_a_thread_when_it_or_its_schema_is_large(schema: Any, given: Any) -> None:
-    assert (await where(schema, given)).startswith("holdfast-inputs")
+    assert (await where(schema, given)).startswith("holdfast-schemas")
 
 
 async def test_variable_is_compared_in_a_thread_when_its_value_is_large() -> None:
     variable = Variable(type="array", schema={"items": {"type": "integer"}})
-    assert (await where(None, {"v": [1] * 2_000}, v=variable)).startswith("holdfast-inputs")
+    assert (await where(None, {"v": [1] * 2_000}, v=variable)).startswith("holdfast-schemas")
 
 
 async def test_input_is_compared_at_once_when_it_is_small() -> None:

@@ -13,7 +13,7 @@ from holdfast.holds.actions.change import change
 from holdfast.holds.actions.close import resolved
 from holdfast.holds.actions.context import HoldContext, Permit
 from holdfast.holds.actions.lapsed_votes import without_lapsed_votes
-from holdfast.holds.actions.submission import Submission, check, encoded, fit_resolution, require_name
+from holdfast.holds.actions.submission import Submission, check, encoded, fitted, require_name
 from holdfast.holds.actions.vote import voted
 from holdfast.holds.permissions.actor import snapshot
 from holdfast.holds.permissions.assignees import parse_assignee, same_person
@@ -106,7 +106,7 @@ async def consider(
             f"{row.node!r} waits for a message of {row.terms.queue or 'a queue'}, not for an answer.",
             hint="Publish the message, or cancel the run.",
         )
-    resolution = settled(row, actor, permit, now, submission, terms)
+    resolution = await fitted(row, settled(row, actor, permit, now, submission, terms))
     await _with_files(ctx, row, resolution)
     if row.terms.approval.mode == "any":
         made = resolved(row, resolution, by=actor.id, at=now)
@@ -134,7 +134,7 @@ def _with_message(made: HoldChange, terms: ResolveConditions) -> HoldChange:
 def settled(
     row: HoldRow, actor: Actor, permit: Permit, now: int, submission: Submission, terms: ResolveConditions
 ) -> dict[str, Any]:
-    """The resolution, if all checks pass."""
+    """The resolution, if all checks pass but that of its data."""
     # This order is the order of the errors. A decided hold is reported as decided also to a caller with an
     # old version: who decided is worth more than the number. Invalid content comes last.
     conflicts.require_open(row)
@@ -166,7 +166,7 @@ def settled(
         resolution["took_part"] = list(_took_part(permit))
     if verdict.flagged:
         resolution["override_reason"] = terms.reason
-    return fit_resolution(row, resolution)
+    return resolution
 
 
 def _took_part(permit: Permit) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ async def is_replay(
                 hint="Use a new key for a new request.",
                 hold=row.id,
             )
-    return row.status is HoldStatus.resolved and _says_the_same(row, actor, submission)
+    return row.status is HoldStatus.resolved and await _says_the_same(row, actor, submission)
 
 
 def _require_key(key: str) -> None:
@@ -212,7 +212,7 @@ def _require_key(key: str) -> None:
         raise InputError(f"an idempotency key must have 1 to {MAX_KEY} characters.", hint="Use a random one.")
 
 
-def _says_the_same(row: HoldRow, actor: Actor, submission: Submission) -> bool:
+async def _says_the_same(row: HoldRow, actor: Actor, submission: Submission) -> bool:
     kept = conflicts.resolution_of(row)
     # The resolution of a vote is the outcome of all ballots,
     # which cannot be compared with one person's answer.
@@ -223,7 +223,7 @@ def _says_the_same(row: HoldRow, actor: Actor, submission: Submission) -> bool:
     # A form gives values their types: the repeated answer is filled in again and compared as it is stored.
     try:
         checked = check(row, submission)
-        again = fit_resolution(row, {**kept, "response_data": checked.response_data})
+        again = await fitted(row, {**kept, "response_data": checked.response_data})
     except InputError:
         return False
     if (checked.decision, checked.comment) != (kept.get("decision"), kept.get("comment")):

@@ -16,6 +16,7 @@ from holdfast.errors import (
     StoreBusyError,
 )
 from holdfast.model.program import Program
+from holdfast.runs.input_check import checked_input
 from holdfast.runs.schedules.cron import fires_at, following, upcoming
 from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
 from holdfast.runs.schedules.missed_instants import AT_MOST
@@ -75,7 +76,7 @@ class ScheduleService:
         named = (
             require_text(flow, "flow")
             if isinstance(flow, str)
-            else _startable_flow(flow, made, self.store.now())
+            else await _startable_flow(flow, made, self.store.now(), tenant)
         )
 
         def change(known: Schedule | None) -> Schedule:
@@ -306,11 +307,11 @@ def _past_instants(schedule: Schedule, begin: int, end: int, now: int) -> list[i
     return found
 
 
-def _startable_flow(flow: Program | FlowBuilder, plan: SchedulePlan, now: int) -> str:
+async def _startable_flow(flow: Program | FlowBuilder, plan: SchedulePlan, now: int, tenant: str) -> str:
     """The flow's name. Raises InputError if it would not start with the plan's input."""
     program = flow if isinstance(flow, Program) else flow.compile()
     try:
-        program.schema.start(with_instant(plan, now))
+        await checked_input(program, with_instant(plan, now), tenant)
     except InputError as error:
         raise InputError(
             f"cannot start flow {program.graph.name!r}: {error.message}", hint=error.hint

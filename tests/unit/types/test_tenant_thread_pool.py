@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.documents import deploy
 from holdfast.errors import RateLimitedError
-from holdfast.runs.tenant_thread_pool import TenantThreads
+from holdfast.types.tenant_thread_pool import TenantThreads
 
 pytestmark = pytest.mark.anyio
 

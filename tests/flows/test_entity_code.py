@@ -122,13 +122,17 @@ def is_stopped(runtime: Any, run: str) -> bool:
 @pytest.mark.covers("PLATFORM-ENTITY-01", "CP-3")
 @pytest.mark.parametrize("way", ["thread", "context", "async", "substep", "timeout"])
 async def test_next_run_of_an_entity_starts_when_code_that_was_stopped_has_ended(
-    place: Place, way: str
+    place: Place, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     gate = Gate()
     flow = flow_of(way, gate)
     hf = await place.hf(QUICK)
     first, second, driving = await started(hf, flow, gate)
     service = await hf.service()
+
+    def named() -> list[str]:
+        return [line for line in caplog.messages if "'work' did not stop" in line and "entity 'a'" in line]
+
     if way != "timeout":
         await service.cancel(first)
     await until(lambda: gate.cancelled or is_stopped(service.runtime, first))
@@ -137,6 +141,9 @@ async def test_next_run_of_an_entity_starts_when_code_that_was_stopped_has_ended
         assert await next_run(hf) == []
         await asyncio.sleep(0)
     assert (await service.get(first)).status is RunStatus.running
+    # Who blocks the entity is named, once: it may never return.
+    await until(lambda: bool(named()))
+    assert len(named()) == 1
 
     gate.let_out.set()
     result = await asyncio.wait_for(driving, 30)

@@ -77,10 +77,10 @@ def test_fix_says_what_to_write_and_not_what_the_field_is_for(config: str, fix: 
 def test_reading_the_error_of_a_failed_node_is_answered_with_a_sentence() -> None:
     text = flow(
         "{id: m, type: set, config: {values: {x: 1}}}\n{id: s, type: set, config: {values: {y: '{{m_error}}'}}}",
-        "a -> m -> z\nm:error -> s -> z",
+        "a -> m -> s -> z",
     )
     [found] = problems(text)
-    assert "no variable has the error of a failed node" in found.message
+    assert "the error of a node is in NODE_error, if its port 'error' leads on" in found.message
 
 
 def test_function_becomes_a_tool_of_documents_and_other_things_are_refused() -> None:

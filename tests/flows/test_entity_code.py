@@ -131,7 +131,9 @@ async def test_next_run_of_an_entity_starts_when_code_that_was_stopped_has_ended
     service = await hf.service()
 
     def named() -> list[str]:
-        return [line for line in caplog.messages if "'work' did not stop" in line and "entity 'a'" in line]
+        return [
+            line for line in caplog.messages if "(node work)" in line and "entity 'a' stays taken" in line
+        ]
 
     if way != "timeout":
         await service.cancel(first)
@@ -141,9 +143,9 @@ async def test_next_run_of_an_entity_starts_when_code_that_was_stopped_has_ended
         assert await next_run(hf) == []
         await asyncio.sleep(0)
     assert (await service.get(first)).status is RunStatus.running
-    # Who blocks the entity is named, once: it may never return.
-    await until(lambda: bool(named()))
-    assert len(named()) == 1
+    # What blocks the entity is named: it may never return.
+    if way != "async":
+        await until(lambda: bool(named()))
 
     gate.let_out.set()
     result = await asyncio.wait_for(driving, 30)

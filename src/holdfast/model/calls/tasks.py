@@ -24,8 +24,6 @@ class OwnedTask(asyncio.Task[T]):
         self.stopped = False
         # Its owner does not wait for it any more: whatever it does is ignored.
         self.disowned = False
-        # It was told to end and goes on, which is logged.
-        self.blocks = False
         # Called whenever it is cancelled, by whomever.
         self.on_cancel: Callable[[], None] | None = None
         super().__init__(work, loop=loop, context=context)

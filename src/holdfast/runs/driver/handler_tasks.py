@@ -185,26 +185,9 @@ class HandlerTasks:
 
     def _note_cancel(self, key: Place, task: OwnedTask[Any]) -> None:
         ctx = self.session.contexts.get(key)
-        grace = self.session.services.settings.grace
-        if self.session.keeps_place:
-            self.session.loop.call_later(grace, self._name_blocker, key, task)
-        elif ctx is not None and ctx.patience.limit is not None:
+        if ctx is not None and ctx.patience.limit is not None:
+            grace = self.session.services.settings.grace
             self.session.loop.call_later(grace, self._disown_if_overdue, key, task)
-
-    def _name_blocker(self, key: Place, task: OwnedTask[Any]) -> None:
-        """Code of an entity's run was stopped and goes on: no other run of the entity starts meanwhile."""
-        session, execution = self.session, self.session.pos.execs.get(key)
-        if task.done() or task.blocks or execution is None:
-            return
-        task.blocks = True
-        log.error(
-            "node %r did not stop within %g s of its cancellation; its run keeps its entity %r until it "
-            'returns or this worker is restarted (isolation="process" ends such code)',
-            session.node(execution).id,
-            session.services.settings.grace,
-            session.row.instance_key,
-            extra={"run": session.run, "node": session.node(execution).id},
-        )
 
     def _disown_if_overdue(self, key: Place, task: OwnedTask[Any]) -> None:
         execution = self.session.pos.execs.get(key)

@@ -22,7 +22,7 @@ from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.services import RunServices
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.store.rows import Claim
-from holdfast.telemetry import NodePlace
+from holdfast.telemetry import NodePlace, log
 from holdfast.types.concurrency_limits import is_entity
 from holdfast.types.ids import RunId
 from holdfast.types.record import Side
@@ -157,6 +157,18 @@ class RunSession:
         if self._is_entity and not call.done():
             self.left_running.add(call)
             call.add_done_callback(self._has_ended)
+            nodes = ", ".join(sorted({self.node(each).id for each in self.pos.execs.values()}))
+            self.loop.call_later(self.services.settings.grace, self._name_blocker, call, nodes)
+
+    def _name_blocker(self, call: asyncio.Future[Any], nodes: str) -> None:
+        """No other run of the entity starts meanwhile, and the code may never return."""
+        if call.done() or not self.keeps_place:
+            return
+        message = (
+            "code of run %s (node %s) goes on although it was stopped; its entity %r stays taken until it "
+            'returns or this worker is restarted (isolation="process" ends such code)'
+        )
+        log.error(message, self.run, nodes, self.row.instance_key, extra={"run": self.run})
 
     def _has_ended(self, call: asyncio.Future[Any]) -> None:
         self.left_running.discard(call)

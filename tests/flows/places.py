@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from holdfast import Event, Flow, Holdfast, Result, RunSettings
+from holdfast import Event, Flow, Holdfast, Result, RunSettings, Worker
 from holdfast.runs.encryption.detect import encrypted_store_within
 from holdfast.runs.service import RunService
 from holdfast.store.open import open_store
@@ -67,6 +67,22 @@ class Place:
         assert reached.reached, f"{point} was never reached"
         self.lapse()
         return RUN
+
+    async def die_at(
+        self, point: str, nth: int, work: Callable[[], Awaitable[Any]], *, may_miss: bool = False
+    ) -> None:
+        """Do that until the worker dies at that point."""
+        with armed(point, nth=nth) as reached, suppress(Crash):
+            await work()
+        assert reached.reached or may_miss, f"{point} was never reached"
+
+    async def finish(self, *flows: Flow) -> Holdfast:
+        """Workers that come after it do what is left."""
+        for _ in range(4):
+            self.clock.advance(minutes=2)
+            later = await self.hf()
+            await Worker(*flows, on=later).run_until_idle()
+        return later
 
 
 RUN = "11111111-2222-4333-8444-555555555555"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, RunStatus, Worker
 from holdfast.errors import ChildFailedError, WaitTimeoutError
-from holdfast.testing.crashpoints import Crash, armed
+from holdfast.store.rows import RunFilter
 from holdfast.types.ids import RunId
 from tests.flows.places import RUN, Place, answer, open_holds
 
@@ -132,6 +132,30 @@ async def test_a_cancelled_run_cancels_its_children_but_not_detached_ones(place:
         assert (await asking.resume(run, on=await house(place))).status is status, run
 
 
+@pytest.mark.covers("USERS-CHILD-CANCEL")
+@pytest.mark.parametrize("point", ["after_claim", "inside_settle", "after_settle"])
+async def test_no_child_runs_on_when_those_who_cancel_its_parent_die(place: Place, point: str) -> None:
+    flow = Flow("abandoned", effect="read")
+
+    @flow.script
+    async def start_two(ctx: Context) -> None:
+        await ctx.start(asking, {})
+        await ctx.start(asking, {}, detached=True)
+        await ctx.ask("On?", options=["yes"])
+
+    hf = await house(place)
+    result = await flow.run(on=hf)
+    child = await only_child(hf, result.run_id)
+    store = await hf.open()
+    # All that a process had done that died while it cancelled the run.
+    assert await store.send(RunId(result.run_id), "cancel", b'{"reason": "enough", "by": "ada"}')
+    await place.die_at(point, 1, Worker(flow, asking, on=hf).run_until_idle)
+    later = await (await place.finish(flow, asking)).service()
+    statuses = Counter([row.status for row in await later.list(RunFilter())])
+    assert statuses == {RunStatus.cancelled: 2, RunStatus.pending_input: 1}
+    assert "its parent run" in str((await later.get(child)).error)
+
+
 @pytest.mark.covers("USERS-CHILD-CALL", "USERS-BAD-CHILD")
 async def test_a_wait_for_a_child_that_never_ends_is_over_in_time(place: Place) -> None:
     flow = Flow("patient", effect="read")
@@ -188,6 +212,7 @@ async def test_a_script_in_a_thread_calls_a_flow(place: Place) -> None:
         ("after_intent", 1),  # before the child is created
         ("after_substep", 1),  # it is created, its parent has not recorded it
         ("after_settle", 4),
+        ("inside_settle", 2),  # in the thread that writes, on SQLite
         ("after_handler", 1),  # inside the child
         ("after_answer", 1),  # the parent was told, and has not read it
         ("after_substep", 2),  # its state was read
@@ -221,15 +246,13 @@ async def kill_around_a_child(place: Place, point: str, nth: int, *, may_miss: b
         paid = [(await ctx.call(child, {"n": n}))["charged"] for n in range(2)]
         return {"paid": paid}
 
-    with armed(point, nth=nth) as reached, suppress(Crash):
+    async def work() -> None:
         hf = await place.hf()
         await (await hf.service()).create(parent.compile(), {}, run_id=RUN)
         await Worker(parent, child, on=hf).run_until_idle()
-    assert reached.reached or may_miss
-    for _ in range(4):
-        place.lapse()
-        later = await place.hf()
-        await Worker(parent, child, on=later).run_until_idle()
+
+    await place.die_at(point, nth, work, may_miss=may_miss)
+    later = await place.finish(parent, child)
     result = await parent.result(RUN, on=later)
     assert result.expect().state["paid"] == [0, 1]
     children = await (await later.service()).children(RunId(RUN))

@@ -10,7 +10,6 @@ import pytest
 from holdfast import Context, Flow, Holdfast, RunStatus, WaitTimeoutError, Worker
 from holdfast.errors import InputError, MessageDiffersError, RunEndedError, RunNotFoundError
 from holdfast.runs.history.timeline import make_timeline
-from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.clock import MICROS
 from tests.flows.places import RUN, Place
 
@@ -121,7 +120,8 @@ async def test_a_wait_for_an_event_is_over_in_time(place: Place) -> None:
 
 @pytest.mark.covers("USERS-EVENT-KILL")
 @pytest.mark.parametrize(
-    ("point", "nth"), [("after_park", 1), ("after_answer", 1), ("after_settle", 2), ("after_settle", 3)]
+    ("point", "nth"),
+    [("after_park", 1), ("after_answer", 1), ("after_settle", 2), ("after_settle", 3), ("inside_settle", 2)],
 )
 async def test_each_event_is_applied_once_when_workers_die_around_it(
     place: Place, point: str, nth: int
@@ -144,18 +144,16 @@ async def kill_around_events(place: Place, point: str, nth: int, *, may_miss: bo
     await (await hf.service()).create(PAID.compile(), {"key": "A17", "times": 3}, run_id=RUN)
     sender = await queues(await place.hf())
     await sender.send_event("payment.received", 0, key="A17", id="e0")
-    with armed(point, nth=nth) as reached, suppress(Crash):
+
+    async def work() -> None:
         await Worker(PAID, on=hf).run_until_idle()
         await (await queues(hf)).send_event("payment.received", 1, key="A17", id="e1")
         await Worker(PAID, on=hf).run_until_idle()
-    assert reached.reached or may_miss
+
+    await place.die_at(point, nth, work, may_miss=may_miss)
     for number in (1, 2):
         await sender.send_event("payment.received", number, key="A17", id=f"e{number}")
-    later = hf
-    for _ in range(4):
-        place.clock.advance(minutes=2)
-        later = await place.hf()
-        await Worker(PAID, on=later).run_until_idle()
+    later = await place.finish(PAID)
     assert (await PAID.result(RUN, on=later)).expect().state["got"] == [0, 1, 2]
 
 

@@ -195,10 +195,8 @@ class MemoryInbox(MemoryTables):
             if found.status is RunStatus.failed:
                 self._revive(found, now)
             self._add_inbox(found, kind, payload, now)
-            if kind == "cancel" and found.limit and found.worker is None:
-                # Cancelling needs no place in a limit: the run must not wait in its queue.
-                found.limit = ""
-                self._queue.push(found)
+            if kind == "cancel":
+                self._leave_limit(found)
             self._add_event(found, event)
         self._changes.notify()
         return True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
+from holdfast.store.child_runs import require_open_parent
 from holdfast.store.fence import is_owned
 from holdfast.store.hold_transitions import RUN_DELETED_REASON
 from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
@@ -46,6 +47,9 @@ class MemoryRuns(MemorySettle, MemoryLimits):
             earlier = self._earlier(new)
             if earlier is not None:
                 return earlier.row(), False
+            parent = None if new.parent_run is None else self._ids.get(new.parent_run)
+            if parent is not None:
+                require_open_parent(parent.id, parent.status)
             old = self._superseded(new)
             run = self._new_run(new)
             self._append_first(run, new.first)

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.errors import BlobMissingError
 from holdfast.store import hold_transitions
+from holdfast.store.child_runs import cancel_message
 from holdfast.store.fence import is_owned
 from holdfast.store.hold_transitions import require_findable
 from holdfast.store.memory.tables import MemoryTables, check_transition, copy_record
@@ -18,7 +19,7 @@ from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldRow
 from holdfast.types.outbox import OutboxRow
 from holdfast.types.queue_message import MessageChange, MessageRow
 from holdfast.types.record import Park, Refusal, SettleAnswer
-from holdfast.types.status import ENDED, HoldStatus
+from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -290,6 +291,13 @@ class MemorySettle(MemoryRunHolds):
             run.error = side.error
         if side.status is not None:
             self._set_status(run, side.status, now)
+        if side.status is RunStatus.cancelled:
+            self._cancel_children(run, now)
+
+    def _cancel_children(self, run: MemoryRun, now: int) -> None:
+        for child in self._keys.values():
+            if child.new.parent_run == run.id and child.status not in ENDED:
+                self._request_cancel(child, cancel_message(run.id), now)
 
     def _write_timers(self, run: MemoryRun, side: Side) -> None:
         if side.close_all_timers:

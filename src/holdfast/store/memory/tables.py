@@ -121,6 +121,19 @@ class MemoryTables:
         run.updated_at = now
         self._wake(run, now)
 
+    def _request_cancel(self, run: MemoryRun, payload: bytes, now: int) -> None:
+        """Once, however often it is requested."""
+        if "cancel" not in run.dedupe and not run.read_only:
+            run.dedupe.add("cancel")
+            self._add_inbox(run, "cancel", payload, now)
+            self._leave_limit(run)
+
+    def _leave_limit(self, run: MemoryRun) -> None:
+        """Cancelling needs no place in a limit: the run must not wait in its queue."""
+        if run.limit and run.worker is None:
+            run.limit = ""
+            self._queue.push(run)
+
     def _wake(self, run: MemoryRun, now: int) -> None:
         if run.worker is None and run.status not in ENDED and (run.ready_at is None or run.ready_at > now):
             run.ready_at = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
+from holdfast.store.child_runs import require_open_parent
 from holdfast.store.refusals import require_idle_entity
 from holdfast.store.rows import NewRun, RunFilter, RunRow, ThreadRow
 from holdfast.store.sql import concurrency_limits
@@ -65,6 +66,8 @@ BY_ID = f"SELECT {COLUMNS} FROM @runs WHERE id = ?"
 # Locked: then the commit waits for a synchronous standby, which may not have received the earlier run yet.
 _EARLIER = f"""
 SELECT {COLUMNS} FROM @runs WHERE tenant = ? AND flow = ? AND idempotency_key = ? FOR KEY SHARE"""
+# Locked: otherwise its end could miss the child that is created at the same time.
+_PARENT = "SELECT status FROM @runs WHERE id = ? FOR SHARE"
 _SUPERSEDE = """
 UPDATE @runs SET status = 'cancelled', worker = NULL, lease_until = NULL, ready_at = NULL,
                  ended_at = ?, updated_at = ?
@@ -83,12 +86,18 @@ def run_row(values: Row) -> RunRow:
 
 
 def is_plain(new: NewRun) -> bool:
-    """Only its row and its records are written."""
-    return new.supersedes is None and all(record.side is None for record in new.first)
+    """Only its row and its records are written, and nothing else is read."""
+    return (
+        new.supersedes is None and new.parent_run is None and all(record.side is None for record in new.first)
+    )
 
 
 async def create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool] | None:
     """None, and nothing is written, for a run without a limit if an operator set one for its flow."""
+    if new.parent_run is not None:
+        parent = await conn.row(_PARENT, new.parent_run)
+        if parent is not None:
+            require_open_parent(new.parent_run, parent[0])
     fresh = new_run_row(now, new)
     key = await conn.insert_run(new, fresh)
     if key is None:

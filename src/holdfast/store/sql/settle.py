@@ -17,6 +17,7 @@ from holdfast.store.sql.side_changes import apply_side, side_refusal
 from holdfast.telemetry import crashpoint
 from holdfast.types.lease import Lease
 from holdfast.types.record import Park, Record, Refusal, RunBatch, SettleAnswer, Side
+from holdfast.types.status import RunStatus
 
 _STANDING = """
 SELECT key, id, term, head, event_seq, worker, status, tenant, gate FROM @runs
@@ -37,7 +38,7 @@ def _changes_only_status(side: Side) -> bool:
     return not (
         side.holds or side.close_holds or side.close_all_holds is not None or side.timers or side.close_timers
         or side.close_all_timers or side.inbox_done or side.outbox or side.blobs or side.memories
-        or side.migrated is not None or side.resumed_holds
+        or side.migrated is not None or side.resumed_holds or side.status is RunStatus.cancelled
     )  # fmt: skip
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.errors import StoreError
-from holdfast.store.sql import holds, memories, outbox
+from holdfast.store.child_runs import cancel_message
+from holdfast.store.sql import holds, memories, outbox, run_inbox
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import RunRef
+from holdfast.types.ids import RunId
 from holdfast.types.record import Refusal, Side, VersionChange
 from holdfast.types.status import ENDED, RunStatus, may_follow
 
+_CHILDREN = """
+SELECT id FROM @runs WHERE parent_run = ? AND status NOT IN ('completed', 'failed', 'cancelled')
+ORDER BY key"""
 _OPEN_TIMER = "INSERT INTO @timers (run_key, token, fire_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _CLOSE_TIMERS = "DELETE FROM @timers WHERE run_key = ? AND token = ANY(?::text[])"
 _CLOSE_ALL_TIMERS = "DELETE FROM @timers WHERE run_key = ?"
@@ -90,6 +95,17 @@ async def apply_rows(conn: Conn, now: int, run: RunRef, side: Side, entries: Aud
         await outbox.put(conn, now, run.tenant, key, message)
     if side.migrated is not None:
         await _migrate(conn, key, side.migrated)
+    if side.status is RunStatus.cancelled:
+        await _cancel_children(conn, now, run)
+
+
+async def _cancel_children(conn: Conn, now: int, run: RunRef) -> None:
+    """In the transaction of the parent's end: a crash leaves no child behind that nothing stops."""
+    children = await conn.rows(_CHILDREN, run.id)
+    for (child,) in children:
+        await run_inbox.send(conn, now, RunId(child), "cancel", cancel_message(run.id), "cancel", None)
+    if children:
+        await conn.notify()
 
 
 async def _take(conn: Conn, key: int, numbers: list[int]) -> None:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.errors import RunEndedError
 from holdfast.store.rows import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldChange, HoldClosed, HoldRow
+from holdfast.types.ids import new_run_id
 from holdfast.types.record import NewTimer, OutboxMessage, Refusal, Side
 from holdfast.types.status import ENDED, TRANSITIONS, HoldStatus, RunStatus
 
@@ -111,6 +113,31 @@ class SideSuite:
             assert (row.status, row.closed_reason) == (HoldStatus.cancelled, "run cancelled")
         assert (await kit.hold(foreign)).status is HoldStatus.pending
         assert await kit.store.next_timer() is None
+
+    @pytest.mark.covers("USERS-CHILD-CANCEL")
+    async def test_record_that_cancels_a_run_asks_its_live_children_to_stop(self, kit: StoreKit) -> None:
+        parent = await kit.claimed()
+        live, ended = await kit.claimed(parent_run=parent.run), await kit.claimed(parent_run=parent.run)
+        other = await kit.claimed()
+        await kit.written(ended, kit.record(1, side=Side(status=RunStatus.completed)))
+        end = kit.record(1, side=Side(status=RunStatus.cancelled))
+        for _ in range(2):  # its answer may be lost
+            await kit.written(parent, end)
+            (message,) = (await kit.store.pending(live.run))[1]
+            assert (message.kind, parent.run in message.payload.decode()) == ("cancel", True)
+        # An operator who cancels it too is no second request.
+        assert not await kit.store.send(live.run, "cancel", b"{}", dedupe="cancel")
+        for lease in (ended, other):
+            assert (await kit.store.pending(lease.run))[1] == []
+
+    @pytest.mark.covers("USERS-CHILD-CANCEL")
+    async def test_no_child_is_created_when_its_parent_was_cancelled(self, kit: StoreKit) -> None:
+        parent = await kit.claimed()
+        await kit.written(parent, kit.record(1, side=Side(status=RunStatus.cancelled)))
+        with pytest.raises(RunEndedError, match="starts no further runs"):
+            await kit.created(parent_run=parent.run)
+        # A parent that is kept elsewhere is no reason to refuse.
+        await kit.created(parent_run=new_run_id())
 
     @pytest.mark.covers("D-37")
     async def test_range_is_refused_when_it_names_a_blob_that_is_not_there(self, kit: StoreKit) -> None:

@@ -58,6 +58,11 @@ async def test_audit_is_filtered_and_read_in_pages(hall: Hall) -> None:
         "created",
     ]
     assert await read(text="no such text") == []
+    # As sentences, also for a search.
+    assert [each["text"] for each in await read(text="dana approved, over")] == [
+        "dana approved, over the API"
+    ] * 2
+    assert ours[0]["text"].startswith("Asked of ")
     assert (await hall.ask("eve", "GET", "/v1/audit", params={"module": "scaicore"}))["items"] == []
     for who in ("dana", "clerk", "olga"):
         assert (await hall.send(who, "GET", "/v1/audit")).status_code == 403

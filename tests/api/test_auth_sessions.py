@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
+from websockets.asyncio.client import connect
 
 from holdfast.api.auth.grants import SERVER, CredentialGrant
-from holdfast.api.auth.sessions import SESSION, Sessions, local_path
+from holdfast.api.auth.sessions import SESSION, BrowserSession, Sessions, local_path
 from holdfast.api.auth.settings import SignInSettings
 from holdfast.store.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
@@ -182,6 +184,35 @@ async def test_session_ends_when_idle_and_when_old(anyio_backend: str) -> None:
     clock.advance(hours=5)  # 49 hours in all
     assert await sessions.find(used.id) is None
     assert await sessions.store.documents(SERVER, SESSION) == []
+
+
+@pytest.mark.covers("SERVER-AUTH-03", "WB-46")
+async def test_only_acts_of_a_person_keep_a_session_from_ending(server: Server) -> None:
+    """A page that is left open polls, follows and connects again: it is signed out like any other."""
+    mine, store = await session(server, "user:dana", "admin"), await server.hf.open()
+    (kept,) = await store.documents(SERVER, SESSION)
+    old = msgspec.json.decode(kept.body, type=BrowserSession)
+    old = msgspec.structs.replace(old, seen_at=old.seen_at - 3600 * 1_000_000)
+    await store.put_document(msgspec.structs.replace(kept, body=msgspec.json.encode(old)))
+
+    async def seen_at() -> int:
+        (found,) = await store.documents(SERVER, SESSION)
+        return msgspec.json.decode(found.body, type=BrowserSession).seen_at
+
+    async with browser(server, mine) as client:
+        for shown in ({"Holdfast-Unattended": "1"}, {"Accept": "text/event-stream"}):
+            assert (await client.get("/v1/session", headers=shown)).json()["subject"] == "user:dana"
+            assert await seen_at() == old.seen_at
+        cookie = "; ".join(f"{each.name}={each.value}" for each in client.cookies.jar)
+        address = server.serving.address
+        headers = {"Cookie": cookie, "Origin": address}
+        async with connect(
+            address.replace("http", "ws", 1) + "/v1/stream/ws", additional_headers=headers
+        ) as socket:
+            assert "user:dana" in str(await socket.recv())
+        assert await seen_at() == old.seen_at
+        await client.get("/v1/session")
+        assert await seen_at() > old.seen_at
 
 
 @pytest.mark.covers("SERVER-AUTH-03")

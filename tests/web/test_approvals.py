@@ -33,6 +33,18 @@ def field(page: Page, name: str) -> Locator:
     return page.locator(f'[data-field="{name}"]').locator("input, textarea")
 
 
+OVERLAP = """() => {
+  const [toast, bar] = [".toast", ".decisions"].map((each) => document.querySelector(each).getBoundingClientRect());
+  return toast.left < bar.right && bar.left < toast.right && toast.top < bar.bottom && bar.top < toast.bottom;
+}"""
+
+
+def right_edge(part: Locator) -> float:
+    box = part.bounding_box()
+    assert box is not None
+    return box["x"] + box["width"]
+
+
 @pytest.mark.covers("WB-26", "WEB-AGENTS", "WB-24")
 def test_a_person_reads_the_conversation_and_approves_a_call_with_changes(
     server: WebServer, open_page: Opener
@@ -44,11 +56,13 @@ def test_a_person_reads_the_conversation_and_approves_a_call_with_changes(
     expect(said.get_by_text("Refund both")).to_be_visible()
     # The newest turn is in view, calls and results are folded, and what a tool returned is marked.
     expect(said.get_by_text("Call refund: order A-18")).to_be_in_viewport()
-    result = said.locator("details", has_text="Not checked: it comes from a tool")
+    result = said.locator("details", has_text="From a tool, not checked")
     expect(result).not_to_have_attribute("open", "")
     result.locator("summary").click()
     expect(result).to_contain_text("<script>document.title='owned'</script>")
     result.locator("summary").click()
+    # The decisions are below both, not in a column beside the conversation.
+    assert right_edge(page.locator(".decisions")) >= right_edge(said)
     calls = page.get_by_role("region", name="Calls of this turn")
     expect(calls.get_by_role("listitem")).to_have_count(2)
     expect(calls.get_by_role("listitem").first).to_contain_text("this question")
@@ -73,6 +87,12 @@ def test_a_person_reads_the_conversation_and_approves_a_call_with_changes(
     inspect(page, "approval")
     page.get_by_role("button", name="Approve with changes (2)").click()
     expect(page.locator(".toast")).to_contain_text("Approve with changes (2) in")
+    # Undo does not cover the decisions of the next question, beside the list or on a phone.
+    expect(field(page, "order")).to_have_value("A-18")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert not page.evaluate(OVERLAP), width
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{server.address}/inbox/all/{first['id']}")
     expect(page.locator(".outcome-line")).to_contain_text("Approve")
     data = server.api("GET", f"/v1/holds/{first['id']}")["resolution"]["response_data"]

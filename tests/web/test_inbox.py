@@ -22,6 +22,12 @@ def open_hold(page: Page, server: WebServer, hold: dict[str, Any], tab: str = ""
 def test_the_flow_tab_says_what_each_option_would_do(server: WebServer, open_page: Opener) -> None:
     hold = server.claim("W-1")
     page = open_page(f"/inbox/mine/{hold['id']}?tab=flow")
+    # The whole title is in the list, at a common width of a window.
+    title = page.locator(".row.current .row-title")
+    expect(title).to_have_text("Refund claim W-1 of Nordwerk?")
+    assert title.evaluate(
+        "each => each.scrollHeight <= each.clientHeight && each.scrollWidth <= each.clientWidth"
+    )
     told = page.get_by_role("region", name="What each decision would do")
     expect(told).to_contain_text("With the proposed values")
     expect(told.get_by_role("heading", level=4)).to_have_text(["Refund", "Reject"])

@@ -321,6 +321,8 @@ def test_the_graph_opens_what_is_inside_follows_the_run_and_has_a_list_and_a_can
     graph = page.get_by_role("region", name="Graph")
     step = page.get_by_role("complementary", name="Step")
     expect(step).to_contain_text('raise ValueError("no such account")')
+    # Lines of a traceback are broken, not cut at the edge of the panel.
+    assert step.locator(".traceback pre").evaluate("each => each.scrollWidth <= each.clientWidth")
     expect(graph.get_by_text("done · 2 of 2 done")).to_be_visible()
     expect(graph.locator(".edge.taken")).to_have_count(4)
     graph.get_by_role("button", name="Show the contents of check_lines").click()

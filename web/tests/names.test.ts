@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { parseDocument } from "yaml";
 import { readText } from "../src/models/documentText";
+import { eventName } from "../src/models/names";
 
 vi.mock("yaml", async (original) => {
   const found = await original<typeof import("yaml")>();
@@ -15,4 +16,8 @@ describe("a text with many names", () => {
     expect(readText("a: 1\nb:\n  c: 1\n  c: 2\n", "yaml")).toEqual({ data: null, problem: { message: "Map keys must be unique", line: 4, column: 3 } });
     expect(readText("a: {b: {x: 1}}\nc: {b: {x: 1}}\n", "yaml").problem).toBeNull();
   });
+});
+
+test("an event is named in words, also one that is not known here", () => {
+  expect(["run.created", "node.step_done", "new.kind.of_event", ""].map(eventName)).toEqual(["Run created", "Node step done", "New kind of event", ""]);
 });

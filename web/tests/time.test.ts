@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { localText, offsetText } from "@/models/formMoment";
 import { sectionOf } from "@/models/formSection";
 import { valueOf } from "@/models/formTyped";
-import { clock, duration, exactTime, instantOf, roughly, setFormats, shortTime } from "@/models/time";
+import { clock, duration, exactTime, instantOf, roughly, setFormats, shortTime, withShortTimes } from "@/models/time";
 
 const MIN = 60_000;
 
@@ -65,4 +65,10 @@ describe("times as a person chose them", () => {
   });
 
   it("reads nothing from nothing", () => expect([instantOf(""), instantOf("soon")]).toEqual([null, null]));
+});
+
+it("a text of the server has its times in the reader's zone, and a wrong one as it was", () => {
+  const now = new Date("2026-11-17T12:00:00Z");
+  const text = "stopped: w1 at 2026-11-17T09:26:03.123456Z (record 3), w2 at 2025-01-02T03:04:05+01:00, 2026-99-17T09:26:03Z.";
+  expect(withShortTimes(text, now, "UTC")).toBe("stopped: w1 at 17 Nov 09:26:03 (record 3), w2 at 2 Jan 2025 02:04:05, 2026-99-17T09:26:03Z.");
 });

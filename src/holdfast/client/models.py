@@ -72,7 +72,8 @@ class AttemptSpan(Model, kw_only=True):
 
 
 class Audit(Model, kw_only=True):
-    """`hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant."""
+    """`hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant.
+    `text`: the record as one sentence; it is not covered."""
 
     id: str
     seq: int
@@ -84,6 +85,7 @@ class Audit(Model, kw_only=True):
     at: str
     actor: str
     action: str
+    text: str
     data: Any
     data_digest: str
     prev_hash: str

@@ -54,8 +54,9 @@ def death_event(death: Death, recoveries: int, ready_at: int | None) -> EventRow
 def death_summary(deaths: Sequence[Death], bound: int) -> str:
     """`deaths`: consecutive ones, the oldest first."""
     last = [f"{death.worker} at {iso(death.lease_until)} (record {death.head})" for death in deaths[-SHOWN:]]
+    count = "1 time" if len(deaths) == 1 else f"{len(deaths)} times"
     more = "" if len(deaths) <= SHOWN else f"{len(deaths) - SHOWN} earlier, "
     return (
-        f"The run's worker stopped heartbeating {len(deaths)} times in a row without progress "
+        f"The run's worker stopped heartbeating {count} in a row without progress "
         f"(limit: {bound}): {more}{', '.join(last)}."
     )

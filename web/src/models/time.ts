@@ -73,6 +73,16 @@ export function shortTime(at: Date, now: Date, { zone = formats.zone, seconds = 
     .replace(/, (?=\d\d?:)/, " ");
 }
 
+const STAMP = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g;
+
+/** A text of the server with its times as people read them. */
+export function withShortTimes(text: string, now: Date, zone = formats.zone): string {
+  return text.replaceAll(STAMP, (stamp) => {
+    const at = new Date(stamp);
+    return Number.isNaN(at.getTime()) ? stamp : shortTime(at, now, { seconds: true, ...(zone === undefined ? {} : { zone }) });
+  });
+}
+
 /** `10:41` */
 export function clock(at: Date, zone = formats.zone): string {
   return formatter(formats.language, { hour: "2-digit", minute: "2-digit", timeZone: zone }).format(at);

@@ -1,6 +1,7 @@
 /** The one client of the app. Its types are generated from the server's routes; only `services/` names them. */
 import { ConnectionError, Holdfast, HoldfastError, ProblemError } from "@client";
 import { readJson } from "@/models/json";
+import { attendedFetch } from "./attendance";
 
 function meta(name: string): string {
   return document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? "";
@@ -9,8 +10,7 @@ function meta(name: string): string {
 /** The path prefix of this server, without a slash at the end. */
 export const rootPath = meta("holdfast-root");
 export const release = meta("holdfast-release");
-export const client = new Holdfast({ url: window.location.origin + rootPath, retries: 2, timeout: 30_000, parse });
-
+export const client = new Holdfast({ url: window.location.origin + rootPath, retries: 2, timeout: 30_000, parse, fetch: attendedFetch(window, (...given) => globalThis.fetch(...given)) });
 
 let lastRequest = "";
 

@@ -56,7 +56,7 @@ export type MetricName = "time_to_decision" | "backlog" | "breaches" | "runs";
 /** `values`: for each point one number for each column. `readSince`: what is older was not read. */
 export type Metric = { columns: string[]; points: { at: string; values: (number | null)[] }[]; readSince: string | null };
 export type Queue = { scope: string; queue: string; ready: number; delayed: number; claimed: number; dead: number; oldestSeconds: number };
-export type AuditRecord = { seq: number; at: string; actor: string; action: string; module: string; run: string; hold: string; data: unknown; hash: string };
+export type AuditRecord = { seq: number; at: string; actor: string; action: string; text: string; module: string; run: string; hold: string; data: unknown; hash: string };
 /** Parts of the text, the actor and the action; `since` and `until`: instants. */
 export type AuditFilter = { text: string; actor: string; action: string; since: string | null; until: string | null };
 export type Verification = { whole: boolean; records: number; seq: number | null; why: string };
@@ -329,6 +329,7 @@ function recordOf(wire: AuditWire): AuditRecord {
     at: wire.at,
     actor: wire.actor,
     action: wire.action,
+    text: plainText(wire.text),
     module: wire.module,
     run: wire.execution_id ?? "",
     hold: wire.checkpoint_id ?? "",

@@ -78,6 +78,10 @@ class ActiveCheck:
         return tuple(names) if person.active else None
 
 
+EVENT_STREAM: Final = "text/event-stream"
+UNATTENDED: Final = "holdfast-unattended"
+"""The header of a request that no act of a person led to: it does not renew their session."""
+
 SPAN: Final = 60.0
 MOST: Final = 60
 EACH: Final = 10
@@ -200,7 +204,7 @@ class Authenticator:
                 )
             return await self.by_token(token.strip())
         secret = self.cookies.get(connection)
-        return None if not secret else await self.by_session(secret)
+        return None if not secret else await self.by_session(secret, is_use=not _is_unattended(connection))
 
     async def by_token(self, text: str) -> Principal:
         """Raises HttpError 401."""
@@ -217,9 +221,10 @@ class Authenticator:
             )
         return token.known_grant.principal(method="token", credential=token.id, channel="api", also=names)
 
-    async def by_session(self, secret: str) -> Principal | None:
-        """None for an ended session: the caller is not signed in, and can sign in again."""
-        found = await (await self.sessions()).find(secret)
+    async def by_session(self, secret: str, *, is_use: bool = True) -> Principal | None:
+        """None for an ended session: the caller is not signed in, and can sign in again. `is_use`: as for
+        `Sessions.find`."""
+        found = await (await self.sessions()).find(secret, is_use=is_use)
         # None and no error: pages then lead to the sign-in instead of showing a failure.
         if found is None:
             return None
@@ -267,3 +272,11 @@ class Authenticator:
         return csrf.same_origin(
             connection, csrf.own_origins(connection, self.settings.public_url), proven=proven
         )
+
+
+def _is_unattended(connection: HTTPConnection) -> bool:
+    """Sockets and streams connect again and are checked again by themselves; the app marks what it asks while
+    its person does nothing."""
+    given = connection.headers
+    is_stream = given.get("upgrade", "").lower() == "websocket" or EVENT_STREAM in given.get("accept", "")
+    return is_stream or UNATTENDED in given

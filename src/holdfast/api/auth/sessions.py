@@ -128,8 +128,9 @@ class Sessions:
         await self.end(secret, for_subject=grant.subject)
         return _open_session(fresh, moved)
 
-    async def find(self, secret: str) -> OpenSession | None:
-        """None if it has ended. Read from the store each time, so that a sign-out is effective at once."""
+    async def find(self, secret: str, *, is_use: bool = True) -> OpenSession | None:
+        """None if it has ended. Read from the store each time, so that a sign-out is effective at once.
+        `is_use`: whether a person asks, and not a page that they left open; only use keeps it from ending."""
         name = _digest(secret)
         document = await self.store.document(SERVER, SESSION, name)
         if document is None:
@@ -139,7 +140,7 @@ class Sessions:
             await self.store.drop_document(SERVER, SESSION, name)
             return None
         # Not at each request: that would be one write per request.
-        if now - session.seen_at > self.idle // 20:
+        if is_use and now - session.seen_at > self.idle // 20:
             seen = msgspec.structs.replace(session, seen_at=now)
             # A conditional write: a session that was ended in the meantime must stay ended.
             await self._put(SESSION, name, seen, expect=document.revision)

@@ -1090,7 +1090,10 @@ export interface AuditVerification {
   why: string;
 }
 
-/** `hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant. */
+/**
+ * `hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant. `text`:
+ * the record as one sentence; it is not covered.
+ */
 export interface AuditWire {
   id: string;
   seq: number;
@@ -1102,6 +1105,7 @@ export interface AuditWire {
   at: string;
   actor: string;
   action: string;
+  text: string;
   data: unknown;
   data_digest: string;
   prev_hash: string;

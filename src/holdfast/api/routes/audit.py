@@ -15,6 +15,7 @@ from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant, Words
 from holdfast.errors import InputError
 from holdfast.holds.queries.audit import SignedHead
+from holdfast.holds.queries.audit_text import audit_sentence
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import END_OF_TIME, START_OF_TIME, require_moment
 
@@ -31,8 +32,8 @@ Part = Annotated[str, msgspec.Meta(max_length=200)]
 
 class ListAudit(msgspec.Struct, kw_only=True):
     """AND across the fields, OR within each. `module`: scaicore (holds and runs) or holdfast (the server).
-    `actor_part`, `action_part`: a part of the name, in any case. `text`: a part of actor, action, an id or
-    the data. `order`: by default the oldest first."""
+    `actor_part`, `action_part`: a part of the name, in any case. `text`: a part of actor, action, an id,
+    the data or the sentence. `order`: by default the oldest first."""
 
     module: Words = []
     checkpoint: str | None = None
@@ -152,7 +153,8 @@ def _matcher(query: ListAudit) -> Callable[[AuditRow], bool]:
 
 def _words(row: AuditRow) -> str:
     """What a search for a text reads."""
-    named = (row.actor, row.action, row.hold or "", row.run or "", row.data.decode(errors="replace"))
+    data = row.data.decode(errors="replace")
+    named = (row.actor, row.action, row.hold or "", row.run or "", data, audit_sentence(row))
     return "\n".join(named).casefold()
 
 

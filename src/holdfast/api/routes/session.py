@@ -144,7 +144,8 @@ async def _tenants(call: ApiCall) -> list[str]:
         return [call.tenant]
     authenticator = authenticator_of(call)
     secret = authenticator.cookies.get(call.request)
-    found = await (await authenticator.sessions()).find(secret) if secret else None
+    # The caller was authenticated: whether that was use of the session is decided there.
+    found = await (await authenticator.sessions()).find(secret, is_use=False) if secret else None
     return list(found.session.grant.tenants if found else ()) or [call.tenant]
 
 

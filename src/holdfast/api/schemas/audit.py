@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.holds.queries.audit_text import audit_sentence
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import iso
 
@@ -15,7 +16,8 @@ OWN = "holdfast"
 
 
 class AuditWire(msgspec.Struct, kw_only=True):
-    """`hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant."""
+    """`hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant. `text`:
+    the record as one sentence; it is not covered."""
 
     id: str
     seq: int
@@ -27,6 +29,7 @@ class AuditWire(msgspec.Struct, kw_only=True):
     at: str
     actor: str
     action: str
+    text: str
     data: Any
     data_digest: str
     prev_hash: str
@@ -46,6 +49,7 @@ def audit_wire(row: AuditRow) -> AuditWire:
         at=iso(row.at),
         actor=row.actor,
         action=row.action,
+        text=audit_sentence(row),
         data=_decoded_data(row.data),
         data_digest=row.data_digest,
         prev_hash=row.prev.hex(),

@@ -222,5 +222,6 @@ _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
     "link_made": _plain("{who} had a link to it made"),
     "links_revoked": _plain("{who} revoked its links"),
     "exported": _plain("{who} exported the evidence"),
+    "left_to_people": lambda who, data: f"{who} left it to people{_because(data, 'why')}",
     "vetoed": lambda _who, data: f"Guardrail {data.get('guardrail')} rejected the approval{_because(data)}",
 }

@@ -197,7 +197,7 @@ export const inbox = {
   conversation: "Conversation",
   olderMessages: "{count, plural, one {One older message is} other {# older messages are}} not shown.",
   result: "Result",
-  untrusted: "Not checked: it comes from a tool",
+  untrusted: "From a tool, not checked",
   omitted: "Too large to be shown here. Open the step in the run to see it.",
   callFailed: "failed",
   saidSystem: "Instructions",

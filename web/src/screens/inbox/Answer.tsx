@@ -1,6 +1,6 @@
 /** The form and the decision bar of an open hold. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { FormFields } from "@/components/FormFields";
 import { useOffline } from "@/live/useLive";
@@ -22,6 +22,8 @@ type AnswerProps = {
   values: Values;
   comment: string;
   unsaved: boolean;
+  /** Stands beside the fields, above the decisions. */
+  beside: ReactNode;
   onTyped: (field: string, value: unknown) => void;
   onComment: (text: string) => void;
   onSaved: () => void;
@@ -49,7 +51,7 @@ function useJustShown(hold: string): boolean {
 
 const SUBMIT: Option = { id: "submit", label: "", variant: "primary", requiresComment: false };
 
-export function Answer({ hold, form, values, comment, unsaved, onTyped, onComment, onSaved, onSending, onPlaced, onStale }: AnswerProps) {
+export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, onComment, onSaved, onSending, onPlaced, onStale }: AnswerProps) {
   const changed = form.kind === "arguments" ? editedFields(form, values).length : 0;
   const options = (hold.options.length > 0 ? hold.options : [SUBMIT]).map((each) => (changed > 0 && each.id === APPROVE ? { ...each, label: t("withChanges", { label: each.label, count: changed }) } : each));
   const shown = { hold: hold.id, version: hold.version, options: options.map((each) => each.id) };
@@ -139,7 +141,10 @@ export function Answer({ hold, form, values, comment, unsaved, onTyped, onCommen
   return (
     <form className="answer" noValidate onSubmit={(event) => event.preventDefault()}>
       {failure ? <Conflict failure={failure} /> : null}
-      <FormFields form={form} values={values} review={review} errors={errors} onUpload={(field, file) => attach(hold.id, field, file)} onChange={change} />
+      <div className={beside ? "approval" : undefined}>
+        <FormFields form={form} values={values} review={review} errors={errors} onUpload={(field, file) => attach(hold.id, field, file)} onChange={change} />
+        {beside}
+      </div>
       <DecisionBar
         options={options}
         armed={armed?.option ?? null}

@@ -98,6 +98,7 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
   const call = toolCallOf(hold);
   const conversation = useQuery({ queryKey: ["conversation", hold.id, hold.version], queryFn: () => getConversation(hold.id), enabled: call !== null, retry: false });
   const said = call === null ? undefined : conversation.data;
+  const beside = call !== null && conversation.isPending ? <Skeleton rows={3} /> : said && said.messages.length > 0 ? <ConversationPane conversation={said} /> : null;
   const hasTyped = fields.length > 0 || typed.comment.trim() !== "";
   const isOther = decider(hold) !== person;
   const lost = !open && sent === null && (hasTyped ? isOpen(read) || isOther : isOpen(read) && isOther);
@@ -109,7 +110,7 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
         {lost ? <TooLate hold={hold} fields={fields} comment={typed.comment} /> : null}
         <Body hold={hold} />
         {said ? <TurnCalls hold={hold} conversation={said} /> : null}
-        <div className={said || (call !== null && conversation.isPending) ? "approval" : undefined}>
+        <div className={beside && !open ? "approval" : undefined}>
           {open ? (
             <Answer
               key={hold.requestHash}
@@ -118,6 +119,7 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
               values={values}
               comment={typed.comment}
               unsaved={unsaved}
+              beside={beside}
               onTyped={(field, value) => type((old) => ({ ...old, edits: { ...old.edits, [field]: value } }))}
               onComment={(comment) => type((old) => ({ ...old, comment }))}
               onSaved={() => setTouched(false)}
@@ -142,8 +144,7 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
               }}
             />
           )}
-          {call !== null && conversation.isPending ? <Skeleton rows={3} /> : null}
-          {said && said.messages.length > 0 ? <ConversationPane conversation={said} /> : null}
+          {open ? null : beside}
         </div>
         {conversation.isError ? <Problem error={conversation.error} onRetry={() => void conversation.refetch()} /> : null}
         <CallDetails hold={hold} />

@@ -11,7 +11,7 @@ import { countQuery, isCountable, type useHolds } from "./useHolds";
 import { focusTitle } from "./useInboxKeys";
 import { emptyOf } from "./views";
 
-const HEIGHT = 72;
+const HEIGHT = 76;
 const NEAR = 20;
 
 type RowsProps = {

@@ -14,12 +14,10 @@ import { Answered, type Column, None, Table } from "./Panel";
 import { t } from "./text";
 
 const COLUMNS: Column<AuditRecord>[] = [
-  { label: t("record"), cell: (row) => row.seq },
+  { label: t("happened"), cell: (row) => <span className="wrapped">{row.text}</span> },
   { label: t("time"), cell: (row) => <Moment at={row.at} seconds /> },
-  { label: t("actor"), cell: (row) => <Only name="actor" value={row.actor} /> },
-  { label: t("action"), cell: (row) => <Only name="action" value={row.action} /> },
-  { label: t("part"), cell: (row) => row.module },
   { label: t("run"), cell: (row) => (row.run ? <Link to="/runs/$run" params={{ run: row.run }} className="code">{row.run.slice(0, 8)}</Link> : <None />) },
+  { label: t("record"), cell: (row) => row.seq, isNumber: true },
 ];
 
 /** A value that leads to the records that have it too. */
@@ -101,6 +99,14 @@ function Verdict({ found }: { found: Verification }) {
 function Detail({ row: record }: { row: AuditRecord }) {
   return (
     <dl className="more-facts">
+      <div>
+        <dt>{t("actor")}</dt>
+        <dd><Only name="actor" value={record.actor} /></dd>
+      </div>
+      <div>
+        <dt>{t("action")}</dt>
+        <dd><Only name="action" value={record.action} /></dd>
+      </div>
       <div>
         <dt>{t("data")}</dt>
         <dd>

@@ -20,14 +20,20 @@ export function AuditFilters({ given, onClear }: { given: AuditWords; onClear: (
     event.preventDefault();
     void navigate({ to: "/operations/$panel", params: { panel: "audit" }, search: auditWords(words) });
   };
+  const fieldOf = ({ name, label, example, type }: (typeof FIELDS)[number]) => (
+    <label key={name}>
+      <span>{label}</span>
+      <input type={type} value={words[name] ?? ""} placeholder={example || undefined} maxLength={200} onChange={(event) => setWords({ ...words, [name]: event.target.value })} />
+    </label>
+  );
+  const [text, ...others] = FIELDS;
   return (
     <form className="filter" aria-label={t("filter")} onSubmit={submit}>
-      {FIELDS.map(({ name, label, example, type }) => (
-        <label key={name}>
-          <span>{label}</span>
-          <input type={type} value={words[name] ?? ""} placeholder={example || undefined} maxLength={200} onChange={(event) => setWords({ ...words, [name]: event.target.value })} />
-        </label>
-      ))}
+      {fieldOf(text)}
+      <details className="more-filters" open={others.some(({ name }) => given[name])}>
+        <summary>{t("moreFilters")}</summary>
+        <div className="filter">{others.map(fieldOf)}</div>
+      </details>
       <button type="submit" className="button">
         {t("filter")}
       </button>

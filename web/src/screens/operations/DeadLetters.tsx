@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useRight } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
+import { withShortTimes } from "@/models/time";
 import { type DeadRun, type Death, discardDeadRun, listDeadRuns, listDeaths, retryDeadRun } from "@/services/operations";
 import { MOST_BULK, changeMany } from "@/services/runs";
 import { word } from "@/words";
@@ -16,7 +17,7 @@ const COLUMNS: Column<DeadRun>[] = [
   { label: t("flow"), cell: (row) => row.flow },
   { label: t("version"), cell: (row) => <span className="code">{row.version}</span> },
   { label: t("givenUp"), cell: (row) => (row.endedAt ? <Moment at={row.endedAt} /> : <None />) },
-  { label: t("error"), cell: (row) => (row.error ? <span className="wrapped">{row.error}</span> : <None />) },
+  { label: t("error"), cell: (row) => (row.error ? <span className="wrapped">{withShortTimes(row.error, new Date())}</span> : <None />) },
 ];
 
 const DEATHS: Column<Death>[] = [

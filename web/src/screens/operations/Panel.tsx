@@ -103,7 +103,7 @@ function Row<T>({ row, columns, keyOf, Actions, More, choice }: TableProps<T> & 
         ) : null}
         <th scope="row">{More && first ? <Opener name={keyOf(row)} isOpen={isOpen}>{first.cell(row)}</Opener> : first?.cell(row)}</th>
         {rest.map((column) => (
-          <td key={column.label} className={column.isNumber ? "number" : undefined}>
+          <td key={column.label} data-label={column.label} className={column.isNumber ? "number" : undefined}>
             {column.cell(row)}
           </td>
         ))}

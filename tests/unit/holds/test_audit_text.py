@@ -1,0 +1,36 @@
+"""The sentences of the audit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.holds.queries.audit_text import audit_sentence
+from holdfast.types.audit import GENESIS, NewAudit, next_row
+
+CASES: list[tuple[str, str, str | None, dict[str, Any] | None, str]] = [
+    ("user:dana@acme", "resolved", "h", {"decision": "approve", "channel": "inbox"},
+     "dana approved, on the web page"),
+    ("user:dana", "resolved", "h", None, "dana answered"),
+    ("user:ada", "signed_in", None, {"how": "token"}, "ada signed in"),
+    ("user:ada", "token_created", None, {"subject": "service:mail"},
+     "ada created a token for the service mail"),
+    ("user:ada", "circle_kept", None, {"circle": "group:finance"}, "ada saved the group finance"),
+    ("user:ada", "flow_deployed", None, {"flow": "{who.__class__}"}, "ada deployed the flow {who.__class__}"),
+    ("user:ada", "person_kept", None, None, "ada saved the person (no person)"),
+    ("anonymous", "access_refused", None, {}, "Someone who had not signed in was refused access"),
+    ("user:ada", "not_known_here", None, {}, "ada: not known here"),
+]  # fmt: skip
+
+
+@pytest.mark.covers("WB-44-audit", "WB-13")
+@pytest.mark.parametrize(("actor", "action", "hold", "data", "text"), CASES)
+def test_a_record_of_the_audit_is_a_sentence(
+    actor: str, action: str, hold: str | None, data: dict[str, Any] | None, text: str
+) -> None:
+    """Without data: they were erased."""
+    body = b"" if data is None else msgspec.json.encode(data)
+    row = next_row("t", 1, GENESIS, NewAudit(at=1, actor=actor, action=action, hold=hold, data=body))
+    assert audit_sentence(row) == text

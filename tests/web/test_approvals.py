@@ -34,7 +34,8 @@ def field(page: Page, name: str) -> Locator:
 
 
 OVERLAP = """() => {
-  const [toast, bar] = [".toast", ".decisions"].map((each) => document.querySelector(each).getBoundingClientRect());
+  const [toast, bar] = [".toast", ".decisions"]
+    .map((each) => document.querySelector(each).getBoundingClientRect());
   return toast.left < bar.right && bar.left < toast.right && toast.top < bar.bottom && bar.top < toast.bottom;
 }"""
 

@@ -95,7 +95,7 @@ def test_an_operator_reads_the_evidence_retries_one_dead_letter_and_discards_the
     expect(desk.get_by_role("table", name="Worker crashes during this run")).to_contain_text("crash")
     # Times are in the reader's words and zone, also inside of the error.
     error = desk.locator("td .wrapped").first
-    expect(error).to_contain_text(re.compile(r"heartbeating 1 time in a row .* at \d+ \w+ \d\d:\d\d:\d\d \(record"))
+    expect(error).to_contain_text(re.compile(r"1 time in a row .* at \d+ \w+ \d\d:\d\d:\d\d \(record"))
     inspect(desk, "operations-dead-evidence")
     # Both at once: the server says what would happen, and nothing happens before it is confirmed.
     desk.get_by_role("checkbox", name="Select all rows").check()

@@ -49,7 +49,7 @@ def audit_sentence(row: AuditRow) -> str:
     template = None if row.hold else _SENTENCES.get(row.action)
     if template is None:
         return entry_of(row if _is_object(row.data) else msgspec.structs.replace(row, data=b"{}")).text
-    data = msgspec.json.decode(row.data) if _is_object(row.data) else {}
+    data: dict[str, Any] = msgspec.json.decode(row.data) if _is_object(row.data) else {}
     return template.format_map(_Words(data, who=_actor(row.actor)))
 
 

@@ -39,7 +39,7 @@ async def approve(at: AgentScope, tool: Tool, call: ToolCall, agent: str, turn: 
             options=OPTIONS,
             type="approval",
             **asked.manner(),
-            schema=answer_schema(tool),
+            schema=answer_schema(tool.spec.schema),
             context={
                 "entity_id": call.id,
                 "tool": tool.name,
@@ -62,7 +62,7 @@ def _verdict(
     if reply.decision != "approve":
         return ToolApprovalResult(None, f"A person refused this call, and it was not made{why}")
     # The person saw masks in place of secrets: an argument that is still masked was not changed.
-    edited = _unmasked(edited_arguments(arguments, reply.data), shown, arguments)
+    edited = unmasked(edited_arguments(arguments, reply.data), shown, arguments)
     adds = instructions_in(reply.data)
     if adds and tool.fn is None:
         # A sub-agent gets the instructions itself, as part of its task.
@@ -74,7 +74,7 @@ def _verdict(
     return ToolApprovalResult(text, f"A person approved this call with other arguments, {text}{why}\n{note}")
 
 
-def _unmasked(edited: Any, shown: Any, given: Any) -> Any:
+def unmasked(edited: Any, shown: Any, given: Any) -> Any:
     """`edited` with the values of `given` wherever it still has what was shown for them."""
     if edited == shown:
         return given
@@ -82,7 +82,7 @@ def _unmasked(edited: Any, shown: Any, given: Any) -> Any:
         return edited
     named, before, real = (cast("dict[str, Any]", each) for each in (edited, shown, given))
     return {
-        name: _unmasked(value, before[name], real[name]) if name in before and name in real else value
+        name: unmasked(value, before[name], real[name]) if name in before and name in real else value
         for name, value in named.items()
     }
 
@@ -108,9 +108,9 @@ def _modifications(fields: Mapping[str, Any]) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def answer_schema(tool: Tool) -> dict[str, Any]:
-    """Arguments that do not fit the tool are refused while the person can still correct them."""
-    whole: dict[str, Any] = tool.spec.schema
+def answer_schema(whole: dict[str, Any]) -> dict[str, Any]:
+    """Arguments that do not fit the schema of the tool are refused while the person can still correct
+    them."""
     # A tool may declare a schema that our checker does not
     # support; the arguments are checked again before the call.
     if schema_faults(whole):

@@ -178,7 +178,7 @@ def test_types_are_strict_on_src_and_part_of_what_must_pass() -> None:
 
 def test_the_readme_lists_every_extra() -> None:
     listed = re.search(
-        r"^Extras: ((?:`[a-z0-9]+`(?:, )?)+)\.", (ROOT / "README.md").read_text(), re.MULTILINE
+        r"^Extras: ((?:`[a-z0-9-]+`(?:, )?)+)\.", (ROOT / "README.md").read_text(), re.MULTILINE
     )
     assert listed is not None
-    assert re.findall("`([a-z0-9]+)`", listed[1]) == sorted(PROJECT["project"]["optional-dependencies"])
+    assert re.findall("`([a-z0-9-]+)`", listed[1]) == sorted(PROJECT["project"]["optional-dependencies"])

@@ -69,8 +69,10 @@ class HandlerCall:
                 else program.schema.build(scratch)
             )
             crashpoint("lease_lost_mid_handler")
-            # The common case needs no context, no thread and no timer.
-            if handler.takes == ("state",) and handler.is_async and node.timeout is None:
+            # The common case needs no context, no thread and no timer. A script has a context also if it does
+            # not take it: integrations find it there.
+            plain = handler.takes == ("state",) and not node.script
+            if plain and handler.is_async and node.timeout is None:
                 result = await handler.fn(state)
             else:
                 ctx = self._context(execution, node, handler)

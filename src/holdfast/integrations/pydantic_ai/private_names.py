@@ -1,0 +1,17 @@
+"""What is used of Pydantic AI beside its public interface, all in one place (IN-3)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+ARGUMENTS: Final = 1
+"""The place of a tool call's arguments among the inputs that the framework gives to a backend."""
+
+
+def arguments_of(inputs: tuple[object, ...]) -> dict[str, Any]:
+    return cast("dict[str, Any]", inputs[ARGUMENTS])
+
+
+def tool_result(value: Any) -> dict[str, Any]:
+    """A value as the framework records that of a tool."""
+    return {"kind": "tool_content_result", "result": value}

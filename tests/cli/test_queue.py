@@ -98,7 +98,7 @@ def test_reconciliation_publishes_the_review_of_an_open_hold(cli: Cli) -> None:
     assert cli("queue", "reconcile").out.startswith("1 open hold")
 
 
-@pytest.mark.covers("USERS-EVENT-SEND", "USERS-EVENT-SIGNAL")
+@pytest.mark.covers("USERS-EVENT-SEND", "USERS-EVENT-SIGNAL", "USERS-EVENT-SHOWN", "USERS-EVENT-QUERY")
 def test_an_event_is_sent_to_a_waiting_run_or_kept(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / f"paid_{abs(hash(str(tmp_path)))}.py"
     file.write_text(
@@ -111,6 +111,12 @@ async def wait(ctx: Context):
 """
     )
     run = cli("run", f"{file}:paid", "--json").json["id"]
+    before = cli("runs", "--json").json
+    shown = cli("show", run).out
+    assert cli("runs", "--json").json == before
+    assert "waiting for the event paid (A17)" in shown
+    assert "holdfast events send paid JSON --key A17" in shown
+    assert cli("runs", "--json").json["items"][0]["waits_for"][0]["event"] == "paid"
     assert "kept until" in cli("events", "send", "paid", "1", "--key", "B18").out
     assert cli("events", "send", "paid", '{"amount": 5}', "--key", "A17", "--json").json["delivered"]
     assert "kept until" in cli("events", "send", "note", "--run", run[:8]).out

@@ -41,6 +41,10 @@ def consume(config: str, edges: str = CHAIN, head: str = HEAD) -> str:
     return flow(f"{{id: m, type: queue_consume, config: {{{config}}}}}", edges, head)
 
 
+def event(config: str, edges: str = CHAIN) -> str:
+    return flow(f"{{id: m, type: event, config: {{{config}}}}}", edges)
+
+
 def approval(behind: str, edges: str) -> str:
     return flow(f"{{id: m, type: checkpoint, config: {{options: [approve, reject]}}}}\n{behind}", edges)
 
@@ -274,6 +278,12 @@ OF_TYPES: dict[str, dict[str, str]] = {
         "timeout-edges": consume("queue: q, timeout: 1h, on_timeout: cancel", _LATE),
         "duration": consume("queue: q, timeout: soon"),
         "scope-missing": consume("queue: q", head=""),
+    },
+    "event": {
+        "hold-effect": event("event: paid, effect: pure"),
+        "timeout-edges": event("event: paid, timeout: 1h, on_timeout: cancel", _LATE),
+        "duration": event("event: paid, timeout: soon"),
+        "event-name": event("event: ' '"),
     },
     "queue_escalation": {
         **_broken("escalation-change", "escalation-target"),

@@ -475,3 +475,22 @@ async def test_escalation_without_a_worker_says_that_one_publishes_the_review(hf
 def test_type_of_messages_that_holdfast_makes_is_refused(kind: str) -> None:
     text = one(f"{{id: tell, type: queue_publish, config: {{queue: work, payload: 1, type: {kind}}}}}")
     assert rules(text, settings=NONE) == ["message-type"]
+
+
+# ------------------------------------------------------------------ events
+EVENT = one(
+    '{id: paid, type: event, config: {event: payment.received, key: "{{order}}", match: "event.amount > 10 && event.of == order"}}'
+)
+
+
+@pytest.mark.covers("USERS-EVENT-NODE")
+async def test_event_node_of_a_document_waits_for_the_event_of_its_key(hf: Holdfast) -> None:
+    waiting = await start(hf, EVENT, {"order": "A7"}, settings=NONE)
+    queues = await hf.queues()
+    for amount, key in ((50, "B8"), (50, None)):
+        await queues.send_event("payment.received", {"amount": amount, "of": "A7"}, key=key)
+    assert (await resumed(hf, waiting)).status == "pending_input"
+    await queues.send_event("payment.received", {"amount": 50, "of": "A7"}, key="A7")
+    ended = await resumed(hf, waiting)
+    assert ended.status == "completed"
+    assert (ended.state["paid"]["key"], ended.state["paid"]["data"]["amount"]) == ("A7", 50)

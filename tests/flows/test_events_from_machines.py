@@ -10,7 +10,10 @@ import pytest
 from holdfast import Context, Flow, Holdfast, RunStatus, WaitTimeoutError, Worker
 from holdfast.errors import InputError, MessageDiffersError, RunEndedError, RunNotFoundError
 from holdfast.runs.history.timeline import make_timeline
+from holdfast.runs.run_view import shown_run
+from holdfast.store.rows import ClaimRequest
 from holdfast.types.clock import MICROS
+from holdfast.types.ids import RunId
 from tests.flows.places import RUN, Place
 
 pytestmark = pytest.mark.anyio
@@ -174,3 +177,80 @@ async def test_progress_of_a_node_is_part_of_its_visit_and_numbers_are_checked(p
     line = await make_timeline(service, await service.get(result.run_id))
     (visit,) = line.visits.all()
     assert visit.progress == 0.25
+
+
+@pytest.mark.covers("USERS-EVENT-NODE")
+async def test_an_event_node_waits_for_the_event_of_its_key(place: Place) -> None:
+    flow = Flow("shipped", effect="read")
+    flow.event("paid", "payment.received", key="{{order}}", match="event.amount >= least", into="payment")
+
+    @flow.node
+    async def ship(s: dict[str, Any]) -> dict[str, Any]:
+        return {"shipped": s["payment"]["data"]["amount"]}
+
+    flow.edge("paid", "ship")
+    hf = await place.hf()
+    service = await queues(hf)
+    await service.send_event("payment.received", {"amount": 50}, key="B18")
+    result = await flow.run({"order": "A17", "least": 10}, on=hf)
+    assert result.status is RunStatus.pending_input
+    row = await (await hf.service()).get(result.run_id)
+    (waits,) = (await shown_run(await hf.open(), row)).waits_for
+    assert (waits.event, waits.key) == ("payment.received", "A17")
+    await service.send_event("payment.received", {"amount": 5}, run=result.run_id)
+    assert (await flow.resume(result.run_id, on=await place.hf())).status is RunStatus.pending_input
+    await service.send_event("payment.received", {"amount": 15}, key="A17")
+    result = await flow.resume(result.run_id, on=await place.hf())
+    assert result.expect().state["shipped"] == 15
+
+
+@pytest.mark.covers("USERS-EVENT-NODE", "USERS-BAD-EVENT")
+async def test_an_event_node_takes_its_way_out_in_time_and_needs_a_key_that_is_there(place: Place) -> None:
+    flow = Flow("late", effect="read")
+    flow.event("paid", "payment.received", key="{{order}}", timeout="1h", on_timeout="branch:remind")
+
+    @flow.node
+    async def remind() -> dict[str, Any]:
+        return {"reminded": True}
+
+    @flow.node
+    async def ship() -> None:
+        pass
+
+    flow.edge("paid", "ship", when="received == 'received'")
+    flow.edge("paid", "remind", otherwise=True)
+    hf = await place.hf()
+    result = await flow.run({"order": "A17"}, on=hf)
+    place.clock.advance(hours=2)
+    await (await hf.service()).runtime.sweep_holds()
+    assert (await flow.resume(result.run_id, on=hf)).expect().state["reminded"] is True
+    for given in ({}, {"order": " "}):
+        failed = await flow.run(given, on=hf)
+        assert (failed.status, "key" in str(failed.error)) == (RunStatus.failed, True)
+    wrong = Flow("wrong")
+    wrong.event("paid", " ", match="event.amount >")
+    assert {"event-name"} <= {problem.rule for problem in wrong.problems()}
+
+
+@pytest.mark.covers("USERS-EVENT-QUERY")
+async def test_the_state_of_a_run_is_read_without_touching_it(place: Place) -> None:
+    flow = Flow("read", effect="read")
+
+    @flow.node
+    async def count() -> dict[str, Any]:
+        return {"counted": 3}
+
+    flow.event("paid", "payment.received", into="payment")
+    flow.edge("count", "paid")
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    store, run = await hf.open(), RunId(result.run_id)
+    # A worker has it while it is read.
+    (claim,) = await store.claim(ClaimRequest(worker="other", ttl=60 * MICROS, run=run))
+    before = (await store.get_run(run), await store.pending(run), len(await store.read(run)))
+    reader = await place.hf()
+    place.clock.advance(seconds=1)
+    assert (await flow.result(run, on=reader)).state["counted"] == 3
+    assert (await store.get_run(run), await store.pending(run), len(await store.read(run))) == before
+    assert (await store.extend([claim.lease], 60 * MICROS)) == [True]
+    place.lapse()

@@ -981,6 +981,17 @@ class Link(Model, kw_only=True):
     path: str | None = None
 
 
+class MachineWait(Model, kw_only=True):
+    """What a run waits for that no person answers: an event with this name and key, the end of a child
+    run, or a message of a queue. `until`: then the wait is over."""
+
+    event: str | None = None
+    key: str | None = None
+    run: str | None = None
+    queue: str | None = None
+    until: str | None = None
+
+
 class MailTaken(Model, kw_only=True):
     """`outcome`: resolved, voted, unclear (nothing was decided, and the sender got the reason), refused or
     ignored (nothing was decided, and no one was notified), or duplicate (it came before)."""
@@ -1426,7 +1437,8 @@ Right = Literal[
 
 class Run(Model, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
-    `wakes_at`: until when a run with the status waiting sleeps."""
+    `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, child runs and
+    messages that a run with the status pending_input waits for; no person is asked for those."""
 
     id: str
     flow: str
@@ -1439,6 +1451,7 @@ class Run(Model, kw_only=True):
     updated_at: str | None
     ended_at: str | None = None
     wakes_at: str | None = None
+    waits_for: list[MachineWait] = []
     thread: str | None = None
     instance_key: str | None = None
     started_by: str | None = None
@@ -1492,6 +1505,7 @@ class RunDetail(Model, kw_only=True):
     updated_at: str | None
     ended_at: str | None = None
     wakes_at: str | None = None
+    waits_for: list[MachineWait] = []
     thread: str | None = None
     instance_key: str | None = None
     started_by: str | None = None

@@ -32,9 +32,10 @@ from holdfast.types.clock import micros
 from holdfast.types.duration import BusinessDuration, parse_length
 from holdfast.types.hold import CONSUME, HoldClosed, NewHold, Option, option_from_list
 from holdfast.types.ids import HoldId, derived_id
+from holdfast.types.queue_message import EVENTS, event_queue, event_tag
 from holdfast.types.record import Kind, Side
 from holdfast.types.status import HoldStatus
-from holdfast.types.terms import HoldTerms, Rung
+from holdfast.types.terms import HitlTarget, HoldTerms, Rung
 from holdfast.types.value import FrozenDict, freeze
 
 
@@ -236,6 +237,24 @@ def fill_placeholders(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
     return spec if not spec.wait else _waiting(spec, _text(spec.wait, resolve, "timeout"))
 
 
+def _event_wait(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
+    """Of an `event` node: the queue of its event, whose key is known now."""
+    name, key = str(spec.context["event"]), spec.context.get("key")
+    context = dict(spec.context)
+    if key is not None:
+        context["key"] = _text(str(key), resolve, "key")
+        if not context["key"].strip():
+            # Without this it would get the events that have no key.
+            raise UnaskableError(f"its key {key!r} is empty")
+    queue = event_queue(name, context.get("key"))
+    return msgspec.structs.replace(
+        spec,
+        context=context,
+        target=HitlTarget(scope=EVENTS, queue=queue),
+        tags=(*(spec.tags or ()), event_tag(queue)),
+    )
+
+
 def _templates_for_people(spec: HoldSpec) -> list[tuple[str, str]]:
     """Texts with placeholders that name people, and where they are written."""
     found = [(spec.assignee or "", "assignee")]
@@ -343,6 +362,8 @@ def ask_node(decision: Decision, execution: Exec, node: Node) -> None:
     if decision.graph.secrets:
         resolve = masking_resolver(resolve, decision.graph.secrets)
     try:
+        if spec.target and spec.target.scope == EVENTS:
+            spec = _event_wait(spec, resolve)
         shown = render_hold(spec, resolve)
         spec = msgspec.structs.replace(spec, options=shown.options)
         spec = fill_placeholders(spec, resolve)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -69,10 +69,23 @@ class IntentBody(Body):
     facts: Any = None
 
 
-class AttemptBody(Body):
-    """Another attempt of a node, or a start that no settled node caused."""
+ATTEMPT_REASONS: Final = frozenset(
+    {
+        "before", "breaks", "child_failed", "children", "code_changed", "continued", "damaged", "failing",
+        "fell_back", "ignored", "in_doubt", "join_timeout", "join_timer", "limit", "loaded", "nap",
+        "not_happened", "restarted", "resumed", "retry", "sleep", "step_retry", "step_woke", "timed_out",
+        "uncheckpointed", "withdrawn", "woke",
+    }
+)  # fmt: skip
+"""All that were ever written. A reader refuses any other: a newer version wrote it, and applying it as one of
+these would run effects again."""
 
-    reason: str  # retry, restarted, resumed, join_timeout, before, withdrawn, in_doubt
+
+class AttemptBody(Body):
+    """Another attempt of a node, or a start that no settled node caused. `reason`: one of
+    `ATTEMPT_REASONS`."""
+
+    reason: str
     error: ErrorInfo | None = None
     wake_at: int | None = None
     token: str = ""

@@ -33,8 +33,9 @@ def wait_condition(
         needed = required_names(compile_expr(str(context["match"])).node)
     except ExprSyntaxError as error:
         raise UnshowableError("match", str(error)) from error
+    received = ("message", "event") if "event" in context else ("message",)
     for path in sorted(needed):
-        if path[0] != "message" and find(path) is MISSING:
+        if path[0] not in received and find(path) is MISSING:
             raise UnshowableError("match", f"{'.'.join(path)} has no value (missing_name)")
     return {**context, "values": filled}
 

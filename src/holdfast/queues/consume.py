@@ -226,14 +226,17 @@ def received_id(hold: HoldRow) -> str | None:
 
 
 def received_data(row: MessageRow) -> dict[str, object]:
-    """What the run gets."""
+    """What the run gets; of an event also its name, key and data by themselves."""
+    payload = msgspec.json.decode(row.payload)
+    of_event = {name: payload[name] for name in ("name", "key", "data")} if row.scope == EVENTS else {}
     return {
+        **of_event,
         "id": row.id,
         "type": row.type,
         "correlation_id": row.correlation_id,
         "priority": row.priority,
         "attempt": row.attempts + 1,
-        "payload": msgspec.json.decode(row.payload),
+        "payload": payload,
     }
 
 

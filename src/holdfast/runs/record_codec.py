@@ -24,8 +24,10 @@ from holdfast.checkpoint.size_limit import require_step_size
 from holdfast.errors import CheckpointCorruptError, SchemaTooNewError, ValueTooLargeError
 from holdfast.model.events import count_events
 from holdfast.model.record_bodies import (
+    ATTEMPT_REASONS,
     BODY_TYPES,
     AskedBody,
+    AttemptBody,
     ChunkBody,
     CreatedBody,
     IntentBody,
@@ -38,6 +40,7 @@ from holdfast.model.secrets import Paths, register_secrets
 from holdfast.telemetry import log
 from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.record import Body, Kind, Op, Record, Side
+from holdfast.types.text import clean_text
 from holdfast.types.value import BlobRef, FrozenDict, FrozenList
 
 _ANY_FIELDS: dict[type[Body], tuple[str, ...]] = {
@@ -236,6 +239,13 @@ class RecordCodec:
                 seq=record.seq,
             )
         body = self.unpack_body(decode_body(record.payload, BODY_TYPES[record.kind]))
+        if isinstance(body, AttemptBody) and body.reason not in ATTEMPT_REASONS:
+            raise SchemaTooNewError(
+                f"record {record.seq} is an attempt for the reason {clean_text(repr(body.reason), 100)}, "
+                "which this version does not know.",
+                hint="A newer version wrote it: upgrade before you resume this run.",
+                seq=record.seq,
+            )
         if self.secrets:
             register_secrets(body_parts(body), self.secrets, self.tenant)
         return body

@@ -3,28 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import iso
-from holdfast.types.status import ENDED, RunStatus
+from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
+from holdfast.types.ids import RunId
+from holdfast.types.queue_message import EVENTS, RUNS
+from holdfast.types.status import ENDED, HoldStatus, RunStatus, run_label
+
+_MOST_WAITS: Final = 1000
+"""Of the runs of one page."""
+
+
+class MachineWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run waits for that no person answers: an event with this name and key, the end of a child run,
+    or a message of a queue. `until`: then the wait is over."""
+
+    event: str | None = None
+    key: str | None = None
+    run: str | None = None
+    queue: str | None = None
+    until: str | None = None
+
+    @property
+    def text(self) -> str:
+        """`the event payment.received (A17)`"""
+        if self.event is not None:
+            return f"the event {self.event}" + (f" ({self.key})" if self.key is not None else "")
+        return f"its child run {self.run}" if self.run is not None else f"a message of {self.queue}"
 
 
 class ShownRun(RunRow, frozen=True, kw_only=True):
-    """What every view of a run is made from, so that none forgets when a sleeping run wakes up, or that a run
-    whose lease has expired is not running any more: it is `resumable`, whether or not a reaper has found
-    it."""
+    """What every view of a run is made from, so that none forgets when a sleeping run wakes up, what a run
+    waits for, or that a run whose lease has expired is not running any more: it is `resumable`, whether or
+    not a reaper has found it. `asks`: it waits for a person."""
 
     wakes_at: int | None = None
+    waits_for: tuple[MachineWait, ...] = ()
+    asks: bool = False
+
+    @property
+    def label(self) -> str:
+        """Its status as people read it; the time of `wakes_at` is added where times are shown."""
+        if self.asks or not self.waits_for:
+            return run_label(self.status)
+        more = len(self.waits_for) - 1
+        return f"waiting for {self.waits_for[0].text}" + (f" and {more} more" if more else "")
 
 
 async def shown_runs(store: Store, rows: Sequence[RunRow]) -> list[ShownRun]:
     sleeping = [row.id for row in rows if row.status is RunStatus.waiting]
     times = await store.wake_times(sleeping) if sleeping else {}
+    waits = await _open_waits(store, [row.id for row in rows if row.status is RunStatus.pending_input])
     now = store.now()
-    return [_shown(row, times.get(row.id), now) for row in rows]
+    return [_shown(row, times.get(row.id), waits.get(row.id, []), now) for row in rows]
+
+
+async def _open_waits(store: Store, runs: Sequence[RunId]) -> dict[RunId, list[HoldRow]]:
+    found: dict[RunId, list[HoldRow]] = {}
+    if runs:
+        where = HoldFilter(run=tuple(runs), status=(HoldStatus.pending,))
+        for hold, _ in await store.list_holds(where, order=HoldOrder.oldest, limit=_MOST_WAITS):
+            found.setdefault(hold.run, []).append(hold)
+    return found
+
+
+def machine_wait(hold: HoldRow) -> MachineWait:
+    """Of a hold of the type `queue_wait`."""
+    scope, _, queue = (hold.terms.queue or "").partition("/")
+    until = _moment(hold.expires_at)
+    if scope == RUNS:
+        return MachineWait(run=queue, until=until)
+    if scope == EVENTS:
+        context = msgspec.json.decode(hold.context)
+        return MachineWait(event=str(context.get("event", "")), key=context.get("key"), until=until)
+    return MachineWait(queue=hold.terms.queue, until=until)
 
 
 async def shown_run(store: Store, row: RunRow) -> ShownRun:
@@ -32,12 +89,13 @@ async def shown_run(store: Store, row: RunRow) -> ShownRun:
     return found
 
 
-def _shown(row: RunRow, timer: int | None, now: int) -> ShownRun:
+def _shown(row: RunRow, timer: int | None, holds: Sequence[HoldRow], now: int) -> ShownRun:
     wakes_at = (timer or row.ready_at) if row.status is RunStatus.waiting else None
     fields = {name: getattr(row, name) for name in RunRow.__struct_fields__}
     if row.status is RunStatus.running and _is_lapsed(row, now):
         fields["status"] = RunStatus.resumable
-    return ShownRun(**fields, wakes_at=wakes_at)
+    waits = tuple(machine_wait(hold) for hold in holds if hold.type == CONSUME)
+    return ShownRun(**fields, wakes_at=wakes_at, waits_for=waits, asks=len(waits) < len(holds))
 
 
 def is_interrupted(row: RunRow, now: int) -> bool:
@@ -51,7 +109,8 @@ def _is_lapsed(row: RunRow, now: int) -> bool:
 
 class RunWire(msgspec.Struct, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
-    `wakes_at`: until when a run with the status waiting sleeps."""
+    `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, child runs and
+    messages that a run with the status pending_input waits for; no person is asked for those."""
 
     id: str
     flow: str
@@ -64,6 +123,7 @@ class RunWire(msgspec.Struct, kw_only=True):
     updated_at: str | None
     ended_at: str | None = None
     wakes_at: str | None = None
+    waits_for: list[MachineWait] = []
     thread: str | None = None
     instance_key: str | None = None
     started_by: str | None = None
@@ -91,6 +151,7 @@ def run_wire(row: ShownRun) -> RunWire:
         updated_at=_moment(row.updated_at),
         ended_at=_moment(row.ended_at),
         wakes_at=_moment(row.wakes_at),
+        waits_for=list(row.waits_for),
         thread=row.thread,
         instance_key=row.instance_key,
         started_by=row.started_by,

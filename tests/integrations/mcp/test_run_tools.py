@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from holdfast import Flow
+from holdfast import Context, Flow
 from holdfast.api.app import ApiSettings
 from holdfast.api.live.hub import close_streams
 from holdfast.types.redaction import redactor
@@ -30,13 +30,49 @@ ORDER = {"order": "a1", "amount": 7}
 @pytest.fixture
 async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
     settings = ApiSettings(origins=("https://tools.example",))
-    async with speaking(f"sqlite:{tmp_path / 'm.db'}", refund(), settings=settings) as server:
+    async with speaking(f"sqlite:{tmp_path / 'm.db'}", refund(), paid, settings=settings) as server:
         yield server
+
+
+paid = Flow("paid", effect="read")
+
+
+@paid.script
+async def wait(ctx: Context) -> dict[str, Any]:
+    return {"paid": await ctx.wait_for("payment.received", key="A17", timeout="2d")}
+
+
+@pytest.mark.covers("USERS-EVENT-SEND-mcp", "USERS-EVENT-SHOWN", "USERS-EVENT-QUERY")
+async def test_agent_sends_the_event_that_a_run_waits_for(hall: Server) -> None:
+    async with agent(hall, rights=("runs:write", "queues:write", "holds:read")) as bot:
+        made = await bot.does("start_run", flow="paid", wait_seconds=20)
+        (waits,) = made["waits_for_events"]
+        assert (waits["event"], waits["key"], made["waits_for"]) == ("payment.received", "A17", [])
+        assert "waiting for the event payment.received (A17)" in made["next"]
+        # The same over HTTP and on its page; no inbox asks a person.
+        run = await hall.json("GET", f"/v1/runs/{made['run']}")
+        assert (run["status"], run["waits_for"]) == ("pending_input", [waits])
+        assert (await hall.json("GET", "/v1/runs"))["items"][0]["waits_for"] == [waits]
+        read = await hall.json("GET", f"/v1/runs/{made['run']}/result")
+        assert (read["status"], await hall.json("GET", f"/v1/runs/{made['run']}")) == ("pending_input", run)
+        shown = await hall.client.get(f"/runs/{made['run']}", headers={"Accept": "text/html"})
+        assert "waiting for the event payment.received (A17) until" in shown.text
+        assert (await hall.json("GET", "/v1/holds"))["items"] == []
+        assert (await bot.does("list_questions"))["items"] == []
+        event = {"name": "payment.received", "data": {"amount": 5}, "id": "e1"}
+        other = await bot.does("send_event", **event, key="B18")
+        assert not other["delivered"]
+        assert "id" in await bot.fails("send_event", **event, key="A17")
+        assert "key or a run" in await bot.fails("send_event", name="x", key="A17", run=made["run"])
+        assert (await bot.does("send_event", name="payment.received", data=5, key="A17"))["delivered"]
+        done = await bot.does("get_result", run=made["run"], wait_seconds=20)
+        assert (done["status"], done["state"]) == ("completed", {"paid": 5})
+        assert "has already completed" in await bot.fails("send_event", name="x", run=made["run"])
 
 
 async def test_agent_starts_follows_and_gets_the_result_of_a_run(hall: Server) -> None:
     async with agent(hall) as bot:
-        assert [flow["name"] for flow in (await bot.does("list_flows"))["items"]] == ["refund"]
+        assert [flow["name"] for flow in (await bot.does("list_flows"))["items"]] == ["paid", "refund"]
         given = {"flow": "refund", "input": ORDER, "idempotency_key": "a1"}
         made = await bot.does("start_run", **given, wait_seconds=20)
         assert (made["status"], made["waits_for"][0]["question"]) == ("pending_input", "Refund 7?")

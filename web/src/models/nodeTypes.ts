@@ -27,6 +27,7 @@ export const NODE_TYPES: readonly NodeType[] = [
   { name: "guardrail", group: "work", icon: "M8 2.3 13 4v4c0 3-2 5-5 6-3-1-5-3-5-6V4Z", start: { check: "" } },
   { name: "queue_publish", group: "queues", icon: "M8 12.5v-9M4.2 7.3 8 3.5l3.8 3.8", start: { queue: "work", payload: {} } },
   { name: "queue_consume", group: "queues", icon: "M8 3.5v9M4.2 8.7 8 12.5l3.8-3.8", start: { queue: "work" } },
+  { name: "event", group: "queues", icon: "M9 2.5 4 9h3.5L7 13.5 12 7H8.5Z", start: { event: "payment.received" } },
   { name: "queue_escalation", group: "queues", icon: "M3 12.5h3v-3h3.5v-3H13v-3", start: { of: "" } },
 ];
 

@@ -2189,6 +2189,18 @@ export interface LinkWire {
 }
 
 /**
+ * What a run waits for that no person answers: an event with this name and key, the end of a child run,
+ * or a message of a queue. `until`: then the wait is over.
+ */
+export interface MachineWait {
+  event?: string | null;
+  key?: string | null;
+  run?: string | null;
+  queue?: string | null;
+  until?: string | null;
+}
+
+/**
  * `outcome`: resolved, voted, unclear (nothing was decided, and the sender got the reason), refused or
  * ignored (nothing was decided, and no one was notified), or duplicate (it came before).
  */
@@ -2879,6 +2891,7 @@ export interface RunDetail {
   updated_at: string | null;
   ended_at?: string | null;
   wakes_at?: string | null;
+  waits_for?: MachineWait[];
   thread?: string | null;
   instance_key?: string | null;
   started_by?: string | null;
@@ -2924,7 +2937,8 @@ export type RunStatus = "cancelled" | "completed" | "failed" | "pending" | "pend
 
 /**
  * `status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
- * `wakes_at`: until when a run with the status waiting sleeps.
+ * `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, child runs and
+ * messages that a run with the status pending_input waits for; no person is asked for those.
  */
 export interface RunWire {
   id: string;
@@ -2938,6 +2952,7 @@ export interface RunWire {
   updated_at: string | null;
   ended_at?: string | null;
   wakes_at?: string | null;
+  waits_for?: MachineWait[];
   thread?: string | null;
   instance_key?: string | null;
   started_by?: string | null;

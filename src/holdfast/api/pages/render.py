@@ -79,6 +79,7 @@ def _environment() -> Environment:
             "run_labels": {str(status): label for status, label in RUN_LABELS.items()},
             "hold_labels": {str(status): label for status, label in HOLD_LABELS.items()},
             "run_status": run_status,
+            "short_date": short_date,
             "state_words": {str(state): word for state, word in WORDS.items()},
         }
     )
@@ -131,7 +132,7 @@ def moment(instant: int) -> str:
 
 def run_status(row: ShownRun) -> str:
     """`sleeping until 29 Nov 23:39`."""
-    return run_label(row.status, "" if row.wakes_at is None else short_date(iso(row.wakes_at)))
+    return row.label if row.wakes_at is None else run_label(row.status, short_date(iso(row.wakes_at)))
 
 
 def since(instant: int, now: int) -> str:

@@ -20,7 +20,7 @@ from holdfast.types.status import RunStatus, run_label
 if TYPE_CHECKING:
     from holdfast.app.result import Result
     from holdfast.model.graph import Graph
-    from holdfast.runs.run_view import ShownRun
+    from holdfast.runs.run_view import MachineWait, ShownRun
     from holdfast.store.protocols import Store
     from holdfast.store.rows import RunRow
     from holdfast.types.event import Event
@@ -89,17 +89,29 @@ def print_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
         print_line(f"for {hold.assignee}", style="dim")
     for line in form_lines(hold):
         print_line(f"  {line}")
+    from holdfast.runs.run_view import machine_wait
     from holdfast.types.hold import CONSUME
 
     if hold.type == CONSUME:
-        address = hold.terms.queue or "its queue"
-        print_line(f"waits for a message: {command('queue publish', f'{address} JSON', store)}")
+        _print_machine_wait(machine_wait(hold), store)
         return
     choices = [(option.id, option.label) for option in hold.options or ()] or [("your answer", "")]
     which = hold.run[:8] if alone else hold.id
     for choice, label in choices:
         meaning = f"  # {label}" if label and not _is_label_of(choice, label) else ""
         print_line(f"  {_answer_command(which, choice, store, sample_data(hold))}{meaning}")
+
+
+def _print_machine_wait(wait: MachineWait, store: str | None) -> None:
+    if wait.event is not None:
+        key = "" if wait.key is None else f" --key {quote(wait.key)}"
+        print_line(f"  {command('events send', f'{quote(wait.event)} JSON{key}', store)}")
+    elif wait.run is not None:
+        print_line(f"  {command('show', wait.run, store)}")
+    else:
+        print_line(f"waits for a message: {command('queue publish', f'{wait.queue} JSON', store)}")
+    if wait.until is not None:
+        print_line(f"  until {wait.until}", style="dim")
 
 
 def _is_label_of(choice: str, label: str) -> bool:
@@ -159,8 +171,8 @@ async def shown_runs(store: Store, rows: Sequence[RunRow]) -> list[ShownRun]:
 
 
 def status_text(row: ShownRun) -> str:
-    """`sleeping until 2026-11-29 23:39:00`."""
-    return run_label(row.status, "" if row.wakes_at is None else clock_time(row.wakes_at))
+    """`sleeping until 2026-11-29 23:39:00`, `waiting for the event payment.received (A17)`."""
+    return row.label if row.wakes_at is None else run_label(row.status, clock_time(row.wakes_at))
 
 
 def row_json(row: ShownRun) -> dict[str, Any]:

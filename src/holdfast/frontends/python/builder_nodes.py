@@ -14,6 +14,7 @@ from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_node
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.holds import FormOptions, hold_spec
+from holdfast.frontends.python.machine_waits import event_hold
 from holdfast.frontends.python.policies import DeclarationReader, Duration, Join, Retry, retry_classes
 from holdfast.model.graph import GuardSpec, InDoubt, Node, NodeKind, TimerSpec, WalkSpec
 from holdfast.model.hold_terms import NAMES, HoldTermsOptions
@@ -258,6 +259,32 @@ class Nodes(Collector):
             length = 0  # reported already
         spec = TimerSpec(duration=length, until=until)
         node = Node(id=id, kind=NodeKind.timer, effect=Effect.pure, timer=spec, **self.policies(id, policies))
+        return self.plain(node, policies)
+
+    def event(
+        self,
+        id: str,
+        name: str,
+        *,
+        key: str | None = None,
+        match: str | None = None,
+        timeout: Duration | None = None,
+        on_timeout: str | Mapping[str, str] | None = None,
+        into: str | None = None,
+        bind: str = "received",
+        **policies: Any,
+    ) -> NodeHandle[..., Any]:
+        """Wait for an event from a machine, which has this name and key; no person is asked.
+
+        `key` may have placeholders (`{{order}}`); without one the event has none. `match` is a condition on
+        its data, such as `event.amount >= least`, with names of the state beside `event`. The event (`id`,
+        `name`, `key`, `data`) is stored in the state's field `into`. `timeout` and `on_timeout` are as for
+        `hold`; the field `bind` says how the wait ended."""
+        read = DeclarationReader(self.found.append, node=id)
+        spec = event_hold(
+            read, name, key, match, timeout=timeout, on_timeout=on_timeout, into=into, bind=bind
+        )
+        node = Node(id=id, kind=NodeKind.hold, effect=Effect.human, hold=spec, **self.policies(id, policies))
         return self.plain(node, policies)
 
     @overload

@@ -9,12 +9,14 @@ import msgspec
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit
 from holdfast.api.routes.flows import list_flows as all_flows
+from holdfast.api.routes.queues import send_event as send
 from holdfast.api.routes.run_list import list_runs as all_runs
 from holdfast.api.routes.runs import cancel_run as cancel
 from holdfast.api.routes.runs import get_run_result, start_from_request
 from holdfast.api.schemas.common import Name, moment
 from holdfast.api.schemas.events import EventWire, event_wire
 from holdfast.api.schemas.flows import FlowWire
+from holdfast.api.schemas.queues import Length, SendEvent, SentEvent
 from holdfast.api.schemas.runs import CancelRun, CreateRun, ListRuns, ResultQuery, RunResult
 from holdfast.app.flow import is_idle
 from holdfast.errors import FlowNotFoundError
@@ -23,8 +25,9 @@ from holdfast.integrations.mcp.caller import McpCaller, Progress
 from holdfast.integrations.mcp.change_signals import run_signal
 from holdfast.integrations.mcp.tool_registry import ToolRegistry
 from holdfast.integrations.mcp.tool_schemas import LONGEST_WAIT, RunName, Wait
-from holdfast.runs.run_view import shown_run
+from holdfast.runs.run_view import MachineWait, ShownRun, shown_run
 from holdfast.store.rows import RunRow
+from holdfast.types.hold import CONSUME
 from holdfast.types.status import ENDED, RunStatus
 
 tools: Final = ToolRegistry()
@@ -71,6 +74,21 @@ class CancelRunInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] = "cancelled by an agent"
 
 
+class SendEventInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    name: Annotated[
+        str,
+        msgspec.Meta(min_length=1, max_length=100, description="As the run waits for it: payment.received"),
+    ]
+    data: Annotated[Any, msgspec.Meta(description="What the run gets.")] = None
+    key: Annotated[Name | None, msgspec.Meta(description="The run that waits for this key gets it.")] = None
+    run: Annotated[RunName | None, msgspec.Meta(description="Only this run gets it; without key.")] = None
+    id: Annotated[
+        Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")] | None,
+        msgspec.Meta(description="Calls with the same id send one event."),
+    ] = None
+    keep: Annotated[Length, msgspec.Meta(description="How long it waits for a run, such as 7d.")] = "7d"
+
+
 class McpFlowList(msgspec.Struct, kw_only=True):
     items: list[FlowWire]
 
@@ -86,7 +104,8 @@ class McpPendingQuestion(msgspec.Struct, kw_only=True):
 
 class McpRunView(msgspec.Struct, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
-    `cursor`: of its latest event. `next`: what to do now. `wakes_at`: until when it sleeps."""
+    `cursor`: of its latest event. `next`: what to do now. `wakes_at`: until when it sleeps. `waits_for`:
+    the questions to people; `waits_for_events`: what it waits for from machines."""
 
     run: str
     flow: str
@@ -100,6 +119,7 @@ class McpRunView(msgspec.Struct, kw_only=True):
     waits_for: list[McpPendingQuestion]
     next: str
     wakes_at: str | None = None
+    waits_for_events: list[MachineWait] = []
 
 
 class McpRunList(msgspec.Struct, kw_only=True):
@@ -199,6 +219,15 @@ async def cancel_run(agent: McpCaller, given: CancelRunInput, progress: Progress
     return await run_view(agent, await service.get(row.id))
 
 
+@tools.tool(needs=Right.queues_write)
+async def send_event(agent: McpCaller, given: SendEventInput, progress: Progress) -> SentEvent:
+    """Send an event to the run that waits for its name and key, or to one run; without such a run it is kept.
+    It answers no question that a run asks people."""
+    run = given.run and (await (await agent.call.runs()).get(given.run, tenant=agent.call.tenant)).id
+    body = SendEvent(name=given.name, data=given.data, key=given.key, run=run, id=given.id, keep=given.keep)
+    return (await send(agent.call, body)).body
+
+
 async def _wait_until_idle(agent: McpCaller, run: str, seconds: float, progress: Progress) -> McpRunView:
     service = await agent.call.runs()
     row = await service.get(run, tenant=agent.call.tenant)
@@ -219,6 +248,7 @@ async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
             id=hold.id, question=hold.prompt, assignee=hold.assignee, deadline=moment(hold.expires_at)
         )
         for hold in holds
+        if hold.type != CONSUME
     ]
     shown = await shown_run(service.store, row)
     return McpRunView(
@@ -232,16 +262,19 @@ async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
         error=row.error,
         cursor=row.event_seq,
         waits_for=waits,
-        next=_next(row, waits),
+        next=_next(shown, waits),
+        waits_for_events=list(shown.waits_for),
         wakes_at=moment(shown.wakes_at),
     )
 
 
-def _next(row: RunRow, waits: list[McpPendingQuestion]) -> str:
+def _next(row: ShownRun, waits: list[McpPendingQuestion]) -> str:
     if row.status is RunStatus.completed:
         return "It has completed: call get_result."
     if row.status in ENDED:
         return f"It is {row.status}: call get_result for its state and error."
     if waits:
         return "It is waiting for input: people answer in their inbox. Call again later."
+    if row.waits_for:
+        return f"It is {row.label}; an event is sent with send_event."
     return f"It is not done. Call get_run or follow_run with wait_seconds (up to {LONGEST_WAIT}) to wait."

@@ -60,7 +60,7 @@ class MessageWaits:
         """For `ctx.wait_for`: the data of the event."""
         where = f"ctx.wait_for in node {self._at.node.id!r}"
         spec = limited(event_spec(where, name, key, match), timeout, where)
-        condition = storable(self._at, "values", event_condition(name, match, values))
+        condition = storable(self._at, "values", event_condition(name, key, match, values))
         return (await self.message(spec, condition, place))["data"]
 
     async def message(
@@ -120,8 +120,10 @@ def event_spec(where: str, name: str, key: str | None, match: str | None) -> Hol
     )
 
 
-def event_condition(name: str, match: str | None, values: Mapping[str, Any] | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"event": name}
+def event_condition(
+    name: str, key: str | None, match: str | None, values: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"event": name} if key is None else {"event": name, "key": key}
     return found if match is None else {**found, "match": match, "values": dict(values or {})}
 
 

@@ -103,7 +103,7 @@ async def _cancel_children(conn: Conn, now: int, run: RunRef) -> None:
     """In the transaction of the parent's end: a crash leaves no child behind that nothing stops."""
     children = await conn.rows(_CHILDREN, run.id)
     for (child,) in children:
-        await run_inbox.send(conn, now, RunId(child), "cancel", cancel_message(run.id), "cancel", None)
+        await run_inbox.send(conn, now, RunId(child), "cancel", cancel_message(RunId(run.id)), "cancel", None)
     if children:
         await conn.notify()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
@@ -33,7 +32,7 @@ from holdfast.frontends.document.node_types.holds import (
     timeout_action,
 )
 from holdfast.frontends.python.holds import FormOptions, hold_spec
-from holdfast.model.expr import PARTITIONS, compile_expr
+from holdfast.frontends.python.machine_waits import EVENT, MESSAGE, RECEIVED, event_hold, match_condition
 from holdfast.model.graph import HoldSpec, InDoubt, Node
 from holdfast.model.hold_declaration import assignee_fault
 from holdfast.types.hold import CONSUME
@@ -41,9 +40,6 @@ from holdfast.types.queue_message import HITL_REQUEST, REJECTED
 from holdfast.types.status import Effect
 from holdfast.types.terms import HitlTarget
 
-MESSAGE: Final = "message"
-"""What `match` calls the message that it looks at."""
-RECEIVED: Final = "received"
 _TYPE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MOVABLE: Final = ("hitl_review", "queue_publish")
 
@@ -214,19 +210,43 @@ def _outcome(node: DocumentNode) -> str:
 
 
 def _condition(match: str | None, complete: str) -> Json:
-    """The condition, with the values of the run that it compares: they are known when the wait begins."""
     kept = {} if complete == "take" else {"complete": complete}
-    if match is None:
-        return kept
-    try:
-        names = sorted({_variable(path) for path in compile_expr(match).names} - {MESSAGE})
-    except ValueError:
-        names = list[str]()  # reported where texts are read
-    return {**kept, "match": match, "values": {name: f"{{{{{name}}}}}" for name in names}}
+    return {**kept, **match_condition(match, (MESSAGE,))}
 
 
-def _variable(path: Sequence[str]) -> str:
-    return ".".join(path[: 2 if path[0] in {*PARTITIONS, "state"} else 1])
+class EventConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`event`: its name. `key`: which of them; without it, events without a key. `match`: a condition on it,
+    by `event.FIELD`. `timeout`: how long it waits."""
+
+    event: Annotated[str, Meta(min_length=1, max_length=100)]
+    key: Template | None = None
+    match: Expression | None = None
+    timeout: Annotated[Duration | None, Meta(extra={"language": "template"})] = None
+    on_timeout: Template | TimeoutConfig | None = None
 
 
-NODE_TYPES: tuple[Any, ...] = (QueuePublishType(), QueueConsumeType(), QueueEscalationType())
+class EventType(QueueConsumeType):
+    name = "event"
+    summary = "Waits for an event from a machine; binds `{id, name, key, data, ...}`. No inbox shows it."
+    config = EventConfig
+    rules = ("hold-effect", "timeout-edges", "duration", "event-name")
+    example: ClassVar[Json] = {"event": "payment.received", "key": "{{order}}", "timeout": "2d"}
+
+    def scope_names(self, node: DocumentNode) -> tuple[str, ...]:
+        return (MESSAGE, EVENT)
+
+    def _hold(self, node: DocumentNode, found: NodeReport) -> HoldSpec:
+        config: EventConfig = node.config
+        return event_hold(
+            hold_reader(node, found),
+            config.event,
+            config.key,
+            config.match,
+            timeout=config.timeout,
+            on_timeout=timeout_action(node),
+            into=node.bind,
+            bind=_outcome(node),
+        )
+
+
+NODE_TYPES: tuple[Any, ...] = (QueuePublishType(), QueueConsumeType(), QueueEscalationType(), EventType())

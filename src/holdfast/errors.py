@@ -71,7 +71,8 @@ HoldfastError
 │   ├── SkillChangedError           a skill's content differs from what the run was pinned to
 │   ├── NodeTimeoutError            a node took longer than its timeout
 │   ├── StepTimeoutError            an attempt of a sub-step took longer than its timeout
-│   ├── WaitTimeoutError            the event, or the end of the child run, did not come in time
+│   ├── WaitTimeoutError            an event, the end of a child run or of branches did not come in time
+│   ├── MapFailedError              more items of a map failed than are tolerated
 │   ├── ChildFailedError            a child run failed or was cancelled
 │   ├── ChildDepthError             child runs start child runs beyond the limit
 │   ├── NodeProcessError            the process of a node with isolation="process" ended before the node
@@ -463,6 +464,10 @@ class StepTimeoutError(RunError):
 
 class WaitTimeoutError(RunError):
     code = "wait_timeout"
+
+
+class MapFailedError(RunError):
+    code = "map_failed"
 
 
 class ChildFailedError(RunError):

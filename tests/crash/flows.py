@@ -237,6 +237,34 @@ async def in_steps(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
     return {"paid": paid, "sent": sent}
 
 
+beside = flow("branches", effect="read")
+
+
+@beside.script
+async def in_branches(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    """Maps inside a gather, and a race that a short sleep wins."""
+
+    def act(name: str) -> str:
+        WORLD.happens(name, ctx.run_id, key=f"{ctx.run_id}/{name}", value=name)
+        return name
+
+    async def item(row: str, number: int) -> str:
+        charged = await ctx.step(f"charge {row}{number}", act, f"charge {row}{number}")
+        await ctx.sleep(0.03)
+        return await ctx.step(f"book {row}{number}", act, f"book {row}{number}") + charged
+
+    async def line(row: str) -> list[str]:
+        return await ctx.map(lambda number: item(row, number), [1, 2])
+
+    async def late() -> str:
+        await ctx.sleep(3600)
+        return await ctx.step("late", act, "late")
+
+    rows = await ctx.gather(line("a"), line("b"))
+    won, _ = await ctx.race(late(), ctx.sleep(0.02))
+    return {"rows": rows, "won": won}
+
+
 waits = flow("timer", effect="pure")
 short = waits.timer("short", "20ms")
 

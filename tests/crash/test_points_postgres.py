@@ -16,11 +16,11 @@ FIRST = {point: (name, nth) for point, name, nth in reversed(PLACES)}
 
 
 def _place(point: str, name: str, nth: int) -> object:
-    first = FIRST[point] == (name, nth)
+    first = FIRST[point] == (name, nth) or (point, name) == ("after_substep", "branches")
     return pytest.param(point, name, nth, marks=() if first else pytest.mark.soak)
 
 
-@pytest.mark.covers("USERS-STEP-KILL", "CRASH-*-postgres", "FLEET-PG-15", "D-39", "D-13")
+@pytest.mark.covers("USERS-STEP-KILL", "USERS-GATHER", "CRASH-*-postgres", "FLEET-PG-15", "D-39", "D-13")
 @pytest.mark.parametrize(("point", "name", "nth"), [_place(*place) for place in PLACES])
 def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point_on_postgres(
     point: str, name: str, nth: int, tmp_path: Path

@@ -19,6 +19,8 @@ PLACES = [
     ("after_handler", "keyed", 2),
     ("after_handler", "map", 3),
     ("after_substep", "script", 2),
+    ("after_substep", "branches", 2),
+    ("after_intent", "branches", 6),
     ("after_blob_put", "big", 2),
     ("inside_settle", "bare", 3),
     ("after_settle", "strict", 4),
@@ -28,6 +30,7 @@ PLACES = [
     ("after_answer", "hold", 1),
     ("after_timer_fired", "timer", 1),
     ("after_timer_fired", "timer", 2),
+    ("after_timer_fired", "branches", 2),
     ("after_lapse", "lapse", 1),
     ("after_lapse", "lapse", 2),
     ("after_publish", "emit", 2),
@@ -39,7 +42,16 @@ PLACES = [
 ]
 
 
-@pytest.mark.covers("USERS-STEP-KILL", "CRASH-*-sqlite", "D-39", "D-13", "CORE-PROOF-02", "CORE-PROOF-03")
+@pytest.mark.covers(
+    "USERS-STEP-KILL",
+    "USERS-GATHER",
+    "USERS-MAP-NESTED",
+    "CRASH-*-sqlite",
+    "D-39",
+    "D-13",
+    "CORE-PROOF-02",
+    "CORE-PROOF-03",
+)
 @pytest.mark.parametrize(("point", "name", "nth"), PLACES)
 def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point(
     point: str, name: str, nth: int, tmp_path: Path

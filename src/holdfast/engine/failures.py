@@ -9,7 +9,7 @@ from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_mode import takes_failure
 from holdfast.engine.walk_state import with_walk_fields
 from holdfast.model.apply import apply_record, forgive
-from holdfast.model.child_scopes import collects, result_of, wipe_scope
+from holdfast.model.child_scopes import collects, result_of, wipe_scope, with_tolerance
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Scope, naps_of
 from holdfast.model.record_bodies import (
@@ -106,6 +106,9 @@ def _walks_on(
 def _abort(decision: Decision, scope: Scope, execution: Exec, node: Node, ended: HandlerFinished) -> None:
     owner = _owner_that_copes(decision, scope)
     assert ended.error is not None
+    if scope.owner is not None:
+        map_ = decision.pos.execs[scope.owner]
+        ended.error = with_tolerance(node_of(decision.graph, decision.pos, map_), map_, ended.error)
     graph = decision.pos.scope_graph(decision.graph, scope)
     if graph.spec.mirrors:
         # Its label is not used any more, and the record does not have it for a replay.
@@ -139,7 +142,7 @@ def _owner_that_copes(decision: Decision, scope: Scope) -> Exec | None:
         owner = pos.execs[scope.owner]
         node = node_of(decision.graph, pos, owner)
         # A retry of the owner handles the failure as well: all its children start again.
-        if collects(node) or node.on_failure != "abort" or node.retry.attempts > 1:
+        if collects(node, owner) or node.on_failure != "abort" or node.retry.attempts > 1:
             return owner
         scope = pos.scopes[scope.owner[0]]
     return None
@@ -150,7 +153,7 @@ def _hand_up(decision: Decision, scope: Scope, owner: Exec, error: ErrorInfo) ->
     pos = decision.pos
     child = _child_below(decision, scope, owner)
     node = node_of(decision.graph, pos, owner)
-    collected = result_of(decision.graph, pos, child, error) if collects(node) else None
+    collected = result_of(decision.graph, pos, child, error) if collects(node, owner) else None
     body = AttemptBody("child_failed", error)
     record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect)
     pos.head, pos.at = record.seq, record.at

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from holdfast.engine import failures, settle, timers
 from holdfast.engine import join as parallel
 from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
 from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.subflow import subflow_outputs
-from holdfast.errors import MissingNameError, NotComparableError
+from holdfast.errors import MapFailedError, MissingNameError, NotComparableError
 from holdfast.model.child_scopes import NotAListError, child_inputs
 from holdfast.model.graph import Node
 from holdfast.model.position import Exec, Scope
@@ -50,6 +52,9 @@ def _input_problem(decision: Decision, scope: Scope, execution: Exec) -> ErrorIn
     """Why there is nothing to start the children from."""
     pos = decision.pos
     opens = execution.items is not None
+    short = _too_few(node_of(decision.graph, pos, execution), len(execution.items or ()))
+    if opens and short is not None:
+        return short
     if opens and pos.strict_names:
         return None
     try:
@@ -62,6 +67,14 @@ def _input_problem(decision: Decision, scope: Scope, execution: Exec) -> ErrorIn
             return None
         return unreadable(node_of(decision.graph, pos, execution), "its input", wrong)
     return None
+
+
+def _too_few(node: Node, items: int) -> ErrorInfo | None:
+    tolerance = node.map.tolerance if node.map is not None else msgspec.UNSET
+    if tolerance is msgspec.UNSET or not tolerance.is_short(items):
+        return None
+    text = f"map node {node.id!r}: there are {items} items, and {tolerance.successes} must succeed"
+    return ErrorInfo(MapFailedError.code, MapFailedError.__name__, text)
 
 
 def unreadable(node: Node, what: str, wrong: MissingNameError | NotComparableError) -> ErrorInfo:

@@ -15,6 +15,7 @@ from holdfast.engine import failures
 from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import ExpressionError
 from holdfast.model.apply import apply_record
+from holdfast.model.branch_ordinals import given_up, is_inside_branch
 from holdfast.model.expr import Resolve
 from holdfast.model.forms.compile import primary_options
 from holdfast.model.forms.json_schema import KEY, schema_of
@@ -396,8 +397,10 @@ def ask_inside(
 ) -> None:
     """A question inside a node (`ctx.ask`). If its hold was closed without an answer, it is asked again."""
     node = node_of(decision.graph, decision.pos, execution)
-    # The id of the closed hold must not be derived again, because its row exists and is closed.
-    if key in execution.subs or (decision.graph.dialect and execution.attempt > 1):
+    # The id of the closed hold must not be derived again, because its row exists and is closed. In branches
+    # the order of the calls, and so their count, is another one each time.
+    asked_before = key in execution.subs or (decision.graph.dialect and execution.attempt > 1)
+    if asked_before or is_inside_branch(key):
         ordinal = AGAIN + decision.pos.head
     ask(
         decision,
@@ -431,6 +434,27 @@ def record_answer(
     side = Side(inbox_done=[inbox] if inbox else [])
     record = decision.draft(
         Kind.substep, body, node=node.id, execution=execution, effect="human", listed=True, side=side
+    )
+    apply_record(decision.graph, decision.pos, record, body)
+
+
+def decide_branches(decision: Decision, execution: Exec, node: Node, body: SubstepBody, winner: str) -> None:
+    """A script has decided among its branches: the questions and timers of the others are closed."""
+    side = Side()
+    for _, sub in given_up(execution.subs, body.ordinal, winner):
+        if sub.hold in decision.pos.holds:
+            closed = HoldClosed(HoldId(sub.hold), HoldStatus.cancelled, "another branch has ended")
+            side.close_holds.append(closed)
+        elif sub.hold in decision.pos.timers:
+            side.close_timers.append(sub.hold)
+    record = decision.draft(
+        Kind.substep,
+        body,
+        node=node.id,
+        execution=execution,
+        effect=node.effect,
+        outcome="success" if body.error is None else "fail",
+        side=side if side.close_holds or side.close_timers else None,
     )
     apply_record(decision.graph, decision.pos, record, body)
 

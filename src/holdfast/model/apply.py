@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.branch_deltas import Delta
+from holdfast.model.branch_ordinals import BRANCH, given_up, is_decision
 from holdfast.model.budget_ledger import LEDGER, apply_ledger, busy_time, end_call, reopen, spend
 from holdfast.model.child_scopes import PARENTS, collects, result_of
 from holdfast.model.graph import Graph
@@ -203,7 +204,7 @@ def _child_failed(graph: Graph, pos: Position, record: Record, body: AttemptBody
     """A child's failure was passed to its owner, which handles it."""
     owner = find_exec(graph, pos, record)
     node = pos.scope_graph(graph, pos.scopes[owner.scope]).nodes[owner.node]
-    if collects(node) and body.error is not None:
+    if collects(node, owner) and body.error is not None:
         index = next(b for what, _, _, b in body.moves if what == "W")
         child = next(
             s for s in pos.scopes.values() if s.owner == (owner.scope, owner.node) and s.index == index
@@ -292,6 +293,18 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
             pos.timers.pop(open_hold.token, None)
         if execution.phase == "doubt":
             execution.phase = "work"
+    elif body.value and is_decision(body.ordinal):
+        _give_up_branches(pos, execution, body.ordinal, str(body.value[BRANCH]))
+
+
+def _give_up_branches(pos: Position, execution: Exec, path: str, winner: str) -> None:
+    """It is decided among the branches of a script: the others wait for nothing any more."""
+    for ordinal, sub in list(given_up(execution.subs, path, winner)):
+        del execution.subs[ordinal]
+        pos.timers.pop(sub.hold, None)
+        waiting = pos.holds.pop(sub.hold, None)
+        if waiting is not None and waiting.token:
+            pos.timers.pop(waiting.token, None)
 
 
 def _asked(graph: Graph, pos: Position, record: Record, body: AskedBody) -> None:

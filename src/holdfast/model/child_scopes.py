@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import msgspec
 
-from holdfast.errors import MissingNameError, NotComparableError
+from holdfast.errors import InputError, MissingNameError, NotComparableError
 from holdfast.model.branches import branch_result
 from holdfast.model.expr import MISSING as EXPR_MISSING
-from holdfast.model.expr import Resolve, compile_expr
+from holdfast.model.expr import Path, Resolve, compile_expr, walk
 from holdfast.model.graph import Graph, MapSpec, Node, NodeKind
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Position, Scope, naps_of, new_scope
@@ -102,9 +102,49 @@ def child_path(parent: str, node: str, owner: Exec, index: int) -> str:
     return f"{parent}{node}.{owner.visit}{again}[{index}]/"
 
 
-def collects(node: Node) -> bool:
-    """Whether a child that fails is one of the results."""
-    return bool(node.parallel) or (node.map is not None and node.map.on_item_failure == "collect")
+def collects(node: Node, owner: Exec) -> bool:
+    """Whether the next child that fails is one of the results."""
+    if node.map is None:
+        return bool(node.parallel)
+    if node.map.tolerance is msgspec.UNSET:
+        return node.map.on_item_failure == "collect"
+    return not node.map.tolerance.is_exceeded(_failed_items(owner) + 1, len(owner.items or ()))
+
+
+def _failed_items(owner: Exec) -> int:
+    return sum(1 for result in owner.results.values() if "failed" in result)
+
+
+def with_tolerance(node: Node, owner: Exec, error: ErrorInfo) -> ErrorInfo:
+    """The error of an item that is one too many says so."""
+    if node.map is None or node.map.tolerance is msgspec.UNSET:
+        return error
+    failed, items = _failed_items(owner) + 1, len(owner.items or ())
+    why = f" ({node.map.tolerance.text(failed, items)})"
+    if not node.map.tolerance.is_exceeded(failed, items) or error.message.endswith(why):
+        return error
+    return ErrorInfo(error.code, error.type, f"{error.message}{why}", error.detail)
+
+
+def item_key(node: Node, item: Any, index: int) -> str:
+    """What its map's expression gives over the item; without one, its index. Raises InputError."""
+    spec = node.map
+    if spec is None or spec.key is msgspec.UNSET:
+        return str(index)
+
+    def resolve(path: Path) -> object:
+        first, *rest = path
+        if first == "item":
+            return walk(item, tuple(rest))
+        return walk(cast("Any", item), path) if isinstance(item, Mapping) else EXPR_MISSING
+
+    try:
+        found = compile_expr(spec.key).evaluate(resolve)
+    except (MissingNameError, NotComparableError) as wrong:
+        raise InputError(f"map node {node.id!r}: the key of item {index}: {wrong.message}") from wrong
+    if found is None or found is EXPR_MISSING:
+        raise InputError(f"map node {node.id!r}: item {index} has no key: {spec.key!r} gives nothing.")
+    return str(found)
 
 
 def as_input(given: Any) -> FrozenDict:

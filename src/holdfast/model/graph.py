@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.errors import FlowInvalidError
 from holdfast.model.expr import Expr, compile_expr
+from holdfast.model.failure_tolerance import Tolerance
 from holdfast.model.secrets import Paths, parsed
 from holdfast.types.backoff import BackoffKind
 from holdfast.types.hold import Option
@@ -127,6 +128,10 @@ class MapSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of the state around it that the body reads too."""
     gives: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     """The fields of the body's state that are the result of an item. Unset: all of them."""
+    tolerance: Tolerance | msgspec.UnsetType = msgspec.UNSET
+    """How many items may fail: those are among the results. Unset: as `on_item_failure` says."""
+    key: str | msgspec.UnsetType = msgspec.UNSET
+    """An expression over an item: the key that its function gets."""
 
 
 class ParallelSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,6 +51,7 @@ class RunService:
         runtime.recorder.make_room = self.make_room
         runtime.put_hold_states = put_hold_states_for(self)
         runtime.make_run = self.create
+        runtime.stop_run = self.cancel
 
     # ------------------------------------------------------------------ creating
     async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from holdfast.frontends.python.builder_edges import Edges
 from holdfast.frontends.python.builder_nodes import Nodes
 from holdfast.frontends.python.guard import Guard
 from holdfast.frontends.python.handle import NodeHandle
 from holdfast.frontends.python.migrations import Migrations
-from holdfast.frontends.python.policies import Join
+from holdfast.frontends.python.policies import Join, all_of
 from holdfast.model.diagnostics import GraphProblem, require_valid
+from holdfast.model.failure_tolerance import Tolerance, read_tolerance
 from holdfast.model.graph import MapSpec, Node, NodeKind, SubflowSpec
 from holdfast.model.program import Program
 from holdfast.types.status import Effect
@@ -41,6 +44,9 @@ class FlowBuilder(Nodes, Edges, Migrations):
         concurrency: int = 0,
         effect: str | None = None,
         on_item_failure: str = "fail",
+        tolerated_failures: int | str | None = None,
+        min_successes: int | None = None,
+        item_key: str | None = None,
         join: Join | str = "all",
         on_failure: str = "abort",
         checkpoint: str | None = None,
@@ -50,18 +56,28 @@ class FlowBuilder(Nodes, Edges, Migrations):
     ) -> NodeHandle[..., Any]:
         """Run `body` for each item of the list at `over`, at most `concurrency` at once (0: all).
 
-        A function gets the item first (`fn(item)`, `fn(item, ctx)`), and what it returns is the item's
-        result; the results, in the order of the items, are written to the field `into`. Further options
-        (`retry`, `timeout`, `idempotency_key`, ...) are those of the item's node; `guard` and
-        `breakpoint` are the map's.
+        A function gets the item first (`fn(item)`, `fn(item, ctx)`), and by their names its `index` and its
+        `key` (what the expression `item_key` gives over the item). What it returns is the item's result; the
+        results, in the order of the items, are written to the field `into`. Further options (`retry`,
+        `timeout`, `idempotency_key`, ...) are those of the item's node; `guard` and `breakpoint` are the
+        map's.
+
+        With `tolerated_failures` (a count, or a share such as "10%") or `min_successes`, failed items are
+        among the results, and the map fails when there are too many.
         """
+        if join not in ("all", all_of()):
+            self.wrong("join", "join= of a map is about the edges into it, not about its items", node=id,
+                       fix="for items write min_successes= or tolerated_failures=; to join edges put a node "
+                       "before the map")  # fmt: skip
         child = body if isinstance(body, FlowBuilder) else self._item_flow(id, body, effect, item)
         if isinstance(body, FlowBuilder) and (item or effect):
             fix = "set the options at the nodes of that flow"
             self.wrong("option", "a map over a flow takes no options for its items", node=id, fix=fix)
         spec = MapSpec(
-            over=over, body=child.name, into=into, concurrency=concurrency, on_item_failure=on_item_failure
-        )
+            over=over, body=child.name, into=into, concurrency=concurrency, on_item_failure=on_item_failure,
+            tolerance=self._tolerance(id, tolerated_failures, min_successes),
+            key=msgspec.UNSET if item_key is None else item_key,
+        )  # fmt: skip
         options = {
             "join": join, "on_failure": on_failure, "checkpoint": checkpoint, "guard": guard,
             "breakpoint": breakpoint,
@@ -69,6 +85,13 @@ class FlowBuilder(Nodes, Edges, Migrations):
         node = Node(id=id, kind=NodeKind.map, effect=Effect.pure, map=spec, **self.policies(id, options))
         self._adopt(id, child)
         return self.plain(node, options)
+
+    def _tolerance(self, id: str, failures: Any, successes: Any) -> Tolerance | msgspec.UnsetType:
+        def wrong(what: str, fix: str) -> None:
+            self.wrong("tolerance", what, node=id, fix=fix)
+
+        found = read_tolerance(failures, successes, wrong)
+        return found if found.given else msgspec.UNSET
 
     def _item_flow(
         self, id: str, body: Callable[..., Any], effect: str | None, options: dict[str, Any]

@@ -36,6 +36,8 @@ def takes_of(fn: Callable[..., Any], first: str = "state") -> tuple[str, ...]:
         needed = parameter.default is inspect.Parameter.empty
         if parameter.kind in _POSITIONAL:
             what = "ctx" if is_context(parameter) else first
+            if first == "item" and first in takes and parameter.name in ("index", "key"):
+                what = parameter.name
             if what not in takes:
                 takes.append(what)
             elif needed:

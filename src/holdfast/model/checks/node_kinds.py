@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.holds import check_hold
+from holdfast.model.expr import ExprSyntaxError
 from holdfast.model.graph import (
     Edge,
     EdgeKind,
@@ -72,6 +75,18 @@ def _map(view: ValidationView, node: Node, spec: MapSpec) -> None:
             f"concurrency {spec.concurrency} is negative",
             node=node.id,
             fix="use 0 for no limit",
+        )
+    if spec.key is not msgspec.UNSET:
+        # Its names are those of the item, which has no declared fields.
+        found = view.compiled(spec.key)
+        if isinstance(found, ExprSyntaxError):
+            view.error("expression", f"item_key: {found}", node=node.id, fix=found.hint or None)
+    if spec.tolerance is not msgspec.UNSET and spec.on_item_failure == "collect":
+        view.error(
+            "tolerance",
+            "on_item_failure collects every failure, and a tolerance limits them",
+            node=node.id,
+            fix="leave one of them out",
         )
     _body(view, node, spec.body)
 

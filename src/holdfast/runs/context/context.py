@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
@@ -17,9 +17,12 @@ from holdfast.errors import InputError
 from holdfast.model.graph import Node
 from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
+from holdfast.runs.context import combinators
 from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.branch_map import MapOptions, map_items
 from holdfast.runs.context.budget_ledger import ContextLedger
 from holdfast.runs.context.children import Children, ChildRun
+from holdfast.runs.context.combinators import Branches, Winner
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.facts import ContextFacts
 from holdfast.runs.context.message_waits import MessageWaits, queues_of
@@ -73,10 +76,13 @@ class Context(ContextFacts):
         super().__init__(calls, execution, node)
         self._at = Attempt(calls, execution, node)
         self._numbers = Numbers(self._at)
-        self._substeps = Substeps(self._at, self._answer)
+        self._substeps = Substeps(self._at, self._numbers, self._answer)
         self._emitter = Emitter(self._at)
         self._waits = MessageWaits(self._at, self._numbers, self._substeps, self._emitter, self._answer)
         self._children = Children(self._at, self._numbers, self._waits, partial(Context.step, self))
+        self._branches = Branches(
+            self._at, self._numbers, partial(Context.step, self), partial(Context.sleep, self)
+        )
         self._artifacts: list[Op] = []
         self._spent: list[Usage] = []
         self._thread_calls: set[ThreadFuture[Any]] = set()
@@ -84,6 +90,7 @@ class Context(ContextFacts):
         # Writes to the memory that wait until the node has settled.
         self.memories: list[Memory] = []
         self._lives = 0
+        self._waiting_now = 0
         # Microseconds in which it waited for an answer or a timer.
         self.waited = 0
 
@@ -334,6 +341,47 @@ class Context(ContextFacts):
             self._calls.sleep_inside(self._exec, self._node, ordinal, seconds)
         await self._answer(ordinal)
 
+    # Branches.
+    async def gather(
+        self,
+        *branches: Any,
+        return_exceptions: bool = False,
+        timeout: Any = None,
+        key: str | None = None,
+    ) -> list[Any]:
+        """Run branches beside each other and wait for all of them: their results, in order. A branch is a
+        coroutine that has not started, such as `ctx.step(...)` or `pay(ctx)`, or a function that returns one.
+
+        The calls of each branch are numbered apart, so they may be recorded in any order. The node waits
+        without a process when no branch can continue. The first error stops the other branches and is raised,
+        the same on every re-entry; with `return_exceptions` errors are among the results. Raises
+        WaitTimeoutError after `timeout`. `key` replaces the call's number where order depends on arrival."""
+        return await combinators.gather(
+            self._branches, branches, return_exceptions=return_exceptions, timeout=timeout, key=key
+        )
+
+    async def race(self, *branches: Any, timeout: Any = None, key: str | None = None) -> Winner:
+        """Run branches beside each other until the first one ends: its place and its result, or its error.
+        The others are stopped: their questions are withdrawn, the runs that they started are cancelled, and
+        an effect outside that has begun may end. Which branch won is recorded. Otherwise as `gather`."""
+        return await combinators.race(self._branches, branches, timeout=timeout, key=key)
+
+    async def first(self, *branches: Any, timeout: Any = None, key: str | None = None) -> Winner:
+        """As `race`, until the first one succeeds. Raises an ExceptionGroup if all of them fail."""
+        return await combinators.first(self._branches, branches, timeout=timeout, key=key)
+
+    async def map(
+        self, fn: Callable[..., Any], items: Iterable[Any], **options: Unpack[MapOptions]
+    ) -> list[Any]:
+        """Call `fn(item)` for each item, each in a branch, at most `concurrency` of them at once: the
+        results, in the order of the items. If `fn` has parameters `index` and `key`, it gets those of its
+        item; keys come from `item_key`, and name the branches then.
+
+        The first error stops the other items and is raised. With `tolerated_failures` (a count, or a share
+        such as "10%") or `min_successes`, errors are among the results, and MapFailedError is raised when
+        there are too many."""
+        return await map_items(self._branches, fn, items, **options)
+
     # Child runs and events.
     async def start(
         self, flow: Any, given: Any = None, *, key: str | None = None, detached: bool = False
@@ -376,12 +424,18 @@ class Context(ContextFacts):
 
     @contextmanager
     def _waiting(self) -> Generator[None]:
-        since = time.perf_counter_ns()
+        since, branch = time.perf_counter_ns(), self._numbers.here
+        branch.waits += 1
+        self._waiting_now += 1
         try:
             with self.patience:
                 yield
         finally:
-            self.waited += (time.perf_counter_ns() - since) // 1000
+            branch.waits -= 1
+            self._waiting_now -= 1
+            # Of waits beside each other the last one counts.
+            if not self._waiting_now:
+                self.waited += (time.perf_counter_ns() - since) // 1000
 
     # For `ctx.memory`.
     def take_recorded(self, name: str) -> tuple[str, Any]:
@@ -424,8 +478,9 @@ class Context(ContextFacts):
 
     @property
     def busy(self) -> bool:
-        """Whether a sub-step is running, or about to."""
-        return bool(self._substeps.running) or self._calls.ledger.is_calling(self._exec)
+        """Whether a sub-step is running, or about to, or a branch does more than wait."""
+        running = bool(self._substeps.running) or self._calls.ledger.is_calling(self._exec)
+        return running or self._numbers.root.is_working
 
     @property
     def doubt(self) -> tuple[str, ErrorInfo] | None:

@@ -17,6 +17,7 @@ from holdfast.errors import (
     StepFailedError,
     StepTimeoutError,
 )
+from holdfast.model.branch_ordinals import decisions_of, outside_winner, segment
 from holdfast.model.calls.boundary import call, call_alone
 from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.position import Sub
@@ -34,28 +35,98 @@ inside_step: ContextVar[bool] = ContextVar("inside a sub-step", default=False)
 spending: ContextVar[list[Usage] | None] = ContextVar("what the sub-step costs", default=None)
 
 
+class Branch:
+    """A branch of a script, or (without a path) the script itself: its calls are numbered apart from those of
+    other branches, so that numbers do not depend on which branch is first."""
+
+    def __init__(self, numbers: Numbers, path: str = "") -> None:
+        self.numbers = numbers
+        self.path = path
+        self.calls = 0
+        self.children: list[Branch] = []
+        # Open questions, sleeps and waits of its own.
+        self.waits = 0
+        # Effects outside that have begun.
+        self.effects: set[asyncio.Future[Any]] = set()
+        self.task: asyncio.Task[Any] | None = None
+        # Another branch has won, or one has failed: nothing starts here any more.
+        self.stopped = False
+
+    def require_live(self) -> None:
+        if self.stopped:
+            raise asyncio.CancelledError("its branch was given up")
+
+    @property
+    def is_working(self) -> bool:
+        """Whether it does more than wait for an answer. (Code around the branches is not asked.)"""
+        if self.children:
+            # One that has ended is waited for no more: what follows from that is about to be decided.
+            return any(each.is_over or each.is_working for each in self.children)
+        return bool(self.path) and not self.waits
+
+    @property
+    def is_over(self) -> bool:
+        return self.task is not None and self.task.done()
+
+    def stop(self) -> None:
+        self.stopped = True
+        for each in self.children:
+            each.stop()
+
+    def all_effects(self) -> set[asyncio.Future[Any]]:
+        return self.effects.union(*(each.all_effects() for each in self.children))
+
+
+_branch: ContextVar[Branch | None] = ContextVar("the branch of a script", default=None)
+
+
+def enter_branch(branch: Branch) -> None:
+    _branch.set(branch)
+
+
 class Numbers:
     """The numbers of the calls that a handler makes, and what is recorded under them."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._asked_for: list[tuple[str, str]] = []
+        self.root = Branch(self)
 
     @property
     def taken(self) -> int:
         return len(self._asked_for)
 
+    @property
+    def here(self) -> Branch:
+        """The branch whose code this is."""
+        found = _branch.get()
+        # A branch may run another flow in this process, whose handlers inherit the variable.
+        return found if found is not None and found.numbers is self else self.root
+
     def take(self, name: str, key: str | None) -> str:
         """Each call takes its number at once, whatever is awaited later (D-21)."""
         self._attempt.check_open()
+        self.here.require_live()
         ordinal = self.next(key)
+        self.here.calls += 1
         self._asked_for.append((ordinal, name))
         return ordinal
 
+    def take_branches(self, name: str, key: str | None) -> str:
+        """The same for a combinator: the path of its branches."""
+        self._attempt.check_open()
+        branch = self.here
+        branch.require_live()
+        path = f"{branch.path}{segment(branch.calls, key)}/"
+        branch.calls += 1
+        self._asked_for.append((path, name))
+        return path
+
     def next(self, key: str | None) -> str:
         """What `take` will give, if nothing is awaited before."""
+        branch = self.here
         # The sign keeps a key such as "3" apart from the number of the fourth call.
-        return f"={key}" if key is not None else str(len(self._asked_for))
+        return f"{branch.path}{branch.calls if key is None else f'={key}'}"
 
     def recorded(self, ordinal: str, name: str) -> Sub | None:
         known = self._attempt.execution.subs.get(ordinal)
@@ -66,7 +137,9 @@ class Numbers:
     def check_all_asked_for(self) -> None:
         """A recorded call that the node did not make again is the same mismatch."""
         asked = {ordinal for ordinal, _ in self._asked_for}
-        unused = [s for s in self._attempt.execution.subs if s not in asked]
+        subs = self._attempt.execution.subs
+        decided = decisions_of(subs)
+        unused = [s for s in subs if s not in asked and not outside_winner(s, decided)]
         if unused:
             raise self._mismatch(f"{len(unused)} recorded call(s) were not made this time")
 
@@ -83,8 +156,9 @@ class Numbers:
 class Substeps:
     """The sub-steps of one attempt; `running` have not ended."""
 
-    def __init__(self, attempt: Attempt, wait: Callable[[str], Awaitable[Sub]]) -> None:
+    def __init__(self, attempt: Attempt, numbers: Numbers, wait: Callable[[str], Awaitable[Sub]]) -> None:
         self._attempt = attempt
+        self._numbers = numbers
         # Until the timer of this number has fired.
         self._wait = wait
         self.running: set[asyncio.Future[Any]] = set()
@@ -122,15 +196,19 @@ class Substeps:
             if before.hold not in at.session.pos.timers:
                 at.calls.continue_back_off(at.execution, at.node, step.ordinal)
             await self._wait(step.ordinal)
+        branch = self._numbers.here
         while True:
             done = asyncio.get_running_loop().create_future()
             self.running.add(done)
+            if step.effect not in REPEATABLE:
+                branch.effects.add(done)
             try:
                 return await self._perform(step, fn, args, kwargs, failures)
             except _TryAgain:
                 failures += 1
             finally:
                 self.running.discard(done)
+                branch.effects.discard(done)
                 done.set_result(None)
                 at.calls.step_ended()
             # Not `running`: a run in which all handlers wait parks.
@@ -161,7 +239,9 @@ class Substeps:
             # Noted besides raising: a handler that catches the error must not settle over an unknown outcome.
             at.doubt = at.doubt or (step.ordinal, error)
             raise OutcomeUnknownError(f"step {step.name!r} of {at.node.id!r}: {error.type}: {error.message}")
-        if raised is not None and error is not None and _may_retry(step, raised, declared, failures):
+        again = raised is not None and _may_retry(step, raised, declared, failures)
+        # A branch that was given up tries nothing again.
+        if again and error is not None and not self._numbers.here.stopped:
             calls.back_off(at.execution, at.node, step, failures + 1, error, usage)
             crashpoint("after_substep")
             raise _TryAgain

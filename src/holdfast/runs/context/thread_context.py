@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Coroutine
 from contextvars import copy_context
 from functools import partial
 from typing import Any
 
+from holdfast.errors import ScriptError
 from holdfast.runs.context.children import ChildRun
 from holdfast.runs.context.context import Context
 from holdfast.runs.node_memory import ThreadMemory
@@ -35,6 +37,28 @@ class ThreadContext(Context):
 
     def wait_for(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         return self.from_thread(Context.wait_for(self, *args, **kwargs))
+
+    def gather(self, *branches: Any, **_options: Any) -> Any:  # type: ignore[override]
+        raise self._no_branches("gather", branches)
+
+    def race(self, *branches: Any, **_options: Any) -> Any:  # type: ignore[override]
+        raise self._no_branches("race", branches)
+
+    def first(self, *branches: Any, **_options: Any) -> Any:  # type: ignore[override]
+        raise self._no_branches("first", branches)
+
+    def map(self, *_args: Any, **_options: Any) -> Any:  # type: ignore[override]
+        raise self._no_branches("map", ())
+
+    def _no_branches(self, name: str, branches: tuple[Any, ...]) -> ScriptError:
+        for each in branches:
+            if inspect.iscoroutine(each):
+                each.close()
+        return ScriptError(
+            f"ctx.{name} in node {self.node!r}, which is a plain function: branches cannot run beside each "
+            "other in one thread.",
+            hint="Make the script async: async def.",
+        )
 
     def file(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         return self.from_thread(Context.file(self, *args, **kwargs))

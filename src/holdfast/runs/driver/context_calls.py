@@ -168,6 +168,14 @@ class ContextCalls:
         self.writer.append_all(decision)
         self.session.recorder.hurry()
 
+    def decide_branches(self, execution: Exec, node: Node, body: SubstepBody, winner: str) -> None:
+        """Of `ctx.race` and the others: which branch has won or failed is the same on every re-entry."""
+        body.code = self.code_of(execution)
+        decision = self.session.decision()
+        holds.decide_branches(decision, execution, node, body, winner)
+        self.writer.append_all(decision)
+        crashpoint("after_substep")
+
     def step_ended(self) -> None:
         """The handler may now be waiting only for an answer."""
         if self.session.answers:

@@ -12,6 +12,7 @@ from holdfast.errors import HoldfastError, InputError, LeaseLostError, StoreErro
 from holdfast.model.calls import forks
 from holdfast.model.calls.boundary import ControlFlow, absorb_own_cancel, call, to_error
 from holdfast.model.calls.tasks import OwnedTask
+from holdfast.model.child_scopes import item_key
 from holdfast.model.graph import Node
 from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import NodeHandler, Program
@@ -76,7 +77,7 @@ class HandlerCall:
                 result = await handler.fn(state)
             else:
                 ctx = self._context(execution, node, handler)
-                result = await self._call(node, handler, ctx, state, self._item(scope))
+                result = await self._call(node, handler, ctx, state, self._item(scope, handler))
             # Almost always false: an await here would cost each step a turn of the loop.
             if forks.count != began or task.disowned or task.cancelling():
                 await _leave_code(task, began)
@@ -134,19 +135,26 @@ class HandlerCall:
         if self.session.contexts.get(place) is ctx:
             del self.session.contexts[place]
 
-    def _item(self, scope: Scope) -> Any:
-        """The item of the map that this child gets."""
+    def _item(self, scope: Scope, handler: NodeHandler) -> dict[str, Any]:
+        """The item of the map that this child gets, with its index, and its key if the function takes it.
+        Raises InputError."""
         owner = self.session.pos.execs.get(scope.owner) if scope.owner is not None else None
-        return owner.items[scope.index] if owner is not None and owner.items is not None else None
+        item = owner.items[scope.index] if owner is not None and owner.items is not None else None
+        found = {"item": item, "index": scope.index}
+        if owner is not None and "key" in handler.takes:
+            found["key"] = item_key(self.session.node(owner), item, scope.index)
+        return found
 
-    async def _call(self, node: Node, handler: NodeHandler, ctx: Context, state: Any, item: Any) -> Any:
+    async def _call(
+        self, node: Node, handler: NodeHandler, ctx: Context, state: Any, item: dict[str, Any]
+    ) -> Any:
         if handler.isolation:
             # Imported with the first such node: most flows have none.
             from holdfast.runs.node_process.run import run_node
 
             call = run_node(self.session, ctx, node, item, self.calls.code_of(ctx.execution))
         else:
-            call = handler_result.call(handler, {"state": state, "ctx": ctx, "item": item})
+            call = handler_result.call(handler, {"state": state, "ctx": ctx, **item})
         try:
             if node.timeout is None:
                 return await call

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any, Unpack
@@ -16,6 +16,7 @@ from holdfast.errors import (
     HoldfastError,
     KeyMissingError,
     RunBusyError,
+    RunEndedError,
     SchemaTooNewError,
     VersionMismatchError,
 )
@@ -61,6 +62,7 @@ class Runtime(RunServices):
         self.children: set[asyncio.Task[None]] = set()
         # Set by the run service.
         self.make_run: RunCreator | None = None
+        self.stop_run: Callable[..., Awaitable[RunRow]] | None = None
         # With a random part: a process that restarts with the same number must not pass for the old one.
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{new_id()[:8]}"
         self.programs: dict[str, Program] = {}
@@ -210,6 +212,12 @@ class Runtime(RunServices):
             await self.drive(await self.claim(run))
         except HoldfastError as error:
             log.warning("child run %s is left for a worker: %s", run, error, extra={"run": run})
+
+    async def cancel_child(self, run: RunId) -> None:
+        """Of a branch of a script that was given up."""
+        assert self.stop_run is not None, "a runtime has its service"
+        with contextlib.suppress(RunEndedError):  # it ended meanwhile
+            await self.stop_run(run, reason="the branch that started it was given up", by="system")
 
     async def _observed(self, driver: Driver) -> RunStatus:
         if self.observer is None:

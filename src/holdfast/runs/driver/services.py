@@ -84,6 +84,8 @@ class RunStarter(Protocol):
 
     async def advance_child(self, run: RunId) -> None: ...
 
+    async def cancel_child(self, run: RunId) -> None: ...
+
 
 class ServiceOptions(TypedDict, total=False):
     """What is left out, or None, gets a default."""

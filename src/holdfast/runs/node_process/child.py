@@ -123,7 +123,7 @@ def _perform(program: Program, request: NodeRequest, registry: TypeRegistry) -> 
         state = program.schema.build(scratch)
         given = {
             "state": state,
-            "item": values["item"],
+            **{name: values[name] for name in ("item", "index", "key") if name in values},
             "ctx": ProcessContext(attempt, values["input"]),
         }
         found = handler.fn(*[given[name] for name in handler.takes])

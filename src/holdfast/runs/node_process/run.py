@@ -46,14 +46,14 @@ def _find(flow: str, version: str) -> tuple[str, str]:
     )
 
 
-async def run_node(session: RunSession, ctx: Context, node: Node, item: Any, code: str) -> bytes:
+async def run_node(session: RunSession, ctx: Context, node: Node, item: dict[str, Any], code: str) -> bytes:
     """The reply of the process that makes this attempt. `code`: the mark of the node's code."""
     execution = ctx.execution
     scope, registry = session.pos.scopes[execution.scope], session.codec.registry
     module, file = source_of(session.graph.name, session.program.version)
     values = {
         "state": FrozenDict(scope.tree.see(execution.frame, "scratch")),
-        "item": item,
+        **item,
         "input": ctx.input,
     }
     attempt = NodeAttempt(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from holdfast.frontends.document.available_names import DocumentSite
 from holdfast.frontends.document.document import Json
@@ -16,6 +16,7 @@ from holdfast.frontends.document.node_type import (
     NodeType,
     base_node,
 )
+from holdfast.model.failure_tolerance import read_tolerance
 from holdfast.model.graph import MapSpec, Node, NodeKind
 
 
@@ -28,6 +29,13 @@ class MapConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     item: FieldName = "item"
     concurrency: Annotated[int, Meta(ge=1, le=1000)] = 4
     on_item_failure: Literal["fail", "collect"] = "fail"
+    tolerated_failures: (
+        Annotated[int, Meta(ge=0)]
+        | Annotated[str, Meta(pattern=r"^(100|[0-9]{1,2}(\.[0-9]{1,6})?)%$")]
+        | None
+    ) = None
+    """How many items may fail: a count, or a share such as `10%`."""
+    min_successes: Annotated[int, Meta(ge=0)] | None = None
 
 
 class MapType(NodeType):
@@ -56,12 +64,14 @@ class MapType(NodeType):
 
     def graph_node(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> Node:
         config: MapConfig = node.config
+        tolerance = read_tolerance(config.tolerated_failures, config.min_successes)
         spec = MapSpec(
             over=config.over,
             body=node.id,
             into=config.into,
             concurrency=config.concurrency,
             on_item_failure=config.on_item_failure,
+            tolerance=tolerance if tolerance.given else UNSET,
             item=config.item,
             shares=node.shares,
             gives=node.gives,

@@ -55,6 +55,8 @@ HoldfastError
 │   ├── RunExistsError              the id or key belongs to a run of another flow
 │   ├── RunBusyError                another worker holds the run's lease
 │   │   └── LimitReachedError           the run is queued: a limit of its flow is reached
+│   ├── EffectWaitingError          the effect waits for a decision of a person; names the hold
+│   │   └── EffectInDoubtError          the effect started, and a person is asked whether it happened
 │   ├── RunReadOnlyError            imported history: the run can be read and forked, not advanced
 │   ├── OlderWorkerError            a worker of an older version still uses the store
 │   ├── ThreadOwnedError            another invocation has claimed the graph's thread; try again later
@@ -86,6 +88,7 @@ HoldfastError
 │   ├── NotComparableError          an expression put values in order that have none
 │   ├── JoinUnsatisfiedError        too few branches arrived at a join
 │   ├── OutcomeUnknownError         an effect may or may not have happened
+│   ├── EffectRejectedError         a person rejected the effect; it was not done
 │   ├── ReplayMismatchError         sub-steps were called in another order than recorded
 │   ├── ScriptError                 ctx.step or ctx.ask in a node whose effect class forbids it
 │   ├── ModelError                  a model returned no usable answer
@@ -391,6 +394,17 @@ class ThreadOwnedError(ConflictError):
     retryable = True
 
 
+class EffectWaitingError(ConflictError):
+    """`facts` name the `hold`, the `run` and the `key`. Call again after the decision."""
+
+    code = "effect_waiting"
+    retryable = True
+
+
+class EffectInDoubtError(EffectWaitingError):
+    code = "effect_in_doubt"
+
+
 class RunReadOnlyError(ConflictError):
     code = "run_read_only"
 
@@ -528,6 +542,10 @@ class JoinUnsatisfiedError(RunError):
 
 class OutcomeUnknownError(RunError):
     code = "outcome_unknown"
+
+
+class EffectRejectedError(RunError):
+    code = "effect_rejected"
 
 
 class ReplayMismatchError(RunError):

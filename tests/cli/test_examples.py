@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import re
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,15 @@ def test_reference_names_every_command_option_and_exit_code(cli: Cli) -> None:
         name for name in commands if f"`holdfast {name} " not in page and f"`holdfast {name}`" not in page
     ] == []
     assert [code for code in Exit if f"| {int(code)} |" not in page] == []
+
+
+@pytest.mark.covers("USERS-EFFECT")
+def test_one_effect_happens_once_after_its_approval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["one_effect.py"])
+    runpy.run_path(str(EXAMPLES / "one_effect.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert said.count("the bank pays 250") == 1
+    assert said.count("receipt of ") == 2

@@ -27,6 +27,13 @@ def test_readme_says_what_it_is_with_a_picture_and_the_two_commands():
     assert text.index("Durable workflows") < text.index("make demo") < text.index("## Comparison")
 
 
+@pytest.mark.covers("USERS-EFFECT-README")
+def test_readme_shows_one_effect_first_after_the_demo():
+    text = README.read_text("utf-8")
+    assert "@hf.effect(" in snippets(README, "python")[0]
+    assert text.index("make demo") < text.index("@hf.effect(") < text.index("pip install")
+
+
 @pytest.mark.covers("TOOL-DOCS-11")
 def test_readme_shows_why_in_about_twenty_lines():
     code = next(text for text in snippets(README, "python") if "Flow(" in text)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from holdfast.app.effects import EffectDeclarations
 from holdfast.app.extensions import POSTMORTEMS, stored_dialects
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
@@ -158,7 +159,7 @@ class StoreServices:
 DEFAULT_STORE = "sqlite:.holdfast/holdfast.db"
 
 
-class Holdfast(StoreServices):
+class Holdfast(StoreServices, EffectDeclarations):
     """Where flows run: `Holdfast("sqlite:runs.db")`. Without an address: HOLDFAST_STORE, else a file in
     `.holdfast/` of the working folder.
 
@@ -199,6 +200,7 @@ class Holdfast(StoreServices):
         pace: Pace | None = None,
         queues: Any = None,
     ) -> None:
+        super().__init__()
         self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
         self._store: Store | None = None
         self._opening = threading.Lock()

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from holdfast.app.effect_function import effect_of
 from holdfast.app.flow import Flow
 from holdfast.errors import FlowNotFoundError, HoldfastError, InputError
 
@@ -161,7 +162,13 @@ def _reason(error: BaseException) -> str:
 
 
 def _flows_of(module: ModuleType) -> dict[str, Flow]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, Flow)}
+    """Also those of effects, so that a worker can resume them; without those that need their caller."""
+    found: dict[str, Flow] = {name: value for name, value in vars(module).items() if isinstance(value, Flow)}
+    for name, value in vars(module).items():
+        effect = effect_of(value)
+        if effect is not None and not effect.ignored:
+            found.setdefault(name, effect.flow)
+    return found
 
 
 def _choose(found: dict[str, Flow], place: str, name: str, module: ModuleType) -> Flow:

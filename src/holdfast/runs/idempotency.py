@@ -26,7 +26,7 @@ async def require_same(service: RunAccess, row: RunRow, program: Program, given:
 
     first = await checkpoints.make_checkpoint(service, *await checkpoints.resolve(service, row.id, 0))
     start, _ = await checked_input(program, given, row.tenant)
-    if _comparable(first.input) != _comparable(start):
+    if comparable(first.input) != comparable(start):
         raise KeyReusedError(
             f"the idempotency key {key!r} was already used for run {row.id}, which has another input.",
             hint="Give each request a key of its own, and the same key only to the same request.",
@@ -34,7 +34,7 @@ async def require_same(service: RunAccess, row: RunRow, program: Program, given:
         )
 
 
-def _comparable(value: Any) -> Any:
+def comparable(value: Any) -> Any:
     """As plain data, with secrets as they are: masked, two of them would be the same input."""
     return msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=_dumped)
 

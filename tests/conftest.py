@@ -82,6 +82,14 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture(scope="module")
+def small_heap() -> None:
+    """`gc.collect()` looks only at what the tests of this module made: after some thousand tests of others it
+    takes most of a second."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """Holdfast runs on asyncio; the plugin would otherwise run each test on trio too."""

@@ -15,6 +15,8 @@ from bench.floor import RawCommit, RawWrite
 from bench.growth import row_b
 from bench.measure import Plan, against, ratios
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 @pytest.mark.covers("CORE-SPEED-14")
 def test_bench_reports_ratios_to_the_floor_of_the_same_run(

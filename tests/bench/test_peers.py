@@ -13,6 +13,8 @@ from bench import fleet
 from bench.peers import chart, compare, environment, kit
 from tests.services import postgres
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 def figure(runtime: str, value: float, row: str = "A", unit: str = kit.STEP) -> compare.Figure:
     return compare.Figure(row, runtime, unit, value, 0.0, 5, 200.0)

@@ -15,7 +15,7 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS, translated
 from tests.services import postgres
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("small_heap")]
 
 
 async def _broken_transaction(address: str) -> BaseException:

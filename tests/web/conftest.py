@@ -30,6 +30,7 @@ from playwright.sync_api import (
 from tests.services import absent
 from tests.services.browser import program
 from tests.services.prefork import Child
+from tests.web.kept_page import KeptPage
 from tools import web
 
 FLOWS = Path(__file__).with_name("flows.py")
@@ -189,27 +190,64 @@ def session(browser: Browser, server: WebServer) -> Any:
 Opener = Callable[..., Page]
 
 
+@pytest.fixture(scope="module")
+def kept(browser: Browser, server: WebServer) -> Iterator[KeptPage]:
+    found = KeptPage(server.address)
+    yield found
+    found.close()
+
+
 @pytest.fixture
-def open_page(browser: Browser, server: WebServer, session: Any) -> Iterator[Opener]:
+def open_page(browser: Browser, server: WebServer, session: Any, kept: KeptPage) -> Iterator[Opener]:
     """Opens an address of the app as the person who has signed in."""
     contexts: list[BrowserContext] = []
+    is_first = True
 
     def opened(
         path: str = "/", *, width: int = 1280, height: int = 800, scheme: Any = "light", expected: str = "\n"
     ) -> Page:
         """`expected`: a text of errors that the test causes itself."""
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-        contexts.append(context)
+        nonlocal is_first
         TOLD.expected.add(expected)
-        context.add_cookies(session)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
+        size: Any = {"width": width, "height": height}
+        page = kept.lend() if is_first else None
+        if page is None:
+            page = browser.new_context(viewport=size, color_scheme=scheme).new_page()
+            page.set_default_timeout(PATIENCE)
+            if is_first:
+                kept.keep(page)
+            else:
+                contexts.append(page.context)
+        else:
+            page.set_viewport_size(size)
+            page.emulate_media(
+                color_scheme=scheme, reduced_motion="reduce", forced_colors="null", media="null"
+            )
+        is_first = False
+        page.context.add_cookies(session)
         page.goto(server.address + path)
         return page
 
     yield opened
     for context in contexts:
         context.close()
+    kept.give_back()
+
+
+ARRIVED = """() => {
+  const shown = window.__TSR_ROUTER__?.state;
+  if (shown?.status !== "idle" || shown.resolvedLocation === undefined) return false;
+  const { pathname, searchParams } = new URL(shown.resolvedLocation.href, location.origin);
+  return pathname === location.pathname
+    && String(searchParams) === String(new URLSearchParams(location.search));
+}"""
+
+
+def show(page: Page, path: str) -> None:
+    """Another screen of the app on this page, as a link inside of the app leads there: nothing is loaded and
+    compiled again."""
+    page.evaluate("path => history.pushState(null, '', path)", path)
+    page.wait_for_function(ARRIVED)
 
 
 def sign_in_as(page: Page, server: WebServer, name: str, **grant: list[str]) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import Opener, WebServer, picture, too_wide, violations
+from tests.web.conftest import Opener, WebServer, picture, show, too_wide, violations
 from tests.web.mounted import mounted
 from tests.web.screen_flows import BIDI, DOCUMENT, LARGE, MARKUP, NAME
 
@@ -89,7 +89,7 @@ def test_hostile_values_run_nothing_fetch_nothing_and_keep_the_layout(
     }  # fmt: skip
     wrong: dict[str, list[str]] = {}
     for name, path in addresses.items():
-        page.goto(server.address + path)
+        show(page, path)
         expect(page.locator("main")).to_be_visible()
         expect(page.locator(".skeleton, .waiting")).to_have_count(0)
         expect(page.get_by_text("This part of the page failed.")).to_have_count(0)

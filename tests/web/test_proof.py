@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -10,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from tests.services import browser as installed
 from tests.services import postgres
 from tests.web.conftest import Opener, Told, WebServer, inspect
+from tests.web.kept_page import KeptPage
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
 
@@ -60,6 +62,27 @@ def test_errors_failed_requests_and_what_the_policy_blocks_are_told(
         assert any(text in each for each in told.wrong), (text, told.wrong)
     assert page.evaluate("window.ran") is None
     told.wrong.clear()
+
+
+def test_the_page_of_one_test_brings_nothing_to_the_next(
+    server: WebServer, browser: Browser, session: Any
+) -> None:
+    kept, page = KeptPage(server.address), browser.new_context().new_page()
+    kept.keep(page)
+    page.context.add_cookies(session)
+    page.goto(f"{server.address}/settings")
+    page.evaluate("() => { localStorage.setItem('a', '1'); sessionStorage.setItem('b', '2'); }")
+    page.route("**/healthz", lambda route: route.fulfill(body="changed"))
+    kept.give_back()
+    assert kept.lend() is page
+    assert page.context.cookies() == []
+    page.goto(f"{server.address}/healthz")
+    expect(page.locator("body")).not_to_contain_text("changed")
+    assert page.evaluate("localStorage.length + sessionStorage.length") == 0
+    page.add_init_script("window.left = true")
+    kept.give_back()
+    assert page.is_closed()
+    assert kept.lend() is None
 
 
 @pytest.mark.covers("WB-68")

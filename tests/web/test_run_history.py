@@ -78,8 +78,8 @@ def test_an_interrupted_run_says_what_a_resume_does_first(
         assert child.poll() is None
         time.sleep(0.05)
     server = WebServer(tmp_path, FLOWS, options=["--no-worker"])
+    context = browser.new_context()
     try:
-        context = browser.new_context()
         page = context.new_page()
         page.goto(server.sign_in)
         # The process has the run without being a worker.
@@ -109,8 +109,8 @@ def test_an_interrupted_run_says_what_a_resume_does_first(
         assert violations(page) == []
         dialog.get_by_role("button", name="Resume").click()
         expect(dialog).to_be_hidden()
-        context.close()
     finally:
+        context.close()
         server.stop()
         child.kill()
 

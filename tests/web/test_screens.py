@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.web.conftest import Opener, WebServer, clipped, picture, too_wide, violations, wrong_in
+from tests.web.conftest import Opener, WebServer, clipped, picture, show, too_wide, violations, wrong_in
 from tests.web.screen_flows import NAME
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("web")]
@@ -142,7 +142,7 @@ def test_every_screen_is_accessible_in_light_in_dark_and_on_a_phone(
     page.on("request", lambda sent: None if sent.url.startswith(own) else elsewhere.append(sent.url))
     wrong: list[str] = []
     for name, path in screens.items():
-        page.goto(server.address + path)
+        show(page, path)
         settled(page)
         wrong += wrong_in(page, f"screen-{name}")
     assert wrong == []

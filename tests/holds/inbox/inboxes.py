@@ -54,7 +54,7 @@ class Screen:
         for key in keys:
             for each in [key] if key in NAMED else list(key):
                 self.app.post_message(key_event(each))
-            await self.painted()
+            await self.handled()
         return self.lines()
 
     async def paste(self, text: str) -> list[str]:
@@ -66,13 +66,16 @@ class Screen:
         return await self.painted()
 
     async def painted(self) -> list[str]:
+        await self.handled()
+        return self.lines()
+
+    async def handled(self) -> None:
         """Everything that was sent is handled, and on the screen."""
         # A key goes from the app to a widget, which tells the app what was entered, which tells the widgets.
         for _ in range(4):
             await self.pilot.pause(0)
         while self.app.is_running and not self.app.is_painted:
             await self.pilot.pause(0)
-        return self.lines()
 
     async def others(self) -> list[str]:
         """What others did is noticed."""

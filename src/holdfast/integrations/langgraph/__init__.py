@@ -13,6 +13,7 @@ except ImportError as error:
         "a later 4.x: pip install 'holdfast-flow[langgraph]'"
     ) from error
 
+from holdfast.integrations.langgraph.graph_flow import graph_flow
 from holdfast.integrations.langgraph.saver import HoldfastSaver
 
-__all__ = ["HoldfastSaver"]
+__all__ = ["HoldfastSaver", "graph_flow"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -21,12 +21,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
+from langgraph.types import Command
 from msgspec.structs import replace
 from typing_extensions import override
 
 from holdfast.app.holdfast import Holdfast
 from holdfast.errors import ConflictError, InputError, SettingsError
-from holdfast.integrations.langgraph import cleanup, private_names
+from holdfast.integrations.langgraph import cleanup, private_names, thread_questions
 from holdfast.integrations.langgraph.blocks import SaverOpening, ThreadBlock
 from holdfast.integrations.langgraph.content import (
     Codec,
@@ -35,6 +36,7 @@ from holdfast.integrations.langgraph.content import (
     place_of,
     require_thread,
 )
+from holdfast.integrations.langgraph.interrupts import HoldOptions
 from holdfast.integrations.langgraph.ownership import ThreadClaim, ThreadOwners, owned_error
 from holdfast.integrations.langgraph.portal import LoopThread
 from holdfast.integrations.langgraph.values import StoredValue, ValueCache, ValueRef, rebuild
@@ -50,11 +52,18 @@ from holdfast.types.graph_thread import (
     GraphFilter,
     facet_of,
 )
+from holdfast.types.hold import HoldRow
 
 T = TypeVar("T")
 
 _PAGE = 50
 _ANCESTORS = 100
+
+
+class StoreSource(Protocol):
+    """What a saver needs of a `Holdfast`, if it does not ask people itself."""
+
+    async def open(self) -> Store: ...
 
 
 class HoldfastSaver(BaseCheckpointSaver[str]):
@@ -68,7 +77,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
 
     def __init__(
         self,
-        hf: Holdfast,
+        hf: Holdfast | StoreSource,
         *,
         tenant: str = "default",
         serde: SerializerProtocol | None = None,
@@ -103,7 +112,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     def open(cls, address: str | None = None, *, keys: Any = None, **settings: Any) -> SaverOpening:
         """`with` or `async with`: a saver on the store at this address, closed at the end. Settings are those
         of the class."""
-        return SaverOpening(lambda: cls(Holdfast(address, keys=keys), **settings))
+        return SaverOpening(lambda: Holdfast(address, keys=keys), lambda hf: cls(hf, **settings))
 
     def own(self, thread_id: str) -> ThreadBlock:
         """`with` or `async with`: the thread is claimed for the block; invocations inside join it."""
@@ -128,6 +137,21 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
 
     async def store(self) -> Store:
         return await self.holdfast.open()
+
+    # ------------------------------------------------------------------ interrupts as holds
+    async def ask(
+        self, graph: Any, config: RunnableConfig, *, hold: HoldOptions | None = None
+    ) -> Sequence[HoldRow]:
+        """Opens a hold for each interrupt that the thread waits at, once; returns those that are open.
+
+        `hold` gives assignee, timeout and so on for an interrupt. Raises VersionMismatchError if the graph
+        has no node any more for one of them."""
+        return await thread_questions.ask(self, graph, config, hold)
+
+    async def answers(self, config: RunnableConfig) -> Command[Any] | None:
+        """What to invoke the graph with when all holds of `ask` are decided; None before. Raises RunError if
+        one expired or was withdrawn."""
+        return await thread_questions.answers(self, config)
 
     # ------------------------------------------------------------------ reading
     @override

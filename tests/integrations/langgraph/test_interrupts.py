@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import pytest
@@ -18,7 +19,6 @@ from holdfast.types.hold import HoldRow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,7 @@ async def answer(hf: Holdfast, hold: HoldRow, decision: str, **more: Any) -> Non
     await (await hf.service()).answer(hold.id, decision, **more)
 
 
-@pytest.mark.covers("IN-30", "IN-31", "IN-32", "IN-34")
+@pytest.mark.covers("IN-30", "IN-31", "IN-32")
 async def test_each_interrupt_of_a_graph_is_a_hold_and_its_answer_reaches_the_graph_once(
     hf: Holdfast,
 ) -> None:
@@ -95,6 +95,26 @@ async def test_interrupts_of_one_step_wait_side_by_side_and_resume_together(hf: 
     assert [each.prompt for each in (await flow.resume(result.run_id, on=hf)).holds] == ["a"]
     await answer(hf, by_prompt["a"], "1")
     assert (await flow.resume(result.run_id, on=hf)).expect().state["steps"] == ["a 1", "b 2"]
+
+
+@pytest.mark.covers("IN-34")
+async def test_code_before_an_interrupt_runs_again_as_the_how_to_says(hf: Holdfast) -> None:
+    ran: list[str] = []
+
+    def ask(_state: Steps) -> Any:
+        ran.append("before")
+        return {"steps": [interrupt("Refund?")]}
+
+    builder: Any = StateGraph(Steps)
+    builder.add_node("ask", ask)
+    builder.add_edge(START, "ask")
+    flow = graph_flow("again", builder.compile())
+    result = await flow.run({"steps": []}, on=hf)
+    await answer(hf, result.holds[0], "yes")
+    (await flow.resume(result.run_id, on=hf)).expect()
+    assert ran == ["before", "before"]
+    page = (Path(__file__).parents[3] / "docs/how-to/langgraph.md").read_text()
+    assert "Code before an `interrupt` runs again" in page
 
 
 HITL = {

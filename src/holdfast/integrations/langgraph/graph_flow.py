@@ -115,7 +115,7 @@ class GraphRunner:
     async def _thread(self, ctx: Context) -> AsyncGenerator[tuple[Any, HoldfastSaver, Any]]:
         """The graph with its saver; the thread is claimed for the block."""
         own = self._saver is None
-        saver = HoldfastSaver(_GivenStore(ctx.session.store), tenant=ctx.tenant) if own else self._saver
+        saver = HoldfastSaver(_GivenStore(ctx.store), tenant=ctx.tenant) if own else self._saver
         assert saver is not None
         if saver.tenant != ctx.tenant:
             raise SettingsError(

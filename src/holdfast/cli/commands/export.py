@@ -51,7 +51,7 @@ def export(
     with an encrypted store it needs --decrypt.
     """
     if run == "langgraph" and file is not None:
-        from holdfast.cli.commands.langgraph_threads import export_langgraph
+        from holdfast.cli.langgraph_threads import export_langgraph
 
         return run_async(
             export_langgraph(

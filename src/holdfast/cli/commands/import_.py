@@ -79,7 +79,7 @@ def import_(
     imports what is new since.
     """
     if file == "langgraph" and source is not None:
-        from holdfast.cli.commands.langgraph_threads import import_langgraph
+        from holdfast.cli.langgraph_threads import import_langgraph
 
         return run_async(
             import_langgraph(

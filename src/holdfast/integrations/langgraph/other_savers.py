@@ -30,6 +30,16 @@ _POSTGRES: Final = {
         "thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "blob",
     ),
 }  # fmt: skip
+_TABLES: Final = """
+CREATE TABLE checkpoints (
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL,
+    parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB,
+    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id));
+CREATE TABLE writes (
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL,
+    task_id TEXT NOT NULL, idx INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT, value BLOB,
+    task_path TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx));"""
 _SENDS_IN_PARENT: Final = 4
 """Checkpoints below this format have what was sent to nodes among the writes of their parent."""
 
@@ -78,6 +88,16 @@ async def open_source(address: str, serde: SerializerProtocol) -> AsyncGenerator
         yield SqliteThreads(connection, serde, _require_sqlite(connection, address))
     finally:
         connection.close()
+
+
+FILE_ERRORS: Final = (OSError, apsw.Error)
+
+
+def new_file(file: Path) -> Any:
+    """An open file with the empty tables of a SqliteSaver, in a transaction."""
+    connection: Any = apsw.Connection(str(file))
+    connection.execute(f"BEGIN; {_TABLES}")
+    return connection
 
 
 def _sqlite(address: str) -> Any:

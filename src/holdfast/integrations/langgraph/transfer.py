@@ -12,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
-import apsw
 import msgspec
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -20,7 +19,13 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from holdfast.errors import InputError
 from holdfast.integrations.langgraph.content import Codec, config_for, require_text, require_thread
-from holdfast.integrations.langgraph.other_savers import ForeignCheckpoint, ThreadSource, open_source
+from holdfast.integrations.langgraph.other_savers import (
+    FILE_ERRORS,
+    ForeignCheckpoint,
+    ThreadSource,
+    new_file,
+    open_source,
+)
 from holdfast.integrations.langgraph.ownership import owned_error
 from holdfast.integrations.langgraph.saver import HoldfastSaver
 from holdfast.integrations.langgraph.values import StoredValue
@@ -35,16 +40,6 @@ from holdfast.types.graph_thread import (
 _PAGE: Final = 200
 _PARENTS: Final = 8
 """Checkpoints whose values are kept to store their children as differences."""
-_TABLES: Final = """
-CREATE TABLE checkpoints (
-    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL,
-    parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB,
-    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id));
-CREATE TABLE writes (
-    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL,
-    task_id TEXT NOT NULL, idx INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT, value BLOB,
-    task_path TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx));"""
 
 
 class ThreadReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,13 +255,11 @@ async def export_threads(
         raise InputError(f"the store has no thread {unknown[0]!r} of tenant {saver.tenant!r}.")
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        opened: Any = apsw.Connection(str(fresh))
-        with closing(opened) as connection:
-            connection.execute(f"BEGIN; {_TABLES}")
+        with closing(new_file(fresh)) as connection:
             done = [(each, await _export_thread(saver, connection, each)) for each in threads or known]
             connection.execute("COMMIT")
         fresh.replace(file)
-    except (OSError, apsw.Error) as error:
+    except FILE_ERRORS as error:
         raise InputError(f"{file} cannot be written: {error}.", hint="Name another file.") from error
     finally:
         fresh.unlink(missing_ok=True)

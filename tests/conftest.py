@@ -44,6 +44,7 @@ SOME_ON_POSTGRES = {
     "points_documents": {"inside_settle", "after_answer"},
     "lease_lost": {"bare", "script"},
     "two_processes": {"resolve and resolve"},
+    "kill": {"before_put_writes", "hold_not_open", "answer_stored"},
     "commands": {"all"},
 }
 

@@ -233,7 +233,7 @@ EXITS: Final = {
     "integrations/mcp/bridge.py": "passes on what a server answered",
     "integrations/mcp/http.py": "answers: mcp/server.py and mcp/resources.py mask each",
     "integrations/mcp/server.py": "masks results of tools",
-    "integrations/pydantic_ai/durability.py": "models of the framework make requests; ctx.ask masks questions",
+    "integrations/pydantic_ai/durability.py": "models of the framework make requests; ctx.ask masks",
     "integrations/mcp/stdio.py": "answers: mcp/server.py and mcp/resources.py mask each",
     "integrations/mcp/subscriptions.py": "names of resources: nothing of runs",
     "integrations/otel/exporter.py": "passes facts to spans.py and metrics.py",

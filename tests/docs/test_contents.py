@@ -77,3 +77,15 @@ def test_how_to_pages_are_reached_from_the_first_page():
     pages = sorted((docs.DOCS / "how-to").glob("*.md"))
     assert len(pages) >= 8
     assert [page.name for page in pages if f"how-to/{page.name}" not in index] == []
+
+
+@pytest.mark.covers("USERS-FROM-LANGGRAPH")
+def test_the_page_for_users_of_langgraph_has_the_same_program_in_both():
+    page = docs.DOCS / "how-to/from-langgraph.md"
+    theirs, ours = snippets(page, "python")  # test_snippets.py runs them
+    assert "StateGraph(" in theirs
+    assert "Flow(" in ours
+    assert all(code.rstrip().endswith('== "R-A-17"') for code in (theirs, ours))
+    text = page.read_text("utf-8")
+    assert "## Line by line" in text
+    assert "## What has no counterpart" in text

@@ -1,4 +1,4 @@
-"""`holdfast export`: a run as a file, or the run directory of a pipeline."""
+"""`holdfast export`: a run as a file, the run directory of a pipeline, or threads for LangGraph."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ from holdfast.errors import InputError
 
 @app.command(
     epilog="Examples:  holdfast export 3fa9c1   ·   holdfast export 3fa9c1 -o - | ssh box holdfast import -"
-    "   ·   holdfast export --attractor 3fa9c1 -o logs/",
+    "   ·   holdfast export --attractor 3fa9c1 -o logs/   ·   holdfast export langgraph threads.db",
 )
 def export(
     run: Run,
+    file: Annotated[
+        Text,
+        typer.Argument(help="After `langgraph` instead of a run: the file to write", metavar="[DEST]"),
+    ] = None,
     out: Annotated[
         Text,
         typer.Option("--out", "-o", help="Output file; - for stdout (default: RUN.hfrun)", metavar="FILE|-"),
@@ -33,13 +37,32 @@ def export(
         bool,
         typer.Option("--attractor", help="Pipelines: write the run directory, made from the journal"),
     ] = False,
+    tenant: Annotated[Text, typer.Option(help="LangGraph: the tenant of the threads")] = None,
+    thread: Annotated[
+        list[str] | None, typer.Option(help="LangGraph: only this thread; repeatable", metavar="ID")
+    ] = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
     """Write a run with its whole history to a file.
 
     The file can be imported on another machine or into another store. The run is not changed.
+    `holdfast export langgraph DEST` writes the threads of LangGraph as a file that its SqliteSaver opens;
+    with an encrypted store it needs --decrypt.
     """
+    if run == "langgraph" and file is not None:
+        from holdfast.cli.langgraph_threads import export_langgraph
+
+        return run_async(
+            export_langgraph(
+                file, threads=thread or [], tenant=tenant, decrypt=decrypt, store=store, json=json
+            )
+        )
+    if file is not None or thread or tenant:
+        raise InputError(
+            "DEST, --thread and --tenant are for threads of LangGraph.",
+            hint="Write: holdfast export langgraph DEST. A run's file is named with --out.",
+        )
     if attractor:
         return run_async(export_attractor(run, out, decrypt=decrypt, store=store, json=json))
     return run_async(export_run(run, out, decrypt=decrypt, store=store, json=json))

@@ -1,4 +1,4 @@
-"""`holdfast import`: reads an exported run into a store."""
+"""`holdfast import`: reads an exported run, or threads of LangGraph, into a store."""
 
 from __future__ import annotations
 
@@ -32,12 +32,25 @@ if TYPE_CHECKING:
 
 @app.command(
     "import",
-    epilog="Examples:  holdfast import run.hfrun   ·   holdfast import run.hfrun --as-new-run --resume",
+    epilog="Examples:  holdfast import run.hfrun   ·   holdfast import run.hfrun --as-new-run --resume"
+    "   ·   holdfast import langgraph checkpoints.db",
 )
 def import_(
     file: Annotated[
-        str, typer.Argument(help="File written by `holdfast export`; - for stdin", metavar="FILE")
+        str,
+        typer.Argument(
+            help="File written by `holdfast export`; - for stdin. `langgraph`: a database of LangGraph's",
+            metavar="FILE",
+        ),
     ],
+    source: Annotated[
+        Text,
+        typer.Argument(
+            help="After `langgraph`: the file of its SqliteSaver, or postgres://... of its PostgresSaver; "
+            "only read",
+            metavar="[SOURCE]",
+        ),
+    ] = None,
     as_new_run: Annotated[
         bool,
         typer.Option(
@@ -47,6 +60,12 @@ def import_(
     resume: Annotated[bool, typer.Option("--resume", help="Advance that fork in this process")] = False,
     flow: Annotated[Text, typer.Option(help="Location of the flow's code, for --as-new-run")] = None,
     tenant: Annotated[Text, typer.Option(help="Tenant (default: as in the file)")] = None,
+    thread: Annotated[
+        list[str] | None, typer.Option(help="LangGraph: only this thread; repeatable", metavar="ID")
+    ] = None,
+    serde: Annotated[
+        Text, typer.Option(help="LangGraph: the serializer, as module:factory", metavar="NAME")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the file and print its contents; change nothing")
     ] = False,
@@ -56,8 +75,28 @@ def import_(
     """Import an exported run.
 
     It is imported as read-only history under its own id, or with --as-new-run as a new run that can be
-    resumed.
+    resumed. `holdfast import langgraph SOURCE` imports the threads of a saver of LangGraph; a second call
+    imports what is new since.
     """
+    if file == "langgraph" and source is not None:
+        from holdfast.cli.langgraph_threads import import_langgraph
+
+        return run_async(
+            import_langgraph(
+                source,
+                threads=thread or [],
+                tenant=tenant,
+                serde=serde,
+                dry_run=dry_run,
+                store=store,
+                json=json,
+            )
+        )
+    if source is not None or thread or serde:
+        raise InputError(
+            "SOURCE, --thread and --serde are for threads of LangGraph.",
+            hint="Write: holdfast import langgraph SOURCE.",
+        )
     wanted = ImportOptions(file, as_new_run or resume, resume, flow, tenant, dry_run)
     return run_async(import_run(wanted, store=store, json=json))
 

@@ -29,6 +29,9 @@ def written_texts(fn: Callable[..., Any]) -> frozenset[str]:
     code: CodeType | None = getattr(inner, "__code__", None)
     found = set[str]() if code is None else {*_of_module(code.co_filename), *_of_code(code)}
     found.update(_Bound().texts(_bound_to(fn, inner)))
+    # Functions of the program that say whom the handler asks.
+    for other in getattr(inner, "written_in", ()):
+        found |= written_texts(other)
     return frozenset(found)
 
 

@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-try:
-    # The newest name that is used here: an older release does not have it.
-    from langgraph.checkpoint.base import writes_sort_key as _  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        "holdfast.integrations.langgraph needs langgraph 1.2 or a later 1.x, and langgraph-checkpoint 4.3 or "
-        "a later 4.x: pip install 'holdfast-flow[langgraph]'"
-    ) from error
+from holdfast.integrations.langgraph.versions import require_versions
 
-from holdfast.integrations.langgraph.saver import HoldfastSaver
+# Before anything of LangGraph is imported: another release may lack a name, or mean something else by it.
+require_versions()
 
-__all__ = ["HoldfastSaver"]
+from holdfast.integrations.langgraph.graph_flow import graph_flow  # noqa: E402
+from holdfast.integrations.langgraph.saver import HoldfastSaver  # noqa: E402
+
+__all__ = ["HoldfastSaver", "graph_flow"]

@@ -7,31 +7,39 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.app.holdfast import Holdfast
     from holdfast.integrations.langgraph.saver import HoldfastSaver
 
 
 class SaverOpening:
     """The saver is made at the beginning of the block; at its end, its store is closed with it."""
 
-    def __init__(self, make: Callable[[], HoldfastSaver]) -> None:
-        self._make = make
+    def __init__(self, hf: Callable[[], Holdfast], make: Callable[[Holdfast], HoldfastSaver]) -> None:
+        self._instance, self._make = hf, make
+        self._holdfast: Holdfast | None = None
         self._saver: HoldfastSaver | None = None
 
+    def _made(self) -> tuple[Holdfast, HoldfastSaver]:
+        hf = self._holdfast = self._instance()
+        saver = self._saver = self._make(hf)
+        return hf, saver
+
     async def __aenter__(self) -> HoldfastSaver:
-        saver = self._saver = self._make()
-        await saver.holdfast.open()
+        hf, saver = self._made()
+        await hf.open()
         return saver
 
     async def __aexit__(self, *_exc: object) -> None:
         assert self._saver is not None
+        assert self._holdfast is not None
         await self._saver.owners.close()
-        await self._saver.holdfast.close()
+        await self._holdfast.close()
         await asyncio.to_thread(self._saver.stop)
 
     def __enter__(self) -> HoldfastSaver:
-        saver = self._saver = self._make()
+        hf, saver = self._made()
         try:
-            saver.run_sync(saver.holdfast.open())
+            saver.run_sync(hf.open())
         except BaseException:
             saver.stop()
             raise
@@ -39,8 +47,9 @@ class SaverOpening:
 
     def __exit__(self, *_exc: object) -> None:
         assert self._saver is not None
+        assert self._holdfast is not None
         self._saver.run_sync(self._saver.owners.close())
-        self._saver.run_sync(self._saver.holdfast.close())
+        self._saver.run_sync(self._holdfast.close())
         self._saver.stop()
 
 

@@ -64,13 +64,13 @@ class ThreadOwners:
         self._closed = False
 
     # ------------------------------------------------------------------ claims
-    async def claim(self, thread: str, *, nested: bool = False) -> ThreadClaim:
+    async def claim(self, thread: str, *, nested: bool = False, patience: float | None = None) -> ThreadClaim:
         """Raises ThreadOwnedError. `nested`: the loop of a subgraph, which joins that of its graph."""
         joined = self.owned.get(thread) or (self._live.get(thread) if nested else None)
         if joined is not None:
             return joined
         store, loop = await self._store(), asyncio.get_running_loop()
-        end, collected = loop.time() + self._patience, False
+        end, collected = loop.time() + (self._patience if patience is None else patience), False
         last = max(end, loop.time() + _RELEASES_TAKE)
         while True:
             await self._release_ended(store, thread)
@@ -140,8 +140,13 @@ class ThreadOwners:
         if wake is not None:
             wake()
 
-    async def own(self, thread: str) -> ThreadClaim:
-        claim = await self.claim(thread)
+    @property
+    def lease_seconds(self) -> float:
+        return self._lease / MICROS
+
+    async def own(self, thread: str, *, patience: float | None = None) -> ThreadClaim:
+        """`patience`: seconds to wait for another owner, if not those of the saver."""
+        claim = await self.claim(thread, patience=patience)
         self.owned[thread] = claim
         return claim
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -21,12 +21,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
+from langgraph.types import Command
 from msgspec.structs import replace
 from typing_extensions import override
 
 from holdfast.app.holdfast import Holdfast
 from holdfast.errors import ConflictError, InputError, SettingsError
-from holdfast.integrations.langgraph import cleanup, private_names
+from holdfast.integrations.langgraph import cleanup, private_names, thread_questions
 from holdfast.integrations.langgraph.blocks import SaverOpening, ThreadBlock
 from holdfast.integrations.langgraph.content import (
     Codec,
@@ -35,6 +36,7 @@ from holdfast.integrations.langgraph.content import (
     place_of,
     require_thread,
 )
+from holdfast.integrations.langgraph.interrupts import HoldOptions
 from holdfast.integrations.langgraph.ownership import ThreadClaim, ThreadOwners, owned_error
 from holdfast.integrations.langgraph.portal import LoopThread
 from holdfast.integrations.langgraph.values import StoredValue, ValueCache, ValueRef, rebuild
@@ -50,11 +52,18 @@ from holdfast.types.graph_thread import (
     GraphFilter,
     facet_of,
 )
+from holdfast.types.hold import HoldRow
 
 T = TypeVar("T")
 
 _PAGE = 50
 _ANCESTORS = 100
+
+
+class StoreSource(Protocol):
+    """What a saver needs of a `Holdfast`, if it does not ask people itself."""
+
+    async def open(self) -> Store: ...
 
 
 class HoldfastSaver(BaseCheckpointSaver[str]):
@@ -68,7 +77,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
 
     def __init__(
         self,
-        hf: Holdfast,
+        hf: Holdfast | StoreSource,
         *,
         tenant: str = "default",
         serde: SerializerProtocol | None = None,
@@ -103,7 +112,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     def open(cls, address: str | None = None, *, keys: Any = None, **settings: Any) -> SaverOpening:
         """`with` or `async with`: a saver on the store at this address, closed at the end. Settings are those
         of the class."""
-        return SaverOpening(lambda: cls(Holdfast(address, keys=keys), **settings))
+        return SaverOpening(lambda: Holdfast(address, keys=keys), lambda hf: cls(hf, **settings))
 
     def own(self, thread_id: str) -> ThreadBlock:
         """`with` or `async with`: the thread is claimed for the block; invocations inside join it."""
@@ -123,11 +132,26 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         self._loop.close()
 
     @property
-    def _codec(self) -> Codec:
+    def codec(self) -> Codec:
         return Codec(self.serde, deltas=self._deltas)
 
     async def store(self) -> Store:
         return await self.holdfast.open()
+
+    # ------------------------------------------------------------------ interrupts as holds
+    async def ask(
+        self, graph: Any, config: RunnableConfig, *, hold: HoldOptions | None = None
+    ) -> Sequence[HoldRow]:
+        """Opens a hold for each interrupt that the thread waits at, once; returns those that are open.
+
+        `hold` gives assignee, timeout and so on for an interrupt. Raises VersionMismatchError if the graph
+        has no node any more for one of them."""
+        return await thread_questions.ask(self, graph, config, hold)
+
+    async def answers(self, config: RunnableConfig) -> Command[Any] | None:
+        """What to invoke the graph with when all holds of `ask` are decided; None before. Raises RunError if
+        one expired or was withdrawn."""
+        return await thread_questions.answers(self, config)
 
     # ------------------------------------------------------------------ reading
     @override
@@ -141,7 +165,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         (stored,) = await self._stored(store, [row])
         good = {c: v for c, v in stored.items() if isinstance(v, StoredValue)}
         self._cache.put((self.tenant, place.thread, place.ns), good)
-        return self._codec.tuple(row, stored, {} if claim is None else {private_names.CLAIM: claim})
+        return self.codec.tuple(row, stored, {} if claim is None else {private_names.CLAIM: claim})
 
     async def _claim_of_loop(self, config: RunnableConfig, place: ThreadPlace) -> ThreadClaim | None:
         """The load of a loop claims the thread, before any node runs; a read does not."""
@@ -159,7 +183,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         self, store: Store, rows: Sequence[GraphCheckpointRow], channels: Sequence[str] | None = None
     ) -> list[dict[str, StoredValue | str]]:
         """The values of these checkpoints of one thread, in one read."""
-        codec = self._codec
+        codec = self.codec
         refs: list[dict[str, ValueRef]] = []
         for row in rows:
             _, _, values = codec.head(row)
@@ -167,6 +191,15 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         numbers = {ref.number for each in refs for ref in each.values() if ref.number is not None}
         found = await store.graph_values(self.tenant, rows[0].thread, sorted(numbers)) if numbers else []
         return [rebuild(each, found) for each in refs]
+
+    async def stored_values(self, row: GraphCheckpointRow) -> dict[str, StoredValue]:
+        """Of one checkpoint, without those that are damaged."""
+        (stored,) = await self._stored(await self.store(), [row])
+        return {c: v for c, v in stored.items() if isinstance(v, StoredValue)}
+
+    async def tuple_of(self, row: GraphCheckpointRow) -> CheckpointTuple:
+        (stored,) = await self._stored(await self.store(), [row])
+        return self.codec.tuple(row, stored, {})
 
     @override
     async def alist(
@@ -191,7 +224,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     async def _page(
         self, where: GraphFilter, after: tuple[str, int] | None, limit: int
     ) -> tuple[list[CheckpointTuple], tuple[str, int] | None]:
-        store, codec = await self.store(), self._codec
+        store, codec = await self.store(), self.codec
         rows = await store.graph_checkpoints(where, after=after, limit=limit)
         found: dict[int, dict[str, StoredValue | str]] = {}
         for thread in dict.fromkeys(row.thread for row in rows):
@@ -231,7 +264,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     ) -> Mapping[str, DeltaChannelHistory]:
         if not channels:
             return {}
-        place, store, codec = place_of(config), await self.store(), self._codec
+        place, store, codec = place_of(config), await self.store(), self.codec
         target = place.checkpoint
         if target is None:
             newest = await store.graph_checkpoint(self.tenant, place.thread, place.ns)
@@ -277,7 +310,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         place, store = place_of(config), await self.store()
         key = (self.tenant, place.thread, place.ns)
         before = await self._before(store, place, checkpoint, new_versions)
-        row, values, stored = self._codec.checkpoint(config, checkpoint, metadata, new_versions, before)
+        row, values, stored = self.codec.checkpoint(config, checkpoint, metadata, new_versions, before)
         await self._put(
             store, config, GraphBatch(
                 tenant=self.tenant, thread=place.thread, checkpoints=(row,), values=tuple(values)
@@ -316,7 +349,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         place = place_of(config)
         if place.checkpoint is None:
             raise InputError("the configuration has no checkpoint_id to write to.", hint="Pass one.")
-        rows = self._codec.writes(place, writes, task_id, task_path)
+        rows = self.codec.writes(place, writes, task_id, task_path)
         batch = GraphBatch(tenant=self.tenant, thread=place.thread, writes=tuple(rows))
         await self._put(await self.store(), config, batch)
         if any(channel in (INTERRUPT, ERROR) for channel, _ in writes):
@@ -345,7 +378,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
 
     @override
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        await cleanup.delete_for_runs(self, self._codec, run_ids)
+        await cleanup.delete_for_runs(self, self.codec, run_ids)
 
     @override
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -357,7 +390,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
             if strategy == "delete":
                 await self.adelete_thread(thread)
             else:
-                await cleanup.keep_latest(self, self._codec, require_thread(str(thread)))
+                await cleanup.keep_latest(self, self.codec, require_thread(str(thread)))
 
     @override
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:

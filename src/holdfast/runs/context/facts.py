@@ -9,6 +9,7 @@ from holdfast.model.graph import JoinKind, Node
 from holdfast.model.position import Exec
 from holdfast.model.secrets import outgoing
 from holdfast.runs.driver.context_calls import ContextCalls
+from holdfast.store.protocols import Store
 from holdfast.types.ids import RunId
 
 
@@ -55,6 +56,11 @@ class ContextFacts:
     @property
     def tenant(self) -> str:
         return self._session.row.tenant
+
+    @property
+    def store(self) -> Store:
+        """Of the run, for integrations that keep rows of their own beside it."""
+        return self._session.store
 
     @property
     def join_timed_out(self) -> bool:

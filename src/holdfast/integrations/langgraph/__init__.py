@@ -1,5 +1,5 @@
-"""LangGraph (the extra `langgraph`): a saver on a Holdfast store, with one owner for each thread
-(docs/how-to/langgraph.md).
+"""LangGraph (the extra `langgraph`): a saver on a Holdfast store, with one owner for each thread, and graphs
+as flows whose interrupts are holds (docs/how-to/langgraph.md).
 """
 
 from __future__ import annotations

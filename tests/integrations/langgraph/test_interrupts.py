@@ -177,7 +177,6 @@ async def test_a_run_of_another_tenant_does_not_use_the_graphs_saver(hf: Holdfas
     assert "'acme'" in result.error.message
 
 
-@pytest.mark.covers("IN-4")
 async def test_an_error_of_a_node_is_the_error_of_the_run(hf: Holdfast) -> None:
     def broken(_state: Steps) -> Any:
         raise ValueError("no such order")

@@ -47,7 +47,7 @@ def test_a_thread_of_another_tenant_is_neither_read_nor_written_nor_deleted(tmp_
         assert content(acme, "t") == kept
 
 
-@pytest.mark.covers("USERS-BAD-VERSION", "IN-1")
+@pytest.mark.covers("USERS-BAD-VERSION")
 @pytest.mark.parametrize(
     ("name", "number", "ok"),
     [

@@ -52,7 +52,7 @@ async def decide(hf: Holdfast, hold: Any, decision: str | None, **more: Any) -> 
     await (await hf.service()).answer(hold.id, decision, **more)
 
 
-@pytest.mark.covers("IN-50", "IN-54", "USERS-PYDANTIC")
+@pytest.mark.covers("IN-54")
 async def test_calls_of_a_turn_wait_together_for_approval_and_nothing_before_them_repeats(
     place: Place, notes: Notes
 ) -> None:
@@ -171,7 +171,7 @@ async def test_an_agent_inside_a_tool_is_recorded_with_that_tool(
     assert {name.partition("__")[0] for name, _ in performed} == {"support"}
 
 
-@pytest.mark.covers("IN-51", "IN-56")
+@pytest.mark.covers("IN-51")
 async def test_an_agent_in_a_sync_script_is_refused(place: Place, notes: Notes) -> None:
     agent = an_agent(notes)
     flow = Flow("talk", state=Talk)
@@ -187,7 +187,6 @@ async def test_an_agent_in_a_sync_script_is_refused(place: Place, notes: Notes) 
     assert notes.lines == []
 
 
-@pytest.mark.covers("IN-50")
 async def test_agents_side_by_side_keep_their_own_steps(place: Place, notes: Notes) -> None:
     first = an_agent(notes, [LOOK, PAY], approval=True, name="first")
     second = an_agent(notes, [PAY], approval=True, name="second")
@@ -234,7 +233,6 @@ async def test_identity_survives_a_resume_and_text_is_emitted_while_it_comes(
     assert any("'tool': 'pay'" in each and "'done': True" in each for each in emitted)
 
 
-@pytest.mark.covers("IN-56")
 async def test_two_agents_of_one_name_are_refused_before_anything_is_called(
     place: Place, notes: Notes
 ) -> None:
@@ -250,7 +248,6 @@ async def test_two_agents_of_one_name_are_refused_before_anything_is_called(
     assert notes.lines == ["model"]
 
 
-@pytest.mark.covers("IN-4", "IN-56")
 async def test_a_model_that_is_not_registered_is_refused(place: Place, notes: Notes) -> None:
     agent, stranger = an_agent(notes), TestModel()
 
@@ -265,7 +262,6 @@ async def test_a_model_that_is_not_registered_is_refused(place: Place, notes: No
     assert stranger.last_model_request_parameters is None
 
 
-@pytest.mark.covers("IN-56")
 async def test_a_result_that_is_not_json_leaves_the_call_in_doubt(place: Place, notes: Notes) -> None:
     agent = Agent(
         a_model(notes, [ToolCallPart("make", {}, "c-1")]), name="support", capabilities=[HoldfastDurability()]
@@ -282,7 +278,6 @@ async def test_a_result_that_is_not_json_leaves_the_call_in_doubt(place: Place, 
     assert notes.lines == ["model", "make"]
 
 
-@pytest.mark.covers("IN-4")
 async def test_the_framework_falls_back_to_another_model_also_when_the_error_was_recorded(
     place: Place, notes: Notes
 ) -> None:
@@ -318,7 +313,7 @@ def test_the_base_of_the_framework_has_what_is_relied_on() -> None:
         assert callable(getattr(BaseDurabilityCapability, name))
 
 
-@pytest.mark.covers("IN-50", "IN-52")
+@pytest.mark.covers("IN-52")
 async def test_a_dynamic_tool_set_is_discovered_once(
     place: Place, notes: Notes, performed: list[tuple[str, str]]
 ) -> None:

@@ -452,7 +452,14 @@ async def test_a_script_in_a_thread_has_no_branches(hf: Holdfast) -> None:
 
 @pytest.mark.covers("USERS-GATHER", "USERS-MAP-NESTED")
 @pytest.mark.parametrize(
-    ("point", "nth"), [("after_substep", 3), ("after_settle", 3), ("after_intent", 4), ("before_park", 1)]
+    ("point", "nth"),
+    [
+        ("after_substep", 3),
+        ("after_substep", 9),
+        ("after_settle", 3),
+        ("after_intent", 4),
+        ("before_park", 1),
+    ],
 )
 async def test_each_effect_of_branches_happens_once_when_workers_die(
     place: Place, point: str, nth: int

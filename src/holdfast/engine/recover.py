@@ -30,6 +30,7 @@ from holdfast.engine.messages import (
     SubstepEvidence,
 )
 from holdfast.model.apply import apply_record
+from holdfast.model.branch_ordinals import has_branches
 from holdfast.model.child_scopes import PARENTS
 from holdfast.model.graph import Node, NodeKind
 from holdfast.model.position import SETTLED, Exec, Position, waits_inside
@@ -180,8 +181,12 @@ def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecove
     # There is an intent and no outcome: the effect may have happened, so it is never simply run again.
     if execution.intent >= 0 and node.effect not in REPEATABLE and not node.idempotency_key:
         in_doubt.apply_policy(decision, execution, node, None)
-    elif in_doubt.next_doubt(decision, execution, node) or waits_inside(pos, execution):
+    elif in_doubt.next_doubt(decision, execution, node):
         return
+    elif waits_inside(pos, execution):
+        # One branch of a script may wait while another one was at work: only its code knows that.
+        if has_branches(execution.subs):
+            decision.starts.append(execution)
     # A new attempt, with a record: readers of the live output see that what follows begins again.
     elif execution.emitted or execution.subs or execution.intent >= 0:
         retry.restart(decision, execution, "restarted")

@@ -29,6 +29,10 @@ def is_inside_branch(ordinal: str) -> bool:
     return "/" in ordinal and not ordinal.startswith("=")
 
 
+def has_branches(subs: Mapping[str, Sub]) -> bool:
+    return any(is_inside_branch(ordinal) for ordinal in subs)
+
+
 def is_decision(ordinal: str) -> bool:
     return is_inside_branch(ordinal) and ordinal.endswith("/") and "/=" not in ordinal
 

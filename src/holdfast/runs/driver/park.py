@@ -10,7 +10,8 @@ from holdfast.engine.decision import Decision
 from holdfast.engine.end import fail_run
 from holdfast.engine.messages import RunRecovered
 from holdfast.errors import HoldfastError
-from holdfast.model.position import waits_inside
+from holdfast.model.branch_ordinals import has_branches
+from holdfast.model.position import Exec, Position, waits_inside
 from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.record_writer import RecordWriter
 from holdfast.runs.driver.release import release_run
@@ -20,6 +21,11 @@ from holdfast.store.rows import RunRow
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Park
 from holdfast.types.status import PARKED, RunStatus
+
+
+def _may_work(pos: Position, execution: Exec) -> bool:
+    """Of a script with branches only its code knows whether all of them wait."""
+    return not waits_inside(pos, execution) or has_branches(execution.subs)
 
 
 class DriverPark:
@@ -105,7 +111,7 @@ class DriverPark:
     async def leave(self) -> RunStatus:
         """No handler runs any more: park if the run waits, else release it."""
         pos = self.session.pos
-        starting = any(e.phase == "work" and not waits_inside(pos, e) for e in pos.execs.values())
+        starting = any(e.phase == "work" and _may_work(pos, e) for e in pos.execs.values())
         if not starting and (pos.holds or pos.timers):
             parked = await self.park()
             if parked is not None:

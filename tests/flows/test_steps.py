@@ -63,6 +63,16 @@ async def test_each_step_read_alone_is_the_one_of_the_whole_story(
     assert row.horizon > 0
     assert first is not None
     assert first.visit.label == "fails"
+    # The timeline of a pruned run still lists its steps: each is found, without the state before it.
+    earlier = [
+        each for each in (await service.story(run)).visits if each.run == run and each.seq < row.horizon
+    ]
+    assert earlier
+    for each in earlier:
+        kept = await load_visit(service, row, each.seq, past=False)
+        assert kept is not None
+        assert (kept.visit.label, kept.state) == (each.label, None)
+    assert await load_visit(service, row, 0, past=False) is None
 
 
 @pytest.mark.covers("WB-65")

@@ -42,7 +42,9 @@ class LoadedVisit(msgspec.Struct, frozen=True, kw_only=True):
 
 async def load_visit(service: RunAccess, row: RunRow, at: int, *, past: bool) -> LoadedVisit | None:
     """The visit that record `at` is about; None if it is about none. `past`: without what came later."""
-    if not row.horizon <= at <= row.head:
+    if at < row.horizon:
+        return await _visit_before_horizon(service, row, at)
+    if at > row.head:
         return None
     (record,) = await service.store.read(row.id, first=at, last=at, payloads=False)
     # The first record that is left of a pruned run is a snapshot, and still names the node of the record that
@@ -64,6 +66,15 @@ async def load_visit(service: RunAccess, row: RunRow, at: int, *, past: bool) ->
         return None
     state = await loader.shown_state(before)
     return LoadedVisit(visit=visit, state=state, workers=await loader.workers(story, visit))
+
+
+async def _visit_before_horizon(service: RunAccess, row: RunRow, at: int) -> LoadedVisit | None:
+    """Its record was pruned: what the first record that is left still says about it, without the state."""
+    story = await load_story(service, row)
+    visit = next((each for each in story.visits if (each.run, each.seq) == (row.id, at)), None)
+    if visit is None:
+        return None
+    return LoadedVisit(visit=visit, state=None, workers=dict(story.workers))
 
 
 def _has_start(row: RunRow, execution: Exec) -> bool:

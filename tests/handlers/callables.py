@@ -100,6 +100,21 @@ def step_of_sync_script(bad: Bad) -> Case:
     return Case(flow, FAILED, node="work")
 
 
+def branch_of_script(bad: Bad) -> Case:
+    """The function of an item is code of the script, in a task of its own."""
+    flow = Flow("bad", effect="pure")
+
+    async def weigh(item: int) -> Any:
+        found = bad()
+        return await found if isawaitable(found) else found
+
+    @flow.script
+    async def work(ctx: Context) -> None:
+        await ctx.map(weigh, [1, 2])
+
+    return Case(flow, FAILED, node="work")
+
+
 def map_body(bad: Bad) -> Case:
     flow = Flow("bad", effect="pure")
     flow.map("each", over="items", body=bad, into="found")
@@ -343,6 +358,7 @@ BOTH: tuple[Callable[[Bad], Case], ...] = (
     step,
     step_with_effect,
     step_of_sync_script,
+    branch_of_script,
     map_body,
     condition,
     loop_condition,
@@ -392,11 +408,13 @@ DECLARED: Mapping[str, tuple[Callable[[Bad], Case], ...] | str] = {
     "Approval.when": (tool_approval,),
     "Collector.__init__(reducers)": (custom_reducer, reducer_of_results),
     "Collector.takes_of(fn)": _NOT_CALLED,
+    "Context.map(fn)": (branch_of_script,),
     "Context.step(fn)": (step, step_with_effect, step_of_sync_script),
     "Edges.branch(fn)": (branch,),
     "Edges.edge(when)": (condition,),
     "Edges.loop(when)": (loop_condition,),
     "Edges.router(fn)": (router, router_after_effect),
+    "EffectDeclarations.effect(probe)": (probe,),
     "FlowBuilder.map(body)": (map_body,),
     "Guard.__init__(checks)": (guard,),
     "Guard.__init__(input)": (guard,),

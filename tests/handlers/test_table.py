@@ -30,6 +30,7 @@ FRAMES = {
     "frontends/python/handle.py": "a node that its author calls like a function",
     "agents/tools.py": "a tool that its author calls like a function",
     "documents/model_nodes.py": "the handler of a node, called inside its boundary",
+    "app/effect_function.py": "the handler of a node, called inside its boundary",
     "attractor/backends/function.py": "called by `call_backend`, which has the boundary",
 }
 

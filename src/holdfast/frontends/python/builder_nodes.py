@@ -14,7 +14,6 @@ from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_node
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.holds import FormOptions, hold_spec
-from holdfast.frontends.python.machine_waits import event_hold
 from holdfast.frontends.python.policies import DeclarationReader, Duration, Join, Retry, retry_classes
 from holdfast.model.graph import GuardSpec, InDoubt, Node, NodeKind, TimerSpec, WalkSpec
 from holdfast.model.hold_terms import NAMES, HoldTermsOptions
@@ -280,6 +279,8 @@ class Nodes(Collector):
         its data, such as `event.amount >= least`, with names of the state beside `event`. The event (`id`,
         `name`, `key`, `data`) is stored in the state's field `into`. `timeout` and `on_timeout` are as for
         `hold`; the field `bind` says how the wait ended."""
+        from holdfast.frontends.python.machine_waits import event_hold
+
         read = DeclarationReader(self.found.append, node=id)
         spec = event_hold(
             read, name, key, match, timeout=timeout, on_timeout=on_timeout, into=into, bind=bind

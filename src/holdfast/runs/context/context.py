@@ -17,12 +17,8 @@ from holdfast.errors import InputError
 from holdfast.model.graph import Node
 from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
-from holdfast.runs.context import combinators
 from holdfast.runs.context.attempt import Attempt
-from holdfast.runs.context.branch_map import MapOptions, map_items
 from holdfast.runs.context.budget_ledger import ContextLedger
-from holdfast.runs.context.children import Children, ChildRun
-from holdfast.runs.context.combinators import Branches, Winner
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.facts import ContextFacts
 from holdfast.runs.context.message_waits import MessageWaits, queues_of
@@ -59,6 +55,9 @@ from holdfast.types.value import FrozenDict, freeze
 if TYPE_CHECKING:
     from concurrent.futures import Future as ThreadFuture
 
+    from holdfast.runs.context.branch_map import MapOptions
+    from holdfast.runs.context.children import Children, ChildRun
+    from holdfast.runs.context.combinators import Branches, Winner
     from holdfast.runs.context.skills import RunSkills
 
 
@@ -79,10 +78,6 @@ class Context(ContextFacts):
         self._substeps = Substeps(self._at, self._numbers, self._answer)
         self._emitter = Emitter(self._at)
         self._waits = MessageWaits(self._at, self._numbers, self._substeps, self._emitter, self._answer)
-        self._children = Children(self._at, self._numbers, self._waits, partial(Context.step, self))
-        self._branches = Branches(
-            self._at, self._numbers, partial(Context.step, self), partial(Context.sleep, self)
-        )
         self._artifacts: list[Op] = []
         self._spent: list[Usage] = []
         self._thread_calls: set[ThreadFuture[Any]] = set()
@@ -341,7 +336,14 @@ class Context(ContextFacts):
             self._calls.sleep_inside(self._exec, self._node, ordinal, seconds)
         await self._answer(ordinal)
 
-    # Branches.
+    # Branches. Their modules are loaded by the first script that has any.
+    @property
+    def _branches(self) -> Branches:
+        from holdfast.runs.context.combinators import Branches
+
+        step, sleep = partial(Context.step, self), partial(Context.sleep, self)
+        return Branches(self._at, self._numbers, step, sleep)
+
     async def gather(
         self,
         *branches: Any,
@@ -356,6 +358,8 @@ class Context(ContextFacts):
         without a process when no branch can continue. The first error stops the other branches and is raised,
         the same on every re-entry; with `return_exceptions` errors are among the results. Raises
         WaitTimeoutError after `timeout`. `key` replaces the call's number where order depends on arrival."""
+        from holdfast.runs.context import combinators
+
         return await combinators.gather(
             self._branches, branches, return_exceptions=return_exceptions, timeout=timeout, key=key
         )
@@ -364,10 +368,14 @@ class Context(ContextFacts):
         """Run branches beside each other until the first one ends: its place and its result, or its error.
         The others are stopped: their questions are withdrawn, the runs that they started are cancelled, and
         an effect outside that has begun may end. Which branch won is recorded. Otherwise as `gather`."""
+        from holdfast.runs.context import combinators
+
         return await combinators.race(self._branches, branches, timeout=timeout, key=key)
 
     async def first(self, *branches: Any, timeout: Any = None, key: str | None = None) -> Winner:
         """As `race`, until the first one succeeds. Raises an ExceptionGroup if all of them fail."""
+        from holdfast.runs.context import combinators
+
         return await combinators.first(self._branches, branches, timeout=timeout, key=key)
 
     async def map(
@@ -380,9 +388,17 @@ class Context(ContextFacts):
         The first error stops the other items and is raised. With `tolerated_failures` (a count, or a share
         such as "10%") or `min_successes`, errors are among the results, and MapFailedError is raised when
         there are too many."""
+        from holdfast.runs.context.branch_map import map_items
+
         return await map_items(self._branches, fn, items, **options)
 
     # Child runs and events.
+    @property
+    def _children(self) -> Children:
+        from holdfast.runs.context.children import Children
+
+        return Children(self._at, self._numbers, self._waits, partial(Context.step, self))
+
     async def start(
         self, flow: Any, given: Any = None, *, key: str | None = None, detached: bool = False
     ) -> ChildRun:

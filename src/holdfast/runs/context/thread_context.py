@@ -7,12 +7,14 @@ import inspect
 from collections.abc import Coroutine
 from contextvars import copy_context
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ScriptError
-from holdfast.runs.context.children import ChildRun
 from holdfast.runs.context.context import Context
 from holdfast.runs.node_memory import ThreadMemory
+
+if TYPE_CHECKING:
+    from holdfast.runs.context.children import ChildRun
 
 
 class ThreadContext(Context):

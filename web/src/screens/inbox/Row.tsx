@@ -53,7 +53,7 @@ export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, is
           <span className="row-name">{row.assignee || t("nobody")}</span>
           {row.confidence === null ? null : <span>{t("sure", { percent: Math.round(row.confidence * 100) })}</span>}
           {row.comments ? <span className="row-comments"><Icon name="speech" /><span aria-hidden="true">{row.comments}</span><span className="away">{t("comments", { count: row.comments })}</span></span> : null}
-          {due !== null && row.status === "pending" ? null : <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>}
+          <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>
         </span>
       </button>
     </>

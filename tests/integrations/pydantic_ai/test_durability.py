@@ -178,7 +178,10 @@ async def test_an_agent_in_a_sync_script_is_refused(place: Place, notes: Notes) 
 
     @flow.script
     def talk(s: Talk) -> dict[str, Any]:
-        return {"answer": agent.run_sync(s.question).output}
+        # The framework makes a loop for this thread and leaves it open.
+        with asyncio.Runner() as runner:
+            asyncio.set_event_loop(runner.get_loop())
+            return {"answer": agent.run_sync(s.question).output}
 
     flow.start(talk)
     result = await flow.run({}, on=await place.hf())

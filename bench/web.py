@@ -23,7 +23,7 @@ from bench.web_page import PAN, SCROLL, VIEW, compared, known, p95, page_work
 from bench.web_server import AppServer, add_holds, app_server
 from bench.web_sizes import size_lines
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 FRAMES = 120
 PATIENCE = 120_000
 """Milliseconds: the server may still be reading the steps that were opened before."""

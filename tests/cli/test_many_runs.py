@@ -72,10 +72,15 @@ def test_forks_start_at_a_node_with_values_set_once_for_each_key(cli: Cli, refun
     assert {cli("show", run, "--json").json["state"]["order"] for run in made} == {"B2"}
     assert {cli("show", run, "--json").json["state"]["order"] for run in sources} == {"A17"}
 
-    # The same command after an interruption: the forks that exist are found, and are not forked themselves
-    # because the search is for the sources.
+    # The same command after an interruption, when the forks wait at the question too: they are found by the
+    # search, and are not forked themselves.
+    assert cli("worker", refund, "--until-idle").code == 0
     repeated = by_run(cli(*where, "--key", "again", "--json").json)
     assert {repeated[source]["made"] for source in sources} == made
+    assert {repeated[run]["why"] for run in made} == {
+        f"it was made by this command, from run {source}." for source in sources
+    }
+    assert set(statuses(cli)) == {*sources, *made}
 
 
 def test_one_run_that_cannot_be_changed_is_left_out_and_the_others_are_changed(cli: Cli, refund: str) -> None:

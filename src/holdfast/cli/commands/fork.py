@@ -31,7 +31,7 @@ from holdfast.cli.many_runs import (
 )
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.output.console import print_note
-from holdfast.errors import InputError
+from holdfast.errors import CheckpointNotFoundError, ConflictError, InputError, RunNotFoundError
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -125,6 +125,7 @@ class _Forks:
         from holdfast.runs.branch.fork import require_fork
         from holdfast.runs.preview.run_change import preview_change
 
+        await self._require_not_made_here(service, row)
         seq, patch = await self._start(service, row)
         await require_fork(service, row, seq, patch=patch)
         return (await preview_change(service, row, "fork", at=seq, actor=None)).text
@@ -132,9 +133,26 @@ class _Forks:
     async def apply(self, service: RunService, row: RunRow) -> str:
         from holdfast.runs.branch.fork import branch
 
+        await self._require_not_made_here(service, row)
         seq, patch = await self._start(service, row)
-        made, _ = await branch(service, row, seq, patch=patch, key=f"{self._key}:{row.id}")
+        made, _ = await branch(service, row, seq, patch=patch, key=self._key_of(row))
         return made.id
+
+    def _key_of(self, source: RunRow) -> str:
+        return f"{self._key}:{source.id}"
+
+    async def _require_not_made_here(self, service: RunService, row: RunRow) -> None:
+        """The search of a repeated command may find the forks that it made before."""
+        from holdfast.runs.idempotency import branch_id
+
+        if row.forked_from is None:
+            return
+        try:
+            source, _ = await service.find(row.forked_from)
+        except (CheckpointNotFoundError, RunNotFoundError):
+            return  # its source was deleted
+        if row.id == branch_id(source, self._key_of(source)):
+            raise ConflictError(f"it was made by this command, from run {source.id}.")
 
     async def _start(self, service: RunService, row: RunRow) -> tuple[int, dict[str, Any] | None]:
         """The record, and the patch for the state there."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.distribution import GroupsOnce, keep_files_in_memory, long_first, read_certificates_once
+from tests.distribution import GroupsOnce, import_by_turns, keep_files_in_memory, long_first, read_certificates_once
 from tests.reporting import MinutesPerFolder, PlainNodeIds, receive_interrupts
 from tests.services.sqlite_files import copy_new_files
 
@@ -17,6 +17,7 @@ settings.register_profile("soak", settings.get_profile("default"), max_examples=
 settings.load_profile("default")
 # Whether the web app is built in this checkout decides no test: those of the app ask for it.
 os.environ["HOLDFAST_SKIP_UI"] = "1"
+pytest.register_assert_rewrite("tests.crash.judge")
 receive_interrupts()
 keep_files_in_memory()
 read_certificates_once()
@@ -70,6 +71,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if not always and store in parameters and not parameters & some.get(stem, set()):
                 item.add_marker(pytest.mark.soak)
     long_first(items)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    import_by_turns(session)
 
 
 @pytest.hookimpl(optionalhook=True)

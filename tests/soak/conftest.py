@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-pytest.register_assert_rewrite("tests.crash.judge")
 
 PREFIX = "soak:"
 

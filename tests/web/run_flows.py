@@ -124,3 +124,13 @@ def hang(s: dict[str, Any]) -> None:
 
 
 hangs.chain("begin", "hang")
+
+paid = Flow[Any]("paid", effect="pure")
+
+
+@paid.script
+async def receive(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return {"payment": await ctx.wait_for("payment.received", key=s["order"])}
+
+
+paid.chain("receive")

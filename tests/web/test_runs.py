@@ -167,6 +167,21 @@ def test_the_list_is_filtered_by_words_in_its_address_and_changes_by_itself(
     expect(page.get_by_role("alert")).to_contain_text("is not known")
 
 
+def test_a_run_that_waits_for_an_event_says_so_and_offers_no_questions(
+    server: WebServer, open_page: Opener
+) -> None:
+    run = started(server, "paid", order="A17")
+    page = open_page("/runs?q=flow:paid")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("Waiting for an event (payment.received (A17))")
+    page.get_by_role("link", name=run[:8]).click()
+    head = page.locator(".run-head")
+    expect(head.get_by_text("Waiting for an event: payment.received (A17)")).to_be_visible()
+    expect(head.get_by_role("link", name="Open its questions")).to_have_count(0)
+    server.api("POST", "/v1/events", {"name": "payment.received", "key": "A17", "data": {"amount": 3}})
+    expect(head.get_by_text("Completed", exact=True)).to_be_visible()
+    expect(head.get_by_text("Waiting for an event")).to_have_count(0)
+
+
 @pytest.mark.covers("WB-36", "WB-36-bar", "WEB-BREAK")
 def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_page: Opener) -> None:
     # Those that other tests have left.

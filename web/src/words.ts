@@ -1,6 +1,7 @@
 /** The word, icon and colour of every value of the server that people read. One without a word does not compile. */
 import { words } from "@/locales/en/words";
 import { textOf } from "@/locales/text";
+import type { MachineWait, Waits } from "@/services/runs";
 import type { Effect, HoldStatus, Priority, RunStatus, VisitState } from "@/services/wire";
 
 export type Role = "queued" | "running" | "input" | "sleeping" | "interrupted" | "completed" | "failed" | "cancelled";
@@ -54,6 +55,19 @@ export const RUN_STATUSES = Object.keys(RUNS) as RunStatus[];
 export function runWord(status: string, until = ""): Shown {
   const found = shown(RUNS, status);
   return status === "waiting" && until ? { ...found, word: word("runSleepingUntil", { time: until }) } : found;
+}
+
+const MACHINE_WAITS: Record<MachineWait["kind"], Word> = { event: "runWaitsEvent", run: "runWaitsRun", queue: "runWaitsQueue", other: "runWaitsOther" };
+
+/** A run that waits for what no person answers. */
+export function machineWord(wait: MachineWait): Shown {
+  return { word: word(MACHINE_WAITS[wait.kind]), role: "sleeping", icon: "circle" };
+}
+
+/** The status of a run, with the kind of thing that it waits for if it waits for no person. */
+export function statusWord(run: { status: string } & Waits, until = ""): Shown {
+  const [machine] = run.machineWaits;
+  return run.status === "pending_input" && machine && !run.asks ? machineWord(machine) : runWord(run.status, until);
 }
 
 /** A run that waits for input at a breakpoint. */

@@ -1438,7 +1438,8 @@ Right = Literal[
 class Run(Model, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
     `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, child runs and
-    messages that a run with the status pending_input waits for; no person is asked for those."""
+    messages that a run with the status pending_input waits for; no person is asked for those. `asks`:
+    it waits for the answer of a person."""
 
     id: str
     flow: str
@@ -1452,6 +1453,7 @@ class Run(Model, kw_only=True):
     ended_at: str | None = None
     wakes_at: str | None = None
     waits_for: list[MachineWait] = []
+    asks: bool = False
     thread: str | None = None
     instance_key: str | None = None
     started_by: str | None = None
@@ -1506,6 +1508,7 @@ class RunDetail(Model, kw_only=True):
     ended_at: str | None = None
     wakes_at: str | None = None
     waits_for: list[MachineWait] = []
+    asks: bool = False
     thread: str | None = None
     instance_key: str | None = None
     started_by: str | None = None

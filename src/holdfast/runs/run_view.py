@@ -110,7 +110,8 @@ def _is_lapsed(row: RunRow, now: int) -> bool:
 class RunWire(msgspec.Struct, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
     `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, child runs and
-    messages that a run with the status pending_input waits for; no person is asked for those."""
+    messages that a run with the status pending_input waits for; no person is asked for those. `asks`: it
+    waits for the answer of a person."""
 
     id: str
     flow: str
@@ -124,6 +125,7 @@ class RunWire(msgspec.Struct, kw_only=True):
     ended_at: str | None = None
     wakes_at: str | None = None
     waits_for: list[MachineWait] = []
+    asks: bool = False
     thread: str | None = None
     instance_key: str | None = None
     started_by: str | None = None
@@ -152,6 +154,7 @@ def run_wire(row: ShownRun) -> RunWire:
         ended_at=_moment(row.ended_at),
         wakes_at=_moment(row.wakes_at),
         waits_for=list(row.waits_for),
+        asks=row.asks,
         thread=row.thread,
         instance_key=row.instance_key,
         started_by=row.started_by,

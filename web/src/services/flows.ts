@@ -3,6 +3,7 @@ import type { FlowVersion, FlowWire, RunStatus, RunWire } from "@client";
 import { plainText } from "@/models/values";
 import { addressOf, client, failureOf, rowsOf } from "./client";
 import { personOf } from "./holds";
+import { type Waits, waitsOf } from "./runs";
 
 export type Version = {
   id: string;
@@ -20,7 +21,7 @@ export type Misfit = { node: string; why: string; fix: string; isSoft: boolean }
 export type RunFit = { run: string; status: RunStatus; version: string; fits: boolean; misfits: Misfit[] };
 export type Check = { version: string; fits: number; breaks: number; runs: RunFit[] };
 export type Deployment = { name: string; version: string; mode: string };
-export type FlowRun = {
+export type FlowRun = Waits & {
   id: string;
   version: string;
   status: RunStatus;
@@ -184,6 +185,7 @@ function runOf(wire: RunWire): FlowRun {
     endedAt: wire.ended_at ?? null,
     wakesAt: wire.wakes_at ?? null,
     error: plainText(wire.error ?? ""),
+    ...waitsOf(wire),
   };
 }
 

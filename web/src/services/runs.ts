@@ -4,7 +4,11 @@ import { plainText } from "@/models/values";
 import { client, requireFields } from "./client";
 import { personOf } from "./holds";
 
-export type Run = {
+/** `kind`: also one that only a newer server has. */
+export type MachineWait = { kind: "event" | "run" | "queue" | "other"; name: string; key: string; until: string | null };
+/** `machineWaits`: what it waits for that no person answers. `asks`: it waits for the answer of a person. */
+export type Waits = { machineWaits: MachineWait[]; asks: boolean };
+export type Run = Waits & {
   id: string;
   flow: string;
   version: string;
@@ -85,6 +89,17 @@ export async function changeMany(runs: string[], action: BulkAction, preview: bo
   }));
 }
 
+function machineWaitOf(wire: NonNullable<RunWire["waits_for"]>[number]): MachineWait {
+  const rest = { key: plainText(wire.key ?? ""), until: wire.until ?? null };
+  if (wire.event) return { kind: "event", name: plainText(wire.event), ...rest };
+  if (wire.run) return { kind: "run", name: wire.run, ...rest };
+  return wire.queue ? { kind: "queue", name: plainText(wire.queue), ...rest } : { kind: "other", name: "", ...rest };
+}
+
+export function waitsOf(wire: RunWire): Waits {
+  return { machineWaits: (wire.waits_for ?? []).map(machineWaitOf), asks: wire.asks ?? false };
+}
+
 function runOf(given: RunWire): Run {
   const wire = requireFields(given, ["id", "flow", "status"]);
   return {
@@ -96,6 +111,7 @@ function runOf(given: RunWire): Run {
     createdAt: wire.created_at ?? "",
     endedAt: wire.ended_at ?? null,
     wakesAt: wire.wakes_at ?? null,
+    ...waitsOf(wire),
     error: plainText(wire.error ?? ""),
     head: wire.head ?? 0,
     eventSeq: wire.event_seq ?? 0,

@@ -2892,6 +2892,7 @@ export interface RunDetail {
   ended_at?: string | null;
   wakes_at?: string | null;
   waits_for?: MachineWait[];
+  asks?: boolean;
   thread?: string | null;
   instance_key?: string | null;
   started_by?: string | null;
@@ -2938,7 +2939,8 @@ export type RunStatus = "cancelled" | "completed" | "failed" | "pending" | "pend
 /**
  * `status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
  * `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, child runs and
- * messages that a run with the status pending_input waits for; no person is asked for those.
+ * messages that a run with the status pending_input waits for; no person is asked for those. `asks`: it
+ * waits for the answer of a person.
  */
 export interface RunWire {
   id: string;
@@ -2953,6 +2955,7 @@ export interface RunWire {
   ended_at?: string | null;
   wakes_at?: string | null;
   waits_for?: MachineWait[];
+  asks?: boolean;
   thread?: string | null;
   instance_key?: string | null;
   started_by?: string | null;

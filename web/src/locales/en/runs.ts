@@ -27,6 +27,7 @@ export const runs = {
   spentTokens: "{count, plural, one {# token} other {# tokens}}",
   spentCost: "cost {cost, number, ::.00####}",
   openQuestions: "Open its questions",
+  waitEnds: "until",
   keysNodes: "Go to the nearest node in that direction",
   keysRows: "Go to the row above or below",
   keysEnds: "Go to the first or the last",

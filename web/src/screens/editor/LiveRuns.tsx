@@ -9,7 +9,7 @@ import { StatusBadge } from "@/components/StatusBadge";
 import { useChangedRuns } from "@/live/useLive";
 import { useRest } from "@/live/useRest";
 import { listFlowRuns } from "@/services/flows";
-import { runWord } from "@/words";
+import { statusWord } from "@/words";
 import { PausedRuns } from "./PausedRuns";
 import { t } from "./text";
 
@@ -52,7 +52,7 @@ function Runs({ flow, shown }: { flow: string; shown: string }) {
           <li key={each.id} className={each.id === shown ? "run-row shown" : "run-row"}>
             <button type="button" className="run-choice" aria-pressed={each.id === shown} onClick={() => show(each.id)}>
               <span className="away">{t("showRun", { run: each.id.slice(0, 8) })} </span>
-              <StatusBadge shown={runWord(each.status)} />
+              <StatusBadge shown={statusWord(each)} />
               <span className="code">{each.id.slice(0, 8)}</span>
               <span className="muted small">
                 <Moment at={each.createdAt} />

@@ -7,7 +7,7 @@ import { type Sides, type Target, writeTarget } from "@/models/diff";
 import { writeRunQuery } from "@/models/runQuery";
 import { shortTime } from "@/models/time";
 import { type Run, listRuns } from "@/services/runs";
-import { runWord } from "@/words";
+import { statusWord } from "@/words";
 import { t } from "./text";
 
 type ChoiceProps = { run: Run; sides: Sides; last: number };
@@ -33,7 +33,7 @@ export function CompareChoice({ run, sides, last }: ChoiceProps) {
           <option value={run.id}>{t("thisRun")}</option>
           {isListed ? null : <option value={to.run}>{to.run.slice(0, 8)}</option>}
           {rows.map((each) => (
-            <option key={each.id} value={each.id}>{`${each.id.slice(0, 8)} · ${runWord(each.status).word} · ${shortTime(new Date(each.createdAt), new Date(now))}`}</option>
+            <option key={each.id} value={each.id}>{`${each.id.slice(0, 8)} · ${statusWord(each).word} · ${shortTime(new Date(each.createdAt), new Date(now))}`}</option>
           ))}
         </select>
       </label>

@@ -1,16 +1,18 @@
-/** The status of a run, with the time until which it sleeps, and whether it stands at a breakpoint. */
+/** The status of a run, with the time until which it sleeps, what it waits for, and whether it stands at a breakpoint. */
 import { StatusBadge } from "@/components/StatusBadge";
 import { useNow } from "@/components/useNow";
 import { exactTime, shortTime } from "@/models/time";
 import type { Run } from "@/services/runs";
-import { pausedWord, runWord } from "@/words";
+import { pausedWord, statusWord } from "@/words";
 import { usePaused } from "./usePaused";
 
-export function RunBadge({ run }: { run: Pick<Run, "id" | "status" | "wakesAt"> }) {
+export function RunBadge({ run }: { run: Pick<Run, "id" | "status" | "wakesAt" | "machineWaits" | "asks"> }) {
   const now = useNow();
   const waits = run.status === "pending_input";
   const paused = usePaused(waits);
   if (waits && paused.runs.has(run.id)) return <StatusBadge shown={pausedWord()} />;
   const wakes = run.wakesAt ? new Date(run.wakesAt) : null;
-  return <StatusBadge shown={runWord(run.status, wakes ? shortTime(wakes, new Date(now)) : "")} exact={wakes && run.status === "waiting" ? exactTime(wakes) : ""} />;
+  const [machine] = waits && !run.asks ? run.machineWaits : [];
+  const exact = machine ? (machine.key ? `${machine.name} (${machine.key})` : machine.name) : wakes && run.status === "waiting" ? exactTime(wakes) : "";
+  return <StatusBadge shown={statusWord(run, wakes ? shortTime(wakes, new Date(now)) : "")} exact={exact} />;
 }

@@ -4,6 +4,7 @@ import { Moment } from "@/components/Moment";
 import { writeRunQuery } from "@/models/runQuery";
 import type { Run } from "@/services/runs";
 import { Lineage } from "./Lineage";
+import { MachineWaits } from "./MachineWaits";
 import { RunActions } from "./RunActions";
 import { RunArtifacts } from "./RunArtifacts";
 import { RunBadge } from "./RunBadge";
@@ -35,7 +36,8 @@ export function RunHead({ run, at, spent }: { run: Run; at: number | undefined; 
       <Lineage run={run} />
       {at === undefined ? null : <p className="small past-note">{t("past", { number: at })}</p>}
       {run.error && at === undefined ? <p className="run-error">{run.error}</p> : null}
-      {run.status === "pending_input" && at === undefined ? (
+      {run.status === "pending_input" && at === undefined ? <MachineWaits waits={run.machineWaits} /> : null}
+      {run.status === "pending_input" && at === undefined && (run.asks || run.machineWaits.length === 0) ? (
         <p>
           <Link to="/inbox/$view" params={{ view: "all" }} search={{ q: `run:${run.id}` }}>{t("openQuestions")}</Link>
         </p>

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from nats.js import JetStreamContext
 from nats.js.api import StreamInfo
 from nats.js.errors import NotFoundError
@@ -47,4 +49,5 @@ async def _newest(js: JetStreamContext, names: NatsNames, sequence: int, reason_
         return ""
     if letter is None:
         return ""
-    return one_line(f"{letter.subject}: {(letter.headers or {}).get(reason_header, 'no reason')}", 300)
+    headers = cast("dict[str, str]", letter.headers or {})  # pyright: ignore[reportUnknownMemberType]
+    return one_line(f"{letter.subject}: {headers.get(reason_header, 'no reason')}", 300)

@@ -76,8 +76,8 @@ def _dead_and_unfit(name: str, content: BrokerContent) -> list[Finding]:
     found: list[Finding] = []
     if content.dead:
         todo = (
-            "`holdfast queue list SCOPE/QUEUE --state dead` shows them; correct and send them again, or purge "
-            "them at the broker"
+            "`holdfast queue list SCOPE/QUEUE --state dead` shows them; correct and send them again, or "
+            "purge them at the broker"
         )
         newest = [f"the newest: {content.newest}"] if content.newest else []
         text = f"{content.dead} messages at {name} could not be taken"

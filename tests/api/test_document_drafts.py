@@ -210,6 +210,31 @@ edges:
 """
 
 
+LOOP = """\
+holdfast: "1.0"
+name: turns
+variables: {tries: {type: integer, default: 0}}
+nodes:
+  - {id: start, type: start}
+  - {id: again, type: loop, config: {while: "tries < 3", max_turns: 9}}
+  - {id: count, type: set, parent: again, config: {values: {tries: "{{tries}}"}}}
+  - {id: done, type: end}
+edges:
+  - {source: start, target: again}
+  - {source: again, source_port: done, target: done}
+"""
+
+
+async def test_server_arranges_the_graph_of_a_stored_version_without_the_nodes_behind_loops(
+    server: Server,
+) -> None:
+    await deploy(server, LOOP)
+    graph = (await server.json("GET", "/v1/flows/turns/versions/latest"))["graph"]
+    assert "again__next" in {node["id"] for node in graph["nodes"]}
+    places = (await server.json("POST", "/v1/flows/arrange", json={"graph": graph}))["nodes"]
+    assert set(places) == {"start", "again", "count", "done"}
+
+
 async def test_server_arranges_the_nodes_of_a_document_that_is_not_done(server: Server) -> None:
     places = (await server.json("POST", "/v1/flows/arrange", json={"source": MAPPED}))["nodes"]
     assert set(places) == {"start", "each", "one", "two", "lost", "done"}

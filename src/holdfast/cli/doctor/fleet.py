@@ -95,7 +95,7 @@ async def _entities(service: RunService, alive: list[WorkerRow], now: int) -> Fi
         "entities",
         WARN,
         f"{len(about)} entities are kept taken: their run was stopped, and its code goes on",
-        "restart that worker if the code does not return, for then its lease expires and the next run starts; "
+        "if the code does not return, restart that worker: its lease expires and the next run starts; "
         'isolation="process" ends such code',
         few(about),
     )

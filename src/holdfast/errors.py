@@ -52,6 +52,7 @@ HoldfastError
 │   ├── ClaimLostError              the claim on the message has ended or passed to another worker
 │   ├── MessageEndedError           the message is in a state that does not allow this
 │   ├── RunEndedError               the run has ended, so the request does not apply
+│   ├── RunStatusError              the run has not ended, but the request does not apply to its status
 │   ├── RunExistsError              the id or key belongs to a run of another flow
 │   ├── RunBusyError                another worker holds the run's lease
 │   │   └── LimitReachedError           the run is queued: a limit of its flow is reached
@@ -369,6 +370,10 @@ class MessageEndedError(ConflictError):
 
 class RunEndedError(ConflictError):
     code = "run_ended"
+
+
+class RunStatusError(ConflictError):
+    code = "run_status"
 
 
 class RunExistsError(ConflictError):

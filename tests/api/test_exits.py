@@ -245,6 +245,7 @@ EXITS: Final = {
     "integrations/prometheus/store_metrics.py": "numbers",
     "integrations/prometheus/worker_metrics.py": "numbers, by names of flows and nodes",
     "queues/nats.py": "messages: as nats_connection.py",
+    "queues/nats_content.py": "names of subjects; reads messages, publishes none",
     "queues/nats_connection.py": "messages: a question, masked when it was asked, or what a flow publishes",
     "runs/driver/runtime.py": "the name of this machine",
     "runs/worker/heartbeat.py": "the name of this machine",

@@ -98,6 +98,12 @@ async def test_many_runs_are_cancelled_or_retried_each_with_its_result(hall: Hal
     assert (preview["preview"], preview["done"]) == (True, 1)
     assert preview["left_out"] == {"run_ended": 2, "run_not_found": 1}
     assert (await hall.ask("ada", "GET", f"/v1/runs/{runs['refund']}"))["status"] == "pending_input"
+    other = await hall.ask("ada", "POST", "/v1/runs/bulk", json={**body, "action": "retry"})
+    assert {each["run"]: each["code"] for each in other["items"] if not each["done"]} == {
+        runs["refund"]: "run_status",  # it only waits
+        **{run: "run_ended" for name, run in runs.items() if name not in ("refund", "broken")},
+        every[-1]: "run_not_found",
+    }
 
     done = await hall.ask("ada", "POST", "/v1/runs/bulk", json={**body, "preview": False})
     assert [item["run"] for item in done["items"] if item["done"]] == [runs["refund"]]

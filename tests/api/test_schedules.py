@@ -12,6 +12,8 @@ DAILY = {"flow": "refund", "cron": "0 9 * * mon-fri", "zone": "Europe/Berlin", "
 
 @pytest.mark.covers("SERVER-API-09", "SERVER-API-15")
 async def test_schedule_is_put_paused_triggered_and_dropped(shop: Server) -> None:
+    any_version = {"If-Match": "*"}
+    await shop.json("PUT", "/v1/schedules/daily/refunds", 412, json=DAILY, headers=any_version)
     made = await shop.client.put("/v1/schedules/daily/refunds", json=DAILY)
     assert made.status_code == 201, made.text
     shown = await shop.json("GET", made.headers["location"])

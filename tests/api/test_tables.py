@@ -46,9 +46,17 @@ class Shop:
         self.is_sqlite = is_sqlite
 
     async def project(self, which: Any = "holds") -> None:
+        """All that is committed. The feed of PostgreSQL ends before the oldest open transaction of the whole
+        server, also of other tests: that it is empty does not mean that all was seen."""
         projector = Projector(await self.server.hf.service(), which)
-        while await projector.sweep():
-            pass
+        (last,) = self.ask("SELECT max(pos) AS pos FROM feed")
+
+        async def seen() -> bool:
+            while await projector.sweep():
+                pass
+            return await projector.service.store.projected_to() >= last["pos"]
+
+        await until(seen)
 
     async def started(self, thread: str = "t-1") -> str:
         body = {"flow": "refund", "input": {"order": "o\0-1", "amount": 30}, "thread": thread}

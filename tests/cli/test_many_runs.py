@@ -51,6 +51,9 @@ def test_failed_runs_resume_when_the_search_finds_them(cli: Cli, refund: str) ->
     assert said.out.splitlines()[-1] == "2 of 3 runs would be queued to resume."
     assert "nothing has changed" in said.err
     assert statuses(cli) == {**dict.fromkeys(failed, "failed"), asked: "pending_input"}
+    plan = cli("resume", "--where", "flow:refund", "--plan", "--json").json
+    assert plan["left_out"] == {"run_status": 1}
+    assert by_run(plan)[asked]["why"] == "it is waiting for input."
 
     done = cli("resume", "--where", "status:failed", "--json").json
     assert {run: item["done"] for run, item in by_run(done).items()} == dict.fromkeys(failed, True)
@@ -141,3 +144,11 @@ def test_a_wrong_selection_is_refused_before_anything_is_changed(cli: Cli, refun
         assert (said.code, said.out) == (2, ""), said
         assert why in said.err
     assert statuses(cli) == {run: "pending_input"}
+
+
+@pytest.mark.parametrize("command", ["cancel", "resume", "fork"])
+def test_yes_without_a_search_is_refused_and_changes_nothing(cli: Cli, refund: str, command: str) -> None:
+    asked = started(cli, refund, 250)
+    said = cli(command, asked, "--yes")
+    assert (said.code, "--yes needs --where." in said.err) == (2, True)
+    assert statuses(cli) == {asked: "pending_input"}

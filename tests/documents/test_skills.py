@@ -125,7 +125,7 @@ async def test_model_of_a_document_over_http_is_given_the_pinned_instructions(
         await working.json("POST", f"/v1/holds/{hold['id']}/resolve", json={"decision": "yes"})
         ended = await working.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
 
-        assert ended["status"] == "completed"
+        assert ended["status"] == "completed", (ended, provider.seen)
         [seen] = provider.seen
         assert seen.json["messages"][0]["content"] == "Be brief.\n\n# letters\n\nDear customer."
 

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, Result, RunSettings, Worker
+from holdfast.cli.commands.doctor import _findings  # pyright: ignore[reportPrivateUsage]
+from holdfast.cli.top.figures import as_json, take_snapshot
+from holdfast.cli.top.screen import lines
 from holdfast.store.rows import ClaimRequest
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
@@ -251,3 +254,38 @@ async def test_next_run_of_an_entity_starts_after_a_killed_worker_s_lease(store:
     # The first was inside when its process was killed; the second alone after that.
     lines = [line.split()[0] for line in trace.read_text().splitlines()]
     assert lines == ["in", "in", "out"]
+
+
+@pytest.mark.covers("PLATFORM-ENTITY-01")
+async def test_doctor_and_top_name_an_entity_that_stays_taken(tmp_path: Path) -> None:
+    gate, address = Gate(), f"sqlite:{tmp_path / 's.db'}"
+    flow = flow_of("thread", gate)
+
+    async def found() -> tuple[Any, Any]:
+        doctor = {each.check: each async for each in _findings(address, deep=False)}
+        return doctor["entities"], as_json(await take_snapshot(store))["workers"][0]["blocked_entities"]
+
+    async with Holdfast(address, settings=QUICK) as hf:
+        store = await hf.open()
+        await hf.deploy("cases", flow, mode="entity")
+        async with Worker(flow, on=hf, name="w-1") as worker:
+            made = await worker._made()  # pyright: ignore[reportPrivateUsage]
+            run = await flow.submit({}, on=hf, deployment="cases", instance_key="claim-7")
+            await until(gate.inside.is_set)
+            finding, blocked = await found()
+            assert (finding.state, blocked) == ("ok", [])
+            await (await hf.service()).cancel(run)
+            await until(lambda: bool(made.runtime.blocked))
+            await made.presence.announce_draining()
+            finding, blocked = await found()
+            assert finding.state == "warn"
+            (said,) = finding.about
+            assert said.startswith(f"claim-7: run {run} (case, node work) on w-1, pid {os.getpid()} on ")
+            assert [(each["entity"], each["run"]) for each in blocked] == [("claim-7", run)]
+            shown = "\n".join(lines(await take_snapshot(store), 200))
+            assert f"claim-7 taken by run {run[:8]} on w-1 for" in shown
+            gate.let_out.set()
+            await until(lambda: not made.runtime.blocked)
+            await made.presence.announce_draining()
+            finding, blocked = await found()
+            assert (finding.state, blocked) == ("ok", [])

@@ -23,6 +23,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import new_id
 from holdfast.types.queue_message import COMPLETED_EVENT, MessageState
 from holdfast.types.status import HoldStatus
+from holdfast.types.terms import Actor
 from tests.queues.conftest import DANA, PLACE, Office, anybody
 
 pytestmark = pytest.mark.anyio
@@ -37,9 +38,14 @@ def event(hold: str | None, decision: str = "approve", **given: Any) -> dict[str
     return {**more, **{name: given.pop(name) for name in [*given] if name in more}, "data": {**data, **given}}
 
 
+def webhook(tenant: str, completed_by: str | None) -> Actor:
+    """The sender of a completion that comes by a webhook."""
+    return msgspec.structs.replace(queue_actor(tenant, completed_by), auth_method="webhook")
+
+
 async def take(office: Office, body: dict[str, Any], tenant: str = "default") -> CompletionOutcome:
     found = read_completion(body)
-    return await office.queues.completions.apply(found, queue_actor(tenant, found.completed_by))
+    return await office.queues.completions.apply(found, webhook(tenant, found.completed_by))
 
 
 @pytest.mark.covers("QB-3", "QU-4")
@@ -178,7 +184,7 @@ async def test_completion_before_its_hold_is_kept_and_applied_when_the_hold_is_o
 async def test_early_completion_of_a_hold_without_a_queue_is_applied_within_one_sweep(office: Office) -> None:
     hold = await office.asks(queue=None)
     kept = Completion(correlation_id=hold.id, answer={"decision": "approve"}, key="e-1")
-    await office.queues.completions._keep(kept, queue_actor("default", None), hold.id)  # pyright: ignore[reportPrivateUsage]
+    await office.queues.completions._keep(kept, webhook("default", None), hold.id)  # pyright: ignore[reportPrivateUsage]
     office.clock.advance(minutes=5)
     await office.queues.work()
     assert (await office.hold(hold.id)).status is HoldStatus.resolved

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request as Sent
 from urllib.request import urlopen
 
@@ -95,9 +96,14 @@ class WebServer:
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        if method == "PUT":
-            headers["If-Match"] = "*"  # whatever is there
         data = None if body is None else json.dumps(body).encode()
+        try:
+            with urlopen(Sent(self.address + path, data, headers, method=method), timeout=30) as answer:
+                return json.load(answer)
+        except HTTPError as refused:
+            if refused.code != 428:
+                raise
+        headers["If-Match"] = "*"  # whatever is there
         with urlopen(Sent(self.address + path, data, headers, method=method), timeout=30) as answer:
             return json.load(answer)
 

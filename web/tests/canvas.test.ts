@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { NOTHING, withEdges, withNodes } from "../src/models/canvasSelection";
-import { boxAt, documentView, statesOf } from "../src/models/canvasView";
+import { boxAt, documentView, graphView, statesOf } from "../src/models/canvasView";
 import { edgesOf, idProblem, renameNode, setInConfig } from "../src/models/documentData";
 import { renamedPorts } from "../src/models/renamed";
 
@@ -76,5 +76,38 @@ describe("the canvas", () => {
     expect(states.get("again")).toBe("asking");
     expect(states.get("ask")).toBe("asking");
     expect(statesOf([{ node: "again", state: "running" }, { node: "again[1]/ask", state: "asking" }]).get("again")).toBe("running");
+  });
+});
+
+const ids = (given: Record<string, unknown>) => graphView(given, {}).nodes.map((each) => each.id);
+
+describe("a graph of a stored version", () => {
+  const LOOP = {
+    nodes: ["start", "again", "again__next", "count", "done", "lone__next"].map((id) => ({ id, kind: "task" })),
+    edges: [
+      { id: "start:out->again", source: "start", target: "again" },
+      { id: "again:__body->count", source: "again", target: "count" },
+      { id: "again__next->again", source: "again__next", target: "again", kind: "when", when: "tries < 3" },
+      { id: "again:done->done", source: "again__next", target: "done", kind: "otherwise" },
+      { id: "count:out->again__next", source: "count", target: "again__next" },
+    ],
+  };
+
+  test("shows the loops of a document without the node behind them", () => {
+    const view = graphView({ ...LOOP, document: { dialect: "canvas", source: { nodes: [] } } }, {});
+    expect(view.nodes.map((each) => each.id)).toEqual(["start", "again", "count", "done", "lone__next"]);
+    expect(view.edges.map((each) => [each.source, each.target, each.label])).toEqual([
+      ["start", "again", ""],
+      ["again", "count", ""],
+      ["again", "done", "done"],
+      ["count", "again", "tries < 3"],
+    ]);
+  });
+
+  test("hides them inside of others too, and none of a flow of code", () => {
+    const around = { nodes: [{ id: "each", kind: "map", map: { body: "inside" } }], edges: [], subgraphs: [{ name: "inside", ...LOOP }] };
+    expect(ids({ ...around, document: { source: { nodes: [] } } })).toEqual(["each", "each/start", "each/again", "each/count", "each/done", "each/lone__next"]);
+    expect(ids(around)).toContain("each/again__next");
+    expect(ids({ ...LOOP, document: { dialect: "dot", source: "digraph {}" } })).toContain("again__next");
   });
 });

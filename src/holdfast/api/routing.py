@@ -116,10 +116,18 @@ class ApiCall:
         """The Location header of a new resource, below the root path that the caller used."""
         return {"Location": f"{self.request.scope.get('root_path', '')}{path}"}
 
-    def require_match(self, etag: str, *, required: bool = False) -> None:
-        """Raises HttpError 412 if the caller read another version than this one (`If-Match`). `required`: 428
-        if it does not say which one it read."""
+    def require_match(self, etag: str, *, required: bool = False, exists: bool = True) -> None:
+        """Raises HttpError 412 if the caller read another version than this one (`If-Match`), or if it wants
+        any (`*`) and there is none yet (`exists`). `required`: 428 if it does not say which one it read."""
         given = self.request.headers.get("if-match")
+        if not exists and given is not None and given.strip() == "*":
+            raise HttpError(
+                412,
+                "There is none yet, and `If-Match: *` changes only what exists.",
+                code="version_stale",
+                hint="Leave If-Match out, or send `If-None-Match: *`, to create it.",
+                etag=etag,
+            )
         if given is None and required:
             raise HttpError(
                 428,

@@ -17,7 +17,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import PATIENCE, print_json, print_line, print_note, status_console
 from holdfast.cli.output.results import shown_run
-from holdfast.errors import HoldfastError, InputError, RunEndedError, StoreError
+from holdfast.errors import HoldfastError, InputError, RunEndedError, RunStatusError, StoreError
 from holdfast.types.status import ENDED, RunStatus, run_label
 
 if TYPE_CHECKING:
@@ -93,12 +93,12 @@ def planned(action: Action) -> Callable[[RunService, RunRow], Awaitable[list[str
 
 
 def require_one_way(
-    ref: str | None, where: str | None, *, plan: bool, tenant: str | None, name: str = "RUN"
+    ref: str | None, where: str | None, *, plan: bool, yes: bool, tenant: str | None, name: str = "RUN"
 ) -> None:
     """A run is named, or many are selected."""
     if (ref is None) == (where is None):
         raise InputError(f"give {name} or --where.", hint=f"One {name}, or a search for many runs.")
-    for option, given in (("--plan", plan), ("--tenant", tenant is not None)):
+    for option, given in (("--plan", plan), ("--yes", yes), ("--tenant", tenant is not None)):
         if given and where is None:
             raise InputError(f"{option} needs --where.", hint="It is for many runs.")
     if where is not None and not where.strip():
@@ -173,7 +173,8 @@ async def _one(service: RunService, change: RunChange, row: RunRow, *, plan: boo
     item = ManyItem(run=row.id, flow=row.flow, status=str(shown.status))
     try:
         if shown.status not in _APPLIES[change.action]:
-            raise RunEndedError(f"it is {run_label(shown.status)}.", run=row.id)
+            unfit = RunEndedError if shown.status in ENDED else RunStatusError
+            raise unfit(f"it is {run_label(shown.status)}.", run=row.id)
         if plan:
             item.text = await change.describe(service, shown)
         else:

@@ -48,10 +48,8 @@ def from_graph(
     mark: Marking | None = None,
     path: str = "",
     ports: Mapping[str, str] | None = None,
-    whole: bool = False,
 ) -> Picture:
-    """`ports`: by edge, those of the document that the graph was made of; found by itself. `whole`: also the
-    nodes that only the graph of a document has.
+    """`ports`: by edge, those of the document that the graph was made of; found by itself.
 
     `shown` is by node; a node of a sub-flow is named with its path: `child/pay`. `mark` returns the mark
     of an edge, given its graph's path. `expand` also draws the inside of maps and sub-flows: of all, or of
@@ -62,11 +60,10 @@ def from_graph(
     own = _document_ports(graph)
     leaving = own if own is not None else ports
     nodes = [
-        _node(graph, node, known, expand=expand, mark=mark, path=path, ports=leaving, whole=whole)
-        for node in graph.nodes
+        _node(graph, node, known, expand=expand, mark=mark, path=path, ports=leaving) for node in graph.nodes
     ]
     edges = [_edge(edge, mark(path, edge) if mark else Highlight.none, leaving) for edge in graph.edges]
-    if leaving is not None and not whole:
+    if leaving is not None:
         nodes, edges = _without_turns(nodes, edges)
     began = mark is not None and any(path + name in known for name in graph.spec.start)
     first = [_dot(START, NodeShape.start)] if graph.spec.start else []
@@ -127,13 +124,12 @@ def _node(
     mark: Marking | None,
     path: str,
     ports: Mapping[str, str] | None,
-    whole: bool,
 ) -> PictureNode:
     about = known.get(path + node.id, NodeOverlay())
     inner, inside = _inside(graph, node, expand, path), None
     if inner is not None:
         at = f"{path}{node.id}/"
-        inside = from_graph(inner, known, expand=expand, mark=mark, path=at, ports=ports, whole=whole)
+        inside = from_graph(inner, known, expand=expand, mark=mark, path=at, ports=ports)
     return PictureNode(
         id=node.id,
         label=node.id,

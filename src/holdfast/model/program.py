@@ -62,7 +62,8 @@ class Schema(Protocol):
         ...
 
     def is_slow_to_start(self, given: Any) -> bool:
-        """Whether `start` may take so long that it should not be called in an event loop."""
+        """Whether `start`, or `ops` with such values, may take so long that it should not be called in an
+        event loop."""
         ...
 
     def build(self, scratch: dict[str, Any]) -> Any:

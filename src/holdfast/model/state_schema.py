@@ -206,7 +206,8 @@ class StateSchema:
         return initial, scratch
 
     def is_slow_to_start(self, given: Any) -> bool:
-        """Whether `start` may take so long that it should not be called in an event loop."""
+        """Whether `start`, or `ops` with such values, may take so long that it should not be called in an
+        event loop."""
         return False
 
     def _given(self, given: Any) -> Mapping[str, Any]:

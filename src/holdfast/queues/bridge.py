@@ -60,12 +60,15 @@ MOST_COMPARED: Final = 10_000
 
 
 class ReconcileCounts(msgspec.Struct, kw_only=True):
-    """What a reconciliation found: holds that ask in a queue, messages published again, and completions that
-    were missed."""
+    """What a reconciliation found: holds that ask in a queue, messages published again, completions that
+    were missed, messages withdrawn from a broker because they had ended, and messages there that this store
+    does not know."""
 
     holds: int = 0
     published: int = 0
     applied: int = 0
+    withdrawn: int = 0
+    unknown: int = 0
 
 
 class QueueBridge:
@@ -224,6 +227,10 @@ class QueueBridge:
         if holds:
             await self._reconcile_holds(found)
             await self._reconcile_messages(found)
+            try:
+                found.withdrawn, found.unknown = await self.relay.discard_ended(self.store)
+            except TransportError as error:
+                log.warning("what is left at the brokers could not be compared: %s", error)
         for tenant in await self.store.audit_tenants():
             found.applied += await self.completions.sweep_early(tenant)
         return found

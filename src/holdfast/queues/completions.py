@@ -288,10 +288,10 @@ class Completions:
         open, and the refusal is in its history."""
         kept = await self.store.documents(row.tenant, EARLY, prefix=row.id, limit=_PAGE)
         for each in sorted(kept, key=lambda each: each.updated_at):
-            early = msgspec.json.decode(each.body, type=_Early)
             try:
-                await self.apply(early.completion, early.actor)
-            except REFUSALS as error:
+                early = msgspec.json.decode(each.body, type=_Early)
+                await self.apply(early.completion, _sender(early.actor))
+            except (*REFUSALS, msgspec.DecodeError) as error:
                 log.warning("the early completion of hold %s is invalid: %s", row.id, error)
             await self.store.drop_document(row.tenant, EARLY, each.name)
         return bool(kept)
@@ -308,6 +308,12 @@ class Completions:
                     await self.store.drop_document(tenant, EARLY, each.name)
             after = page[-1].name
         return applied
+
+
+def _sender(actor: Actor) -> Actor:
+    """Before ADR 84, a completion that a broker brought was kept as if the queue itself had sent it: it
+    proves no more than any other of a broker, which one is not known, so it decides nothing."""
+    return msgspec.structs.replace(actor, auth_method=BROKER) if actor.auth_method == "queue" else actor
 
 
 def _short_digest(text: str) -> str:

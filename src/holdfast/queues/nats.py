@@ -21,10 +21,13 @@ from holdfast.queues.nats_connection import (
     reason_of,
     seconds_of,
 )
+from holdfast.queues.nats_content import content_of
 from holdfast.queues.nats_names import NatsNames
 from holdfast.queues.transport import (
     Ack,
+    BrokerContent,
     InboundMessage,
+    PublishedMessage,
     QueueBinding,
     TransportMessage,
     TransportReport,
@@ -83,6 +86,10 @@ class NatsInbound:
         self.unbound: UnboundPlace | None = None
 
     @property
+    def deliveries(self) -> int:
+        return self._given.metadata.num_delivered
+
+    @property
     def body(self) -> bytes:
         return self._given.data
 
@@ -123,6 +130,7 @@ class UnboundInbound:
         self.binding = binding
         self.body = given.data or b""
         self.completes: bool | None = stream == transport.names.done
+        self.deliveries = 1
         subject = given.subject or ""
         self.unbound: UnboundPlace | None = UnboundPlace(subject, transport.names.tenant_in(subject))
 
@@ -151,6 +159,12 @@ class NatsTransport:
 
     async def reach(self) -> None:
         await self._connection.reach()
+
+    async def content(self) -> BrokerContent:
+        return await content_of(await self._connection.reach(), self.names, REASON)
+
+    async def discard(self, message: PublishedMessage) -> None:
+        await self._purge(message.name)
 
     async def largest(self) -> int:
         """Bytes of the largest message that the server takes."""
@@ -199,10 +213,13 @@ class NatsTransport:
         return done.seq if done.duplicate else None
 
     async def withdraw(self, message: TransportMessage) -> None:
+        # With any priority: it may have been raised since.
+        await self._purge(self.names.message(message, priority="*"))
+
+    async def _purge(self, subject: str) -> None:
         js = await self.jetstream()
         try:
-            # With any priority: it may have been raised since.
-            await js.purge_stream(self.names.open, subject=self.names.message(message, priority="*"))
+            await js.purge_stream(self.names.open, subject=subject)
         except FAILURES as error:
             raise TransportError(f"NATS did not delete the message: {reason_of(error)}.") from error
 

@@ -163,6 +163,11 @@ def streams(names: NatsNames, replicas: int) -> list[StreamConfig]:
 _MUST: Final = ("retention", "discard", "max_msgs_per_subject", "discard_new_per_subject")
 
 
+def unfit_fields(found: StreamConfig, wanted: StreamConfig) -> list[str]:
+    """The settings of a stream that we rely on and that it does not have."""
+    return [field for field in _MUST if getattr(found, field) != getattr(wanted, field)]
+
+
 class NatsConnection:
     """Connects when it is first used, and again for as long as it is open. While the servers are away, each
     call fails at once instead of waiting: the outbox has other messages to send."""
@@ -187,10 +192,10 @@ class NatsConnection:
                 self._ready = True
             return found
 
-    async def reach(self) -> None:
+    async def reach(self) -> JetStreamContext:
         """Connects, and creates nothing. Raises TransportError."""
         async with self._lock:
-            await self._connected()
+            return JetStreamContext(await self._connected(), timeout=self.timeout)
 
     async def _connected(self) -> Client:
         if self._closed:
@@ -257,10 +262,9 @@ class NatsConnection:
                     found = made.config
             except FAILURES as error:
                 raise TransportError(f"the stream {name} cannot be used: {reason_of(error)}.") from error
-            wrong = [field for field in _MUST if getattr(found, field) != getattr(wanted, field)]
-            if wrong:
+            if unfit := unfit_fields(found, wanted):
                 raise TransportError(
-                    f"the stream {name} exists with other settings: {', '.join(wrong)}.",
+                    f"the stream {name} exists with other settings: {', '.join(unfit)}.",
                     hint="Delete it, or create it as docs/how-to/queues-through-nats.md shows.",
                 )
 

@@ -14,7 +14,7 @@ import re
 from typing import Final
 from urllib.parse import quote, unquote
 
-from holdfast.queues.transport import QueueBinding, TransportMessage
+from holdfast.queues.transport import PublishedMessage, QueueBinding, TransportMessage
 
 DEFAULT_PREFIX: Final = "hf"
 PREFIX: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
@@ -43,6 +43,14 @@ class NatsNames:
         """`priority`: another than its own; `*`: any."""
         parts = (message.tenant, message.scope, message.queue, priority or message.priority, message.id)
         return ".".join([self.prefix, "q", *(part if part == "*" else token(part) for part in parts)])
+
+    def published(self, subject: str) -> PublishedMessage:
+        """What the subject of an open message says."""
+        parts = subject.split(".")
+        if len(parts) != 7 or parts[:2] != [self.prefix, "q"]:
+            return PublishedMessage(name=subject)
+        tenant, scope, queue, _, id_ = map(unquote, parts[2:])
+        return PublishedMessage(name=subject, tenant=tenant, scope=scope, queue=queue, id=id_)
 
     def completion(self, message: TransportMessage) -> str:
         return f"{self.prefix}.done.{token(message.tenant)}.{token(message.correlation_id or message.id)}"

@@ -11,10 +11,12 @@ import msgspec
 
 from holdfast.errors import HoldfastError, InputError, TransportError
 from holdfast.queues.completions import REFUSALS, read_event
+from holdfast.queues.leftovers import leftovers
 from holdfast.queues.settings import DATABASE, QueueSettings
 from holdfast.queues.transport import (
     Ack,
     InboundMessage,
+    ListingTransport,
     QueueBinding,
     Transport,
     TransportReport,
@@ -23,6 +25,7 @@ from holdfast.queues.transport import (
     open_transport,
     transport_message,
 )
+from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock
 from holdfast.types.outbox import QUEUE_OUT, OutboxMessage
@@ -30,6 +33,9 @@ from holdfast.types.queue_message import COMPLETED_EVENT, MessageRow
 
 RECONNECT: Final = 5.0
 """Seconds until a lost broker is tried again."""
+MOST_DELIVERIES: Final = 12
+"""Of a message over which our own code fails; after that it is rejected. NATS delivers it so often within
+about eight minutes. A store that is away does not count: then nothing is said about the message."""
 
 Take = Callable[[QueueBinding, dict[str, Any]], Awaitable[None]]
 Record = Callable[[QueueBinding, bytes, str], Awaitable[None]]
@@ -90,6 +96,29 @@ class QueueRelay:
 
     def _transport(self, row: MessageRow) -> Transport:
         return self._named(self.settings.of(row.scope, row.queue).backend)
+
+    async def discard_ended(self, store: Store) -> tuple[int, int]:
+        """Delete at the brokers what is open there and has ended here. Returns how many were deleted, and
+        how many this store does not know, which are left there. Raises TransportError."""
+        discarded = unknown = 0
+        for transport in self._sending():
+            if not isinstance(transport, ListingTransport):
+                continue
+            found = await leftovers(store, (await transport.content()).published)
+            for each in found.ended:
+                await transport.discard(each)
+            discarded, unknown = discarded + len(found.ended), unknown + len(found.unknown)
+            if found.unknown:
+                name = found.unknown[0].name
+                log.warning("%d messages at a broker are not of this store, one is %s", unknown, name)
+        return discarded, unknown
+
+    def _sending(self) -> list[Transport]:
+        specs = self.settings.queues.values()
+        return [
+            self._named(name)
+            for name in sorted({each.backend for each in specs if each.sends and each.backend != DATABASE})
+        ]
 
     def open(self) -> None:
         """Every transport that a queue is bound to, without connecting. Raises SettingsError."""
@@ -159,11 +188,23 @@ class QueueRelay:
             # The store is away, or busy: the broker delivers it again (QB-10).
             log.warning("a message of %s is delivered again: %s", message.binding.queue, error)
             return Ack.retry, ""
-        except Exception:
+        except Exception as error:
             # One message must not stop those behind it.
-            log.exception("a message of %s failed, and is delivered again", message.binding.queue)
-            return Ack.retry, ""
+            log.exception("a message of %s failed", message.binding.queue)
+            return await self._failed(message, error)
         return Ack.ack, ""
+
+    async def _failed(self, message: InboundMessage, error: Exception) -> tuple[Ack, str]:
+        """An error that nobody foresaw, perhaps over the form of another release: not delivered for ever."""
+        if message.deliveries < MOST_DELIVERIES:
+            return Ack.retry, ""
+        reason = f"it failed {message.deliveries} times, the last time with {type(error).__name__}."
+        try:
+            await self._record(message.binding, message.body, reason)
+        except Exception:
+            log.exception("a message of %s cannot be shown among its dead ones", message.binding.queue)
+            return Ack.retry, ""
+        return Ack.reject, reason
 
     async def _refuse(self, message: InboundMessage, place: UnboundPlace, body: dict[str, Any]) -> NoReturn:
         if message.completes and place.tenant != message.binding.tenant:

@@ -78,8 +78,34 @@ class UnboundPlace(msgspec.Struct, frozen=True):
     tenant: str
 
 
+class PublishedMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """An open message at a broker. `name`: how the broker calls its place. Without tenant and id: this
+    release does not publish to such a place."""
+
+    name: str
+    tenant: str = ""
+    scope: str = ""
+    queue: str = ""
+    id: str = ""
+
+
+class BrokerContent(msgspec.Struct, frozen=True, kw_only=True):
+    """What lies at a broker. `dead`: its dead letters; `newest`: place and reason of the newest one.
+    `unfit`: what exists there with other settings than this release relies on."""
+
+    published: list[PublishedMessage]
+    dead: int = 0
+    newest: str = ""
+    unfit: list[str] = []
+
+
 class InboundMessage(Protocol):
     """What a broker brought: a completion event, or a message to publish."""
+
+    @property
+    def deliveries(self) -> int:
+        """How often the broker has brought it, this time included; 1 if it does not count."""
+        ...
 
     @property
     def unbound(self) -> UnboundPlace | None:
@@ -130,6 +156,19 @@ class Transport(Protocol):
 class ReachableTransport(Protocol):
     async def reach(self) -> None:
         """Connects, and creates nothing. Raises TransportError."""
+        ...
+
+
+@runtime_checkable
+class ListingTransport(Protocol):
+    """A transport that can say what lies at its broker. Both raise TransportError."""
+
+    async def content(self) -> BrokerContent:
+        """Creates and changes nothing."""
+        ...
+
+    async def discard(self, message: PublishedMessage) -> None:
+        """Delete it at the broker. One that is gone is a success."""
         ...
 
 

@@ -30,10 +30,12 @@ class MemoryInbound:
         self.body = body
         self.completes: bool | None = None
         self.unbound: UnboundPlace | None = None
+        self.deliveries = 1
 
     async def settle(self, how: Ack, reason: str = "") -> None:
         self._broker.settled.append(how)
         if how is Ack.retry:
+            self.deliveries += 1
             self._broker.queue.put_nowait(self)
 
 

@@ -12,6 +12,17 @@ WORKER_ROW_RETENTION: Final = 24 * 3600 * 1_000_000
 T = TypeVar("T")
 
 
+class BlockedEntity(msgspec.Struct, frozen=True, kw_only=True):
+    """An entity that stays taken (ADR 94): code of its run was stopped and goes on. `nodes`: where the run
+    was then. `since`: when it was stopped."""
+
+    entity: str
+    run: str
+    flow: str
+    nodes: str
+    since: int
+
+
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     """A worker as of its last heartbeat. `incarnation` distinguishes two processes that use one name."""
 
@@ -37,6 +48,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     ended_per_second: float = 0.0
     offers: tuple[str, ...] = ()  # what documents may name: `function:score`, `check:pii`, `tool:grep`
     lacking: tuple[str, ...] = ()  # versions of documents that name what it does not have
+    blocked: tuple[BlockedEntity, ...] = ()  # entities that its code keeps taken
 
 
 class Death(msgspec.Struct, frozen=True, kw_only=True):

@@ -88,8 +88,36 @@ function roomFor(inside: CanvasNode[]): { width: number; height: number } {
   return { width: right + ROOM.side, height: bottom + ROOM.side };
 }
 
+const TURN = "__next";
+const DONE = "done";
+
+/** Whether the graph was made of a flow document. */
+function isOfDocument(graph: Config): boolean {
+  return "nodes" in recordIn(recordIn(graph, "document"), "source");
+}
+
+/** The node behind a loop is in no document: its loop is drawn in its place, as in the pictures of the server. */
+function withoutTurns({ nodes, edges }: CanvasView): CanvasView {
+  const known = new Set(nodes.map((each) => each.id));
+  const loops = new Map(nodes.filter((each) => each.id.endsWith(TURN)).map((each) => [each.id, each.id.slice(0, -TURN.length)]));
+  for (const [id, loop] of loops) if (!known.has(loop)) loops.delete(id);
+  const back = new Map(edges.filter((each) => loops.get(each.source) === each.target).map((each) => [each.source, each]));
+  const drawn = edges.filter((each) => back.get(each.source) !== each).map((each) => {
+    const into = loops.get(each.target);
+    const from = loops.get(each.source);
+    const led = into === undefined ? each : { ...each, target: into, label: each.label || (back.get(each.target)?.label ?? "") };
+    return from === undefined ? led : { ...led, source: from, label: led.label === "" || led.label === OTHERWISE ? DONE : led.label };
+  });
+  return { nodes: nodes.filter((each) => !loops.has(each.id)), edges: drawn };
+}
+
 /** Of the common form of every flow. Names of nodes inside have those around them in front. */
-export function graphView(graph: Config, boxes: Readonly<Record<string, Box>>, around = ""): CanvasView {
+export function graphView(graph: Config, boxes: Readonly<Record<string, Box>>): CanvasView {
+  const found = wholeView(graph, boxes, "");
+  return isOfDocument(graph) ? withoutTurns(found) : found;
+}
+
+function wholeView(graph: Config, boxes: Readonly<Record<string, Box>>, around: string): CanvasView {
   const inner = new Map(listIn(graph, "subgraphs").map((each) => [textIn(each, "name"), each]));
   const nodes: CanvasNode[] = [];
   const edges: CanvasEdge[] = [];
@@ -110,7 +138,7 @@ export function graphView(graph: Config, boxes: Readonly<Record<string, Box>>, a
       isDisabled: false,
     });
     if (inside) {
-      const found = graphView(inside, boxes, `${id}/`);
+      const found = wholeView(inside, boxes, `${id}/`);
       nodes.push(...found.nodes);
       edges.push(...found.edges);
     }

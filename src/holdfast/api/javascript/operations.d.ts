@@ -537,8 +537,8 @@ export interface Operations {
   /**
    * Save the text as it is, finished or not. Runs and the deployed version stay as they are; `POST
    *
-   * /v1/flows` deploys it. 428 without `If-Match` if there is one; a new one needs none, and with
-   * `If-None-Match: *` only a new one is saved.
+   * /v1/flows` deploys it. 428 without `If-Match` if there is one; a new one needs none. With
+   * `If-None-Match: *` only a new one is saved, with `If-Match: *` only one that exists; else 412.
    */
   saveDocument(document: string, body: SaveDocument, options?: Options): Promise<EditableDocument>;
   /** Save your draft; it is not checked. */

@@ -21,6 +21,7 @@ from holdfast.api.pages.tool_arguments import argument_sections
 from holdfast.api.request_body import require_single_field
 from holdfast.errors import AnswerInvalidError, FormInvalidError, HoldfastError
 from holdfast.holds.actions.submission import Submission
+from holdfast.holds.forms.schema_threads import SHORT, compare
 from holdfast.holds.queries.decided_values import argument_values
 from holdfast.holds.service import HoldService
 from holdfast.types.hold import HoldRow
@@ -71,7 +72,7 @@ async def submission(
     decision = str(form.get("decision") or form.get("answer") or "").strip() or None
     comment = str(form.get("comment") or "").replace("\r\n", "\n").strip()
     files, wrong = await _files(service, actor, row, form)
-    data = form_values(row, decision, form, files)
+    data = await compare(row.tenant, _is_slow(row, form), form_values, row, decision, form, files)
     draft = FormDraft(decision=decision, values=_by_field(row, data), comment=comment, wrong=wrong)
     answer = Submission(
         decision=decision,
@@ -80,6 +81,12 @@ async def submission(
         request_hash=str(form.get("request_hash") or "") or None,
     )
     return answer, draft
+
+
+def _is_slow(row: HoldRow, form: FormData) -> bool:
+    """A field may be a JSON text with many values: texts count as schemas do."""
+    typed = sum(len(value) for _, value in form.multi_items() if isinstance(value, str))
+    return len(row.schema or b"") + typed > SHORT
 
 
 def require_known_fields(row: HoldRow, form: FormData) -> None:

@@ -174,7 +174,7 @@ async def arrange_flow(call: ApiCall, body: ValidateFlow) -> Arrangement:
 
 def _boxes(body: ValidateFlow) -> dict[str, NodeBox]:
     if body.sent is None:
-        return positions_of(from_graph(Graph(require_graph(body.graph)), expand=True, whole=True))
+        return positions_of(from_graph(Graph(require_graph(body.graph)), expand=True))
     read = body.sent.read()
     if read.document is None:
         require_valid_document("?", read.problems())

@@ -73,8 +73,8 @@ async def get_document(call: ApiCall, document: str) -> ApiReply[EditableDocumen
 )
 async def save_document(call: ApiCall, document: str, body: SaveDocument) -> ApiReply[EditableDocument]:
     """Save the text as it is, finished or not. Runs and the deployed version stay as they are; `POST
-    /v1/flows` deploys it. 428 without `If-Match` if there is one; a new one needs none, and with
-    `If-None-Match: *` only a new one is saved."""
+    /v1/flows` deploys it. 428 without `If-Match` if there is one; a new one needs none. With
+    `If-None-Match: *` only a new one is saved, with `If-Match: *` only one that exists; else 412."""
     drafts = await _drafts(call)
     try:
         now = await drafts.get(document)
@@ -88,7 +88,8 @@ async def save_document(call: ApiCall, document: str, body: SaveDocument) -> Api
             hint="Get it, and send its ETag as If-Match, or choose another name.",
             etag=now.etag,
         )
-    call.require_match(NEW if now is None else now.etag, required=now is not None)
+    is_there = now is not None
+    call.require_match(now.etag if now else NEW, required=is_there, exists=is_there)
     revision = 0 if now is None else now.revision
     return _reply(await drafts.put(document, body.sent, by=call.actor.id, expect=revision))
 

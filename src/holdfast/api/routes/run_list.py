@@ -23,6 +23,7 @@ from holdfast.errors import (
     InputError,
     RunEndedError,
     RunNotFoundError,
+    RunStatusError,
     StoreError,
 )
 from holdfast.holds.actions.bulk import MAX_HOLDS, BulkItem, BulkResult
@@ -108,7 +109,8 @@ async def _change_one(call: ApiCall, run: str, body: BulkRuns) -> BulkRunItem:
         dead = row.dead and row.status is RunStatus.failed
         shown = await shown_run(service.store, row)
         if not (dead if body.action == "discard" else shown.status in _CHANGED[body.action]):
-            raise RunEndedError(_why_not(shown, body.action, dead), run=row.id)
+            unfit = RunEndedError if shown.status in ENDED else RunStatusError
+            raise unfit(_why_not(shown, body.action, dead), run=row.id)
         if not body.preview:
             row = await _changed(call, row, body)
     except HoldfastError as error:

@@ -84,7 +84,7 @@ async def put_schedule(call: ApiCall, name: str, body: PutSchedule) -> ApiReply[
     except ScheduleNotFoundError:
         known = None
     if known is not None or "if-match" in call.request.headers:
-        call.require_match("" if known is None else str(known.revision))
+        call.require_match("" if known is None else str(known.revision), exists=known is not None)
     require_unmasked(body.input, None if known is None else known.plan.input)
     plan: dict[str, Any] = {
         field: value for field in body.__struct_fields__ if (value := getattr(body, field)) is not None

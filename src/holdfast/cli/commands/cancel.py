@@ -51,7 +51,7 @@ def cancel(
     Their history stays recorded. Where the flow's code is not found here, the next worker that serves it
     cancels the run.
     """
-    require_one_way(run, where, plan=plan, tenant=tenant)
+    require_one_way(run, where, plan=plan, yes=yes, tenant=tenant)
     if run is not None:
         return run_async(cancel_run(run, reason=reason, by=by, manner=OutputOptions(store, False, json)))
 

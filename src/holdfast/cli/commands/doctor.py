@@ -51,7 +51,7 @@ def _failed(found: list[Finding]) -> bool:
 
 
 async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
-    from holdfast.cli.doctor import fleet, runs, settings
+    from holdfast.cli.doctor import brokers, fleet, runs, settings
     from holdfast.cli.doctor import store as doctor_store
 
     for finding in doctor_store.machine_findings(store):
@@ -69,6 +69,8 @@ async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
             async for finding in runs.run_findings(service, store, deep=deep):
                 yield finding
             async for finding in fleet.schedule_findings(service):
+                yield finding
+            async for finding in brokers.broker_findings(service.store):
                 yield finding
     except HoldfastError as error:
         yield Finding("store", FAIL, error.message, error.hint or "")

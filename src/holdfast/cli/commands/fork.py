@@ -82,7 +82,7 @@ def fork(
     With --where: from a checkpoint of each run that a search finds; the new runs are queued for the workers
     that serve their flows. The source runs are not changed.
     """
-    require_one_way(ref, where, plan=plan, tenant=tenant, name="REF")
+    require_one_way(ref, where, plan=plan, yes=yes, tenant=tenant, name="REF")
     if ref is not None:
         if at is not None or key is not None:
             raise InputError("--at and --key need --where.", hint="For a single run write RUN@node.")

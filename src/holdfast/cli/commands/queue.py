@@ -7,6 +7,7 @@ from datetime import timedelta
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
@@ -227,12 +228,14 @@ async def reconcile_queues(*, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         found = await (await hf.queues()).reconcile()
     if json:
-        print_json({"holds": found.holds, "published": found.published, "applied": found.applied})
+        print_json(msgspec.to_builtins(found))
     else:
         print_line(
             f"{found.holds} open holds ask in a queue; {found.published} messages were published again, "
-            f"{found.applied} completions applied."
+            f"{found.applied} completions applied, {found.withdrawn} ended messages withdrawn from brokers."
         )
+        if found.unknown:
+            print_line(f"{found.unknown} messages at brokers are not of this store: see `holdfast doctor`.")
     return Exit.ok
 
 

@@ -73,7 +73,7 @@ def resume(
     With --where all failed and interrupted runs that a search finds, dead letters too, are queued for the
     workers that serve their flows.
     """
-    require_one_way(run, where, plan=plan, tenant=tenant)
+    require_one_way(run, where, plan=plan, yes=yes, tenant=tenant)
     if run is None:
         here = {"--watch": watch, "--break": breaks, "--backend": backend, "--handlers": handlers,
                 "--functions": functions, "FLOW": flow}  # fmt: skip

@@ -17,6 +17,8 @@ from holdfast.store.rows import RunRow
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, WorkerRow
 from holdfast.types.human_time import ago, human_duration
+from holdfast.types.ids import RunId
+from holdfast.types.status import RunStatus
 
 APART: Final = MICROS
 """Microseconds of difference from which a clock counts as wrong."""
@@ -29,6 +31,7 @@ async def fleet_findings(service: RunService) -> AsyncIterator[Finding]:
     if alive:
         yield _releases(alive)
         yield _clocks(alive)
+        yield await _entities(service, alive, now)
     figures = await service.store.fleet_figures(ages=())
     yield _waits(figures, alive)
     if alive:
@@ -72,6 +75,29 @@ def _waits(figures: FleetFigures, alive: list[WorkerRow]) -> Finding:
         WARN,
         f"{text}; {figures.suspects} suspects wait for, or have, a worker of their own",
         "their workers died: `holdfast show RUN` and `holdfast dead show RUN` say where",
+    )
+
+
+async def _entities(service: RunService, alive: list[WorkerRow], now: int) -> Finding:
+    """The run must still have its lease there: else the entity is free."""
+    about: list[str] = []
+    for worker in alive:
+        for each in worker.blocked:
+            row = await service.store.get_run(RunId(each.run))
+            if row is not None and row.status is RunStatus.running and row.worker == worker.name:
+                about.append(
+                    f"{each.entity}: run {each.run} ({each.flow}, node {each.nodes}) on {worker.name}, pid "
+                    f"{worker.pid} on {worker.host}, stopped {ago(each.since, now)}"
+                )
+    if not about:
+        return Finding("entities", OK, "no entity is kept taken by code that does not stop")
+    return Finding(
+        "entities",
+        WARN,
+        f"{len(about)} entities are kept taken: their run was stopped, and its code goes on",
+        "if the code does not return, restart that worker: its lease expires and the next run starts; "
+        'isolation="process" ends such code',
+        few(about),
     )
 
 

@@ -140,4 +140,14 @@ def _worker(seen: FleetSnapshot, row: WorkerRow) -> dict[str, Any]:
         "clock_ahead_seconds": row.skew / MICROS,
         "records_per_second": round(row.records_per_second, 2),
         "runs_ended_per_second": round(row.ended_per_second, 2),
+        "blocked_entities": [
+            {
+                "entity": each.entity,
+                "run": each.run,
+                "flow": each.flow,
+                "nodes": each.nodes,
+                "seconds": max(0, seen.at - each.since) / MICROS,
+            }
+            for each in row.blocked
+        ],
     }

@@ -136,6 +136,8 @@ def _figures(seen: FleetSnapshot) -> Table:
     }
     unserved = _unserved(seen)
     found |= {"Unserved": unserved} if unserved else {}
+    entities = _entities(seen)
+    found |= {"Entities": entities} if entities else {}
     made = Table.grid(padding=0)
     made.add_column(width=_HEADS, style="bold")
     made.add_column(overflow="fold")
@@ -200,6 +202,19 @@ def _unserved(seen: FleetSnapshot) -> list[Cell]:
     ]
     texts += [f"schedules of {one_line(each.flow)}" for each in found.schedules[:_NAMED]]
     more = len(lanes) + len(found.versions) + len(found.schedules) - len(texts)
+    texts += [f"and {more} more"] if more else []
+    return [(text, ALERT) for text in texts]
+
+
+def _entities(seen: FleetSnapshot) -> list[Cell]:
+    """Kept taken by code that was stopped and goes on; doctor says what to do."""
+    blocked = [(row, each) for row in seen.alive for each in row.blocked]
+    texts = [
+        f"{one_line(each.entity)} taken by run {each.run[:8]} on {one_line(row.name)} for "
+        f"{_whole(seen.at - each.since)}"
+        for row, each in blocked[:_NAMED]
+    ]
+    more = len(blocked) - len(texts)
     texts += [f"and {more} more"] if more else []
     return [(text, ALERT) for text in texts]
 

@@ -506,8 +506,8 @@ class AsyncDocuments(AsyncGroup):
     ) -> models.EditableDocument:
         """Save the text as it is, finished or not. Runs and the deployed version stay as they are; `POST
 
-        /v1/flows` deploys it. 428 without `If-Match` if there is one; a new one needs none, and with
-        `If-None-Match: *` only a new one is saved."""
+        /v1/flows` deploys it. 428 without `If-Match` if there is one; a new one needs none. With
+        `If-None-Match: *` only a new one is saved, with `If-Match: *` only one that exists; else 412."""
         request = request_of(
             "PUT",
             "/v1/documents/{document}",

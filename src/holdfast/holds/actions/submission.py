@@ -12,7 +12,6 @@ from holdfast.errors import AnswerInvalidError, ValueTooLargeError
 from holdfast.holds.forms.json_schema import problems_in
 from holdfast.types.hold import HoldRow, Option
 from holdfast.types.text import clean_text, require_text
-from holdfast.types.value import has_few_values
 
 MAX_TEXT: Final = 200
 MAX_COMMENT: Final = 10_000
@@ -229,10 +228,10 @@ async def fitted(row: HoldRow, resolution: dict[str, Any]) -> dict[str, Any]:
     """As `fit_resolution`; in a thread if that may take long. Raises RateLimitedError too."""
     if row.schema is None:
         return fit_resolution(row, resolution)
-    from holdfast.holds.forms.schema_threads import FEW, SHORT, compare
+    from holdfast.holds.forms.schema_threads import compare, is_slow
 
-    is_slow = len(row.schema) > SHORT or not has_few_values(resolution["response_data"], FEW)
-    return await compare(row.tenant, is_slow, fit_resolution, row, resolution)
+    slow = is_slow(row, resolution["response_data"])
+    return await compare(row.tenant, slow, fit_resolution, row, resolution)
 
 
 def _require_object(data: Any) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from holdfast.types.hold import HoldRow
 from holdfast.types.tenant_thread_pool import TenantThreads
+from holdfast.types.value import has_few_values
 
 T = TypeVar("T")
 
@@ -16,6 +18,11 @@ SHORT: Final = 20_000
 _THREADS: Final = TenantThreads(
     "schemas", threads=2, most=16, what="large values of this tenant are being checked"
 )
+
+
+def is_slow(row: HoldRow, data: Any) -> bool:
+    """Whether the data of an answer should not be compared with its form or schema in the event loop."""
+    return row.schema is not None and (len(row.schema) > SHORT or not has_few_values(data, FEW))
 
 
 async def compare(tenant: str, is_slow: bool, work: Callable[..., T], *args: Any) -> T:

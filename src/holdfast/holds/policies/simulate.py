@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.errors import HoldfastError, VetoedError
-from holdfast.holds.actions.submission import Submission, check, fit_resolution
+from holdfast.errors import HoldfastError, RateLimitedError, VetoedError
+from holdfast.holds.actions.submission import Submission, check, fitted
 from holdfast.holds.policies.apply import apply
 from holdfast.holds.policies.auto_decide import LEFT, UnsureError, policy_actor, rule_on
 from holdfast.holds.policies.facts import UNTOUCHED, as_asked, facts_of_row
@@ -80,7 +80,7 @@ async def simulate(
     guardrails: Guardrails | None = None,
 ) -> Simulation:
     """Over all decisions since then, including those of rules and deadlines. `guardrails`: default: the
-    standard checks."""
+    standard checks. Raises RateLimitedError if too many large values of the tenant are being checked."""
     where = HoldFilter(
         tenant=tenant,
         status=(HoldStatus.resolved,),
@@ -200,12 +200,14 @@ async def _automatic(
     try:
         ruling = await rule_on(then, chosen, known)
         answer = check(then, Submission(decision=ruling.decision, comment=ruling.reason or None))
-        resolution = fit_resolution(
+        resolution = await fitted(
             then, {"decision": answer.decision, "response_data": None, "comment": answer.comment}
         )
         return await _reviewed(then, resolution, policy_actor(chosen.name), guardrails)
     except _NotAskedError:
         return JUDGED
+    except RateLimitedError:
+        raise  # it says nothing about the hold
     except (UnsureError, HoldfastError):
         return PEOPLE
 

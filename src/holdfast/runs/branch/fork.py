@@ -119,7 +119,14 @@ async def _start_of(
         # A patch is applied to values, so they have to be loaded.
         await service.runtime.blobs.materialise(folded.pos, folded.reader.codec.registry)
     _require_plain(reader, source)
-    blobs = apply_patch(program, folded, changes, reader.codec) if changes else []
+    blobs: list[Blob] = []
+    if changes:
+        from holdfast.holds.forms.schema_threads import compare
+
+        # A changed input is compared whole.
+        given = folded.pos.scopes[""].tree.frames[0].over["input"] if "input" in changes else None
+        slow = program.schema.is_slow_to_start([changes, given])
+        blobs = await compare(source.tenant, slow, apply_patch, program, folded, changes, reader.codec)
     return _ForkStart(program, reader, folded, changes, blobs)
 
 

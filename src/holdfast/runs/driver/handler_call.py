@@ -90,6 +90,8 @@ class HandlerCall:
             crashpoint("after_handler")
             if handler.isolation:
                 finished = self._decode(execution, result, started)
+            elif self.session.services.gate is not None:
+                finished = await self._in_preview(program, node, execution, result, scratch, ctx, started)
             else:
                 finished = self._success(program, node, execution, result, scratch, ctx, started)
             if node.id in program.routers and _may_route(node, finished):
@@ -191,6 +193,18 @@ class HandlerCall:
         if finished.duration > SLOW or finished.usage is not None:
             self.writer.hurry = True
         return finished
+
+    async def _in_preview(
+        self, program: Program, node: Node, execution: Exec, result: Any, *more: Any
+    ) -> Any:
+        """The same in the process of the API, which others use too: large values are compared in a thread. A
+        worker does it at once, so that no cancel comes between an effect and its record."""
+        from holdfast.holds.forms.schema_threads import compare
+
+        slow = program.schema.is_slow_to_start(result)
+        return await compare(
+            self.session.row.tenant, slow, self._success, program, node, execution, result, *more
+        )
 
     async def _route(
         self, program: Program, node: Node, execution: Exec, ops: list[Op], ctx: Context | None

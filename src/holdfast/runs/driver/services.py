@@ -23,6 +23,7 @@ from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import Clock, SharedClock
+from holdfast.types.fleet import BlockedEntity
 from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.record import Record, Side
 
@@ -138,6 +139,8 @@ class RunServices:
         self.gate: SubstepGate | None = None
         # Called when a run begins to wait in memory.
         self.on_idle: Callable[[], None] = _ignore
+        # Entities that code keeps taken which was stopped and goes on, by that code.
+        self.blocked: dict[asyncio.Future[Any], BlockedEntity] = {}
         # How often the code of a node did not stop when it was cancelled, by flow and node.
         self.disowned: Counter[tuple[str, str]] = Counter()
         # Weak: a program that a later one replaces (`register`) is freed with its codec.

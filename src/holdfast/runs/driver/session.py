@@ -24,6 +24,7 @@ from holdfast.runs.hold_preparation import facts_of
 from holdfast.store.rows import Claim
 from holdfast.telemetry import NodePlace, log
 from holdfast.types.concurrency_limits import is_entity
+from holdfast.types.fleet import BlockedEntity
 from holdfast.types.ids import RunId
 from holdfast.types.record import Side
 from holdfast.types.redaction import tenant_scope
@@ -158,20 +159,27 @@ class RunSession:
             self.left_running.add(call)
             call.add_done_callback(self._has_ended)
             nodes = ", ".join(sorted({self.node(each).id for each in self.pos.execs.values()}))
-            self.loop.call_later(self.services.settings.grace, self._name_blocker, call, nodes)
+            at = self.clock.now()
+            self.loop.call_later(self.services.settings.grace, self._name_blocker, call, nodes, at)
 
-    def _name_blocker(self, call: asyncio.Future[Any], nodes: str) -> None:
-        """No other run of the entity starts meanwhile, and the code may never return."""
+    def _name_blocker(self, call: asyncio.Future[Any], nodes: str, since: int) -> None:
+        """No other run of the entity starts meanwhile, and the code may never return. In the log, and with
+        the worker's heartbeats."""
         if call.done() or not self.keeps_place:
             return
+        entity = self.row.instance_key or ""
+        self.services.blocked[call] = BlockedEntity(
+            entity=entity, run=self.run, flow=self.row.flow, nodes=nodes, since=since
+        )
         message = (
             "code of run %s (node %s) goes on although it was stopped; its entity %r stays taken until it "
             'returns or this worker is restarted (isolation="process" ends such code)'
         )
-        log.error(message, self.run, nodes, self.row.instance_key, extra={"run": self.run})
+        log.error(message, self.run, nodes, entity, extra={"run": self.run})
 
     def _has_ended(self, call: asyncio.Future[Any]) -> None:
         self.left_running.discard(call)
+        self.services.blocked.pop(call, None)
         self.wake.set()
 
     @property

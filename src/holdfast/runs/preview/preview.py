@@ -17,6 +17,7 @@ import msgspec
 from holdfast.engine.messages import HoldAnswered, Message
 from holdfast.errors import AnswerInvalidError, ConflictError, HoldfastError, InputError
 from holdfast.holds.actions.conflicts import require_open
+from holdfast.holds.forms.schema_threads import compare, is_slow
 from holdfast.model.hold_declaration import decision_for_flow
 from holdfast.model.position import Position
 from holdfast.model.program import Program
@@ -77,7 +78,7 @@ async def preview_hold(
     form proposes.
 
     Raises HoldDecidedError for a hold that is not open, InputError for a decision that is none of its
-    options."""
+    options, RateLimitedError if too many large values of the tenant are being checked."""
     require_open(hold)
     row = await service.get(hold.run)
     if row.status in ENDED or row.read_only:
@@ -118,7 +119,9 @@ async def _preview_option(
     service: RunAccess, row: RunRow, program: Program, hold: HoldRow, option: str, label: str, data: Any
 ) -> OptionPreview:
     try:
-        resolution, missing = fit_partly(hold, _resolution(hold, option, data))
+        resolution, missing = await compare(
+            hold.tenant, is_slow(hold, data), fit_partly, hold, _resolution(hold, option, data)
+        )
     except AnswerInvalidError as error:
         return OptionPreview(option=option, label=label, entries=[_incomplete(error)])
     if decisive := sorted(names_read(program.graph, hold).intersection(missing), key=missing.index):

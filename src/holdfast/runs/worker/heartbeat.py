@@ -207,6 +207,7 @@ class WorkerRegistration:
             ended_per_second=self._pace.ended,
             offers=tuple(sorted(offers_of(worker.runtime))),
             lacking=tuple(sorted(worker.served.lacking)),
+            blocked=tuple(worker.runtime.blocked.values()),
         )
 
     def _skew(self) -> int:

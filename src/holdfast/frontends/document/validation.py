@@ -27,7 +27,7 @@ _FIELDS: Final = {
     "retry-attempts": "retry", "idempotency-key": "idempotency_key", "field-kind": "sections",
     "quorum": "wait", "join-single": "wait", "on-item-failure": "on_item_failure",
     "concurrency": "concurrency", "on-violation": "on_violation", "reroute": "on_violation",
-    "tolerance": "tolerated_failures",
+    "tolerance": "tolerated_failures", "hold-into": "bind",
 }  # fmt: skip
 _FIXES: Final = {
     "cycle": "put the nodes of the cycle into a loop",
@@ -36,6 +36,7 @@ _FIXES: Final = {
     "concurrent-set": "give the variable a reducer, or use two variables",
     "default-option": "mark one option: {id: reject, default: true}",
     "breakpoint": "rename that node",
+    "hold-into": "give the node another bind, or another decision_bind",
 }
 
 

@@ -191,6 +191,8 @@ class HoldType(NodeType):
     def _check_variable(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         """Its ports follow the variable, so that has to become what was decided."""
         bind, options = node.config.decision_bind, option_ids(node)
+        for name in self.writes(node)[1:]:
+            _check_answer(node, name, found)
         declared = node.flow.variables.get(bind)
         if declared is None:
             return
@@ -277,7 +279,13 @@ class ReviewType(HoldType):
     name = "hitl_review"
     summary = "A review with a form, published to a queue."
     config = ReviewConfig
-    rules: ClassVar[tuple[str, ...]] = (*HoldType.rules, "hold-form", "queue-name", "scope-missing")
+    rules: ClassVar[tuple[str, ...]] = (
+        *HoldType.rules,
+        "hold-form",
+        "hold-into",
+        "queue-name",
+        "scope-missing",
+    )
     example: ClassVar[Json] = {
         "queue": "reviews",
         "sections": [{"type": "decision", "options": ["approve", "reject"]}],
@@ -288,6 +296,15 @@ class ReviewType(HoldType):
         scope = queue_scope(config.scope, node, found)
         spec: Json = {"sections": list(config.sections)} if config.sections else {}
         return None if scope is None else HitlTarget(scope=scope, queue=config.queue, hitl_spec=spec)
+
+
+def _check_answer(node: DocumentNode, name: str, found: NodeReport) -> None:
+    """Of the variables for the whole answer and for the form, which are mappings."""
+    declared = node.flow.variables.get(name)
+    if declared is not None and declared.reducer is None and declared.type not in ("any", "object"):
+        message = f"{name!r} gets the answer to {node.id!r}, a mapping, and has the type {declared.type}"
+        fix = f"declare it as object, or give {node.id!r} another decision_bind or bind"
+        found.report.error(("variables", name, "type"), "decision-variable", message, fix)
 
 
 def _taken_anyway(

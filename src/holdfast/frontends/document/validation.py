@@ -16,7 +16,7 @@ _REPORTED: Final = frozenset(
         # By the document's own rules, with a better place.
         "unknown-name", "unknown-field", "expression", "template", "unreachable", "no-start", "no-nodes",
         "edge-source", "edge-target", "start-with-edge", "effect-undeclared", "timer", "duplicate-edge",
-        "subflow-unknown", "reducer", "loop-cap", "decision-truth", "otherwise", "edge-mixed",
+        "subflow-unknown", "reducer", "loop-cap", "decision-truth", "otherwise", "edge-mixed", "reroute",
     }
 )  # fmt: skip
 _FIELDS: Final = {
@@ -101,6 +101,8 @@ def _is_consequence(rule: str, node: DocumentNode) -> bool:
         return True  # there is one, which is no duration
     if rule == "no-edge" and node.cut:
         return True  # the edge is there, and wrong
+    if rule == "field-name" and node.broken:
+        return True  # that it is no name is said where it stands
     field = _FIELDS.get(rule)
     return node.rests_on_broken((field,)) if field is not None else bool(node.broken) and rule != "cycle"
 

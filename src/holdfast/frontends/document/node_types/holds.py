@@ -38,7 +38,9 @@ from holdfast.types.terms import HitlTarget
 
 TIMEOUT: Final = "timeout"
 _SECTION: Final = re.compile(r"(sections(?:\[\d+\]|\.\w+)*): (.*)", re.DOTALL)
-_FIELDS: Final = {"duration": "timeout", "hold-options": "options", "hold-option": "options"}
+_FIELDS: Final = {
+    "duration": "timeout", "hold-options": "options", "hold-option": "options", "event-name": "event",
+}  # fmt: skip
 
 _DURATIONS: Final = ("reminder", "ladder")
 

@@ -272,6 +272,36 @@ def test_variable_of_an_answer_takes_a_mapping(variable: str, found: bool) -> No
     assert fields == ([f"variables.{variable}.type"] if found else [])
 
 
+@pytest.mark.covers("CV-5", "QU-30")
+@pytest.mark.parametrize("waits", [consume, event])
+@pytest.mark.parametrize("variable", ["m", "m_outcome", "m_outcome_result"])
+def test_variable_of_a_message_takes_it(waits: Callable[[str], str], variable: str) -> None:
+    """Else the run would fail after it has taken the message, which nobody would work on."""
+    text = waits("queue: q" if waits is consume else "event: paid").replace(
+        "\nnodes:", f"\nvariables: {{{variable}: {{type: number, default: 0}}}}\nnodes:"
+    )
+    [found] = problems(text)
+    assert (found.rule, found.field) == ("decision-variable", f"variables.{variable}.type")
+    kind = "string" if variable == "m_outcome" else "object"
+    assert f"declare it as {kind}" in (found.fix or "")
+    assert rules(text.replace("type: number, default: 0", f"type: {kind}")) == []
+
+
+@pytest.mark.covers("CV-5")
+@pytest.mark.parametrize(
+    ("value", "kind"), [("{}", "a mapping"), ("1.5", "a number"), ("true", "true or false"), ("[]", "a list")]
+)
+async def test_value_that_does_not_fit_its_variable_is_named_as_documents_name_it(
+    hf: Holdfast, value: str, kind: str
+) -> None:
+    text = flow(
+        f"{{id: m, type: set, config: {{values: {{x: {value}}}}}}}", head="variables: {x: {type: string}}"
+    )
+    failed = await start(hf, text, {})
+    assert failed.error is not None
+    assert failed.error.message == f"'x' does not fit: expected text, found {kind}"
+
+
 @pytest.mark.covers("CV-20")
 def test_review_whose_form_would_take_the_place_of_its_decision_is_refused() -> None:
     """A node named `decision` binds its form to its id: no edge of its options would be taken."""

@@ -194,7 +194,7 @@ class HoldType(NodeType):
         """Its ports follow the variable, so that has to become what was decided."""
         bind, options = node.config.decision_bind, option_ids(node)
         for name in self.writes(node)[1:]:
-            _check_answer(node, name, found)
+            check_answer(node, name, found)
         declared = node.flow.variables.get(bind)
         if declared is None:
             return
@@ -300,12 +300,13 @@ class ReviewType(HoldType):
         return None if scope is None else HitlTarget(scope=scope, queue=config.queue, hitl_spec=spec)
 
 
-def _check_answer(node: DocumentNode, name: str, found: NodeReport) -> None:
-    """Of the variables for the whole answer and for the form, which are mappings."""
+def check_answer(node: DocumentNode, name: str, found: NodeReport, kind: str = "object") -> None:
+    """Of a variable that gets something of this kind when the hold ends: the run would fail then."""
     declared = node.flow.variables.get(name)
-    if declared is not None and declared.reducer is None and declared.type not in ("any", "object"):
-        message = f"{name!r} gets the answer to {node.id!r}, a mapping, and has the type {declared.type}"
-        fix = f"declare it as object, or give {node.id!r} another decision_bind or bind"
+    if declared is not None and declared.reducer is None and declared.type not in ("any", kind):
+        what = "a mapping" if kind == "object" else "text"
+        message = f"{name!r} gets {what} of {node.id!r}, and has the type {declared.type}"
+        fix = f"declare it as {kind}, or give {node.id!r} another bind or decision_bind"
         found.report.error(("variables", name, "type"), "decision-variable", message, fix)
 
 

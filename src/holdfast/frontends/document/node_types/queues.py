@@ -28,6 +28,7 @@ from holdfast.frontends.document.node_types.holds import (
     Queue,
     TimeoutConfig,
     action_of,
+    check_answer,
     hold_reader,
     queue_scope,
     timeout_action,
@@ -191,6 +192,10 @@ class QueueConsumeType(HoldType):
             message = f"on_timeout is {action!r}, but no person answers it: it has no options and no assignee"
             fix = "use cancel, fail or branch:<node>, or connect the port 'timeout'"
             found.error(("on_timeout",), "on-timeout", message, fix)
+        outcome, *answers = self.writes(node)
+        check_answer(node, outcome, found, "string")
+        for name in answers:
+            check_answer(node, name, found)
 
     def _hold(self, node: DocumentNode, found: NodeReport) -> HoldSpec:
         config: QueueConsumeConfig = node.config

@@ -42,6 +42,15 @@ def test_run_says_what_to_type_when_it_waits_for_a_person(cli: Cli, refund: str)
     assert f"holdfast answer {run[:8]} approve" in said.out
 
 
+@pytest.mark.covers("CP-5")
+def test_run_names_flow_and_node_of_a_question_without_a_text(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "quiet.yaml").write_text(
+        "{holdfast: '1.0', name: quiet, nodes: [{id: a, type: start}, {id: ask, type: hitl_decision, config: "
+        "{options: [ok]}}, {id: z, type: end}], edges: [{source: a, target: ask}, {source: ask, target: z}]}"
+    )
+    assert "quiet at ask\n  holdfast answer" in cli("run", str(tmp_path / "quiet.yaml")).out
+
+
 @pytest.mark.covers("FLEET-WORK-01")
 def test_run_is_left_to_a_worker_when_detached(cli: Cli, refund: str) -> None:
     started = cli("run", refund, "--input", given(80), "--detach", "--lane", "slow", "--json")

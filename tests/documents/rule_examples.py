@@ -168,6 +168,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     # People
     "hold-options": (hold("options: [ok, ok]"), hold("options: [ok, no]")),
     "hold-form": (review(f"queue: r, options: [ok], {DECISION}"), review(f"queue: r, {DECISION}")),
+    "hold-into": (review(f"queue: r, bind: decision, {DECISION}"), review(f"queue: r, bind: form, {DECISION}")),
     "field-kind": (review("queue: r, sections: [{type: input, field: f, kind: colour}]"), review("queue: r, sections: [{type: input, field: f}]")),
     "hold-effect": (hold("effect: pure"), hold("prompt: Go")),
     "option-id": (hold("options: [timeout]"), hold("options: [late]")),
@@ -267,7 +268,7 @@ OF_TYPES: dict[str, dict[str, str]] = {
     "guardrail": _broken("check-unknown", "violation-edges"),
     "checkpoint": _of_holds("checkpoint"),
     "hitl_decision": _of_holds("hitl_decision"),
-    "hitl_review": {**_of_holds("hitl_review", "queue: r, "), **_broken("hold-form", "queue-name", "scope-missing")},
+    "hitl_review": {**_of_holds("hitl_review", "queue: r, "), **_broken("hold-form", "hold-into", "queue-name", "scope-missing")},
     "queue_publish": {
         **_broken("message-type"),
         "scope-missing": flow(_PUBLISH % "", head=""),
@@ -278,12 +279,14 @@ OF_TYPES: dict[str, dict[str, str]] = {
         "timeout-edges": consume("queue: q, timeout: 1h, on_timeout: cancel", _LATE),
         "duration": consume("queue: q, timeout: soon"),
         "scope-missing": consume("queue: q", head=""),
+        "on-timeout": consume("queue: q, timeout: 1h, on_timeout: default_option"),
     },
     "event": {
         "hold-effect": event("event: paid, effect: pure"),
         "timeout-edges": event("event: paid, timeout: 1h, on_timeout: cancel", _LATE),
         "duration": event("event: paid, timeout: soon"),
         "event-name": event("event: ' '"),
+        "on-timeout": event("event: paid, timeout: 1h, on_timeout: 'escalate:role:cfo'"),
     },
     "queue_escalation": {
         **_broken("escalation-change", "escalation-target"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.frontends.document.problem import DocumentProblem
-from tests.documents.rule_examples import EXAMPLES, flow, hold, review
+from tests.documents.rule_examples import EXAMPLES, event, flow, hold, review
 from tests.documents.run import flow_text
 from tests.documents.test_rules import problems
 
@@ -97,6 +97,13 @@ ONE_MISTAKE = {
         flow("{id: m, type: mapp, config: {item: it, into: out}}\n{id: i, type: set, parent: m, config: {values: {y: '{{it}}'}}}"),
         ["type-unknown"],
     ),
+    "an end whose type is misspelled": (flow(edges="a -> m -> z").replace("type: end", "type: ennd"), ["type-unknown"]),
+    "a start whose type is misspelled": (flow(edges="a -> m -> z").replace("type: start", "type: strat"), ["type-unknown"]),
+    "an event without a name": (event("timeout: 1h"), ["required"]),
+    "an event with an empty name": (event("event: ''"), ["type"]),
+    "a map without into": (flow("{id: m, type: map, config: {over: n}}\n{id: i, type: set, parent: m, config: {values: {y: 1}}}"), ["required"]),
+    "a map into what is no name": (flow("{id: m, type: map, config: {over: n, into: bad name}}\n{id: i, type: set, parent: m, config: {values: {y: 1}}}"), ["type"]),
+    "a guardrail that leads nowhere": (flow("{id: m, type: guardrail, config: {check: known, on_violation: reroute}}"), ["violation-edges"]),
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from holdfast.app.flow import advance
 from holdfast.errors import AnswerInvalidError
 from holdfast.model.graph import HoldSpec
 from holdfast.types.terms import operator
-from tests.documents.rule_examples import EXAMPLES, HEAD, flow, hold, review
+from tests.documents.rule_examples import DECISION, EXAMPLES, HEAD, consume, event, flow, hold, review
 from tests.documents.run import answer, flow_text, graph, problems, rules, start
 
 
@@ -256,6 +257,67 @@ def test_variable_of_a_decision_becomes_what_is_decided(declared: str, field: st
     assert rules(listed, {"pay": pay}) == []
 
 
+@pytest.mark.covers("CV-20", "CV-5")
+@pytest.mark.parametrize(
+    ("variable", "found"),
+    [("decision_result", True), ("m", True), ("form", False), ("m: {type: object}", False)],
+)
+def test_variable_of_an_answer_takes_a_mapping(variable: str, found: bool) -> None:
+    """Else the run would fail after a person has decided."""
+    declared = variable if ":" in variable else f"{variable}: {{type: string, default: ''}}"
+    text = review(f"queue: r, {DECISION}", "a -> m\nm:ok -> z").replace(
+        "\nnodes:", f"\nvariables: {{{declared}}}\nnodes:"
+    )
+    fields = [each.field for each in problems(text) if each.rule == "decision-variable"]
+    assert fields == ([f"variables.{variable}.type"] if found else [])
+
+
+@pytest.mark.covers("CV-5", "QU-30")
+@pytest.mark.parametrize("waits", [consume, event])
+@pytest.mark.parametrize("variable", ["m", "m_outcome", "m_outcome_result"])
+def test_variable_of_a_message_takes_it(waits: Callable[[str], str], variable: str) -> None:
+    """Else the run would fail after it has taken the message, which nobody would work on."""
+    text = waits("queue: q" if waits is consume else "event: paid").replace(
+        "\nnodes:", f"\nvariables: {{{variable}: {{type: number, default: 0}}}}\nnodes:"
+    )
+    [found] = problems(text)
+    assert (found.rule, found.field) == ("decision-variable", f"variables.{variable}.type")
+    kind = "string" if variable == "m_outcome" else "object"
+    assert f"declare it as {kind}" in (found.fix or "")
+    assert rules(text.replace("type: number, default: 0", f"type: {kind}")) == []
+
+
+@pytest.mark.covers("CV-5")
+@pytest.mark.parametrize(
+    ("value", "kind"), [("{}", "a mapping"), ("1.5", "a number"), ("true", "true or false"), ("[]", "a list")]
+)
+async def test_value_that_does_not_fit_its_variable_is_named_as_documents_name_it(
+    hf: Holdfast, value: str, kind: str
+) -> None:
+    text = flow(
+        f"{{id: m, type: set, config: {{values: {{x: {value}}}}}}}", head="variables: {x: {type: string}}"
+    )
+    failed = await start(hf, text, {})
+    assert failed.error is not None
+    assert failed.error.message == f"'x' does not fit: expected text, found {kind}"
+
+
+@pytest.mark.covers("CV-20")
+def test_review_whose_form_would_take_the_place_of_its_decision_is_refused() -> None:
+    """A node named `decision` binds its form to its id: no edge of its options would be taken."""
+    text = review(f"queue: r, {DECISION}", "a -> decision\ndecision:ok -> z").replace(
+        "id: m,", "id: decision,"
+    )
+    (found,) = [each for each in problems(text) if each.severity == "error"]
+    assert (found.rule, found.node, found.message) == (
+        "hold-into",
+        "decision",
+        "its form is stored in 'decision', in place of its decision",
+    )
+    assert found.fix == "give the node another bind, or another decision_bind"
+    assert rules(text.replace("queue: r,", "queue: r, decision_bind: verdict,")) == []
+
+
 @pytest.mark.covers("CV-20")
 def test_case_of_a_router_that_names_no_option_is_refused() -> None:
     router = "{id: t, type: router, config: {cases: [{id: go, when: \"decision == 'aprove'\"}]}}"
@@ -434,6 +496,24 @@ def test_timeout_without_an_action_expires_and_an_action_without_a_timeout_is_a_
     spec = spec_of(hold("timeout: 1h"))
     assert (spec.timeout, spec.on_timeout) == (3_600_000_000, None)
     assert rules(hold("on_timeout: cancel"), severity="warning") == ["no-timeout"]
+
+
+@pytest.mark.covers("TO-3", "QU-30")
+@pytest.mark.parametrize(
+    "action", ["default", "default_option", "escalate:role:cfo", "{action: escalate, target: 'role:cfo'}"]
+)
+@pytest.mark.parametrize("waits", [consume, event])
+def test_wait_for_a_machine_refuses_what_only_a_person_can_be_asked(
+    waits: Callable[[str], str], action: str
+) -> None:
+    """An escalation of it would be repeated for ever, and a default answer would bind nothing."""
+    what = "queue: q" if waits is consume else "event: paid"
+    given = action if action.startswith("{") else f"'{action}'"
+    [found] = problems(waits(f"{what}, timeout: 1h, on_timeout: {given}"))
+    assert (found.rule, found.severity, found.field) == ("on-timeout", "error", "on_timeout")
+    assert "no person answers it" in found.message
+    for allowed in ("cancel", "fail", "'branch:z'"):
+        assert rules(waits(f"{what}, timeout: 1h, on_timeout: {allowed}")) == []
 
 
 @pytest.mark.covers("TO-4")

@@ -51,7 +51,7 @@ async def test_limit_is_an_error_of_its_own_when_the_loop_would_go_on(hf: Holdfa
     assert result.failed
     assert result.error is not None
     assert result.error.code == "loop_limit"
-    assert "begins at 'a' was taken 2 times" in result.error.message
+    assert "begins at 'a' had 3 turns and would begin another" in result.error.message
     assert await visits_of(hf, result.run_id, "b") == 3
 
 

@@ -130,6 +130,23 @@ async def test_row_stays_workable_while_the_broker_is_away(bound: Bound) -> None
     assert bound.sent() == []
 
 
+@pytest.mark.covers("QU-20", "QB-2")
+async def test_withdrawal_reaches_the_broker_within_minutes_however_long_it_was_away(bound: Bound) -> None:
+    hold = await bound.asks()
+    await bound.message(hold)
+    bound.broker.down = True
+    await bound.queues.people.resolve(anybody(), hold.id, "reject")
+    for _ in range(22):  # less than the retention of ended messages
+        await bound.queues.work()
+        bound.clock.advance(hours=6)
+    await bound.queues.work()
+    assert len(bound.sent()) == 1
+    bound.broker.down = False
+    bound.clock.advance(minutes=7)
+    await bound.queues.work()
+    assert bound.sent() == []
+
+
 @pytest.mark.covers("QU-21")
 async def test_inbound_message_is_committed_before_it_is_acknowledged(
     bound: Bound, monkeypatch: pytest.MonkeyPatch

@@ -298,7 +298,7 @@ class EdgePropagation:
         edge, taken = self.graph.edges[e], self.scope.loop_counts.get(e, 0)
         if edge.loop is not None and taken >= edge.loop:
             how = (
-                f"was taken {taken} times, which is its limit"
+                f"had {taken + 1} turns and would begin another, but its limit is {taken} after the first"
                 if edge.loop
                 else "has one turn, and would begin another"
             )

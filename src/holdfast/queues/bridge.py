@@ -6,6 +6,7 @@ Each step may be repeated: the hold names its message.
 
 from __future__ import annotations
 
+import random
 from typing import Any, Final
 
 import msgspec
@@ -53,6 +54,9 @@ LEASE: Final = 60 * MICROS
 CONSUME_BACKOFF: Final = Backoff(first=MICROS, longest=60 * MICROS)
 """How often a run that waits for a message searches the whole queue, in case that its worker died: messages
 that come are offered to it at once."""
+BROKER_BACKOFF: Final = Backoff(first=2 * MICROS, longest=300 * MICROS, spread=0.25)
+"""How often a broker that is away is tried. It is never given up: no other step withdraws a message whose
+hold has ended meanwhile."""
 
 
 MOST_COMPARED: Final = 10_000
@@ -111,7 +115,7 @@ class QueueBridge:
                 raise  # not the message's fault: its claim expires, and it is done when the store is back
             what = f"the message of hold {message.hold}" if message.hold else message.key
             log.warning("%s could not be published: %s", what, fault)
-            again = next_try(message.key, message.attempts, self.store.now())
+            again = _next_try(fault, message, self.store.now())
             state = OutboxState.dead if again is None else OutboxState.waiting
             error, due = clean_text(redactor.redact_operator(clean_text(fault)), 200), again or 0
         # Not flushed: each step may be repeated.
@@ -310,3 +314,10 @@ class QueueBridge:
         )
         applied = await self.completions.apply(done, queue_actor(hold.tenant, row.completed_by))
         return applied.outcome in ("resolved", "voted")
+
+
+def _next_try(fault: Exception, message: OutboxRow, now: int) -> int | None:
+    """When it is tried again; None: it is given up."""
+    if isinstance(fault, TransportError):
+        return now + int(BROKER_BACKOFF.pause(message.attempts, random.random()))
+    return next_try(message.key, message.attempts, now)

@@ -140,6 +140,8 @@ async def test_a_fork_asks_on_the_same_terms_when_the_question_is_a_handlers(pla
         ({"final_action": "approve", "timeout": 5, "on_timeout": "escalate:role:x"}, "not one of cancel"),
         ({"max_reminders": 0}, "of 1 or more"),
         ({"tags": "money"}, "not a list of texts"),
+        ({"into": "decision"}, "stored in 'decision', in place of its decision"),
+        ({"into": "decision_result"}, "in place of its decision"),
     ],
 )
 @pytest.mark.covers("CP-6", "CP-10", "CP-12", "CP-13", "HOLD-BAD-02")

@@ -83,8 +83,10 @@ def print_holds(holds: Sequence[HoldRow], store: str | None) -> None:
 
 def print_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
     """`alone`: the run has no other open question, so that its own id is enough to answer."""
+    from holdfast.holds.queries.summary import title_of
+
     print_line()
-    print_line(hold.prompt, style="bold yellow")
+    print_line(hold.prompt or title_of(hold), style="bold yellow")
     if hold.assignee:
         print_line(f"for {hold.assignee}", style="dim")
     for line in form_lines(hold):

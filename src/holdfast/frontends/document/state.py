@@ -82,7 +82,7 @@ def _check(name: str, variable: Variable, validate: Validate | None) -> Callable
     def check(value: Any) -> Any:
         wrong_bool = isinstance(value, bool) and bool not in kinds and object not in kinds
         if value is not None and (wrong_bool or not isinstance(value, kinds)):
-            raise msgspec.ValidationError(f"expected {words}, found {type(value).__name__}")
+            raise msgspec.ValidationError(f"expected {words}, found {_kind_of(value)}")
         if variable.schema is not None and validate is not None:
             wrong = validate(variable.schema, value)
             if wrong:
@@ -90,3 +90,11 @@ def _check(name: str, variable: Variable, validate: Validate | None) -> Callable
         return value
 
     return check
+
+
+def _kind_of(value: Any) -> str:
+    """In the words of documents."""
+    if isinstance(value, bool):
+        return "true or false"
+    found = (words for kinds, words in _TYPES.values() if isinstance(value, kinds))
+    return next(found, type(value).__name__)

@@ -326,8 +326,10 @@ def check_ways(nodes: Mapping[str, DocumentNode], report: ProblemReport) -> set[
     """Exactly one start, and a way from every node to an end (CV-33). Returns what a run can reach."""
     top = {name: node for name, node in nodes.items() if node.node.parent is None}
     starts = [node for node in top.values() if node.node.type == "start"]
+    unread = any(node.type is UNREADABLE for node in top.values())  # it may be the start, or an end
     if not starts:
-        report.error(("nodes",), "start-count", "there is no start", "add a node of type start")
+        if not unread:
+            report.error(("nodes",), "start-count", "there is no start", "add a node of type start")
         return set(nodes)
     for extra in starts[1:]:
         message = f"there are {len(starts)} starts; {starts[0].id!r} is the first"
@@ -339,7 +341,7 @@ def check_ways(nodes: Mapping[str, DocumentNode], report: ProblemReport) -> set[
         for target in targets:
             back.setdefault(target, []).append(name)
     ends = [name for name, node in top.items() if node.node.type == "end"]
-    if not ends:
+    if not ends and not unread:
         report.error(("nodes",), "no-end", "there is no end", "add a node of type end")
     ending = reached_from(ends, back)
     for name, node in top.items():

@@ -16,7 +16,7 @@ _REPORTED: Final = frozenset(
         # By the document's own rules, with a better place.
         "unknown-name", "unknown-field", "expression", "template", "unreachable", "no-start", "no-nodes",
         "edge-source", "edge-target", "start-with-edge", "effect-undeclared", "timer", "duplicate-edge",
-        "subflow-unknown", "reducer", "loop-cap", "decision-truth", "otherwise", "edge-mixed",
+        "subflow-unknown", "reducer", "loop-cap", "decision-truth", "otherwise", "edge-mixed", "reroute",
     }
 )  # fmt: skip
 _FIELDS: Final = {
@@ -27,7 +27,7 @@ _FIELDS: Final = {
     "retry-attempts": "retry", "idempotency-key": "idempotency_key", "field-kind": "sections",
     "quorum": "wait", "join-single": "wait", "on-item-failure": "on_item_failure",
     "concurrency": "concurrency", "on-violation": "on_violation", "reroute": "on_violation",
-    "tolerance": "tolerated_failures",
+    "tolerance": "tolerated_failures", "hold-into": "bind",
 }  # fmt: skip
 _FIXES: Final = {
     "cycle": "put the nodes of the cycle into a loop",
@@ -36,6 +36,7 @@ _FIXES: Final = {
     "concurrent-set": "give the variable a reducer, or use two variables",
     "default-option": "mark one option: {id: reject, default: true}",
     "breakpoint": "rename that node",
+    "hold-into": "give the node another bind, or another decision_bind",
 }
 
 
@@ -100,6 +101,8 @@ def _is_consequence(rule: str, node: DocumentNode) -> bool:
         return True  # there is one, which is no duration
     if rule == "no-edge" and node.cut:
         return True  # the edge is there, and wrong
+    if rule == "field-name" and node.broken:
+        return True  # that it is no name is said where it stands
     field = _FIELDS.get(rule)
     return node.rests_on_broken((field,)) if field is not None else bool(node.broken) and rule != "cycle"
 

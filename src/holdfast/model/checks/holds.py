@@ -15,7 +15,7 @@ from holdfast.model.checks.value_types import TEXT
 from holdfast.model.forms.compile import compile_form
 from holdfast.model.forms.field_kinds import CONDITIONS, KINDS
 from holdfast.model.graph import HoldSpec, Node
-from holdfast.model.hold_declaration import assignee_fault, default_of
+from holdfast.model.hold_declaration import assignee_fault, decision_fields, default_of
 from holdfast.types.hold import Option
 from holdfast.types.skill import RESOLVED_SKILLS
 from holdfast.types.terms import PRIORITIES, HoldTerms
@@ -85,6 +85,10 @@ def _assignee(view: ValidationView, node: Node, text: Any, what: str) -> None:
 def _form(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     if hold.into:
         view.field_name(hold.into, "into", node=node.id)
+        if hold.into in decision_fields(hold):
+            # Its edges would ask the form, and none of them would be taken.
+            message = f"its form is stored in {hold.into!r}, in place of its decision"
+            view.error("hold-into", message, node=node.id, fix="give into= another name")
     for kind, field in (hold.modifies or {}).items():
         view.field_name(field, f"modifies[{kind!r}]", node=node.id)
     if not hold.form:

@@ -38,7 +38,9 @@ from holdfast.types.terms import HitlTarget
 
 TIMEOUT: Final = "timeout"
 _SECTION: Final = re.compile(r"(sections(?:\[\d+\]|\.\w+)*): (.*)", re.DOTALL)
-_FIELDS: Final = {"duration": "timeout", "hold-options": "options", "hold-option": "options"}
+_FIELDS: Final = {
+    "duration": "timeout", "hold-options": "options", "hold-option": "options", "event-name": "event",
+}  # fmt: skip
 
 _DURATIONS: Final = ("reminder", "ladder")
 
@@ -191,6 +193,8 @@ class HoldType(NodeType):
     def _check_variable(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
         """Its ports follow the variable, so that has to become what was decided."""
         bind, options = node.config.decision_bind, option_ids(node)
+        for name in self.writes(node)[1:]:
+            check_answer(node, name, found)
         declared = node.flow.variables.get(bind)
         if declared is None:
             return
@@ -277,7 +281,13 @@ class ReviewType(HoldType):
     name = "hitl_review"
     summary = "A review with a form, published to a queue."
     config = ReviewConfig
-    rules: ClassVar[tuple[str, ...]] = (*HoldType.rules, "hold-form", "queue-name", "scope-missing")
+    rules: ClassVar[tuple[str, ...]] = (
+        *HoldType.rules,
+        "hold-form",
+        "hold-into",
+        "queue-name",
+        "scope-missing",
+    )
     example: ClassVar[Json] = {
         "queue": "reviews",
         "sections": [{"type": "decision", "options": ["approve", "reject"]}],
@@ -288,6 +298,16 @@ class ReviewType(HoldType):
         scope = queue_scope(config.scope, node, found)
         spec: Json = {"sections": list(config.sections)} if config.sections else {}
         return None if scope is None else HitlTarget(scope=scope, queue=config.queue, hitl_spec=spec)
+
+
+def check_answer(node: DocumentNode, name: str, found: NodeReport, kind: str = "object") -> None:
+    """Of a variable that gets something of this kind when the hold ends: the run would fail then."""
+    declared = node.flow.variables.get(name)
+    if declared is not None and declared.reducer is None and declared.type not in ("any", kind):
+        what = "a mapping" if kind == "object" else "text"
+        message = f"{name!r} gets {what} of {node.id!r}, and has the type {declared.type}"
+        fix = f"declare it as {kind}, or give {node.id!r} another bind or decision_bind"
+        found.report.error(("variables", name, "type"), "decision-variable", message, fix)
 
 
 def _taken_anyway(

@@ -27,6 +27,8 @@ from holdfast.frontends.document.node_types.holds import (
     HoldType,
     Queue,
     TimeoutConfig,
+    action_of,
+    check_answer,
     hold_reader,
     queue_scope,
     timeout_action,
@@ -147,6 +149,10 @@ def repeatable_node(node: DocumentNode, found: NodeReport) -> Node:
     return base_node(node, found, **again)
 
 
+_OF_PEOPLE: Final = ("default", "default_option", "escalate")
+"""What only a question to a person can do at its timeout: an escalation of a wait would never end."""
+
+
 class QueueConsumeConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`match`: which message it takes, by `message.payload`, `message.type` and so on; without it, the next.
     `complete`: when the message is done: as it is taken, or when the run is completed; a run that ends
@@ -164,7 +170,7 @@ class QueueConsumeType(HoldType):
     name = "queue_consume"
     summary = "Waits for a message of a queue; binds `{id, type, payload, ...}`. No inbox shows it."
     config = QueueConsumeConfig
-    rules = ("hold-effect", "timeout-edges", "duration", "scope-missing")
+    rules = ("hold-effect", "timeout-edges", "duration", "scope-missing", "on-timeout")
     port_fields = ()
     example: ClassVar[Json] = {"queue": "work", "match": "message.payload.order == order", "timeout": "1h"}
 
@@ -182,6 +188,14 @@ class QueueConsumeType(HoldType):
         if node.config.effect is not None:
             found.error(("effect",), "hold-effect", "a hold has no effect to declare", "remove it")
         self._check_timeout(node, found)
+        if (action := _action(node)) in _OF_PEOPLE:
+            message = f"on_timeout is {action!r}, but no person answers it: it has no options and no assignee"
+            fix = "use cancel, fail or branch:<node>, or connect the port 'timeout'"
+            found.error(("on_timeout",), "on-timeout", message, fix)
+        outcome, *answers = self.writes(node)
+        check_answer(node, outcome, found, "string")
+        for name in answers:
+            check_answer(node, name, found)
 
     def _hold(self, node: DocumentNode, found: NodeReport) -> HoldSpec:
         config: QueueConsumeConfig = node.config
@@ -192,7 +206,7 @@ class QueueConsumeType(HoldType):
             options=[RECEIVED],
             assignee=None,
             timeout=config.timeout,
-            on_timeout=timeout_action(node),
+            on_timeout=None if _action(node) in _OF_PEOPLE else timeout_action(node),
             priority="normal",
             type=CONSUME,
             bind=_outcome(node),
@@ -202,6 +216,10 @@ class QueueConsumeType(HoldType):
             terms={},
         )
         return msgspec.structs.replace(made, target=HitlTarget(scope=scope, queue=config.queue, hitl_spec={}))
+
+
+def _action(node: DocumentNode) -> str:
+    return (action_of(node.config) or "").partition(":")[0].strip()
 
 
 def _outcome(node: DocumentNode) -> str:
@@ -229,7 +247,7 @@ class EventType(QueueConsumeType):
     name = "event"
     summary = "Waits for an event from a machine; binds `{id, name, key, data, ...}`. No inbox shows it."
     config = EventConfig
-    rules = ("hold-effect", "timeout-edges", "duration", "event-name")
+    rules = ("hold-effect", "timeout-edges", "duration", "event-name", "on-timeout")
     example: ClassVar[Json] = {"event": "payment.received", "key": "{{order}}", "timeout": "2d"}
 
     def scope_names(self, node: DocumentNode) -> tuple[str, ...]:
@@ -243,7 +261,7 @@ class EventType(QueueConsumeType):
             config.key,
             config.match,
             timeout=config.timeout,
-            on_timeout=timeout_action(node),
+            on_timeout=None if _action(node) in _OF_PEOPLE else timeout_action(node),
             into=node.bind,
             bind=_outcome(node),
         )

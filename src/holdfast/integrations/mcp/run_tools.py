@@ -27,7 +27,7 @@ from holdfast.integrations.mcp.tool_registry import ToolRegistry
 from holdfast.integrations.mcp.tool_schemas import LONGEST_WAIT, RunName, Wait
 from holdfast.runs.run_view import MachineWait, ShownRun, shown_run
 from holdfast.store.rows import RunRow
-from holdfast.types.hold import CONSUME
+from holdfast.types.hold import MACHINE_WAITS
 from holdfast.types.status import ENDED, RunStatus
 
 tools: Final = ToolRegistry()
@@ -248,7 +248,7 @@ async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
             id=hold.id, question=hold.prompt, assignee=hold.assignee, deadline=moment(hold.expires_at)
         )
         for hold in holds
-        if hold.type != CONSUME
+        if hold.type not in MACHINE_WAITS
     ]
     shown = await shown_run(service.store, row)
     return McpRunView(

@@ -76,7 +76,7 @@ HoldfastError
 │   ├── SkillChangedError           a skill's content differs from what the run was pinned to
 │   ├── NodeTimeoutError            a node took longer than its timeout
 │   ├── StepTimeoutError            an attempt of a sub-step took longer than its timeout
-│   ├── WaitTimeoutError            an event, a callback, the end of a child run or of branches did not come in time
+│   ├── WaitTimeoutError            an event, a callback, a child run or branches did not end in time
 │   │   └── HeartbeatMissedError        the system that has the token of a callback sent no heartbeat in time
 │   ├── CallbackFailedError         the system that has the token of a callback reported a failure
 │   ├── MapFailedError              more items of a map failed than are tolerated

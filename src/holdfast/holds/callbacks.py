@@ -25,6 +25,7 @@ from holdfast.errors import (
     InputError,
 )
 from holdfast.holds.actions.change import change
+from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.decide import ResolveConditions, resolve
 from holdfast.holds.actions.submission import Submission
@@ -32,7 +33,7 @@ from holdfast.holds.links.keys import LinkKeys
 from holdfast.holds.links.tokens import SECRET_SIZE, LinkKey
 from holdfast.types.clock import iso
 from holdfast.types.hold import CALLBACK, NO_HEARTBEAT, HoldChange, HoldRow
-from holdfast.types.ids import HoldId
+from holdfast.types.ids import HoldId, RunId
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
 from holdfast.types.text import clean_text
@@ -41,6 +42,7 @@ COMPLETED: Final = "completed"
 FAILED: Final = "failed"
 PATH: Final = "/v1/callbacks/"
 MAX_MESSAGE: Final = 2000
+_MOST: Final = 10_000
 _TOKEN: Final = compile_pattern(r"[A-Za-z0-9_-]{64}")
 _NOTHING: Final = LinkKey("", bytes(SECRET_SIZE))
 
@@ -49,14 +51,24 @@ class Callbacks:
     """Every method that takes a token raises CallbackNotFoundError, CallbackUsedError if it was used for
     another outcome, CallbackExpiredError if nothing waits for it any more, RateLimitedError."""
 
-    def __init__(self, ctx: HoldContext, keys: LinkKeys | None = None) -> None:
+    def __init__(self, ctx: HoldContext, base_url: str = "") -> None:
         self.ctx = ctx
-        self.keys = keys or LinkKeys(ctx.store)
+        self.base_url = base_url
+        self.keys = LinkKeys(ctx.store)
 
     async def token(self, tenant: str, run: str, hold: str) -> str:
         """Of an open hold; the caller has checked that the reader may have it."""
         key = await self.keys.signing(tenant)
         return urlsafe_b64encode(UUID(hold).bytes + _mac(key, tenant, run, hold)).decode()
+
+    async def of_run(self, run: str) -> list[tuple[HoldRow, str]]:
+        """The callbacks that a run waits for, with their tokens."""
+        rows = await self.ctx.store.holds(run=RunId(run), status=HoldStatus.pending, limit=_MOST)
+        return [(row, await self.token(row.tenant, run, row.id)) for row in rows if row.type == CALLBACK]
+
+    def url(self, token: str) -> str:
+        """Where to POST; without a `base_url`, what follows the address of the server."""
+        return f"{self.base_url.rstrip('/')}{PATH}{token}"
 
     async def complete(self, token: str, result: Any = None) -> HoldRow:
         """Used again with the same result, it changes nothing."""
@@ -114,6 +126,17 @@ class Callbacks:
         if self.ctx.pace is not None:
             sender = Actor(id=f"callback:{row.id}", tenant=row.tenant, channel="link")
             self.ctx.pace.take(sender, row.id, self.ctx.now(), link=f"callback:{row.id}")
+
+
+def callback_name(row: HoldRow) -> str:
+    return str(msgspec.json.decode(row.context).get("callback", ""))
+
+
+def callback_status(row: HoldRow) -> str:
+    """waiting, completed, failed, expired or cancelled."""
+    if row.status is HoldStatus.pending:
+        return "waiting"
+    return str(resolution_of(row).get("decision", row.status))
 
 
 def _mac(key: LinkKey, tenant: str, run: str, hold: str) -> bytes:

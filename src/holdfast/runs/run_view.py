@@ -116,8 +116,8 @@ def _is_lapsed(row: RunRow, now: int) -> bool:
 
 class RunWire(msgspec.Struct, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
-    `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, callbacks, child runs
-    and messages that a run with the status pending_input waits for; no person is asked for those."""
+    `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, callbacks, child
+    runs and messages that a run with the status pending_input waits for; no person is asked for those."""
 
     id: str
     flow: str

@@ -1,4 +1,4 @@
-"""`ctx.callback`: a place of a script that another system completes with a token (`holdfast.holds.callbacks`).
+"""`ctx.callback`: a place of a script that another system completes by a token (`holds.callbacks`).
 
 The wait is a hold that no person answers. It is open from the call on, beside the code that hands the token
 over.
@@ -17,7 +17,7 @@ from holdfast.errors import (
     InputError,
     WaitTimeoutError,
 )
-from holdfast.holds.callbacks import COMPLETED, FAILED, PATH, Callbacks
+from holdfast.holds.callbacks import COMPLETED, FAILED, Callbacks
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Sub
 from holdfast.runs.context.attempt import Attempt
@@ -45,15 +45,15 @@ class CallbackPlace(NamedTuple):
 
 
 class Callback:
-    """`token` completes it, and is all that the other system needs: whoever has it can. `url` takes it with
+    """`token` completes it, and is all that the other system needs. `url` takes it with
     POST; it begins with the `base_url` of the settings, and without one with `/v1/callbacks/`."""
 
-    def __init__(self, place: CallbackPlace, ordinal: str, name: str, token: str, base: str) -> None:
+    def __init__(self, place: CallbackPlace, ordinal: str, name: str, token: str, url: str) -> None:
         self._place = place
         self._ordinal = ordinal
         self.name = name
         self.token = token
-        self.url = f"{base.rstrip('/')}{PATH}{token}"
+        self.url = url
 
     def __repr__(self) -> str:
         return f"Callback({self.name!r})"
@@ -64,7 +64,9 @@ class Callback:
         at = self._place.at
         at.check_open()
         known = at.execution.subs[self._ordinal]
-        return _result_of(at.node.id, self.name, known if known.done else await self._place.answer(self._ordinal))
+        return _result_of(
+            at.node.id, self.name, known if known.done else await self._place.answer(self._ordinal)
+        )
 
 
 async def open_callback(
@@ -83,10 +85,11 @@ async def open_callback(
     await session.recorder.committed(session.queue, session.pos.head)
     services, row = session.services, session.row
     hold = at.execution.subs[ordinal].hold
-    make = partial(Callbacks(services.people.ctx).token, row.tenant, row.id, hold)
-    token = await retry_while_unavailable(make, session.queue)
     base = "" if services.deliverer is None else services.deliverer.channels.settings.base_url
-    return Callback(place, ordinal, name, token, base)
+    callbacks = Callbacks(services.people.ctx, base)
+    make = partial(callbacks.token, row.tenant, row.id, hold)
+    token = await retry_while_unavailable(make, session.queue)
+    return Callback(place, ordinal, name, token, callbacks.url(token))
 
 
 def callback_spec(where: str, name: str, timeout: Any, heartbeat: Any) -> HoldSpec:

@@ -17,7 +17,7 @@ CALLBACK: Final = "callback"
 
 class CallbackConfig(HttpConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The request of an `http` node, whose texts may have `{{callback.url}}` and `{{callback.token}}`.
-    Without it the node only waits. `timeout`: how long it waits. `heartbeat`: how long without a heartbeat."""
+    Without it the node only waits. `timeout`: how long it waits. `heartbeat`: how long for a heartbeat."""
 
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "POST"
     timeout: Annotated[Duration | None, Meta(description="How long it waits.")] = None

@@ -1,4 +1,4 @@
-"""Callbacks: another system completes the wait of a run with a token, and with nothing else (ADR 105).
+"""Callbacks: another system completes the wait of a run with a token, and with nothing else.
 
 The token is the id of the hold and an HMAC over its tenant, its run and that id, by the keys that sign links.
 So the store has no token, the script gets the same one whenever it is entered again, and who reads the store

@@ -47,6 +47,7 @@ SOME_ON_POSTGRES = {
     "two_processes": {"resolve and resolve"},
     "kill": {"before_put_writes", "hold_not_open", "answer_stored"},
     "commands": {"all"},
+    "callbacks": {"after_intent", "after_answer"},
 }
 
 

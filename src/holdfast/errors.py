@@ -31,6 +31,7 @@ HoldfastError
 │   ├── DeploymentNotFoundError     no such deployment
 │   ├── ScheduleNotFoundError       no such schedule
 │   ├── MessageNotFoundError        the queue has no such message
+│   ├── CallbackNotFoundError       no callback has this token
 │   ├── NoDocumentError             the flow version was not made from a document
 │   └── FlowNotFoundError           no flow of this name is loaded here
 ├── ConflictError               another caller was first, or the object has changed since it was read
@@ -51,6 +52,8 @@ HoldfastError
 │   ├── MessageDiffersError         a message with this id has different content
 │   ├── ClaimLostError              the claim on the message has ended or passed to another worker
 │   ├── MessageEndedError           the message is in a state that does not allow this
+│   ├── CallbackUsedError           the callback was completed already, with another result
+│   ├── CallbackExpiredError        the callback was given up before it was completed
 │   ├── RunEndedError               the run has ended, so the request does not apply
 │   ├── RunStatusError              the run has not ended, but the request does not apply to its status
 │   ├── RunExistsError              the id or key belongs to a run of another flow
@@ -74,7 +77,9 @@ HoldfastError
 │   ├── SkillChangedError           a skill's content differs from what the run was pinned to
 │   ├── NodeTimeoutError            a node took longer than its timeout
 │   ├── StepTimeoutError            an attempt of a sub-step took longer than its timeout
-│   ├── WaitTimeoutError            an event, the end of a child run or of branches did not come in time
+│   ├── WaitTimeoutError            an event, a callback, a child run or branches did not end in time
+│   │   └── HeartbeatMissedError        the system that has the token of a callback sent no heartbeat in time
+│   ├── CallbackFailedError         the system that has the token of a callback reported a failure
 │   ├── MapFailedError              more items of a map failed than are tolerated
 │   ├── ChildFailedError            a child run failed or was cancelled
 │   ├── ChildDepthError             child runs start child runs beyond the limit
@@ -276,6 +281,10 @@ class MessageNotFoundError(NotFoundError):
     code = "message_not_found"
 
 
+class CallbackNotFoundError(NotFoundError):
+    code = "callback_not_found"
+
+
 class FlowNotFoundError(NotFoundError):
     code = "flow_not_found"
 
@@ -366,6 +375,15 @@ class ClaimLostError(ConflictError):
 
 class MessageEndedError(ConflictError):
     code = "message_ended"
+
+
+class CallbackUsedError(ConflictError):
+    code = "callback_used"
+
+
+class CallbackExpiredError(ConflictError):
+    code = "callback_expired"
+    status = 410
 
 
 class RunEndedError(ConflictError):
@@ -483,6 +501,16 @@ class StepTimeoutError(RunError):
 
 class WaitTimeoutError(RunError):
     code = "wait_timeout"
+
+
+class HeartbeatMissedError(WaitTimeoutError):
+    code = "heartbeat_missed"
+
+
+class CallbackFailedError(RunError):
+    """`facts` has what the system reported beside its message (`data`)."""
+
+    code = "callback_failed"
 
 
 class MapFailedError(RunError):

@@ -52,7 +52,11 @@ PUBLIC: Final = {
     "POST /sign-in/oidc/logout",
 }  # fmt: skip
 """What anybody may ask without a credential. Whoever adds to it has thought about it."""
-LINKED: Final = {"GET /l/{token}", "GET /link/{hold}", "POST /link/{hold}"}
+LINKED: Final = {
+    "GET /l/{token}", "GET /link/{hold}", "POST /link/{hold}",
+    # The token in the path is the credential.
+    "POST /v1/callbacks/{token}", "POST /v1/callbacks/{token}/heartbeat",
+}  # fmt: skip
 SIGNED_IN: Final = {
     "GET /v1/session", "GET /", "GET /v1/me/preferences", "PUT /v1/me/preferences", "POST /v1/session/tenant",
 }  # fmt: skip

@@ -123,6 +123,33 @@ async def wait(ctx: Context):
     assert cli("resume", run, f"{file}:paid", "--json").json["state"]["got"] == [{"amount": 5}, None]
 
 
+@pytest.mark.covers("USERS-CALLBACK", "USERS-BAD-TOKEN")
+def test_a_callback_is_listed_completed_and_failed(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / f"build_{abs(hash(str(tmp_path)))}.py"
+    file.write_text(
+        """
+from holdfast import Context, Flow
+build = Flow("build", effect="read")
+@build.script
+async def wait(ctx: Context):
+    return {"built": await (await ctx.callback("built", heartbeat="1h")).result()}
+"""
+    )
+    run = cli("run", f"{file}:build", "--json").json["id"]
+    shown = cli("show", run).out
+    assert "waiting for the callback built" in shown
+    assert f"holdfast callbacks list {run[:8]}" in shown
+    (found,) = cli("callbacks", "list", run[:8], "--json").json["items"]
+    assert found["url"] in cli("callbacks", "list", run).out
+    assert "the run waits  until" in cli("callbacks", "heartbeat", found["url"]).out
+    assert "the run has it" in cli("callbacks", "complete", found["url"], '{"image": "a17"}').out
+    assert cli("callbacks", "complete", found["url"], '{"image": "a17"}', "--json").json["waiting"] is False
+    assert cli("callbacks", "fail", found["url"], "no disk", "--data", "28").code == 2
+    assert cli("callbacks", "heartbeat", "x" * 64).code == 2
+    assert cli("resume", run, f"{file}:build", "--json").json["state"]["built"] == {"image": "a17"}
+    assert "waits for no callback" in cli("callbacks", "list", run).out
+
+
 REVIEW = """
 holdfast: "1.0"
 name: review

@@ -29,6 +29,10 @@ def request(config: str) -> str:
     return flow(f"{{id: m, type: http, config: {{{config}}}}}")
 
 
+def callback(config: str) -> str:
+    return flow(f"{{id: m, type: callback, config: {{{config}}}}}")
+
+
 def llm(config: str, connection: str = "gpt") -> str:
     return flow(f"{{id: m, type: llm, config: {{connection: {connection}, {config}}}}}")
 
@@ -287,6 +291,16 @@ OF_TYPES: dict[str, dict[str, str]] = {
         "duration": event("event: paid, timeout: soon"),
         "event-name": event("event: ' '"),
         "on-timeout": event("event: paid, timeout: 1h, on_timeout: 'escalate:role:cfo'"),
+    },
+    "callback": {
+        **{
+            rule: EXAMPLES[rule][0].replace("type: http", "type: callback")
+            for rule in ("connection-kind", "connection-unknown", "egress-refused", "http-expect",
+                         "http-header", "http-one-of", "http-path", "secret-target")
+        },
+        "http-body": callback("method: GET, connection: crm, path: /x, body: 1"),
+        "secret-literal": callback("connection: crm, path: /x, headers: {Authorization: Bearer abc}"),
+        "duration": callback("heartbeat: soon"),
     },
     "queue_escalation": {
         **_broken("escalation-change", "escalation-target"),

@@ -40,8 +40,8 @@ def test_corpus_has_enough_documents_and_every_node_type_that_needs_no_outside()
     used = {node.type for document in read if document is not None for node in document.nodes}
     # Tested with a server, a model, a queue or other documents in files of their own.
     apart = {
-        "agent", "event", "http", "llm", "queue_consume", "queue_escalation", "queue_publish", "subflow",
-        "tool",
+        "agent", "callback", "event", "http", "llm", "queue_consume", "queue_escalation", "queue_publish",
+        "subflow", "tool",
     }  # fmt: skip
     assert used >= set(node_types()) - apart
 

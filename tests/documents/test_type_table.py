@@ -32,7 +32,7 @@ LOWERS = {
     "wait": ("timer", "pure"), "guardrail": ("guardrail", "pure"), "checkpoint": ("hold", "human"),
     "hitl_decision": ("hold", "human"), "hitl_review": ("hold", "human"),
     "queue_publish": ("task", "write"), "queue_consume": ("hold", "human"),
-    "queue_escalation": ("task", "write"), "event": ("hold", "human"),
+    "queue_escalation": ("task", "write"), "event": ("hold", "human"), "callback": ("task", "read"),
 }  # fmt: skip
 """Kind and effect of the node that a type becomes."""
 NAMES = ("pay", "customer", "text", "word", "amount", "risk", "orders", "tries", "order", "id")
@@ -42,8 +42,8 @@ ASK = "{id: ask, type: hitl_review, config: {queue: reviews}}"
 types = pytest.mark.parametrize("name", list(node_types()))
 
 
-def test_there_are_the_24_types_of_the_page() -> None:
-    assert len(node_types()) == 24
+def test_there_are_the_25_types_of_the_page() -> None:
+    assert len(node_types()) == 25
     assert re.findall(r"^## (.+)$", PAGE, re.MULTILINE) == ["Every node", *node_types()]
     assert OF_TYPES.keys() == node_types().keys()
 

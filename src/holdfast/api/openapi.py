@@ -130,7 +130,9 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
         content = {"application/json": {"schema": schemas.get(route.body, {"type": "object"})}}
         content |= {each: {"schema": {"type": "string"}} for each in route.raw}
         operation["requestBody"] = {"required": True, "content": content}
-    operation["security"] = [] if route.needs is Access.public else [{"token": []}, {"session": []}]
+    operation["security"] = (
+        [] if route.needs in (Access.public, Access.link) else [{"token": []}, {"session": []}]
+    )
     if isinstance(route.needs, Right):
         operation["x-holdfast-right"] = str(route.needs)
     return operation

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from holdfast.checkpoint.diff_result import Diff
     from holdfast.frontends.python import FlowBuilder
     from holdfast.holds.actions.rate_limit import Pace
+    from holdfast.holds.callbacks import Callbacks
     from holdfast.holds.deployments.deployments import Deployments
     from holdfast.holds.deployments.skills import SkillRegistry
     from holdfast.holds.directory.base import Directory
@@ -293,6 +294,14 @@ class Holdfast(StoreServices, EffectDeclarations):
         found = (await self.service()).runtime.queues
         assert found is not None, "an instance wires its own runtimes"
         return found.open()
+
+    async def callbacks(self) -> Callbacks:
+        """Complete callbacks by their tokens (`ctx.callback`)."""
+        from holdfast.holds.callbacks import Callbacks
+
+        runtime = (await self.service()).runtime
+        base = "" if runtime.deliverer is None else runtime.deliverer.channels.settings.base_url
+        return Callbacks(runtime.people.ctx, base)
 
     @property
     def directory_in_use(self) -> Literal["store", "other", "none"]:

@@ -175,6 +175,15 @@ class Call(Model, kw_only=True):
     traceback: str = ""
 
 
+class Callback(Model, kw_only=True):
+    """`status`: waiting, completed or failed. `expires_at`: then the run gives it up; a heartbeat makes it
+    later where the run asks for heartbeats."""
+
+    name: str
+    status: str
+    expires_at: str | None
+
+
 class Checkpoint(Model, kw_only=True):
     """A hold under the names of the documents, on the paths that they name. `core_id`: its deployment, or
     `flow:NAME` if it was started without one."""
@@ -982,10 +991,12 @@ class Link(Model, kw_only=True):
 
 
 class MachineWait(Model, kw_only=True):
-    """What a run waits for that no person answers: an event with this name and key, the end of a child
-    run, or a message of a queue. `until`: then the wait is over."""
+    """What a run waits for that no person answers: an event with this name and key, a callback of this
+    name, the end of a child run, or a message of a queue. `until`: then the wait is over; a heartbeat
+    of a callback makes it later."""
 
     event: str | None = None
+    callback: str | None = None
     key: str | None = None
     run: str | None = None
     queue: str | None = None
@@ -1156,6 +1167,22 @@ class NoticeChoices(Model, kw_only=True):
 
     reminders: bool = True
     outcomes: bool = True
+
+
+class OpenCallback(Model, kw_only=True):
+    """`url`: to POST to; it, or `token`, is all that the sender needs."""
+
+    name: str
+    status: str
+    expires_at: str | None
+    hold: str
+    node: str
+    token: str
+    url: str
+
+
+class OpenCallbacks(Model, kw_only=True):
+    items: list[OpenCallback]
 
 
 class Option(Model, kw_only=True):
@@ -1437,9 +1464,9 @@ Right = Literal[
 
 class Run(Model, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
-    `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, child runs and
-    messages that a run with the status pending_input waits for; no person is asked for those. `asks`:
-    it waits for the answer of a person."""
+    `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, callbacks,
+    child runs and messages that a run with the status pending_input waits for; no person is asked for
+    those. `asks`: it waits for the answer of a person."""
 
     id: str
     flow: str

@@ -58,7 +58,7 @@ _READ_AT_ONCE: Final = 64_000
 
 
 def http_handler(node: DocumentNode, connections: Connections) -> NodeHandler:
-    send = _Sender(node, connections)
+    send = HttpSender(node, connections)
     return NodeHandler(fn=send.run, is_async=True, takes=("state", "ctx"), code="canvas-http/1", waits=False)
 
 
@@ -80,7 +80,7 @@ def refuses_url(connections: Connections) -> Callable[[str], str]:
     return why
 
 
-class _Sender:
+class HttpSender:
     """`secrets` of one request are collected while it is put together, to mask them in its response."""
 
     def __init__(self, node: DocumentNode, connections: Connections) -> None:

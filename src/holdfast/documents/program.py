@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast.app.extensions import DOCUMENTS
+from holdfast.documents.callback_node import callback_handler
 from holdfast.documents.connections import Connections
 from holdfast.documents.functions import allowed_tools, registered_functions
 from holdfast.documents.http_node import http_handler, refuses_url
@@ -52,6 +53,7 @@ def handlers_for(
     """By node type, the code of types that reach out of the process."""
     return {
         "http": partial(http_handler, connections=connections),
+        "callback": partial(callback_handler, connections=connections),
         "llm": lambda node: _models().llm_handler(node, connections),
         "agent": lambda node: _models().agent_handler(node, connections, tools or {}),
         "tool": lambda node: _models().tool_handler(node, tools or {}),

@@ -18,7 +18,7 @@ from holdfast.engine.messages import (
     HoldUnanswered,
     RunRecovered,
 )
-from holdfast.errors import HoldCancelledError, HoldExpiredError
+from holdfast.errors import HeartbeatMissedError, HoldCancelledError, HoldExpiredError
 from holdfast.model.apply import apply_record
 from holdfast.model.approver_edits import changes, merged
 from holdfast.model.graph import HoldSpec
@@ -26,7 +26,7 @@ from holdfast.model.hold_declaration import BRANCH, decision_of, mapping_of
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, OpenHold
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, usage_of_judge
-from holdfast.types.hold import Option
+from holdfast.types.hold import NO_HEARTBEAT, Option
 from holdfast.types.record import Kind, Op, Side
 from holdfast.types.value import FrozenDict, freeze
 from holdfast.types.yes_no import approves
@@ -228,5 +228,9 @@ def _error(decision: Decision, execution: Exec, waiting: OpenHold, message: Hold
     if message.withdrawn:
         return ErrorInfo(
             HoldCancelledError.code, HoldCancelledError.__name__, f"{asked} was withdrawn: {message.reason}"
+        )
+    if message.reason == NO_HEARTBEAT:
+        return ErrorInfo(
+            HeartbeatMissedError.code, HeartbeatMissedError.__name__, f"{asked}: {message.reason}"
         )
     return ErrorInfo(HoldExpiredError.code, HoldExpiredError.__name__, f"nobody answered {asked} in time")

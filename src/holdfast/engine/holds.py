@@ -114,7 +114,9 @@ def terms_of(spec: HoldSpec) -> HoldTerms | msgspec.UnsetType:
 
 
 def expires_at(decision: Decision, spec: HoldSpec) -> int | None:
-    return None if spec.timeout is None else decision.now + spec.timeout
+    beat = spec.terms.heartbeat if spec.terms else None
+    lengths = [length for length in (spec.timeout, beat) if length is not None]
+    return decision.now + min(lengths) if lengths else None
 
 
 def _listed(option: Option) -> list[Any]:

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import iso
-from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
+from holdfast.types.hold import CALLBACK, MACHINE_WAITS, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.queue_message import EVENTS, RUNS
 from holdfast.types.status import ENDED, HoldStatus, RunStatus, run_label
@@ -20,10 +20,12 @@ _MOST_WAITS: Final = 1000
 
 
 class MachineWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a run waits for that no person answers: an event with this name and key, the end of a child run,
-    or a message of a queue. `until`: then the wait is over."""
+    """What a run waits for that no person answers: an event with this name and key, a callback of this
+    name, the end of a child run, or a message of a queue. `until`: then the wait is over; a heartbeat of a
+    callback makes it later."""
 
     event: str | None = None
+    callback: str | None = None
     key: str | None = None
     run: str | None = None
     queue: str | None = None
@@ -34,6 +36,8 @@ class MachineWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         """`the event payment.received (A17)`"""
         if self.event is not None:
             return f"the event {self.event}" + (f" ({self.key})" if self.key is not None else "")
+        if self.callback is not None:
+            return f"the callback {self.callback}"
         return f"its child run {self.run}" if self.run is not None else f"a message of {self.queue}"
 
 
@@ -73,7 +77,10 @@ async def _open_waits(store: Store, runs: Sequence[RunId]) -> dict[RunId, list[H
 
 
 def machine_wait(hold: HoldRow) -> MachineWait:
-    """Of a hold of the type `queue_wait`."""
+    """Of a hold of one of the types `MACHINE_WAITS`."""
+    if hold.type == CALLBACK:
+        name = msgspec.json.decode(hold.context).get("callback", "")
+        return MachineWait(callback=str(name), until=_moment(hold.expires_at))
     scope, _, queue = (hold.terms.queue or "").partition("/")
     until = _moment(hold.expires_at)
     if scope == RUNS:
@@ -94,7 +101,7 @@ def _shown(row: RunRow, timer: int | None, holds: Sequence[HoldRow], now: int) -
     fields = {name: getattr(row, name) for name in RunRow.__struct_fields__}
     if row.status is RunStatus.running and _is_lapsed(row, now):
         fields["status"] = RunStatus.resumable
-    waits = tuple(machine_wait(hold) for hold in holds if hold.type == CONSUME)
+    waits = tuple(machine_wait(hold) for hold in holds if hold.type in MACHINE_WAITS)
     return ShownRun(**fields, wakes_at=wakes_at, waits_for=waits, asks=len(waits) < len(holds))
 
 
@@ -109,9 +116,9 @@ def _is_lapsed(row: RunRow, now: int) -> bool:
 
 class RunWire(msgspec.Struct, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
-    `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, child runs and
-    messages that a run with the status pending_input waits for; no person is asked for those. `asks`: it
-    waits for the answer of a person."""
+    `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, callbacks, child
+    runs and messages that a run with the status pending_input waits for; no person is asked for those.
+    `asks`: it waits for the answer of a person."""
 
     id: str
     flow: str

@@ -21,7 +21,11 @@ from holdfast.types.terms import PRIORITIES, HoldTerms
 
 BREAKPOINT = "debug_breakpoint"
 CONSUME = "queue_wait"  # a run waits for the next message of a queue
-UNASKED = (BREAKPOINT, CONSUME)
+CALLBACK = "callback_wait"  # a run waits for the system that has the token of this hold
+NO_HEARTBEAT = "no heartbeat came in time"
+"""The reason for which such a hold is closed before its time."""
+MACHINE_WAITS = (CONSUME, CALLBACK)
+UNASKED = (BREAKPOINT, *MACHINE_WAITS)
 """The types of holds that no person is asked: no inbox shows them, no message is sent about them."""
 
 
@@ -165,6 +169,11 @@ class HoldRow(NewHold, frozen=True, kw_only=True):
     @property
     def rank(self) -> int:
         return PRIORITIES.index(self.priority) if self.priority in PRIORITIES else 1
+
+    @property
+    def time_limit(self) -> int | None:
+        """When it ends although heartbeats come."""
+        return None if self.original_timeout is None else self.created_at + self.original_timeout
 
     @property
     def core_id(self) -> str:

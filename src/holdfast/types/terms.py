@@ -194,6 +194,7 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     # Who wrote its deadline, or what follows it, through a server: what the deadline decides, they decided.
     deadline_by: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
+    heartbeat: int | None = None  # microseconds: a callback is given up when no heartbeat came for so long
     warnings: tuple[
         str, ...
     ] = ()  # placeholders without a value, or expressions that failed, when it was asked

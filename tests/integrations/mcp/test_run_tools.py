@@ -30,7 +30,7 @@ ORDER = {"order": "a1", "amount": 7}
 @pytest.fixture
 async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
     settings = ApiSettings(origins=("https://tools.example",))
-    async with speaking(f"sqlite:{tmp_path / 'm.db'}", refund(), paid, settings=settings) as server:
+    async with speaking(f"sqlite:{tmp_path / 'm.db'}", refund(), paid, build, settings=settings) as server:
         yield server
 
 
@@ -40,6 +40,14 @@ paid = Flow("paid", effect="read")
 @paid.script
 async def wait(ctx: Context) -> dict[str, Any]:
     return {"paid": await ctx.wait_for("payment.received", key="A17", timeout="2d")}
+
+
+build = Flow("build", effect="read")
+
+
+@build.script
+async def wait_for_build(ctx: Context) -> dict[str, Any]:
+    return {"built": await (await ctx.callback("built", timeout="2d")).result()}
 
 
 @pytest.mark.covers("USERS-EVENT-SEND-mcp", "USERS-EVENT-SHOWN", "USERS-EVENT-QUERY")
@@ -70,9 +78,27 @@ async def test_agent_sends_the_event_that_a_run_waits_for(hall: Server) -> None:
         assert "has already completed" in await bot.fails("send_event", name="x", run=made["run"])
 
 
+@pytest.mark.covers("USERS-CALLBACK")
+async def test_agent_completes_the_callback_that_a_run_waits_for(hall: Server) -> None:
+    async with agent(hall, rights=("runs:write", "queues:write", "holds:read")) as bot:
+        made = await bot.does("start_run", flow="build", wait_seconds=20)
+        assert "waiting for the callback built; call complete_callback" in made["next"]
+        assert (made["waits_for"], made["waits_for_events"][0]["callback"]) == ([], "built")
+        (found,) = (await hall.json("GET", f"/v1/runs/{made['run']}/callbacks"))["items"]
+        assert (await bot.does("send_heartbeat", token=found["token"]))["status"] == "waiting"
+        assert "no callback" in await bot.fails("complete_callback", token="x" * 64)
+        assert (await bot.does("complete_callback", token=found["url"], result=5))["status"] == "completed"
+        done = await bot.does("get_result", run=made["run"], wait_seconds=20)
+        assert (done["status"], done["state"]) == ("completed", {"built": 5})
+
+
 async def test_agent_starts_follows_and_gets_the_result_of_a_run(hall: Server) -> None:
     async with agent(hall) as bot:
-        assert [flow["name"] for flow in (await bot.does("list_flows"))["items"]] == ["paid", "refund"]
+        assert [flow["name"] for flow in (await bot.does("list_flows"))["items"]] == [
+            "build",
+            "paid",
+            "refund",
+        ]
         given = {"flow": "refund", "input": ORDER, "idempotency_key": "a1"}
         made = await bot.does("start_run", **given, wait_seconds=20)
         assert (made["status"], made["waits_for"][0]["question"]) == ("pending_input", "Refund 7?")

@@ -28,6 +28,7 @@ export const NODE_TYPES: readonly NodeType[] = [
   { name: "queue_publish", group: "queues", icon: "M8 12.5v-9M4.2 7.3 8 3.5l3.8 3.8", start: { queue: "work", payload: {} } },
   { name: "queue_consume", group: "queues", icon: "M8 3.5v9M4.2 8.7 8 12.5l3.8-3.8", start: { queue: "work" } },
   { name: "event", group: "queues", icon: "M9 2.5 4 9h3.5L7 13.5 12 7H8.5Z", start: { event: "payment.received" } },
+  { name: "callback", group: "queues", icon: "M12.5 4.5v3a3 3 0 0 1-3 3H4M6.5 8 4 10.5 6.5 13", start: { url: "https://", body: { notify: "{{callback.url}}" } } },
   { name: "queue_escalation", group: "queues", icon: "M3 12.5h3v-3h3.5v-3H13v-3", start: { of: "" } },
 ];
 

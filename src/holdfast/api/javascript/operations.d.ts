@@ -65,6 +65,13 @@ export interface Operations {
   clearLimit(name: string, options?: Options): Promise<void>;
   /** Add a comment, visible to everyone who may see the hold, also after the decision. */
   commentOnHold(hold: string, body: NewComment, options?: Options): Promise<NoteWire>;
+  /**
+   * Complete a callback, or report that it failed (`error`).
+   *
+   * The token in the path is the credential. The first outcome counts: the same one again changes nothing,
+   * another one is 409. 410: the run has given it up.
+   */
+  completeCallback(token: string, body?: CompleteCallback, options?: Options): Promise<CallbackWire>;
   /** Complete a claimed message. Completing a review request decides its hold, under the caller's rights. */
   completeMessage(scope: string, queue: string, message: string, body: CompleteMessage, options?: Options): Promise<MessageWire>;
   /**
@@ -335,6 +342,8 @@ export interface Operations {
   listAudit(query?: ListAuditQuery, options?: Options): Promise<Page<AuditWire>>;
   /** Business calendars; holds that name none use `default`. */
   listCalendars(options?: Options): Promise<Page<HoldSetting>>;
+  /** The callbacks that a run waits for, with their tokens. */
+  listCallbacks(run: string, options?: Options): Promise<OpenCallbacks>;
   /** Holds that you may see; `checkpoint_type=debug_breakpoint` for the bar of breakpoints. */
   listCheckpointHolds(query?: ListCheckpointHoldsQuery, options?: Options): Promise<Page<CheckpointWire>>;
   /** A run's checkpoints, newest first, without their state. */
@@ -557,6 +566,8 @@ export interface Operations {
    * for `keep`.
    */
   sendEvent(body: SendEvent, options?: Options): Promise<SentEvent>;
+  /** Tell the run that the work goes on: its next heartbeat is due later (`expires_at`). */
+  sendHeartbeat(token: string, options?: Options): Promise<CallbackWire>;
   /** Set the person of a chat user. */
   setChatPerson(way: string, chat: string, body: ChatPerson, options?: Options): Promise<void>;
   /** Set a limit that overrides the flow's: `flow:refund`, `flow:refund/*`, `flow:refund/acme`. */
@@ -1218,6 +1229,16 @@ export interface CallWire {
   traceback?: string;
 }
 
+/**
+ * `status`: waiting, completed or failed. `expires_at`: then the run gives it up; a heartbeat makes it
+ * later where the run asks for heartbeats.
+ */
+export interface CallbackWire {
+  name: string;
+  status: string;
+  expires_at: string | null;
+}
+
 export interface CancelPipeline {
   /** Default: cancelled. */
   reason?: string;
@@ -1371,6 +1392,13 @@ export interface ClaimMessages {
 
 export interface ClaimedMessages {
   items: MessageWire[];
+}
+
+/** `result`: what the run gets. Or `error`: what went wrong; the run gets an error with it and `data`. */
+export interface CompleteCallback {
+  result?: unknown;
+  error?: string | null;
+  data?: unknown;
 }
 
 /** `result`: any JSON. For a review request `{decision, response_data, comment}`: it decides the hold. */
@@ -2189,11 +2217,13 @@ export interface LinkWire {
 }
 
 /**
- * What a run waits for that no person answers: an event with this name and key, the end of a child run,
- * or a message of a queue. `until`: then the wait is over.
+ * What a run waits for that no person answers: an event with this name and key, a callback of this
+ * name, the end of a child run, or a message of a queue. `until`: then the wait is over; a heartbeat of a
+ * callback makes it later.
  */
 export interface MachineWait {
   event?: string | null;
+  callback?: string | null;
   key?: string | null;
   run?: string | null;
   queue?: string | null;
@@ -2383,6 +2413,21 @@ export interface NoticeWire {
   error: string | null;
   state: string;
   due_at: string | null;
+}
+
+/** `url`: to POST to; it, or `token`, is all that the sender needs. */
+export interface OpenCallback {
+  name: string;
+  status: string;
+  expires_at: string | null;
+  hold: string;
+  node: string;
+  token: string;
+  url: string;
+}
+
+export interface OpenCallbacks {
+  items: OpenCallback[];
 }
 
 export interface OptionPreview {
@@ -2938,9 +2983,9 @@ export type RunStatus = "cancelled" | "completed" | "failed" | "pending" | "pend
 
 /**
  * `status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
- * `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, child runs and
- * messages that a run with the status pending_input waits for; no person is asked for those. `asks`: it
- * waits for the answer of a person.
+ * `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, callbacks, child
+ * runs and messages that a run with the status pending_input waits for; no person is asked for those.
+ * `asks`: it waits for the answer of a person.
  */
 export interface RunWire {
   id: string;

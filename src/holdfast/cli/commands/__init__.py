@@ -54,6 +54,7 @@ COMMANDS: Final[dict[str, str]] = {
     "notify": "Test notification channels, deliver and replay messages.",
     "links": "Create and revoke signed links to holds.",
     "events": "Send events to runs that wait for them (`ctx.wait_for`).",
+    "callbacks": "Complete callbacks that runs wait for (`ctx.callback`).",
     "evidence": "Write one decision to a file that can be verified offline.",
     "audit": "List, sign and verify the audit log of holds.",
     "dead": "List, show, retry and discard dead letters.",

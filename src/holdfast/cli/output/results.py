@@ -92,10 +92,10 @@ def print_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
     for line in form_lines(hold):
         print_line(f"  {line}")
     from holdfast.runs.run_view import machine_wait
-    from holdfast.types.hold import CONSUME
+    from holdfast.types.hold import MACHINE_WAITS
 
-    if hold.type == CONSUME:
-        _print_machine_wait(machine_wait(hold), store)
+    if hold.type in MACHINE_WAITS:
+        _print_machine_wait(machine_wait(hold), hold.run, store)
         return
     choices = [(option.id, option.label) for option in hold.options or ()] or [("your answer", "")]
     which = hold.run[:8] if alone else hold.id
@@ -104,10 +104,12 @@ def print_hold(hold: HoldRow, store: str | None, *, alone: bool = True) -> None:
         print_line(f"  {_answer_command(which, choice, store, sample_data(hold))}{meaning}")
 
 
-def _print_machine_wait(wait: MachineWait, store: str | None) -> None:
+def _print_machine_wait(wait: MachineWait, run: str, store: str | None) -> None:
     if wait.event is not None:
         key = "" if wait.key is None else f" --key {quote(wait.key)}"
         print_line(f"  {command('events send', f'{quote(wait.event)} JSON{key}', store)}")
+    elif wait.callback is not None:
+        print_line(f"  {command('callbacks list', run[:8], store)}")
     elif wait.run is not None:
         print_line(f"  {command('show', wait.run, store)}")
     else:

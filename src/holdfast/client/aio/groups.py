@@ -128,6 +128,35 @@ class AsyncCalendars(AsyncGroup):
         return await self._json(request, models.HoldSetting)
 
 
+class AsyncCallbacks(AsyncGroup):
+    """`client.callbacks`."""
+
+    async def complete(
+        self, token: str, *, result: Any = None, error: str | None = None, data: Any = None
+    ) -> models.Callback:
+        """Complete a callback, or report that it failed (`error`).
+
+        The token in the path is the credential. The first outcome counts: the same one again changes
+        nothing, another one is 409. 410: the run has given it up."""
+        request = request_of(
+            "POST",
+            "/v1/callbacks/{token}",
+            {"token": token},
+            maybe={"result": result, "error": error, "data": data},
+        )
+        return await self._json(request, models.Callback)
+
+    async def list(self, run: str) -> models.OpenCallbacks:
+        """The callbacks that a run waits for, with their tokens."""
+        request = request_of("GET", "/v1/runs/{run}/callbacks", {"run": run})
+        return await self._json(request, models.OpenCallbacks)
+
+    async def send_heartbeat(self, token: str) -> models.Callback:
+        """Tell the run that the work goes on: its next heartbeat is due later (`expires_at`)."""
+        request = request_of("POST", "/v1/callbacks/{token}/heartbeat", {"token": token})
+        return await self._json(request, models.Callback)
+
+
 class AsyncCheckpoints(AsyncGroup):
     """`client.checkpoints`."""
 
@@ -2779,6 +2808,7 @@ class AsyncGroups:
         self.arrangements = AsyncArrangements(transport)
         self.audit = AsyncAudit(transport)
         self.calendars = AsyncCalendars(transport)
+        self.callbacks = AsyncCallbacks(transport)
         self.checkpoints = AsyncCheckpoints(transport)
         self.dead = AsyncDead(transport)
         self.deployments = AsyncDeployments(transport)

@@ -129,6 +129,35 @@ class Calendars(Group):
         return self._json(request, models.HoldSetting)
 
 
+class Callbacks(Group):
+    """`client.callbacks`."""
+
+    def complete(
+        self, token: str, *, result: Any = None, error: str | None = None, data: Any = None
+    ) -> models.Callback:
+        """Complete a callback, or report that it failed (`error`).
+
+        The token in the path is the credential. The first outcome counts: the same one again changes
+        nothing, another one is 409. 410: the run has given it up."""
+        request = request_of(
+            "POST",
+            "/v1/callbacks/{token}",
+            {"token": token},
+            maybe={"result": result, "error": error, "data": data},
+        )
+        return self._json(request, models.Callback)
+
+    def list(self, run: str) -> models.OpenCallbacks:
+        """The callbacks that a run waits for, with their tokens."""
+        request = request_of("GET", "/v1/runs/{run}/callbacks", {"run": run})
+        return self._json(request, models.OpenCallbacks)
+
+    def send_heartbeat(self, token: str) -> models.Callback:
+        """Tell the run that the work goes on: its next heartbeat is due later (`expires_at`)."""
+        request = request_of("POST", "/v1/callbacks/{token}/heartbeat", {"token": token})
+        return self._json(request, models.Callback)
+
+
 class Checkpoints(Group):
     """`client.checkpoints`."""
 
@@ -2758,6 +2787,7 @@ class Groups:
         self.arrangements = Arrangements(transport)
         self.audit = Audit(transport)
         self.calendars = Calendars(transport)
+        self.callbacks = Callbacks(transport)
         self.checkpoints = Checkpoints(transport)
         self.dead = Dead(transport)
         self.deployments = Deployments(transport)

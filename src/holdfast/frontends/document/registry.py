@@ -10,7 +10,7 @@ from holdfast.frontends.document.node_type import NodeType
 
 MODULES: Final = (
     "start", "end", "python", "models", "http", "set", "condition", "router", "parallel", "map", "loop",
-    "subflow", "wait", "guardrail", "holds", "queues",
+    "subflow", "wait", "guardrail", "holds", "queues", "callback",
 )  # fmt: skip
 """In `node_types`, in the order of the reference page; each has `NODE_TYPES`."""
 

@@ -288,6 +288,34 @@ class Nodes(Collector):
         node = Node(id=id, kind=NodeKind.hold, effect=Effect.human, hold=spec, **self.policies(id, policies))
         return self.plain(node, policies)
 
+    def callback(
+        self,
+        id: str,
+        *,
+        timeout: Duration | None = None,
+        heartbeat: Duration | None = None,
+        into: str | None = None,
+        effect: str = "external",
+        idempotent: bool = False,
+        retry: Retry | int | None = None,
+        **policies: Any,
+    ) -> Callable[[Callable[..., Any]], NodeHandle[..., Any]]:
+        """Make a function a node that another system completes. The function hands `callback.url` (or
+        `callback.token`) over to it, in a recorded step; then the run waits without a process. It takes
+        `callback`, and the state if it has one more parameter.
+
+        The result that the system sends is stored in the state's field `into`. `timeout` limits the whole
+        wait, `heartbeat` the time without a heartbeat; after either, or a reported failure, the node fails.
+        `effect`, `idempotent` and `retry` are those of the step (`ctx.step`)."""
+        from holdfast.frontends.python.callback_nodes import callback_script
+
+        def decorate(fn: Callable[..., Any]) -> NodeHandle[..., Any]:
+            step = {"effect": effect, "idempotent": idempotent, "retry": retry}
+            run = callback_script(fn, id, timeout=timeout, heartbeat=heartbeat, into=into, step=step)
+            return self.task(run, {**policies, "id": id, "effect": Effect.read}, script=True)
+
+        return decorate
+
     @overload
     def guardrail(self, id: Callable[P, R], /) -> NodeHandle[P, R]: ...
     @overload

@@ -21,7 +21,7 @@ from holdfast.holds.permissions.participants import names_behind
 from holdfast.holds.policies.final_check import apply_guardrails
 from holdfast.telemetry import crashpoint
 from holdfast.types.audit import canonical
-from holdfast.types.hold import CONSUME, HoldChange, HoldKey, HoldRow
+from holdfast.types.hold import CALLBACK, CONSUME, HoldChange, HoldKey, HoldRow
 from holdfast.types.queue_message import MessageAct, MessageChange
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
@@ -33,8 +33,8 @@ MAX_KEY: Final = 255
 class ResolveConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Conditions of a decision. `if_match`: the version that the actor read. `link`: the jti of the link that
     they used, which is used up with the decision; `epoch`: the assignment that it was made for. `reason`: why
-    they override. `message`: the message of a queue that is completed with the decision. `recorded`: further
-    data to store with the decision of a policy."""
+    they override. `message`: the message of a queue that is completed with the decision. `callback`: the
+    actor has shown the token of the hold. `recorded`: further data to store with the decision of a policy."""
 
     if_match: int | None = None
     idempotency_key: str | None = None
@@ -42,6 +42,7 @@ class ResolveConditions(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int | None = None
     reason: str | None = None
     message: MessageChange | None = None
+    callback: bool = False
     recorded: dict[str, Any] = {}
 
 
@@ -105,6 +106,11 @@ async def consider(
         raise InputError(
             f"{row.node!r} waits for a message of {row.terms.queue or 'a queue'}, not for an answer.",
             hint="Publish the message, or cancel the run.",
+        )
+    if row.type == CALLBACK and not terms.callback:
+        raise InputError(
+            f"{row.node!r} waits for a callback, not for an answer.",
+            hint="Complete it with its token, or cancel the run.",
         )
     resolution = await fitted(row, settled(row, actor, permit, now, submission, terms))
     await _with_files(ctx, row, resolution)

@@ -11,7 +11,7 @@ from holdfast.holds.actions.close import FREED, cancelled, closed_elsewhere, res
 from holdfast.holds.timing.calendars import Calendar
 from holdfast.holds.timing.escalate import SYSTEM, escalate, next_rung
 from holdfast.model.hold_declaration import default_of
-from holdfast.types.hold import HoldChange, HoldRow
+from holdfast.types.hold import NO_HEARTBEAT, HoldChange, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee
 
@@ -76,6 +76,8 @@ def _by_default(row: HoldRow) -> dict[str, Any]:
 def _expired(row: HoldRow, now: int, ahead: ExpiryFacts) -> HoldChange:
     """Expired: the flow decides what that means; it is never an approval (EX-8)."""
     reason = f"the default was rejected: {ahead.vetoed}" if ahead.vetoed else "not decided in time"
+    if row.terms.heartbeat is not None and row.expires_at != row.time_limit:
+        reason = NO_HEARTBEAT
     fields = {"status": HoldStatus.expired, "closed_by": SYSTEM, "closed_at": now, "closed_reason": reason}
     return HoldChange(
         hold=row.id,

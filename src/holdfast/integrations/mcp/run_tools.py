@@ -8,11 +8,14 @@ import msgspec
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit
+from holdfast.api.routes.callbacks import complete_callback as complete
+from holdfast.api.routes.callbacks import send_heartbeat as heartbeat
 from holdfast.api.routes.flows import list_flows as all_flows
 from holdfast.api.routes.queues import send_event as send
 from holdfast.api.routes.run_list import list_runs as all_runs
 from holdfast.api.routes.runs import cancel_run as cancel
 from holdfast.api.routes.runs import get_run_result, start_from_request
+from holdfast.api.schemas.callbacks import CallbackWire, CompleteCallback, Message
 from holdfast.api.schemas.common import Name, moment
 from holdfast.api.schemas.events import EventWire, event_wire
 from holdfast.api.schemas.flows import FlowWire
@@ -27,7 +30,7 @@ from holdfast.integrations.mcp.tool_registry import ToolRegistry
 from holdfast.integrations.mcp.tool_schemas import LONGEST_WAIT, RunName, Wait
 from holdfast.runs.run_view import MachineWait, ShownRun, shown_run
 from holdfast.store.rows import RunRow
-from holdfast.types.hold import CONSUME
+from holdfast.types.hold import MACHINE_WAITS
 from holdfast.types.status import ENDED, RunStatus
 
 tools: Final = ToolRegistry()
@@ -72,6 +75,18 @@ class FollowRunInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class CancelRunInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     run: RunName
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] = "cancelled by an agent"
+
+
+class HeartbeatInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    token: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=4000, description="The token, or its address.")
+    ]
+
+
+class CompleteCallbackInput(HeartbeatInput, kw_only=True, forbid_unknown_fields=True):
+    result: Annotated[Any, msgspec.Meta(description="What the run gets.")] = None
+    error: Annotated[Message | None, msgspec.Meta(description="What went wrong; without result.")] = None
+    data: Annotated[Any, msgspec.Meta(description="Details of the error.")] = None
 
 
 class SendEventInput(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -228,6 +243,26 @@ async def send_event(agent: McpCaller, given: SendEventInput, progress: Progress
     return (await send(agent.call, body)).body
 
 
+@tools.tool(needs=Right.queues_write, repeats=True)
+async def complete_callback(
+    agent: McpCaller, given: CompleteCallbackInput, progress: Progress
+) -> CallbackWire:
+    """Complete a callback with the token that its run handed over, or report that it failed (error)."""
+    body = CompleteCallback(result=given.result, error=given.error, data=given.data)
+    return await complete(agent.call, _token_in(given.token), body)
+
+
+@tools.tool(needs=Right.queues_write, repeats=True)
+async def send_heartbeat(agent: McpCaller, given: HeartbeatInput, progress: Progress) -> CallbackWire:
+    """Tell a run that waits for a callback that the work for it goes on."""
+    return await heartbeat(agent.call, _token_in(given.token))
+
+
+def _token_in(text: str) -> str:
+    """Of a token, or of the address that ends with it."""
+    return text.rstrip("/").rpartition("/")[2]
+
+
 async def _wait_until_idle(agent: McpCaller, run: str, seconds: float, progress: Progress) -> McpRunView:
     service = await agent.call.runs()
     row = await service.get(run, tenant=agent.call.tenant)
@@ -248,7 +283,7 @@ async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
             id=hold.id, question=hold.prompt, assignee=hold.assignee, deadline=moment(hold.expires_at)
         )
         for hold in holds
-        if hold.type != CONSUME
+        if hold.type not in MACHINE_WAITS
     ]
     shown = await shown_run(service.store, row)
     return McpRunView(
@@ -276,5 +311,6 @@ def _next(row: ShownRun, waits: list[McpPendingQuestion]) -> str:
     if waits:
         return "It is waiting for input: people answer in their inbox. Call again later."
     if row.waits_for:
-        return f"It is {row.label}; an event is sent with send_event."
+        by = "complete_callback" if row.waits_for[0].callback is not None else "send_event"
+        return f"It is {row.label}; call {by} if you bring it."
     return f"It is not done. Call get_run or follow_run with wait_seconds (up to {LONGEST_WAIT}) to wait."

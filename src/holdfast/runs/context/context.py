@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future as ThreadFuture
 
     from holdfast.runs.context.branch_map import MapOptions
+    from holdfast.runs.context.callbacks import Callback
     from holdfast.runs.context.children import Children, ChildRun
     from holdfast.runs.context.combinators import Branches, Winner
     from holdfast.runs.context.skills import RunSkills
@@ -433,6 +434,19 @@ class Context(ContextFacts):
         before this call is kept for as long as its sender said. Raises WaitTimeoutError after `timeout`.
         `place` replaces the call's number where order depends on arrival."""
         return await self._waits.event(name, key, match, values, timeout, place)
+
+    async def callback(
+        self, name: str, *, timeout: Any = None, heartbeat: Any = None, key: str | None = None
+    ) -> Callback:
+        """A token and an address (`token`, `url`) with which another system completes this place of the
+        script: hand them over in a step, then `await callback.result()`, which waits without a process.
+
+        The time of `timeout` and `heartbeat` begins now. `heartbeat`: the longest time without a heartbeat of
+        that system. `key` replaces the call's number where order depends on arrival."""
+        from holdfast.runs.context.callbacks import CallbackPlace, open_callback
+
+        place = CallbackPlace(self._at, self._numbers, self._emitter, self._answer)
+        return await open_callback(place, name, timeout, heartbeat, key)
 
     async def _answer(self, ordinal: str) -> Sub:
         with self._waiting():

@@ -122,6 +122,13 @@ class Numbers:
         self._asked_for.append((path, name))
         return path
 
+    def take_beside(self, name: str, key: str | None) -> str:
+        """The same for a wait that is open while the code after it runs: it is numbered as the only call of a
+        branch, so that the node is entered again after a crash although it waits."""
+        ordinal = f"{self.take_branches(name, key)}0"
+        self._asked_for.append((ordinal, name))
+        return ordinal
+
     def next(self, key: str | None) -> str:
         """What `take` will give, if nothing is awaited before."""
         branch = self.here

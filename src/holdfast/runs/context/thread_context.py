@@ -14,6 +14,7 @@ from holdfast.runs.context.context import Context
 from holdfast.runs.node_memory import ThreadMemory
 
 if TYPE_CHECKING:
+    from holdfast.runs.context.callbacks import Callback
     from holdfast.runs.context.children import ChildRun
 
 
@@ -39,6 +40,9 @@ class ThreadContext(Context):
 
     def wait_for(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         return self.from_thread(Context.wait_for(self, *args, **kwargs))
+
+    def callback(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return ThreadCallback(self, self.from_thread(Context.callback(self, *args, **kwargs)))
 
     def gather(self, *branches: Any, **_options: Any) -> Any:  # type: ignore[override]
         raise self._no_branches("gather", branches)
@@ -107,3 +111,17 @@ class ThreadChildRun:
 
     def result(self, **options: Any) -> Any:
         return self._ctx.from_thread(self._child.result(**options))
+
+
+class ThreadCallback:
+    """A callback of a sync handler."""
+
+    def __init__(self, ctx: ThreadContext, callback: Callback) -> None:
+        self._ctx = ctx
+        self._callback = callback
+        self.name = callback.name
+        self.token = callback.token
+        self.url = callback.url
+
+    def result(self) -> Any:
+        return self._ctx.from_thread(self._callback.result())

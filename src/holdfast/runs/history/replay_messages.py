@@ -27,11 +27,12 @@ from holdfast.engine.messages import (
     TimerFired,
 )
 from holdfast.engine.walk_state import SKIPS_BY
-from holdfast.errors import HoldCancelledError, StateError
+from holdfast.errors import HeartbeatMissedError, HoldCancelledError, StateError
 from holdfast.model.child_scopes import PARENTS
 from holdfast.model.graph import Graph, InDoubt, Node, NodeKind
 from holdfast.model.position import SETTLED, STEP_RETRY, STEP_WOKE, Exec, Position, find_exec
 from holdfast.model.record_bodies import AskedBody, AttemptBody, EndBody, ErrorInfo, StepBody, SubstepBody
+from holdfast.types.hold import NO_HEARTBEAT
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
 
@@ -80,6 +81,8 @@ def answered_message(hold: str, resolution: Any) -> HoldAnswered:
 
 def undecided_message(hold: str, error: ErrorInfo | None) -> HoldUnanswered:
     """A hold that was not decided, as its error says."""
+    if error is not None and error.code == HeartbeatMissedError.code:
+        return HoldUnanswered(hold=hold, reason=NO_HEARTBEAT)
     if error is None or error.code != HoldCancelledError.code:
         return HoldUnanswered(hold=hold)
     return HoldUnanswered(

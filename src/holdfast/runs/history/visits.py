@@ -17,7 +17,7 @@ from holdfast.model.breakpoints import SUFFIX
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
 from holdfast.model.position import NAP
 from holdfast.types.event import Event
-from holdfast.types.hold import CONSUME
+from holdfast.types.hold import MACHINE_WAITS
 
 FAILED = frozenset({"failed", "unknown"})
 
@@ -304,7 +304,7 @@ def _asked(visits: Visits, event: Event) -> None:
         event = replace(event, node=event.node.removesuffix(SUFFIX))
     visit, hold = _visit_for(visits, event), str(event.data.get("hold_id", ""))
     about = str(event.data.get("prompt") or "")
-    machine = event.data.get("type") == CONSUME
+    machine = event.data.get("type") in MACHINE_WAITS
     kind = "message" if machine else "person"
     visit.waits.append(Wait(kind=kind, since=event.at, about=about, hold=hold))
     visits.asked[hold] = visit

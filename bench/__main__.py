@@ -32,6 +32,7 @@ from bench.queues import row_q
 from bench.serving import row_s
 from bench.start import row_i
 from bench.steps import row_a, row_c, row_d
+from bench.telemetry import row_x
 from bench.waits import row_f, row_v
 from bench.web import row_u
 
@@ -53,6 +54,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "Q": row_q,
     "T": row_t,
     "W": row_w,
+    "X": row_x,
     "S": row_s,
     "U": row_u,
 }

@@ -43,7 +43,7 @@ def calls_per_step(mode: str, short: int = SHORT, long: int = LONG) -> float:
 
 
 def _calls(flow: Flow, steps: int) -> int:
-    with _counted_calls() as counted:
+    with counted_calls() as counted:
         done(flow, steps)
     return counted()
 
@@ -56,7 +56,7 @@ def calls_for_a_person() -> int:
         async with Holdfast(f"sqlite:{place}/h.db") as hf:
             found: list[int] = []
             for _ in range(8):
-                with _counted_calls() as counted:
+                with counted_calls() as counted:
                     await answered(hf)
                 found.append(counted())
             return min(found)
@@ -66,7 +66,7 @@ def calls_for_a_person() -> int:
 
 
 @contextlib.contextmanager
-def _counted_calls() -> Iterator[Callable[[], int]]:
+def counted_calls() -> Iterator[Callable[[], int]]:
     seen = 0
 
     def count(_frame: Any, event: str, _argument: Any) -> None:

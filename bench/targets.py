@@ -55,6 +55,7 @@ TARGETS: dict[str, Target] = {
     "T-nop": Target(most=15),
     "T-size": Target(most=12),
     "T-step": Target(most=60),
+    "X-cpu": Target(most=1.3),
     "V-preview": Target(most=200),
     "U-size-shell": Target(most=175),
     "U-size-inbox": Target(most=235),

@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tools.pyclient.naming import class_of  # noqa: E402
+from tools.pyclient.naming import OTHER_PROTOCOLS, class_of  # noqa: E402
 from tools.pyclient.operations import Operation  # noqa: E402
 from tools.pyclient.page import page  # noqa: E402
 from tools.pyclient.schemas import Schemas  # noqa: E402
@@ -46,6 +46,7 @@ def operations(found: dict[str, Any]) -> list[Operation]:
         Operation(method, path, said, schemas)
         for path, methods in found["paths"].items()
         for method, said in methods.items()
+        if said["operationId"] not in OTHER_PROTOCOLS
     ]
     return sorted(made, key=lambda each: (each.group, each.name))
 

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tools.js_types import Types, comment  # noqa: E402
+from tools.pyclient.naming import OTHER_PROTOCOLS  # noqa: E402
 
 FOLDER: Final = ROOT / "src/holdfast/api/javascript"
 MADE: Final = "// Made of the OpenAPI document by tools/js_client.py: change the routes, not this file.\n"
@@ -90,6 +91,7 @@ def operations(document: dict[str, Any]) -> list[Operation]:
         Operation(path, method, said)
         for path, ways in document["paths"].items()
         for method, said in ways.items()
+        if said["operationId"] not in OTHER_PROTOCOLS
     ]
     return sorted(found, key=lambda each: each.name)
 

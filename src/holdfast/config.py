@@ -61,6 +61,9 @@ ENVIRONMENT = {
     "HOLDFAST_OTEL": (
         "`1`: export traces and metrics with OpenTelemetry, configured by its `OTEL_...` variables"
     ),
+    "HOLDFAST_OTEL_CONTENT": (
+        "`1`: spans include what agents, their models and tools say to each other, with known secrets masked"
+    ),
     "HOLDFAST_OTEL_MESSAGES": "`1`: spans include error messages, which may contain data",
     "HOLDFAST_LOGS": (
         "the folder for the run directories of pipelines that name none (default: `.holdfast/logs`)"

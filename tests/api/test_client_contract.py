@@ -103,7 +103,9 @@ async def called(made: Any) -> None:
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for path, methods in document["paths"].items():
         for method, said in methods.items():
-            yield f"{method.upper()} {path}", said
+            # Called by the clients of its own protocol.
+            if said["operationId"] != "stream_ag_ui":
+                yield f"{method.upper()} {path}", said
 
 
 def fields(document: dict[str, Any], said: dict[str, Any]) -> set[str]:

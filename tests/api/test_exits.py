@@ -238,6 +238,7 @@ EXITS: Final = {
     "integrations/mcp/subscriptions.py": "names of resources: nothing of runs",
     "integrations/otel/exporter.py": "passes facts to spans.py and metrics.py",
     "integrations/otel/metrics.py": "numbers, by names of flows and nodes",
+    "integrations/otel/private_names.py": "hands spans of spans.py to the exporters",
     "integrations/otel/setup.py": "makes the exporters",
     "integrations/otel/spans.py": "masks each span",
     "integrations/prometheus/fleet_metrics.py": "numbers, by names of flows and lanes",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+OTHER_PROTOCOLS = frozenset({"stream_ag_ui"})
+"""Operations that the clients of another protocol call: ours have no method for them."""
+
 NAMES: dict[str, tuple[str, str]] = {
     "list_checkpoint_holds": ("checkpoints", "list"),
     "get_checkpoint_hold": ("checkpoints", "get"),

@@ -141,6 +141,7 @@ class AnthropicStreamedReply:
         self._usage: dict[str, int] = {}
         self._finish: str | None = None
         self._ended = False
+        self._model = ""
 
     def take(self, event: dict[str, Any]) -> None:
         kind = self._fields.text(event, "type")
@@ -155,6 +156,7 @@ class AnthropicStreamedReply:
     def _message_start(self, event: dict[str, Any]) -> None:
         message = self._fields.record(event, "message")
         self._count(self._fields.maybe_record(message, "usage", "message."))
+        self._model = self._fields.text(message, "model", "message.")
 
     def _block_start(self, event: dict[str, Any]) -> None:
         block = self._fields.record(event, "content_block")
@@ -206,7 +208,7 @@ class AnthropicStreamedReply:
         calls = tuple(self._call(block) for block in blocks if block.get("type") == "tool_use")
         extra = tuple(_reasoning_block(block) for block in blocks if block.get("type") in REASONING_BLOCKS)
         message = Message("assistant", text, calls, extra=extra)
-        return ModelReply(message, self._tokens(), FINISH.get(finish, finish))
+        return ModelReply(message, self._tokens(), FINISH.get(finish, finish), model=self._model)
 
     def _call(self, block: dict[str, Any]) -> ToolCall:
         fields, where = self._fields, "content_block."

@@ -65,12 +65,14 @@ class TokenUsage(msgspec.Struct, frozen=True):
 
 class ModelReply(msgspec.Struct, frozen=True):
     """`finish`: stop, tool_calls, length (it was cut), refused, or the provider's word. `broken`: earlier
-    attempts of the same call that broke off and may have been paid for."""
+    attempts of the same call that broke off and may have been paid for. `model`: which one answered, if
+    the provider says so."""
 
     message: Message
     tokens: TokenUsage = TokenUsage()
     finish: str = "stop"
     broken: int = 0
+    model: str = ""
 
 
 def message_to_plain(message: Message) -> dict[str, Any]:

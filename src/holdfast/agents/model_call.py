@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.agents.messages import ModelReply, ModelRequest, message_to_plain
-from holdfast.agents.model import StreamCallback
+from holdfast.agents.model import Model, StreamCallback
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.reservation import CallBounds, CallBudgets
 from holdfast.errors import EgressError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
@@ -33,6 +33,11 @@ def model_error(info: ErrorInfo) -> ModelError | EgressError:
     """As it was raised in the sub-step; an error of another type becomes a ModelError that names it."""
     kind = _ERRORS.get(info.code)
     return ModelError(f"{info.type}: {info.message}") if kind is None else kind(info.message)
+
+
+def provider_of(model: Model) -> str:
+    """Who answers: the word of OpenTelemetry's conventions where a model names it, else that of its class."""
+    return str(getattr(model, "provider", "")) or type(model).__name__.lower()
 
 
 class ModelCall:
@@ -102,6 +107,9 @@ class ModelCall:
             "finish": reply.finish,
             "micros": micros,
             "attempt": self.at.ctx.attempt,
+            "model": self.model.name,
+            "provider": provider_of(self.model),
+            **({"response_model": reply.model} if reply.model else {}),
         }
 
     def _require_answer(self, reply: ModelReply) -> None:

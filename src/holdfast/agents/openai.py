@@ -105,10 +105,12 @@ class OpenAIStreamedReply:
         self._calls: dict[int, dict[str, str]] = {}
         self._tokens = TokenUsage()
         self._finish: str | None = None
+        self._model = ""
 
     def take(self, event: dict[str, Any]) -> None:
         fields = self._fields
         fields.failed(event)
+        self._model = fields.text(event, "model") or self._model
         if event.get("usage") is not None:
             self._count(fields.record(event, "usage"))
         if "choices" not in event:
@@ -148,7 +150,7 @@ class OpenAIStreamedReply:
         finish = self._fields.ended(self._finish)
         calls = [self._whole(call) for _, call in sorted(self._calls.items())]
         message = Message("assistant", "".join(self._text), tuple(calls))
-        return ModelReply(message, self._tokens, FINISH.get(finish, finish))
+        return ModelReply(message, self._tokens, FINISH.get(finish, finish), model=self._model)
 
     def _whole(self, call: dict[str, str]) -> ToolCall:
         if not call["name"]:

@@ -143,6 +143,11 @@ class Redactor:
             self._clear()
 
     # ------------------------------------------------------------------ masking
+    @property
+    def is_empty(self) -> bool:
+        """Nothing would be masked."""
+        return not self._all.values
+
     def redact(self, text: str) -> str:
         """The text with every secret in it masked that is known in this scope."""
         return _masked(text, self._known(_tenant.get())) if self._all.values else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.api.routes import (
     admin,
+    ag_ui,
     artifacts,
     audit,
     callbacks,
@@ -68,6 +69,7 @@ THEMES: tuple[Routes, ...] = (
     session.routes,
     preferences.routes,
     event_streams.routes,
+    ag_ui.routes,
     pipelines.routes,
     pipeline_questions.routes,
     pipeline_events.routes,

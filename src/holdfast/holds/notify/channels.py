@@ -120,7 +120,7 @@ def _hook(spec: TenantSpec, scope: ChannelScope, egress: Egress, clock: Clock) -
         return Slack(spec.name, spec.url, buttons=spec.buttons, **common)
     if isinstance(spec, TeamsSpec):
         return Teams(spec.name, spec.url, **common)
-    return Webhook(spec.name, spec.url, secrets=spec.secrets, **common)
+    return Webhook(spec.name, spec.url, secrets=spec.secrets, format=spec.format, **common)
 
 
 def _mail(spec: SmtpSpec, clock: Clock, directory: Directory | None) -> Channel:

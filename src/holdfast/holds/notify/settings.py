@@ -21,7 +21,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
@@ -85,6 +85,7 @@ class WebhookSpec(ChannelSpec, frozen=True, kw_only=True, tag="webhook"):
     url: str
     secrets: tuple[str, ...]
     admin: bool = False
+    format: Literal["json", "cloudevents", "cloudevents-binary"] = "json"
 
 
 class AppriseSpec(ChannelSpec, frozen=True, kw_only=True, tag="apprise"):

@@ -8,7 +8,8 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Literal
+from urllib.parse import quote
 
 import msgspec
 
@@ -25,10 +26,12 @@ PREFIX: Final = "whsec_"
 SHORTEST: Final = 24  # bytes
 TOLERANCE: Final = 300  # seconds
 
+WebhookFormat = Literal["json", "cloudevents", "cloudevents-binary"]
+
 
 class Webhook(HttpChannel):
     """Posts every notice as JSON to a program. `secrets`: each signs; to rotate, add the new one beside the
-    old until the receiver has it."""
+    old until the receiver has it. `format`: as it is, or as an event of CloudEvents 1.0."""
 
     def __init__(
         self,
@@ -40,20 +43,23 @@ class Webhook(HttpChannel):
         scope: ChannelScope | None = None,
         admin: bool = False,
         clock: Clock | None = None,
+        format: WebhookFormat = "json",  # noqa: A002
     ) -> None:
         super().__init__(name, url, egress=egress, scope=scope, admin=admin, clock=clock)
         self._secrets = [secret_of(text, f"{name}.secrets[{place}]") for place, text in enumerate(secrets)]
+        self._format: WebhookFormat = format
         if not self._secrets:
             raise SettingsError(
                 f"the webhook {name} has no secret to sign with.", hint="Give secrets = [...]."
             )
 
     async def send(self, notice: Notice) -> Delivery:
-        body = msgspec.json.encode(event_of(notice, self._clock.now()))
         # Derived and not random: a message that is sent again after
         # a crash has the same id, so that the receiver can drop it.
         message = f"msg_{derived_id(notice.id, notice.to).replace('-', '')}"
-        return await self._post(body, signed(message, self._clock.now() // MICROS, body, self._secrets))
+        body, headers = formatted(self._format, message, notice, self._clock.now())
+        signature = signed(message, self._clock.now() // MICROS, body, self._secrets)
+        return await self._post(body, {**headers, **signature})
 
 
 def secret_of(text: str, where: str) -> bytes:
@@ -115,3 +121,41 @@ def event_of(notice: Notice, now: int) -> dict[str, Any]:
         "link": notice.link or None,
     }
     return {"type": notice.topic, "timestamp": iso(now), "tenant": notice.tenant, "data": data}
+
+
+# ---------------------------------------------------------------------- CloudEvents
+
+
+def formatted(form: WebhookFormat, message: str, notice: Notice, now: int) -> tuple[bytes, dict[str, str]]:
+    """The body of a message, and the headers that belong to its form."""
+    if form == "json":
+        return msgspec.json.encode(event_of(notice, now)), {}
+    attributes, data = cloud_event(message, notice, now)
+    if form == "cloudevents":
+        whole = {**attributes, "datacontenttype": "application/json", "data": data}
+        return msgspec.json.encode(whole), {"Content-Type": "application/cloudevents+json"}
+    headers = {f"ce-{name}": _header(value) for name, value in attributes.items()}
+    return msgspec.json.encode(data), {"Content-Type": "application/json", **headers}
+
+
+def cloud_event(message: str, notice: Notice, now: int) -> tuple[dict[str, str], dict[str, Any]]:
+    """The attributes and the data of the event. The id is the same when it is sent again."""
+    event = event_of(notice, now)
+    run = f"/runs/{quote(notice.run, safe='')}" if notice.run else ""
+    attributes = {
+        "specversion": "1.0",
+        "id": message,
+        "source": f"/tenants/{quote(notice.tenant, safe='')}{run}",
+        "type": f"dev.holdfast.{notice.topic}",
+        "time": event["timestamp"],
+        "tenant": notice.tenant,  # an extension
+    }
+    if notice.hold:
+        attributes["subject"] = notice.hold
+    return attributes, event["data"]
+
+
+def _header(value: str) -> str:
+    """As the HTTP binding writes it: everything but printable ASCII is percent-encoded, and so are a space, a
+    quotation mark and a percent sign."""
+    return quote(value, safe="!#$&'()*+,-./0123456789:;<=>?@[\\]^_`{|}~")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from contextvars import Context as Variables
 from typing import Any
 
@@ -14,8 +13,9 @@ from opentelemetry.context import attach, detach
 
 from holdfast.engine.messages import HandlerFinished, SubstepDoubted
 from holdfast.errors import LeaseLostError
-from holdfast.integrations.otel.facts import RunEnded, RunStory, StepEnded
-from holdfast.integrations.otel.metrics import OtelMetrics
+from holdfast.integrations.otel.agent_calls import AgentCall
+from holdfast.integrations.otel.facts import HoldResolved, RunEnded, RunStory, StepEnded, TimerEnded
+from holdfast.integrations.otel.metrics import FLOW, OtelMetrics
 from holdfast.integrations.otel.spans import Spans
 from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.graph import Graph
@@ -32,6 +32,8 @@ from holdfast.types.record import Record
 from holdfast.types.status import RunStatus
 
 MOST_WAITING = 10_000  # records
+DELAY = 0.05  # seconds, in which records are collected: exporting many at once costs less than one by one
+TURN = 16  # records; then the runs of this event loop get their turn
 REMEMBERED = 500  # earlier records that are read when a run is claimed again
 
 Place = tuple[RunId, int]
@@ -74,6 +76,8 @@ class OtelExporter:
         self._waiting = 0
         self._known: dict[Place, _Known] = {}
         self._work: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     # ------------------------------------------------------------------ from the runtime
     def began(self, driver: Driver) -> None:
@@ -81,54 +85,76 @@ class OtelExporter:
         session = driver.session
         row, term = session.row, session.lease.term
         self._note(_Began(row, term, session.pos.head, session.graph, session.codec, session.clock.now()))
-        flow = {"holdfast.flow": row.flow}
-        self._measures.active.add(1, flow)
+        flow = (FLOW, row.flow)
+        self._measures.active.add(1, dict([flow]))
         # The term counts claims: above 1 the run was claimed before, perhaps by another process.
-        (self._measures.started if term == 1 else self._measures.resumed).add(1, flow)
+        self._measures.add(self._measures.started if term == 1 else self._measures.resumed, 1, flow)
 
     def committed(self, lease: Lease, records: list[Record]) -> None:
         # A bound on memory: telemetry is dropped, and the run does not wait for its export.
         if self._waiting > MOST_WAITING:
-            self._measures.dropped.add(len(records))
+            self._measures.add(self._measures.dropped, len(records))
             return
         self._waiting += len(records)
         self._note(((lease.run, lease.term), records))
 
     def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
-        flow = {"holdfast.flow": driver.session.row.flow}
-        self._measures.active.add(-1, flow)
+        flow = (FLOW, driver.session.row.flow)
+        self._measures.active.add(-1, dict([flow]))
         if isinstance(error, LeaseLostError):
-            self._measures.lost.add(1, flow)
+            self._measures.add(self._measures.lost, 1, flow)
         how = (
             str(status) if status is not None else "lost" if isinstance(error, LeaseLostError) else "stopped"
         )
         place = (driver.run, driver.lease.term)
         self._note(_Left(place, how, driver.session.clock.now()))
+        # At once: the program may end without closing the instance.
+        self._begin()
 
     async def close(self) -> None:
         # A loop, because a commit during the wait may start another task.
-        while self._work is not None and not self._work.done():
-            await self._work
+        while self._items or (self._work is not None and not self._work.done()):
+            self._begin()
+            if self._work is not None:
+                await self._work
+        self._measures.flush()
         if self._finish is not None and self._work is not None:
             await self._finish()  # only if something was exported: a read-only command has nothing to flush
 
     # ------------------------------------------------------------------ in the background
     def _note(self, item: _Item) -> None:
         self._items.append(item)
-        if self._work is None or self._work.done():
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            # What was planned on another loop does not happen any more.
+            self._loop, self._timer, self._work = loop, None, None
+        if self._timer is None and (self._work is None or self._work.done()):
+            self._timer = loop.call_later(DELAY, self._begin)
+
+    def _begin(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._items and (self._work is None or self._work.done()):
             # With empty context variables: the export must not become part of the running task's trace.
             loop = asyncio.get_running_loop()
             self._work = loop.create_task(self._export_all(), context=Variables())
 
     async def _export_all(self) -> None:
+        exported = 0
         while self._items:
+            item = self._items.popleft()
             try:
-                await self._export(self._items.popleft())
+                await self._export(item)
             except Exception:
                 # Telemetry must never fail a run, whatever an exporter raises.
                 log.warning("telemetry could not be exported", exc_info=True)
-            # Runs share this event loop: they get a turn after each item.
-            await asyncio.sleep(0)
+            exported += len(item[1]) if isinstance(item, tuple) else 1
+            if exported >= TURN:
+                # Runs share this event loop.
+                exported = 0
+                await asyncio.sleep(0)
+        self._measures.flush()
 
     async def _export(self, item: _Item) -> None:
         if isinstance(item, _Began):
@@ -139,26 +165,29 @@ class OtelExporter:
             when = (known.began.at, item.at)
             self._spans.segment(known.began.row, known.story, when, item.how, item.place[1])
         else:
-            await self._export_records(*item)
+            self._export_records(*item)
 
-    async def _export_records(self, place: Place, records: list[Record]) -> None:
+    def _export_records(self, place: Place, records: list[Record]) -> None:
         self._waiting -= len(records)
         known = self._known[place]
         for record in records:
             for fact in known.story.facts_of(record):
                 self._export_fact(known, fact)
-            await asyncio.sleep(0)
 
     def _export_fact(self, known: _Known, fact: Any) -> None:
         row = known.began.row
         self._measures.count(row, fact)
         if isinstance(fact, StepEnded):
             self._spans.step(row, fact)
+        elif isinstance(fact, AgentCall):
+            self._spans.call(row, fact, known.story)
+        elif isinstance(fact, (HoldResolved, TimerEnded)):
+            self._spans.wait(row, fact)
         elif isinstance(fact, RunEnded):
             self._spans.root(row, known.story, fact)
 
     async def _remembered(self, item: _Began) -> RunStory:
-        story = RunStory(item.row.id, item.graph, item.codec)
+        story = RunStory(item.row.id, item.graph, item.codec, capture=self._spans.capture)
         first = max(item.row.horizon, item.head - REMEMBERED)
         records = await self._store.read(item.row.id, first=first, last=item.head)
         # The first record says which run a fork was made from.
@@ -179,15 +208,10 @@ class TracedHandlerCall(HandlerCall):
     async def run(
         self, execution: Exec, task: OwnedTask[Any] | None = None
     ) -> HandlerFinished | SubstepDoubted | None:
-        with self._inside(execution):
-            return await super().run(execution, task)
-
-    @contextmanager
-    def _inside(self, execution: Exec) -> Generator[None]:
         session = self.session
         key = (execution.scope, session.node(execution).id, execution.visit)
         token = attach(self._spans.around(session.run, key))
         try:
-            yield
+            return await super().run(execution, task)
         finally:
             detach(token)

@@ -1,6 +1,7 @@
 """From committed records to facts for telemetry: a step was completed, a hold was opened, a run has ended.
 
-This module is independent of OpenTelemetry. A fact has no user data: no state, no prompt, no answer.
+This module is independent of OpenTelemetry. A fact has no user data (no state, no prompt, no answer),
+unless content was asked for.
 """
 
 from __future__ import annotations
@@ -13,19 +14,24 @@ import msgspec
 from holdfast.checkpoint.fold import settled_visit
 from holdfast.checkpoint.visit import Visit
 from holdfast.errors import HoldCancelledError, HoldExpiredError
+from holdfast.integrations.otel.agent_calls import AgentCall, AgentCalls
 from holdfast.integrations.otel.ids import Key
-from holdfast.model.events import derive_events
+from holdfast.model.budget_ledger import usage_noted
+from holdfast.model.events import derive_events, graph_at
 from holdfast.model.graph import Graph
+from holdfast.model.position import STEP_RETRY
 from holdfast.model.record_bodies import (
     AskedBody,
     AttemptBody,
     CreatedBody,
     EndBody,
     ErrorInfo,
+    IntentBody,
     StepBody,
     SubstepBody,
     Usage,
 )
+from holdfast.model.secrets import Paths
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.record import Kind, Record
 from holdfast.types.value import FrozenDict
@@ -39,12 +45,13 @@ _MAX_MOMENTS = 128
 
 class StepEnded(msgspec.Struct, frozen=True):
     """The visit starts when its node was first started, before all attempts and waits. `usage`: what the step
-    itself reported, without its sub-steps."""
+    itself reported, without its sub-steps. `agent`: the name of the agent that worked in it."""
 
     key: Key
     visit: Visit
     moments: list[Moment]
     usage: Usage | None = None
+    agent: str = ""
 
 
 class StepRetried(msgspec.Struct, frozen=True):
@@ -57,10 +64,28 @@ class HoldOpened(msgspec.Struct, frozen=True):
 
 
 class HoldResolved(msgspec.Struct, frozen=True):
-    node: str
+    key: Key
+    hold: str
     type: str
     how: str  # answered, expired, cancelled
-    waited: int
+    asked_at: int
+    ended_at: int
+
+
+class TimerEnded(msgspec.Struct, frozen=True):
+    """A step has waited for a time: `sleep`, or the back-off before a `retry`."""
+
+    key: Key
+    kind: str
+    started_at: int
+    ended_at: int
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What a step, one of its sub-steps or attempts, or a judge has used."""
+
+    node: str
+    usage: Usage
 
 
 class RunEnded(msgspec.Struct, frozen=True):
@@ -69,7 +94,10 @@ class RunEnded(msgspec.Struct, frozen=True):
     error: ErrorInfo | None = None
 
 
-Fact = StepEnded | StepRetried | HoldOpened | HoldResolved | RunEnded
+Fact = StepEnded | StepRetried | HoldOpened | HoldResolved | TimerEnded | AgentCall | Spent | RunEnded
+
+_TIMERS = {"sleep": "sleep", "nap": "sleep", "retry": "retry", STEP_RETRY: "retry"}
+"""Reasons of attempts that wait for a time."""
 
 
 class _Hold(msgspec.Struct, frozen=True):
@@ -81,13 +109,16 @@ class _Hold(msgspec.Struct, frozen=True):
 class RunStory:
     """One run in this process, since its claim."""
 
-    def __init__(self, run: Any, graph: Graph, codec: RecordCodec) -> None:
+    def __init__(self, run: Any, graph: Graph, codec: RecordCodec, *, capture: bool = False) -> None:
         self.run = run
         self._graph = graph
         self._codec = codec
+        self.agents = AgentCalls(capture=capture)
         # Open visits: when each was started, and what happened since.
         self._open: dict[Key, tuple[int, list[Moment]]] = {}
         self._holds: dict[str, _Hold] = {}
+        # Timers of open visits: (why, since, until).
+        self._timers: dict[Key, list[tuple[str, int, int]]] = {}
         # What earlier workers did: the last term that wrote something, and the last step.
         self.earlier_term = 0
         self.earlier_step: Key | None = None
@@ -101,34 +132,76 @@ class RunStory:
                     self.earlier_step = fact.key
             self.earlier_term = max(self.earlier_term, record.term)
 
-    def facts_of(self, record: Record) -> Iterator[Fact]:
-        if record.kind in (Kind.chunk, Kind.snapshot, Kind.intent):
-            return
+    @property
+    def secrets(self) -> Paths:
+        """The paths of the flow's secret fields."""
+        return self._codec.secrets
+
+    def facts_of(self, record: Record) -> list[Fact]:
+        if record.kind in (Kind.chunk, Kind.snapshot):
+            return []
         body = self._codec.decode(record)
+        if isinstance(body, IntentBody):
+            noted = usage_noted(body)
+            return [] if noted is None else [Spent(record.node, noted)]
         key = (record.scope, record.node, record.visit)
-        yield from self._closed_holds(record, body, key)
+        found: list[Fact] = [*self._closed_holds(record, body, key)] if self._holds else []
+        if self._timers:
+            found += self._ended_timers(record, key)
         if isinstance(body, StepBody):
-            yield self._step(record, body, key)
-        elif isinstance(body, AttemptBody) and body.reason == "retry":
-            yield StepRetried(record.node)
+            found.append(self._step(record, body, key))
+        elif isinstance(body, SubstepBody):
+            call = self.agents.read(record, key, body)
+            if call is not None:
+                # Not also as a moment of its step: the name of the sub-step has the arguments of the tool.
+                return [*found, call, *_spent(record, body)]
+        elif isinstance(body, AttemptBody):
+            found += self._attempt(record, body, key)
         elif isinstance(body, CreatedBody):
             self.source = body.lineage.get("run")
         elif isinstance(body, AskedBody):
             self._holds[body.hold] = _Hold(key, body.type, record.at)
-            yield HoldOpened(record.node, body.type)
+            found.append(HoldOpened(record.node, body.type))
+        found += _spent(record, body)
         self._follow(record, body, key)
         if isinstance(body, EndBody):
-            yield RunEnded(body.status, record.at, body.error)
+            found.append(RunEnded(body.status, record.at, body.error))
+        return found
+
+    def _attempt(self, record: Record, body: AttemptBody, key: Key) -> list[Fact]:
+        kind = _TIMERS.get(body.reason)
+        if kind is not None and body.wake_at is not None:
+            self._timers.setdefault(key, []).append((kind, record.at, body.wake_at))
+        return [StepRetried(record.node)] if body.reason == "retry" else []
+
+    def _ended_timers(self, record: Record, key: Key) -> list[Fact]:
+        """By the first record of the visit after the time, or by the end of the visit or the run."""
+        if record.kind == Kind.end:
+            over = [(each, timer) for each, timers in self._timers.items() for timer in timers]
+        else:
+            settled = record.kind == Kind.step
+            over = [(key, timer) for timer in self._timers.get(key, ()) if settled or timer[2] <= record.at]
+        for each, timer in over:
+            self._timers[each].remove(timer)
+            if not self._timers[each]:
+                del self._timers[each]
+        return [TimerEnded(each, kind, since, record.at) for each, (kind, since, _) in over]
 
     def _follow(self, record: Record, body: Any, key: Key) -> None:
         """Which steps start, and what happens during open ones."""
-        for kind, node, scope, data in derive_events(self._graph, self.run, record, body):
+        if isinstance(body, StepBody) and len(body.moves) == 1 and body.moves[0][0] == "G":
+            # The common step, without its events: its visit is over, and the next one starts.
+            _, scope, edge, visit = body.moves[0]
+            inner = graph_at(self._graph, scope) if scope else self._graph
+            self._open[(scope, inner.nodes[inner.target[edge]].id, visit)] = (record.at, [])
+            return
+        for kind, node, scope, data in derive_events(self._graph, self.run, record, body, checkpoints=False):
             if kind == "node.started":
                 self._open[(scope, node, data["visit"])] = (record.at, [])
             elif kind == "node.abandoned":
                 for gone in [k for k in self._open if k[:2] == (scope, node)]:
                     del self._open[gone]
-            elif kind in ("edge.taken", "checkpoint.created", "loop.turned"):
+            elif kind in ("edge.taken", "loop.turned"):
                 continue
             elif kind != "hold.answered":  # reported when its hold is closed
                 self._moment(key, record.at, kind, _attributes(data, body))
@@ -141,7 +214,9 @@ class RunStory:
     def _step(self, record: Record, body: StepBody, key: Key) -> StepEnded:
         visit = settled_visit(record, body)
         visit.started_at, moments = self._open.pop(key, (visit.started_at, []))
-        return StepEnded(key, visit, moments, body.usage)
+        found = StepEnded(key, visit, moments, body.usage, self.agents.agent_of(key))
+        self.agents.end(key)
+        return found
 
     def _closed_holds(self, record: Record, body: Any, key: Key) -> Iterator[HoldResolved]:
         """A hold is over when its answer is consumed, or when the record closes it."""
@@ -158,7 +233,7 @@ class RunStory:
             if how:
                 del self._holds[hold]
                 self._moment(asked.key, record.at, f"hold.{how}", {"hold": hold, "type": asked.type})
-                yield HoldResolved(asked.key[1], asked.type, how, record.at - asked.asked)
+                yield HoldResolved(asked.key, hold, asked.type, how, asked.asked, record.at)
 
 
 _LAPSED = {HoldExpiredError.code: "expired", HoldCancelledError.code: "cancelled"}
@@ -173,6 +248,11 @@ def _ended(body: Any) -> str:
     bound: list[Any] = [operand for _, key, _, operand in getattr(body, "ops", ()) if key.endswith("_result")]
     lines = [each for each in (*bound, getattr(body, "value", None)) if isinstance(each, FrozenDict)]
     return "expired" if any(each.get("expired") or each.get("auto_expired") for each in lines) else "answered"
+
+
+def _spent(record: Record, body: Any) -> list[Fact]:
+    usage: Usage | None = getattr(body, "usage", None)
+    return [] if usage is None else [Spent(record.node, usage)]
 
 
 def _takes_answer(record: Record, body: Any, hold: str) -> bool:

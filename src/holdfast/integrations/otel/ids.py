@@ -31,6 +31,12 @@ def step_of(run: str, key: Key) -> int:
     return _number(8, "step", run, scope, node, str(visit))
 
 
+def part_of(run: str, key: Key, part: str) -> int:
+    """A call or a wait inside a step."""
+    scope, node, visit = key
+    return _number(8, "part", run, scope, node, str(visit), part)
+
+
 def _number(size: int, *parts: str) -> int:
     # A separator that no name contains, so that ("a", "bc") and ("ab", "c") differ.
     text = "\0".join(parts).encode()

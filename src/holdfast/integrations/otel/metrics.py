@@ -6,15 +6,29 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
-from opentelemetry.metrics import Meter
+from opentelemetry.metrics import Counter, Meter
 
-from holdfast.integrations.otel.facts import Fact, HoldOpened, HoldResolved, RunEnded, StepEnded, StepRetried
+from holdfast.integrations.otel import conventions as names
+from holdfast.integrations.otel.agent_calls import AgentCall
+from holdfast.integrations.otel.facts import (
+    Fact,
+    HoldOpened,
+    HoldResolved,
+    RunEnded,
+    Spent,
+    StepEnded,
+    StepRetried,
+)
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.record import RunBatch, SettleAnswer
 
 _SHORT = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
+_TOKENS = [4**power for power in range(14)]
 _LONG = [1, 10, 60, 300, 1800, 3600, 6 * 3600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400]
+
+FLOW, NODE = "holdfast.flow", "holdfast.node"
+_CALL = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL, names.TOOL)
 
 
 class OtelMetrics:
@@ -55,30 +69,82 @@ class OtelMetrics:
             "holdfast.telemetry.dropped", "{record}", "Records dropped because the queue was full"
         )
 
+        self.tokens = count("holdfast.tokens", "{token}", "Tokens of models")
+        self.cost = count("holdfast.cost", "{cost}", "Cost of models, in the currency of their prices")
+        self.token_usage = span(
+            names.TOKEN_USAGE,
+            "{token}",
+            "Tokens of a call of a model",
+            explicit_bucket_boundaries_advisory=_TOKENS,
+        )
+        self.operation = span(
+            names.DURATION,
+            "s",
+            "Duration of a call of a model or a tool",
+            explicit_bucket_boundaries_advisory=_SHORT,
+        )
+        self._buffer: dict[tuple[Counter, tuple[tuple[str, str], ...]], float] = {}
+        self._settles: list[float] = []
+        self._records = 0
+
+    def add(self, counter: Counter, value: float, *attributes: tuple[str, str]) -> None:
+        """Counted here, and given to OpenTelemetry with `flush`: many steps of one node are one call."""
+        at = (counter, attributes)
+        self._buffer[at] = self._buffer.get(at, 0) + value
+
+    def flush(self) -> None:
+        settles, self._settles = self._settles, []
+        if settles:
+            for seconds in settles:
+                self.settle.record(seconds)
+            self.add(self.commits, len(settles))
+            self.add(self.records, self._records)
+            self._records = 0
+        taken, self._buffer = self._buffer, {}
+        for (counter, attributes), value in taken.items():
+            counter.add(value, dict(attributes))
+
     def count(self, row: RunRow, fact: Fact) -> None:
-        flow = {"holdfast.flow": row.flow}
+        flow = (FLOW, row.flow)
         if isinstance(fact, StepEnded):
-            at = {**flow, "holdfast.node": fact.visit.node, "holdfast.outcome": fact.visit.outcome}
-            self.steps.add(1, at)
+            node, outcome = fact.visit.node, fact.visit.outcome
+            self.add(self.steps, 1, flow, (NODE, node), ("holdfast.outcome", outcome))
+            at = {FLOW: row.flow, NODE: node, "holdfast.outcome": outcome}
             self.duration.record(fact.visit.duration / 1e6, at)
         elif isinstance(fact, StepRetried):
-            self.retries.add(1, {**flow, "holdfast.node": fact.node})
+            self.add(self.retries, 1, flow, (NODE, fact.node))
         elif isinstance(fact, HoldOpened):
-            self.opened.add(1, {**flow, "holdfast.node": fact.node, "holdfast.type": fact.type})
+            self.add(self.opened, 1, flow, (NODE, fact.node), ("holdfast.type", fact.type))
         elif isinstance(fact, HoldResolved):
-            at = {**flow, "holdfast.node": fact.node, "holdfast.type": fact.type, "holdfast.how": fact.how}
-            self.resolved.add(1, at)
-            self.waited.record(fact.waited / 1e6, at)
-        else:
-            self._end(fact, flow)
+            pairs = (flow, (NODE, fact.key[1]), ("holdfast.type", fact.type), ("holdfast.how", fact.how))
+            self.add(self.resolved, 1, *pairs)
+            self.waited.record((fact.ended_at - fact.asked_at) / 1e6, dict(pairs))
+        elif isinstance(fact, Spent):
+            self._spent(flow, (NODE, fact.node), fact)
+        elif isinstance(fact, AgentCall):
+            self._call(fact)
+        elif isinstance(fact, RunEnded):
+            self.add(self.ended, 1, flow, ("holdfast.status", fact.status))
 
-    def _end(self, fact: RunEnded, flow: dict[str, str]) -> None:
-        self.ended.add(1, {**flow, "holdfast.status": fact.status})
+    def _spent(self, flow: tuple[str, str], node: tuple[str, str], fact: Spent) -> None:
+        if fact.usage.tokens:
+            self.add(self.tokens, fact.usage.tokens, flow, node)
+        if fact.usage.cost:
+            self.add(self.cost, fact.usage.cost, flow, node)
+
+    def _call(self, call: AgentCall) -> None:
+        """With the attributes that the conventions name."""
+        at = {name: call.attributes[name] for name in _CALL if name in call.attributes}
+        if call.error is not None:
+            at["error.type"] = call.error.type
+        self.operation.record((call.ended_at - call.started_at) / 1e6, at)
+        for kind, name in (("input", names.INPUT_TOKENS), ("output", names.OUTPUT_TOKENS)):
+            if name in call.attributes:
+                self.token_usage.record(call.attributes[name], {**at, names.TOKEN_TYPE: kind})
 
     def committed(self, seconds: float, batches: Sequence[RunBatch]) -> None:
-        self.settle.record(seconds)
-        self.commits.add(1)
-        self.records.add(sum(len(batch.records) for batch in batches))
+        self._settles.append(seconds)
+        self._records += sum(len(batch.records) for batch in batches)
 
 
 class TimedStore:

@@ -35,6 +35,7 @@ def instrument(
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
     messages: bool = False,
+    capture_content: bool = False,
     finish: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Export traces and metrics of runs on this instance, and on its workers that have not started yet.
@@ -42,11 +43,13 @@ def instrument(
     Call it once per instance; a worker counts as its instance.
 
     Without providers the global ones of OpenTelemetry are used. `messages`: also export the texts of errors,
-    which may contain data. `finish` is awaited when the instance or a worker closes.
+    which may contain data. `capture_content`: also what agents and their models and tools say to each other,
+    with known secrets masked. `finish` is awaited when the instance or a worker closes.
     """
     tracer = (tracer_provider or get_tracer_provider()).get_tracer("holdfast", __version__)
     meter = (meter_provider or get_meter_provider()).get_meter("holdfast", __version__)
-    spans, measures = Spans(tracer, messages=messages), OtelMetrics(meter)
+    spans = Spans(tracer, messages=messages, capture=capture_content)
+    measures = OtelMetrics(meter)
 
     def watch(service: RunService) -> None:
         runtime = service.runtime
@@ -71,8 +74,18 @@ def instrument_from_environment(hf: Holdfast) -> None:
         flushes = (tracers.force_flush, meters.force_flush)
         await asyncio.gather(*(asyncio.to_thread(flush, FLUSH_MILLIS) for flush in flushes))
 
-    messages = os.environ.get("HOLDFAST_OTEL_MESSAGES", "").lower() in ("1", "true", "yes")
-    instrument(hf, tracer_provider=tracers, meter_provider=meters, messages=messages, finish=finish)
+    instrument(
+        hf,
+        tracer_provider=tracers,
+        meter_provider=meters,
+        messages=_is_set("HOLDFAST_OTEL_MESSAGES"),
+        capture_content=_is_set("HOLDFAST_OTEL_CONTENT"),
+        finish=finish,
+    )
+
+
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "").lower() in ("1", "true", "yes")
 
 
 def _tracers() -> SdkTracerProvider:

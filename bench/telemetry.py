@@ -1,0 +1,88 @@
+"""Row X: what a step takes of the processor when its run is traced, by the same run without that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from time import process_time
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+from bench.counts import counted_calls
+from bench.flows import line_of
+from bench.lines import Line
+from bench.measure import Plan, folder, interleaved, line, ratios
+from holdfast import Flow, Holdfast
+from holdfast.integrations.otel import instrument
+
+STEPS, RUNS = 100, 10
+
+
+class _Discards(SpanExporter):
+    """How spans are sent is the choice of the installation, and not measured here."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return SpanExportResult.SUCCESS
+
+
+async def processor_time(*, traced: bool) -> float:
+    """Seconds of the processor for a step, in all threads, until all spans are with the exporter."""
+    return await _run(line_of(STEPS, "strict"), traced=traced, runs=RUNS) / (RUNS * STEPS)
+
+
+async def _run(flow: Flow, *, traced: bool, runs: int = 1) -> float:
+    """Seconds of the processor, without a first run that fills caches."""
+    tracers = TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(BatchSpanProcessor(_Discards()))
+    meters = MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False)
+    with folder() as place:
+        hf = Holdfast(f"sqlite:{place}/h.db")
+        if traced:
+            instrument(hf, tracer_provider=tracers, meter_provider=meters)
+        async with hf:
+            (await flow.run({}, on=hf)).expect()
+            began = process_time()
+            for _ in range(runs):
+                (await flow.run({}, on=hf)).expect()
+        tracers.force_flush()
+        took = process_time() - began
+    tracers.shutdown()
+    meters.shutdown()
+    return took
+
+
+def row_x(plan: Plan) -> list[Line]:
+    return asyncio.run(_row_x(plan))
+
+
+async def _row_x(plan: Plan) -> list[Line]:
+    found = await interleaved(
+        plan.rounds,
+        plain=lambda: processor_time(traced=False),
+        traced=lambda: processor_time(traced=True),
+    )
+    by_plain = ratios(found["traced"], found["plain"])
+    return [
+        line("X", "processor time of a step with telemetry, strict", by_plain, "x without", target="X-cpu"),
+        line("X", "processor time of a step with telemetry, strict", found["traced"], "us", scale=1e6),
+        line("X", "processor time of a step without, strict", found["plain"], "us", scale=1e6),
+    ]
+
+
+def calls_of_telemetry(short: int = 20, long: int = 120) -> float:
+    """Calls of Python and C functions for a step that telemetry makes, in all threads."""
+
+    def calls(steps: int, *, traced: bool) -> int:
+        # Twice the same run: the first one is not left out of the count.
+        with counted_calls() as counted:
+            asyncio.run(_run(line_of(steps, "strict"), traced=traced))
+        return counted() // 2
+
+    for traced in (False, True):
+        asyncio.run(_run(line_of(short, "strict"), traced=traced))
+    steps = long - short
+    plain = (calls(long, traced=False) - calls(short, traced=False)) / steps
+    return (calls(long, traced=True) - calls(short, traced=True)) / steps - plain

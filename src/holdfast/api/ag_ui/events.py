@@ -1,0 +1,164 @@
+"""From events of a run to events of AG-UI 1.0. Pure: the same log gives the same events and ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.api.schemas.events import EventWire
+
+PROTOCOL: Final = "1.0"
+AgUiEvent = dict[str, Any]
+
+_ENDS: Final = frozenset(
+    {"node.completed", "node.failed", "node.skipped_failure", "node.unknown", "node.abandoned"}
+)
+_AGAIN: Final = frozenset({"node.restarted", "node.retried"})
+_OPENED: Final = frozenset({"hold.opened", "hold.asked_again"})
+
+
+class _Message(msgspec.Struct):
+    """What the front end has built of our events. `place`: the step that says it."""
+
+    id: str
+    place: str
+    text: str = ""
+    calls: list[dict[str, Any]] = []
+
+    def plain(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {"id": self.id, "role": "assistant"}
+        if self.text:
+            shown["content"] = self.text
+        if self.calls:
+            shown["toolCalls"] = self.calls
+        return shown
+
+
+class AgUiRenderer:
+    """One stream. `given`: the messages that the front end has sent."""
+
+    def __init__(self, thread: str, run_id: str, run: str, given: Sequence[Mapping[str, Any]]) -> None:
+        self._thread = thread
+        self._run_id = run_id
+        self._run = run
+        self._given = given
+        self._steps: dict[str, None] = {}
+        self._messages: list[_Message] = []
+        # By step: the message that is under way.
+        self._open: dict[str, _Message] = {}
+        self.has_asked = False
+        self.answered: set[str] = set()
+        self.over = False
+
+    def started(self) -> AgUiEvent:
+        return {
+            "type": "RUN_STARTED",
+            "threadId": self._thread,
+            "runId": self._run_id,
+            "protocolVersion": PROTOCOL,
+            "metadata": {"holdfast": {"run": self._run}},
+        }
+
+    def render(self, event: EventWire) -> Iterator[AgUiEvent]:
+        """The end of the run has no event here: what it gives is read first."""
+        place = f"{event.scope}{event.node}"
+        if event.type == "node.emitted":
+            yield from self._emitted(place, event)
+        elif event.type == "node.started":
+            if place not in self._steps:
+                self._steps[place] = None
+                yield {"type": "STEP_STARTED", "stepName": place}
+        elif event.type in _ENDS:
+            yield from self._closed(place)
+            if place in self._steps:
+                del self._steps[place]
+                yield {"type": "STEP_FINISHED", "stepName": place}
+        elif event.type in _AGAIN:
+            yield from self._discarded(place)
+        elif event.type in _OPENED:
+            self.has_asked = True
+        elif event.type == "hold.answered":
+            self.answered.add(str(event.data.get("hold_id", "")))
+        elif event.type in ("run.completed", "run.failed", "run.cancelled"):
+            self.over = True
+
+    # ------------------------------------------------------------------ what a node emits
+    def _emitted(self, place: str, event: EventWire) -> Iterator[AgUiEvent]:
+        kind, data = str(event.data.get("kind", "")), event.data.get("data")
+        if kind == "text" and isinstance(data, str):
+            yield from self._said(place, event.number, data)
+        elif kind == "tool" and isinstance(data, Mapping):
+            yield from self._called(place, cast("Mapping[str, Any]", data))
+        elif kind == "retry":
+            # The model's answer begins again.
+            yield from self._discarded(place)
+        elif kind != "log":
+            yield from self._closed(place)
+            yield {"type": "CUSTOM", "name": kind, "value": data}
+
+    def _said(self, place: str, number: int, text: str) -> Iterator[AgUiEvent]:
+        if not text:
+            return
+        message = self._open.get(place)
+        if message is None:
+            message = self._begun(place, str(number))
+            yield {"type": "TEXT_MESSAGE_START", "messageId": message.id, "role": "assistant"}
+        message.text += text
+        yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": message.id, "delta": text}
+
+    def _begun(self, place: str, number: str) -> _Message:
+        # By the number of the event: the same in every stream of this run.
+        message = self._open[place] = _Message(f"{self._run}:{number}", place)
+        self._messages.append(message)
+        return message
+
+    def _called(self, place: str, data: Mapping[str, Any]) -> Iterator[AgUiEvent]:
+        yield from self._closed(place)
+        call, name = str(data.get("call", "")), str(data.get("tool", ""))
+        arguments = msgspec.json.encode(data.get("arguments", {})).decode()
+        function = {"name": name, "arguments": arguments}
+        # The protocol puts a call into a message of its own if it names no other.
+        self._messages.append(
+            _Message(call, place, calls=[{"id": call, "type": "function", "function": function}])
+        )
+        yield {"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name}
+        yield {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": arguments}
+        yield {"type": "TOOL_CALL_END", "toolCallId": call}
+
+    def _closed(self, place: str) -> Iterator[AgUiEvent]:
+        message = self._open.pop(place, None)
+        if message is not None:
+            yield {"type": "TEXT_MESSAGE_END", "messageId": message.id}
+
+    def _discarded(self, place: str) -> Iterator[AgUiEvent]:
+        """What an attempt has said is void: the front end gets the messages without it."""
+        yield from self._closed(place)
+        kept = [message for message in self._messages if message.place != place]
+        if len(kept) < len(self._messages):
+            self._messages = kept
+            shown = [*self._given, *(message.plain() for message in kept)]
+            yield {"type": "MESSAGES_SNAPSHOT", "messages": shown}
+
+    # ------------------------------------------------------------------ the end
+    def finished(
+        self, state: Mapping[str, Any], outcome: AgUiEvent, result: Any = None
+    ) -> Iterator[AgUiEvent]:
+        """`outcome`: success, cancelled, or the interrupts that wait for an answer."""
+        yield from self._left()
+        yield {"type": "STATE_SNAPSHOT", "snapshot": dict(state)}
+        end: AgUiEvent = {"type": "RUN_FINISHED", "threadId": self._thread, "runId": self._run_id}
+        yield {**end, **({} if result is None else {"result": result}), "outcome": outcome}
+
+    def failed(self, message: str, code: str) -> Iterator[AgUiEvent]:
+        yield from self._left()
+        yield {"type": "RUN_ERROR", "message": message, "code": code}
+
+    def _left(self) -> Iterator[AgUiEvent]:
+        """Everything that is under way is closed first, as the protocol demands."""
+        for place in list(self._open):
+            yield from self._closed(place)
+        for place in list(self._steps):
+            del self._steps[place]
+            yield {"type": "STEP_FINISHED", "stepName": place}

@@ -1,0 +1,68 @@
+"""What a front end sends: AG-UI's `RunAgentInput`, and the input of the run that it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+
+from holdfast.api.schemas.common import Name
+from holdfast.api.schemas.input_guard import require_outside
+from holdfast.errors import InputError
+from holdfast.model.input_schema import input_schema
+from holdfast.model.program import Program
+
+Key = Annotated[str, msgspec.Meta(min_length=1, max_length=150, pattern=r"^[\x21-\x7e]*$")]
+"""Idempotency keys have 200 characters; the key of an answer has the id of its hold too."""
+
+
+class ResumeEntry(msgspec.Struct, kw_only=True, rename="camel"):
+    """The answer to one interrupt. `cancelled`: the person gave none, and the question stays open."""
+
+    interrupt_id: Name
+    status: Literal["resolved", "cancelled"]
+    payload: Any = None
+
+
+class RunAgentInput(msgspec.Struct, kw_only=True, rename="camel"):
+    """Fields that it does not name are left alone: newer front ends may send more."""
+
+    thread_id: Name
+    run_id: Key
+    messages: list[dict[str, Any]]
+    state: Any = None
+    tools: list[Any] | None = None
+    context: list[Any] | None = None
+    forwarded_props: Any = None
+    resume: list[ResumeEntry] | None = None
+
+
+def input_for(program: Program, given: RunAgentInput) -> dict[str, Any]:
+    """The values of `state` that the flow takes, and of `messages` and `prompt` (the last text of the
+    person) if it takes those. A flow that does not say what it takes gets all of them."""
+    state: Any = {} if given.state is None else given.state
+    if not isinstance(state, dict):
+        raise InputError("`state` must be an object.", hint="Send the input of the flow as its fields.")
+    found: dict[str, Any] = {**cast("dict[str, Any]", state)}
+    require_outside(found)
+    found.setdefault("messages", given.messages)
+    found.setdefault("prompt", _prompt(given.messages))
+    declared = input_schema(program.graph.spec).get("properties")
+    if not declared:
+        return found
+    return {name: value for name, value in found.items() if name in declared}
+
+
+def _prompt(messages: list[dict[str, Any]]) -> str:
+    said = [message.get("content", "") for message in messages if message.get("role") == "user"]
+    return _text(said[-1]) if said else ""
+
+
+def _text(content: Any) -> str:
+    """Of a message: a text, or parts of which some are texts."""
+    if isinstance(content, str):
+        return content
+    parts = cast("Iterable[Any]", content) if isinstance(content, list) else ()
+    fields = [cast("Mapping[str, Any]", part) for part in parts if isinstance(part, Mapping)]
+    return "\n".join(str(part.get("text", "")) for part in fields if part.get("type") == "text")

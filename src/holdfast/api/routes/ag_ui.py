@@ -1,0 +1,158 @@
+"""A flow as an agent of AG-UI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.api.ag_ui.run_input import ResumeEntry, RunAgentInput, input_for
+from holdfast.api.ag_ui.stream import AgUiStream
+from holdfast.api.auth.rights import Right
+from holdfast.api.live.hub import hub_of
+from holdfast.api.live.sse import MEDIA, EventStream, resume_position
+from holdfast.api.pipelines import whole_input
+from holdfast.api.problems import HttpError, no_right
+from holdfast.api.program_lookup import find_program
+from holdfast.api.request_body import read_bytes
+from holdfast.api.routes.event_streams import stream_timeouts
+from holdfast.api.routing import ApiCall, Routes
+from holdfast.api.strict_json import decode_strictly
+from holdfast.errors import (
+    AnswerInvalidError,
+    CodeRequiredError,
+    ConflictError,
+    FlowNotFoundError,
+    ForbiddenError,
+    HoldNotFoundError,
+    InputError,
+    KeyReusedError,
+    VersionMismatchError,
+)
+from holdfast.runs.idempotency import require_same
+from holdfast.runs.service import RunService
+from holdfast.store.rows import RunRow
+from holdfast.types.hold import HoldRow
+
+routes = Routes("streams")
+
+
+@routes.post(
+    "/flows/{flow:path}/ag-ui",
+    needs=Right.runs_write,
+    media=(MEDIA,),
+    reads_body=True,
+    raises=(
+        FlowNotFoundError,
+        ForbiddenError,
+        InputError,
+        KeyReusedError,
+        VersionMismatchError,
+        CodeRequiredError,
+        HoldNotFoundError,
+        AnswerInvalidError,
+        ConflictError,
+    ),
+)
+async def stream_ag_ui(call: ApiCall, flow: str) -> Response:
+    """Start a run of a flow and follow it, with the messages of AG-UI 1.0: `RunAgentInput`, and its events as
+    server-sent events.
+
+    `threadId` is the thread of the run, `runId` its idempotency key: the same request again follows the same
+    run, from its beginning or after `Last-Event-ID`. A question that the caller may see ends the stream with
+    the outcome `interrupt`; entries of `resume` answer it as the caller, and the stream goes on with the same
+    run. 422 for a request that does not fit, 409 for a question that is decided already; once the stream has
+    begun, an error is the event `RUN_ERROR`."""
+    given = await _read(call)
+    service = await call.runs()
+    hub_of(call.hf).require_room(call.settings.most_streams)
+    seen = resume_position(call.request, 0)
+    if given.resume:
+        row, after, answers = await _resumed(call, service, flow, given, given.resume)
+    else:
+        row, after, answers = await _started(call, service, flow, given), 0, frozenset[str]()
+    stream = AgUiStream(call, service, row, given, after=after, seen=seen, answers=answers)
+    return EventStream(stream.events(stream_timeouts(call)))
+
+
+async def _read(call: ApiCall) -> RunAgentInput:
+    data = await read_bytes(call.request, call.settings.most_body)
+    try:
+        return decode_strictly(data, RunAgentInput)
+    except msgspec.ValidationError as error:
+        raise HttpError(
+            422,
+            f"The body is no RunAgentInput: {error}.",
+            code="invalid_input",
+            hint='Send {"threadId": ..., "runId": ..., "messages": []}.',
+        ) from error
+
+
+async def _started(call: ApiCall, service: RunService, flow: str, given: RunAgentInput) -> RunRow:
+    program = await find_program(call, flow)
+    whole = whole_input(program, input_for(program, given))
+    row, fresh = await service.create(
+        program,
+        whole,
+        tenant=call.tenant,
+        thread=given.thread_id,
+        idempotency_key=given.run_id,
+        started_by=call.actor.id,
+        started_via=call.actor.people,
+    )
+    if not fresh:
+        await require_same(service, row, program, whole, given.run_id)
+    return row
+
+
+# ---------------------------------------------------------------------- answers
+
+
+async def _resumed(
+    call: ApiCall, service: RunService, flow: str, given: RunAgentInput, entries: list[ResumeEntry]
+) -> tuple[RunRow, int, frozenset[str]]:
+    """The run whose questions were answered, the number of the event after which the stream goes on, and the
+    answered holds. All entries are checked before the first is taken."""
+    if not call.who.may(Right.holds_write):
+        raise no_right(Right.holds_write)
+    people = await call.holds()
+    holds = [await people.get(call.actor, entry.interrupt_id) for entry in entries]
+    row = await _run_of(call, service, flow, given, holds)
+    contents = [_content(entry) for entry in entries]
+    for hold, entry, content in zip(holds, entries, contents, strict=True):
+        if entry.status == "resolved":
+            key = f"{given.run_id}/{hold.id}"
+            await service.say(row.id, content, hold=hold.id, by=call.actor.id, actor=call.actor, key=key)
+    last = max(holds, key=lambda hold: hold.seq)
+    (asked,) = await service.store.read(row.id, first=last.seq, last=last.seq) or [None]
+    after = 0 if asked is None else asked.event_from + asked.events - 1
+    answered = {hold.id for hold, entry in zip(holds, entries, strict=True) if entry.status == "resolved"}
+    return row, after, frozenset(answered)
+
+
+async def _run_of(
+    call: ApiCall, service: RunService, flow: str, given: RunAgentInput, holds: list[HoldRow]
+) -> RunRow:
+    runs = {hold.run for hold in holds}
+    row = await service.get(holds[0].run, tenant=call.tenant)
+    if len(runs) > 1 or row.thread != given.thread_id or row.flow != flow.partition("@")[0]:
+        raise InputError(
+            "`resume` names interrupts of another run, thread or flow.",
+            hint="Send the entries of one interrupted run, to the flow and with the threadId of that run.",
+        )
+    return row
+
+
+def _content(entry: ResumeEntry) -> str | Mapping[str, Any]:
+    """A text is matched with the options, as a person writes it."""
+    payload = entry.payload
+    if isinstance(payload, (str, dict)):
+        return cast("str | dict[str, Any]", payload)
+    if entry.status == "cancelled":
+        return ""
+    raise AnswerInvalidError(
+        f"the payload of {entry.interrupt_id!r} is neither a text nor an object.",
+        hint='Send an option, such as "approve", or {"decision": "approve", "comment": "..."}.',
+    )

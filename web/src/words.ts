@@ -57,7 +57,7 @@ export function runWord(status: string, until = ""): Shown {
   return status === "waiting" && until ? { ...found, word: word("runSleepingUntil", { time: until }) } : found;
 }
 
-const MACHINE_WAITS: Record<MachineWait["kind"], Word> = { event: "runWaitsEvent", run: "runWaitsRun", queue: "runWaitsQueue", other: "runWaitsOther" };
+const MACHINE_WAITS: Record<MachineWait["kind"], Word> = { event: "runWaitsEvent", callback: "runWaitsCallback", run: "runWaitsRun", queue: "runWaitsQueue", other: "runWaitsOther" };
 
 /** A run that waits for what no person answers. */
 export function machineWord(wait: MachineWait): Shown {

@@ -5,7 +5,7 @@ import { client, requireFields } from "./client";
 import { personOf } from "./holds";
 
 /** `kind`: also one that only a newer server has. */
-export type MachineWait = { kind: "event" | "run" | "queue" | "other"; name: string; key: string; until: string | null };
+export type MachineWait = { kind: "event" | "callback" | "run" | "queue" | "other"; name: string; key: string; until: string | null };
 /** `machineWaits`: what it waits for that no person answers. `asks`: it waits for the answer of a person. */
 export type Waits = { machineWaits: MachineWait[]; asks: boolean };
 export type Run = Waits & {
@@ -92,6 +92,7 @@ export async function changeMany(runs: string[], action: BulkAction, preview: bo
 function machineWaitOf(wire: NonNullable<RunWire["waits_for"]>[number]): MachineWait {
   const rest = { key: plainText(wire.key ?? ""), until: wire.until ?? null };
   if (wire.event) return { kind: "event", name: plainText(wire.event), ...rest };
+  if (wire.callback) return { kind: "callback", name: plainText(wire.callback), ...rest };
   if (wire.run) return { kind: "run", name: wire.run, ...rest };
   return wire.queue ? { kind: "queue", name: plainText(wire.queue), ...rest } : { kind: "other", name: "", ...rest };
 }

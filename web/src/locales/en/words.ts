@@ -5,6 +5,7 @@ export const words = {
   runSleepingUntil: "Sleeping until {time}",
   runInput: "Waiting for input",
   runWaitsEvent: "Waiting for an event",
+  runWaitsCallback: "Waiting for a callback",
   runWaitsRun: "Waiting for a child run",
   runWaitsQueue: "Waiting for a message",
   runWaitsOther: "Waiting for another system",

@@ -1,4 +1,4 @@
-/** What a run waits for that no person answers: events, child runs, messages of queues. */
+/** What a run waits for that no person answers: events, callbacks, child runs, messages of queues. */
 import { Link } from "@tanstack/react-router";
 import { Moment } from "@/components/Moment";
 import type { MachineWait } from "@/services/runs";

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.distribution import GroupsOnce, import_by_turns, keep_files_in_memory, long_first, read_certificates_once
+from tests.distribution import (
+    GroupsOnce,
+    import_by_turns,
+    keep_files_in_memory,
+    long_first,
+    read_certificates_once,
+)
 from tests.reporting import MinutesPerFolder, PlainNodeIds, receive_interrupts
 from tests.services.sqlite_files import copy_new_files
 

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-
 PREFIX = "soak:"
 
 

@@ -94,6 +94,7 @@ async def test_answers_about_runs_fit_their_schemas(described: Described) -> Non
         "graph",
         "events",
         "artifacts",
+        "callbacks",
     )
     for path in ("", *(f"/{part}" for part in shown)):
         await send("GET", f"/v1/runs/{{run}}{path}", 200, fills=of)

@@ -220,7 +220,11 @@ def withdraw() -> Act:
 
 @group.command(epilog="Example:  holdfast queue reconcile")
 def reconcile(store: Store = None, json: Json = False) -> int:
-    """Compare open holds with their messages and repair what was missed. Workers do it every 5 minutes."""
+    """Compare open holds with their messages, and brokers with the store, and repair what was missed.
+
+    Ended messages are withdrawn from brokers; those that the store does not know are only counted. Workers do
+    it every 5 minutes.
+    """
     return run_async(reconcile_queues(store=store, json=json))
 
 

@@ -40,12 +40,13 @@ def test_run_ends_as_in_peace_when_its_process_is_killed_again_and_again(
 def test_run_ends_as_in_peace_when_its_process_dies_at_any_pass_of_a_point(
     point: str, store: str, tmp_path: Path, record_property: Note
 ) -> None:
-    deaths = 0
+    # Of two branches that wait, both may wake at once: on a busy machine they pass this point once together.
+    deaths, surely = 0, 1 if point == "during_backoff" else 2
     for i, (name, nth) in enumerate(places(point)):
         (tmp_path / str(i)).mkdir()
         victim = Victim(tmp_path / str(i), name, store)
         died = victim.live(**environment(point, nth)) != 0
-        assert died or nth > 2, (name, nth)
+        assert died or nth > surely, (name, nth)
         assert not died or victim.live() == 0
         victim.judge()
         deaths += died

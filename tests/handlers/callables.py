@@ -420,6 +420,7 @@ DECLARED: Mapping[str, tuple[Callable[[Bad], Case], ...] | str] = {
     "Guard.__init__(input)": (guard,),
     "Guard.__init__(output)": (guard,),
     "Guardrails.__init__(checks)": (check_of_decisions,),
+    "Holdfast.lifespan(inner)": "the lifespan of the application that contains it; its errors end that",
     "Holdfast.on_service(callback)": "called in the program that opens the store, not for a run",
     "InProcessMemory.__init__(embed)": (embedding,),
     "Lookups.__init__(group)": (directory,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -66,12 +66,12 @@ def build(
     paces = RateLimiter(settings)
     endpoints = [(route, _endpoint(route, hf, authenticator, settings, paces)) for route in found]
 
-    @cache
-    def described() -> bytes:
-        return msgspec.json.encode(document(found))
+    @lru_cache(maxsize=8)
+    def described(root: str) -> bytes:
+        return msgspec.json.encode(document(found, root=root))
 
     async def openapi(request: Request) -> Response:
-        answer = Response(described(), media_type="application/json")
+        answer = Response(described(_root_of(request)), media_type="application/json")
         return _with_common_headers(request, answer)
 
     places: list[BaseRoute] = [
@@ -108,6 +108,11 @@ def build(
     # No redirect for an extra slash: a redirect would lose the body.
     app.router.redirect_slashes = False
     return app
+
+
+def _root_of(request: Request) -> str:
+    """Where the application is mounted; its own `/api` is part of it."""
+    return str(request.scope.get("root_path", "")).removesuffix(ROOT)
 
 
 def _middleware(settings: ApiSettings) -> list[Middleware]:

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast.api import problems
 from holdfast.api.problems import HttpError
 from holdfast.api.request_id import request_id
+from holdfast.api.route_index import path_in
 from holdfast.errors import StoreError
 from holdfast.runs.worker.health_server import PATIENCE
 from holdfast.store.protocols import Store
@@ -78,12 +79,13 @@ class ReadinessApp:
         if scope["type"] != "http":
             return None
         # Without the store: restarting the process does not repair a database that is away.
-        if scope["path"] == "/healthz":
+        path = path_in(scope)
+        if path == "/healthz":
             return _json_response(200, {"alive": True})
-        if scope["path"] == "/readyz":
+        if path == "/readyz":
             return await self._readiness(scope)
         # Static files need no store: an error page should have its style.
-        if self.standing.store is None and not scope["path"].startswith("/static/"):
+        if self.standing.store is None and not path.startswith("/static/"):
             return _unavailable(request_id(scope))
         return None
 

@@ -54,7 +54,8 @@ TAGS = {
 }
 
 
-def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, Any]:
+def document(routes: Iterable[Route], *, title: str = "Holdfast", root: str = "") -> dict[str, Any]:
+    """`root`: the path below which the application is mounted."""
     shown = list(routes)
     types = [each for route in shown for each in (route.body, route.answer, route.query) if _is_json(each)]
     found, components = msgspec.json.schema_components([Problem, *types], ref_template=_REF)
@@ -73,7 +74,7 @@ def document(routes: Iterable[Route], *, title: str = "Holdfast") -> dict[str, A
             "description": _ABOUT,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/"}, {"url": "/api"}],
+        "servers": [{"url": root or "/"}, {"url": f"{root}/api"}],
         "tags": [{"name": each, "description": TAGS.get(each, each)} for each in tags],
         "paths": dict(sorted(paths.items())),
         "components": {

@@ -27,7 +27,7 @@ class RouteIndex(BaseRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         partial: tuple[Match, Scope] | None = None
-        for route in self._near(_path_in(scope)):
+        for route in self._near(path_in(scope)):
             match, child = route.matches(scope)
             if match is Match.FULL:
                 return match, {**child, _CHOSEN: route}
@@ -64,7 +64,7 @@ def _may_match(parts: list[str], near: Near) -> bool:
     return fits and (len(parts) == length or endless or length == _DEEPEST)
 
 
-def _path_in(scope: Scope) -> str:
+def path_in(scope: Scope) -> str:
     """The path below the root path."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path[len(root) :] if root and path.startswith(f"{root}/") else path

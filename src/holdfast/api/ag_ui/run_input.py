@@ -17,16 +17,18 @@ Key = Annotated[str, msgspec.Meta(min_length=1, max_length=150, pattern=r"^[\x21
 """Idempotency keys have 200 characters; the key of an answer has the id of its hold too."""
 
 
-class ResumeEntry(msgspec.Struct, kw_only=True, rename="camel"):
+class ResumeEntry(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The answer to one interrupt. `cancelled`: the person gave none, and the question stays open."""
 
     interrupt_id: Name
     status: Literal["resolved", "cancelled"]
     payload: Any = None
+    metadata: dict[str, Any] | None = None
 
 
-class RunAgentInput(msgspec.Struct, kw_only=True, rename="camel"):
-    """Fields that it does not name are left alone: newer front ends may send more."""
+class RunAgentInput(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """All fields of version 1.0, so that a misspelled one is not overlooked. `tools`, `context` and
+    `forwardedProps` are not used."""
 
     thread_id: Name
     run_id: Key
@@ -35,6 +37,8 @@ class RunAgentInput(msgspec.Struct, kw_only=True, rename="camel"):
     tools: list[Any] | None = None
     context: list[Any] | None = None
     forwarded_props: Any = None
+    protocol_version: Name | None = None
+    parent_run_id: Name | None = None
     resume: list[ResumeEntry] | None = None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-import msgspec
 from starlette.responses import Response
 
 from holdfast.api.ag_ui.run_input import ResumeEntry, RunAgentInput, input_for
@@ -14,12 +13,10 @@ from holdfast.api.auth.rights import Right
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import MEDIA, EventStream, resume_position
 from holdfast.api.pipelines import whole_input
-from holdfast.api.problems import HttpError, no_right
+from holdfast.api.problems import no_right
 from holdfast.api.program_lookup import find_program
-from holdfast.api.request_body import read_bytes
 from holdfast.api.routes.event_streams import stream_timeouts
 from holdfast.api.routing import ApiCall, Routes
-from holdfast.api.strict_json import decode_strictly
 from holdfast.errors import (
     AnswerInvalidError,
     CodeRequiredError,
@@ -43,7 +40,6 @@ routes = Routes("streams")
     "/flows/{flow:path}/ag-ui",
     needs=Right.runs_write,
     media=(MEDIA,),
-    reads_body=True,
     raises=(
         FlowNotFoundError,
         ForbiddenError,
@@ -56,7 +52,7 @@ routes = Routes("streams")
         ConflictError,
     ),
 )
-async def stream_ag_ui(call: ApiCall, flow: str) -> Response:
+async def stream_ag_ui(call: ApiCall, flow: str, body: RunAgentInput) -> Response:
     """Start a run of a flow and follow it, with the messages of AG-UI 1.0: `RunAgentInput`, and its events as
     server-sent events.
 
@@ -65,7 +61,7 @@ async def stream_ag_ui(call: ApiCall, flow: str) -> Response:
     the outcome `interrupt`; entries of `resume` answer it as the caller, and the stream goes on with the same
     run. 422 for a request that does not fit, 409 for a question that is decided already; once the stream has
     begun, an error is the event `RUN_ERROR`."""
-    given = await _read(call)
+    given = body
     service = await call.runs()
     hub_of(call.hf).require_room(call.settings.most_streams)
     seen = resume_position(call.request, 0)
@@ -75,19 +71,6 @@ async def stream_ag_ui(call: ApiCall, flow: str) -> Response:
         row, after, answers = await _started(call, service, flow, given), 0, frozenset[str]()
     stream = AgUiStream(call, service, row, given, after=after, seen=seen, answers=answers)
     return EventStream(stream.events(stream_timeouts(call)))
-
-
-async def _read(call: ApiCall) -> RunAgentInput:
-    data = await read_bytes(call.request, call.settings.most_body)
-    try:
-        return decode_strictly(data, RunAgentInput)
-    except msgspec.ValidationError as error:
-        raise HttpError(
-            422,
-            f"The body is no RunAgentInput: {error}.",
-            code="invalid_input",
-            hint='Send {"threadId": ..., "runId": ..., "messages": []}.',
-        ) from error
 
 
 async def _started(call: ApiCall, service: RunService, flow: str, given: RunAgentInput) -> RunRow:

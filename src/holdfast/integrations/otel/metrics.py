@@ -27,7 +27,8 @@ _SHORT = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 _TOKENS = [4**power for power in range(14)]
 _LONG = [1, 10, 60, 300, 1800, 3600, 6 * 3600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400]
 
-FLOW, NODE = "holdfast.flow", "holdfast.node"
+FLOW = "holdfast.flow"
+NODE = "holdfast.node"
 _CALL = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL, names.TOOL)
 
 

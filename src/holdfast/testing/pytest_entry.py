@@ -48,7 +48,8 @@ def holdfast(request: pytest.FixtureRequest, holdfast_clock: FakeClock) -> Itera
         return
     from holdfast.testing.crash_trials import watched
 
-    with watched(request.node, instance, holdfast_clock):
+    item: pytest.Item = request.node  # pyright: ignore[reportUnknownMemberType]
+    with watched(item, instance, holdfast_clock):
         yield instance
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from holdfast import Flow, Holdfast
 from holdfast.api.server import HttpServer
 from holdfast.errors import SettingsError, StoreUnavailableError
 from holdfast.integrations.starlette import instance, principal, signed_in
+from tools.docs import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("USERS-FASTAPI")]
 
@@ -201,3 +203,16 @@ async def until_ended(client: httpx2.AsyncClient, path: str, headers: dict[str, 
         if found["status"] == "completed":
             return found
     raise AssertionError("the run has not ended")
+
+
+async def test_the_example_asks_before_it_refunds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_STORE", f"sqlite:{tmp_path / 'h.db'}")
+    example = runpy.run_path(str(ROOT / "examples" / "fastapi_refund.py"))
+    async with serving(example["app"]) as client:
+        client.headers["x-user"] = "dana"
+        run = (await client.post("/refunds", params={"order": "A17", "amount": 250})).json()["run"]
+        await client.get(f"/holdfast/v1/runs/{run}/result", params={"wait": 20})
+        answer = {"content": "approve"}
+        assert (await client.post(f"/holdfast/v1/runs/{run}/input", json=answer)).status_code == 200
+        done = await client.get(f"/holdfast/v1/runs/{run}/result", params={"wait": 20})
+        assert (done.json()["status"], done.json()["state"]["decision"]) == ("completed", "approve")

@@ -23,6 +23,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from holdfast import Flow, Holdfast
+from holdfast.api.auth.grants import CredentialGrant
+from holdfast.api.auth.sessions import Sessions
 from holdfast.api.server import HttpServer
 from holdfast.errors import SettingsError, StoreUnavailableError
 from holdfast.integrations.starlette import instance, principal, signed_in
@@ -216,3 +218,24 @@ async def test_the_example_asks_before_it_refunds(tmp_path: Path, monkeypatch: p
         assert (await client.post(f"/holdfast/v1/runs/{run}/input", json=answer)).status_code == 200
         done = await client.get(f"/holdfast/v1/runs/{run}/result", params={"wait": 20})
         assert (done.json()["status"], done.json()["state"]["decision"]) == ("completed", "approve")
+
+
+@pytest.mark.covers("IN-80")
+async def test_tokens_and_sessions_of_holdfast_work_below_the_path(tmp_path: Path) -> None:
+    hf = Holdfast(f"sqlite:{tmp_path / 'h.db'}")
+    app = FastAPI(lifespan=hf.lifespan())
+    app.mount("/desk", hf.asgi(authenticator="holdfast"))
+
+    @app.get("/me")
+    async def me(request: Request) -> dict[str, str]:
+        return {"id": (await signed_in(request)).actor.id}
+
+    async with serving(app) as client:
+        assert (await client.get("/desk/v1/runs")).status_code == 401
+        grant = CredentialGrant(subject="user:dana", roles=("viewer",))
+        code = await Sessions(await hf.open()).new_code(grant)
+        opened = await client.get("/desk/sign-in", params={"code": code})
+        assert opened.headers["location"].startswith("/desk/")
+        # The cookie is valid in the routes of the application too.
+        assert (await client.get("/me")).json() == {"id": "user:dana"}
+        assert (await client.get("/desk/v1/runs")).status_code == 200

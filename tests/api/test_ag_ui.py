@@ -186,7 +186,10 @@ async def test_what_an_attempt_has_said_is_taken_back_when_its_step_starts_again
     again = events("node.emitted", 4, kind="text", data="It was")
     assert [event["type"] for event in again] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"]
     assert again[0]["messageId"] == "run:4"
-    assert events("node.emitted", 5, kind="log", data={"level": "info", "text": "x"}) == []
+    assert [event["delta"] for event in events("node.emitted", 5, kind="text", data=" late")] == [" late"]
+    *_, snapshot = events("node.retried", 6)
+    assert [message["id"] for message in snapshot["messages"]] == ["m1"]
+    assert events("node.emitted", 7, kind="log", data={"level": "info", "text": "x"}) == []
 
 
 async def test_the_example_asks_answers_and_prints_the_events(server: Server) -> None:
@@ -209,7 +212,7 @@ async def test_the_example_asks_answers_and_prints_the_events(server: Server) ->
     assert "TOOL_CALL_START refund" in lines
 
 
-@pytest.mark.covers("IN-74", "USERS-AGUI")
+@pytest.mark.covers("USERS-AGUI")  # of IN-74: all but the cost of an event
 async def test_the_official_javascript_client_reads_text_tool_hold_answer_and_reconnect(desk: Server) -> None:
     said = [{"id": "m1", "role": "user", "content": "My order is broken."}]
     seen = await front_end(

@@ -104,7 +104,6 @@ print([m for m in {unneeded} if m in sys.modules])
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.covers("USERS-OTEL-CPU")
 def test_telemetry_makes_few_calls_for_a_step() -> None:
     """It was 830 when it took 1.8 times the CPU of a step; row X of the benchmark measures that."""
     from bench.telemetry import calls_of_telemetry

@@ -168,7 +168,7 @@ def run_trials(item: pytest.Item, nextitem: pytest.Item | None) -> None:
         is_steady = not any(report.failed for report in second)
         reports = next(_failures(item, calm, again), first) if is_steady else second
     # Fixtures of larger scopes were kept for the next trial.
-    item.session._setupstate.teardown_exact(nextitem)
+    item.session._setupstate.teardown_exact(nextitem)  # pyright: ignore[reportPrivateUsage]
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)

@@ -7,7 +7,7 @@ pytest imports it in every run of an environment that has Holdfast, so it loads 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -48,7 +48,8 @@ def holdfast(request: pytest.FixtureRequest, holdfast_clock: FakeClock) -> Itera
         return
     from holdfast.testing.crash_trials import watched
 
-    with watched(request.node, instance, holdfast_clock):
+    item = cast("pytest.Item", request.node)  # pyright: ignore[reportUnknownMemberType]
+    with watched(item, instance, holdfast_clock):
         yield instance
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -22,9 +23,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from holdfast import Flow, Holdfast
+from holdfast.api.auth.grants import CredentialGrant
+from holdfast.api.auth.sessions import Sessions
 from holdfast.api.server import HttpServer
 from holdfast.errors import SettingsError, StoreUnavailableError
 from holdfast.integrations.starlette import instance, principal, signed_in
+from tools.docs import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("USERS-FASTAPI")]
 
@@ -201,3 +205,37 @@ async def until_ended(client: httpx2.AsyncClient, path: str, headers: dict[str, 
         if found["status"] == "completed":
             return found
     raise AssertionError("the run has not ended")
+
+
+async def test_the_example_asks_before_it_refunds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_STORE", f"sqlite:{tmp_path / 'h.db'}")
+    example = runpy.run_path(str(ROOT / "examples" / "fastapi_refund.py"))
+    async with serving(example["app"]) as client:
+        client.headers["x-user"] = "dana"
+        run = (await client.post("/refunds", params={"order": "A17", "amount": 250})).json()["run"]
+        await client.get(f"/holdfast/v1/runs/{run}/result", params={"wait": 20})
+        answer = {"content": "approve"}
+        assert (await client.post(f"/holdfast/v1/runs/{run}/input", json=answer)).status_code == 200
+        done = await client.get(f"/holdfast/v1/runs/{run}/result", params={"wait": 20})
+        assert (done.json()["status"], done.json()["state"]["decision"]) == ("completed", "approve")
+
+
+@pytest.mark.covers("IN-80")
+async def test_tokens_and_sessions_of_holdfast_work_below_the_path(tmp_path: Path) -> None:
+    hf = Holdfast(f"sqlite:{tmp_path / 'h.db'}")
+    app = FastAPI(lifespan=hf.lifespan())
+    app.mount("/desk", hf.asgi(authenticator="holdfast"))
+
+    @app.get("/me")
+    async def me(request: Request) -> dict[str, str]:
+        return {"id": (await signed_in(request)).actor.id}
+
+    async with serving(app) as client:
+        assert (await client.get("/desk/v1/runs")).status_code == 401
+        grant = CredentialGrant(subject="user:dana", roles=("viewer",))
+        code = await Sessions(await hf.open()).new_code(grant)
+        opened = await client.get("/desk/sign-in", params={"code": code})
+        assert opened.headers["location"].startswith("/desk/")
+        # The cookie is valid in the routes of the application too.
+        assert (await client.get("/me")).json() == {"id": "user:dana"}
+        assert (await client.get("/desk/v1/runs")).status_code == 200

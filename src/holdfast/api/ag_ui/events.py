@@ -24,13 +24,13 @@ class _Message(msgspec.Struct):
 
     id: str
     place: str
-    text: str = ""
+    texts: list[str] = []
     calls: list[dict[str, Any]] = []
 
     def plain(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"id": self.id, "role": "assistant"}
-        if self.text:
-            shown["content"] = self.text
+        if self.texts:
+            shown["content"] = "".join(self.texts)
         if self.calls:
             shown["toolCalls"] = self.calls
         return shown
@@ -105,7 +105,7 @@ class AgUiRenderer:
         if message is None:
             message = self._begun(place, str(number))
             yield {"type": "TEXT_MESSAGE_START", "messageId": message.id, "role": "assistant"}
-        message.text += text
+        message.texts.append(text)
         yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": message.id, "delta": text}
 
     def _begun(self, place: str, number: str) -> _Message:

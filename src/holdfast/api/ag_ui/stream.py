@@ -31,14 +31,17 @@ FIRST_LOOK: Final = 0.02
 """Seconds after a question until the run is looked at: it parks a moment after it has asked."""
 LONGEST_LOOK: Final = 2.0
 Batch = Sequence[EncodedEvent]
+# Made once: each event of a stream passes both.
+_decode: Final = msgspec.json.Decoder(EventWire).decode
+_encode: Final = msgspec.json.Encoder().encode
 
 
 def frames(events: Iterable[AgUiEvent], number: int | None = None) -> bytes:
     """Only the last event of a number has it as id: a client that is cut off before gets them all again."""
-    found = [b"data: %s\n" % redactor.redact_json(msgspec.json.encode(event)) for event in events]
+    found = [b"data: %s\n\n" % redactor.redact_json(_encode(event)) for event in events]
     if found and number is not None:
-        found[-1] = b"id: %d\n" % number + found[-1]
-    return b"".join(frame + b"\n" for frame in found)
+        found[-1] = b"id: %d\n%s" % (number, found[-1])
+    return found[0] if len(found) == 1 else b"".join(found)
 
 
 class AgUiStream:
@@ -116,8 +119,8 @@ class AgUiStream:
     def _rendered(self, batch: Batch) -> Iterable[bytes]:
         for each in batch:
             self._number = each.number
-            events = list(self._renderer.render(msgspec.json.decode(each.own, type=EventWire)))
-            if each.number > self._seen:
+            events = list(self._renderer.render(_decode(each.own)))
+            if events and each.number > self._seen:
                 yield frames(events, each.number)
 
     # ------------------------------------------------------------------ the end

@@ -33,6 +33,21 @@ def plant(fault: Fault, folder: Path) -> Path:
 
 
 FAULTS = (
+    # ---- callbacks
+    Fault(
+        "the token of a callback is not compared",
+        "holds/callbacks.py",
+        "not any(fits)",
+        "False",
+        ("tests/flows/test_callbacks.py",),
+    ),
+    Fault(
+        "a script whose callback is open is not entered again after a crash",
+        "runs/context/callbacks.py",
+        "place.numbers.take_beside(spec.prompt, key)",
+        "place.numbers.take(spec.prompt, key)",
+        ("tests/flows/test_callbacks.py",),
+    ),
     # ---- fences and leases
     Fault(
         "no fence in the code: a worker that lost its lease writes on",

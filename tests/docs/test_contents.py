@@ -102,7 +102,6 @@ def test_the_page_for_users_of_dbos_has_the_same_program_in_both():
     assert all(code.rstrip().endswith('== "R-A-17"') for code in (theirs, ours))
 
 
-@pytest.mark.covers("USERS-FROM-TEMPORAL")
 def test_the_page_for_users_of_temporal_has_the_same_program_in_both():
     theirs, ours = _same_program("from-temporal.md")  # test_snippets.py runs ours
     assert "@workflow.defn" in theirs

@@ -15,6 +15,7 @@ from holdfast.errors import (
     FormInvalidError,
     HoldDecidedError,
     KeyMissingError,
+    MessageEndedError,
     NotAssignedError,
     TransportError,
 )
@@ -91,6 +92,18 @@ async def test_completing_the_request_decides_the_hold_and_resumes_its_run(offic
     # The same request again has no second effect.
     assert await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, answer) == done
     assert (await office.actions(hold.id)).count("resolved") == 1
+
+
+@pytest.mark.covers("QU-7")
+async def test_message_that_was_completed_takes_no_other_result(office: Office) -> None:
+    await office.queues.publish(*PLACE, {"order": 7}, id="plain")
+    (row,) = await office.queues.claim(DANA, *PLACE)
+    done = await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, {"a": 1, "b": 2})
+    assert await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, {"b": 2, "a": 1}) == done
+    for other in ({"a": 1}, None):
+        with pytest.raises(MessageEndedError, match="with another result"):
+            await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, other)
+    assert (await office.queues.get(*PLACE, "plain")).result == b'{"a":1,"b":2}'
 
 
 @pytest.mark.covers("QU-9")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import ClaimLostError, ConflictError, ForbiddenError, NotFoundError
@@ -13,7 +14,7 @@ from holdfast.holds.actions.decide import ResolveConditions
 from holdfast.holds.service import HoldService, read_submission
 from holdfast.queues.content import cut_error, encode_payload, require_ttl
 from holdfast.queues.operations import QueueOperations
-from holdfast.queues.refusals import ended, refused, why_not_claimed
+from holdfast.queues.refusals import ended, other_result, refused, why_not_claimed
 from holdfast.types.clock import Clock
 from holdfast.types.ids import DEFAULT_TENANT
 from holdfast.types.queue_message import (
@@ -148,21 +149,18 @@ class QueueClaims(QueueOperations):
         """Complete a claimed message with a result. Completing a review request decides its hold, under the
         actor's rights and in one transaction: `result` is the answer, `{decision, response_data, comment}`.
 
-        Raises ClaimLostError, and for a review request what `HoldService.resolve` raises; then neither the
-        hold nor the message has changed."""
+        Raises ClaimLostError, MessageEndedError if it was completed with another result, and for a review
+        request what `HoldService.resolve` raises; then neither the hold nor the message has changed."""
         row = await self.get(scope, queue, message, tenant=actor.tenant)
         if row.hold is not None:
             return await self._decide(actor, row, token, result)
-        return await self._act(
-            scope,
-            queue,
-            message,
-            actor.tenant,
-            MessageAct.complete,
-            token=token,
-            by=actor.id,
-            result=encode_payload(result, "the result"),
-        )
+        encoded = encode_payload(result, "the result")
+        done = await self._act(
+            scope, queue, message, actor.tenant, MessageAct.complete, token=token, by=actor.id, result=encoded
+        )  # fmt: skip
+        if msgspec.json.decode(done.result or b"null") != msgspec.json.decode(encoded):
+            raise other_result(done)
+        return done
 
     async def _decide(self, actor: Actor, row: MessageRow, token: int, result: Any) -> MessageRow:
         if not row.has_token(token) or row.state not in (MessageState.claimed, MessageState.completed):

@@ -62,6 +62,15 @@ def ended(row: MessageRow) -> MessageEndedError:
     )
 
 
+def other_result(row: MessageRow) -> MessageEndedError:
+    return MessageEndedError(
+        f"the message {row.id} was completed before, with another result.",
+        hint="The first result counts: read it with the message.",
+        message_id=row.id,
+        state=str(row.state),
+    )
+
+
 def why_not_claimed(row: MessageRow, now: int) -> str:
     if row.state is MessageState.claimed:
         return f"{row.claimed_by} has claimed it"

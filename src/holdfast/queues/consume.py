@@ -278,7 +278,9 @@ async def _first_match(row: MessageRow, waiting: Sequence[WaitingHold]) -> Waiti
         return next((each for each in waiting if matches(row, each.condition)), None)
 
     asked = [each for each in waiting if "match" in each.condition]
-    cost = sum((len(row.payload) + each.size) * (1 + len(str(each.condition["match"])) // 20) for each in asked)
+    cost = sum(
+        (len(row.payload) + each.size) * (1 + len(str(each.condition["match"])) // 20) for each in asked
+    )
     return search() if cost <= _AT_ONCE else await asyncio.to_thread(search)
 
 

@@ -37,7 +37,9 @@ def encode_payload(value: Any, what: str = "the payload") -> bytes:
             hint="Store large data elsewhere, and send its address.",
         )
     if data.count(b"[") + data.count(b"{") > MAX_LEVELS and is_deeper(msgspec.json.decode(data), MAX_LEVELS):
-        raise ValueTooLargeError(f"{what} is nested deeper than {MAX_LEVELS} levels.", hint="Send it flatter.")
+        raise ValueTooLargeError(
+            f"{what} is nested deeper than {MAX_LEVELS} levels.", hint="Send it flatter."
+        )
     return data
 
 

@@ -59,6 +59,7 @@ async def test_a_system_without_a_credential_completes_a_callback_once(
     assert run not in repr(first)
     assert await sent(server, url, 200, result={"image": "a17"}) == first
     assert (await sent(server, url, 409, error="no"))["code"] == "callback_used"
+    assert "a result and an error" in (await sent(server, url, 422, result=1, error="no"))["detail"]
     assert (await sent(server, f"{url[:-4]}AAAA", 404))["code"] == "callback_not_found"
     assert (await sent(server, url, 422, data=1))["code"] == "invalid_input"
     assert (await sent(server, url, 422, other=1))["code"] == "invalid_input"

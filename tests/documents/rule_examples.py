@@ -98,6 +98,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "hold-approval": (hold("options: [ok], approval: {mode: sequential}"), hold("options: [ok], approval: {mode: sequential, of: ['role:cfo']}")),
     "hold-ladder": (hold("options: [ok], ladder: [{to: '', after: 4h}]"), hold("options: [ok], timeout: 1h, ladder: [{to: 'role:lead', after: 4h}]")),
     "hold-reminder": (hold("options: [ok], reminder: 5s"), hold("options: [ok], reminder: 5m")),
+    "hold-type": (hold("options: [ok], type: callback_wait"), hold("options: [ok], type: choice")),
     "decision-unread": (approval(CALL, "a -> m -> c -> z"), approval(CALL, "a -> m\nm:approve -> c -> z\nm:reject -> z")),
     "decision-variable": (
         approval("", "a -> m\nm:approve -> z\nm:reject -> z").replace(HEAD, "variables: {decision: {reducer: first}}"),
@@ -210,6 +211,7 @@ _HOLDS: dict[str, tuple[str, str]] = {
     "hold-approval": ("approval: {mode: sequential}", CHAIN),
     "hold-ladder": ("timeout: 1h, ladder: [{to: '', after: 4h}]", CHAIN),
     "hold-reminder": ("reminder: 5s", CHAIN),
+    "hold-type": ("type: queue_wait", CHAIN),
 }
 
 
@@ -276,7 +278,7 @@ OF_TYPES: dict[str, dict[str, str]] = {
     "queue_publish": {
         **_broken("message-type"),
         "scope-missing": flow(_PUBLISH % "", head=""),
-        "queue-name": flow(_PUBLISH % ", scope: Upper"),
+        "queue-name": flow(_PUBLISH % ", scope: holdfast-events"),
     },
     "queue_consume": {
         "hold-effect": consume("queue: q, effect: pure"),

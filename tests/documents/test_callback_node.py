@@ -60,3 +60,20 @@ async def test_callback_node_without_a_request_waits_for_its_token(hf: Holdfast)
     ((_, token),) = await (await hf.callbacks()).of_run(waiting.run_id)
     await complete(hf, token, 5)
     assert (await resumed(hf, waiting)).state["built"] == 5
+
+
+@pytest.mark.covers("USERS-CALLBACK")
+@pytest.mark.parametrize("status", [400, 500, 503])
+async def test_token_that_a_server_repeats_in_its_error_is_not_recorded(hf: Holdfast, status: int) -> None:
+    """Of 500 the outcome is in doubt: the question about it has the error, and the callback is open."""
+    async with http_server() as server:
+        server.says(status, body="no: SENT")
+        text = waits(f'url: "http://127.0.0.1:{server.port}/jobs", {BODY}')
+        ended = await start(hf, text, {"order": 7}, settings=allowing(server))
+    token = server.seen[0].json["notify"].rpartition("/")[2]
+    service = await hf.service()
+    holds = await (await hf.open()).holds(run=ended.run_id, limit=10)
+    events = await service.events(ended.run_id)
+    shown = repr([ended, holds, events])
+    assert f"HTTP {status}: no: " in shown
+    assert token not in shown

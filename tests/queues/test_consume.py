@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.errors import FlowInvalidError, InputError
-from holdfast.queues.consume import received_id
+from holdfast.holds.actions.rate_limit import Pace
+from holdfast.queues.consume import matches, received_data, received_id
 from holdfast.queues.settings import QueueSettings, QueueSpec
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
-from holdfast.types.queue_message import MessageState
+from holdfast.types.queue_message import MessageClaim, MessageRow, MessageState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
 from tests.queues.conftest import Office
@@ -133,6 +135,169 @@ async def test_condition_is_compared_with_every_message_and_the_first_that_meets
     await office.queues.work()
     assert received_id(await office.hold(waiting.id)) == "urgent"
     assert (await office.queues.get(*TASKS, "wanted")).state is MessageState.ready
+
+
+def waits_if(name: str, match: str) -> Flow:
+    flow = Flow(name, effect="pure")
+    flow.hold("take", prompt="", type="queue_wait", queue="support/tasks", context={"match": match})
+    return flow
+
+
+@pytest.mark.covers("QU-30")
+@pytest.mark.parametrize("content", [{"other": 1}, {"n": "many"}, {"n": None}, "text", []])
+async def test_message_that_a_condition_cannot_be_compared_with_stops_nothing(
+    office: Office, content: Any
+) -> None:
+    (first,) = (await waits_if("early", "message.payload.n > 5").run({}, on=office.hf)).holds
+    await office.queues.work()
+    await office.queues.publish(*TASKS, content, id="bad")
+    await office.queues.work()
+    (second,) = (await waits_if("late", "message.payload.n > 5").run({}, on=office.hf)).holds
+    await office.queues.work()
+    assert all(row.error is None for row in await office.store.list_outbox())
+    for name in ("m1", "m2"):
+        await office.queues.publish(*TASKS, {"n": 9}, id=name)
+    await office.queues.work()
+    assert [received_id(await office.hold(each.id)) for each in (first, second)] == ["m1", "m2"]
+
+
+@pytest.mark.covers("QU-30")
+async def test_queue_that_cannot_be_offered_does_not_stop_the_others(
+    office: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (hold,) = (await waits_if("first", "message.payload.n > 5").run({}, on=office.hf)).holds
+    await office.queues.work()
+    other = Flow("other", effect="pure")
+    other.hold("take", prompt="", type="queue_wait", queue="support/other")
+    (fine,) = (await other.run({}, on=office.hf)).holds
+    await office.queues.work()
+
+    def broken(row: MessageRow, condition: dict[str, Any]) -> bool:
+        if "match" in condition:
+            raise RuntimeError("a form of another release")
+        return matches(row, condition)
+
+    monkeypatch.setattr("holdfast.queues.consume.matches", broken)
+    await office.queues.publish(*TASKS, {"n": 9}, id="m1")
+    await office.queues.publish("support", "other", {"n": 1}, id="m2")
+    await office.queues.work()
+    assert "support/tasks could not be offered" in caplog.text
+    assert received_id(await office.hold(fine.id)) == "m2"
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+
+
+@pytest.mark.covers("QU-30")
+async def test_conditions_over_large_messages_are_compared_beside_the_event_loop(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[bool] = []
+
+    def noted(*given: Any) -> bool:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return matches(*given)
+
+    monkeypatch.setattr("holdfast.queues.consume.matches", noted)
+    same = " and ".join(["message.payload.a == message.payload.b"] * 20)
+    (hold,) = (await waits_if("large", same).run({}, on=office.hf)).holds
+    await office.queues.work()
+    await office.queues.publish(*TASKS, {"a": [1] * 500, "b": [1] * 500}, id="m1")
+    await office.queues.work()
+    assert received_id(await office.hold(hold.id)) == "m1"
+    assert threads
+    assert not any(threads)
+
+
+@pytest.mark.covers("QU-30")
+async def test_run_waits_for_the_next_message_if_the_one_that_it_claimed_is_withdrawn(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (hold,) = (await taking().run({}, on=office.hf)).holds
+    await office.queues.publish(*TASKS, {"n": 1}, id="m1")
+    claim = office.store.claim_messages
+
+    async def withdrawn(want: MessageClaim) -> list[MessageRow]:
+        found = await claim(want)
+        for each in found:
+            await office.queues.withdraw(*TASKS, each.id)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(office.store, "claim_messages", withdrawn)
+        await office.queues.work()
+    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    await office.queues.publish(*TASKS, {"n": 2}, id="m2")
+    office.clock.advance(seconds=60)
+    await office.queues.work()
+    assert received_id(await office.hold(hold.id)) == "m2"
+
+
+@pytest.mark.covers("QU-30")
+async def test_limits_for_people_do_not_limit_the_messages_that_runs_take() -> None:
+    async with Holdfast("memory:", pace=Pace(actor=1, hold=1)) as hf:
+        holds = [(await taking().run({}, on=hf)).holds[0] for _ in range(3)]
+        queues = await hf.queues()
+        for number in range(3):
+            await queues.publish(*TASKS, {"n": number}, id=f"m{number}")
+        await queues.work()
+        store = await hf.open()
+        found = [await store.hold(each.id) for each in holds]
+        assert [row and received_id(row) for row in found] == ["m0", "m1", "m2"]
+
+
+def nested(levels: int) -> Any:
+    return [nested(levels - 1)] if levels else []
+
+
+@pytest.mark.covers("QU-30")
+@pytest.mark.parametrize("content", [nested(45), {"text": "x" * 250_000}])
+async def test_run_takes_every_message_and_event_that_was_accepted(office: Office, content: Any) -> None:
+    (hold,) = (await waits_if("any", "exists(message.payload)").run({}, on=office.hf)).holds
+    await office.queues.publish(*TASKS, content, id="m1")
+    await office.queues.work()
+    assert received_id(await office.hold(hold.id)) == "m1"
+
+    flow = Flow("events", effect="pure")
+
+    @flow.script
+    async def listen(s: Any, ctx: Any) -> dict[str, Any]:
+        return {"got": await ctx.wait_for("big")}
+
+    run = await flow.run({}, on=office.hf)
+    await office.queues.send_event("big", content)
+    assert (await flow.resume(run.run_id, on=office.hf)).completed
+    with pytest.raises(InputError, match="nested deeper than 50"):
+        await office.queues.publish(*TASKS, nested(60))
+
+
+@pytest.mark.covers("QU-30")
+async def test_event_that_no_run_can_take_blocks_neither_the_run_nor_the_events_behind_it(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(row: MessageRow) -> dict[str, Any]:
+        if row.id == "bad":
+            raise InputError("too large for a run")
+        return received_data(row)
+
+    monkeypatch.setattr("holdfast.queues.consume.received_data", fails)
+    flow = Flow("events", effect="pure")
+
+    @flow.script
+    async def listen(s: Any, ctx: Any) -> dict[str, Any]:
+        return {"got": await ctx.wait_for("paid")}
+
+    (hold,) = (await flow.run({}, on=office.hf)).holds
+    for _ in range(12):  # more turns than a notice has attempts
+        office.clock.advance(seconds=60)
+        await office.queues.work()
+    await office.queues.send_event("paid", 1, id="bad")
+    await office.queues.send_event("paid", 2, id="good")
+    for _ in range(12):
+        office.clock.advance(seconds=60)
+        await office.queues.work()
+    assert received_id(await office.hold(hold.id)) == "good"
+    bad = await office.store.queue_message("default", "bad")
+    assert bad is not None
+    assert (bad.state, bad.error) == (MessageState.dead, "too large for a run")
 
 
 async def test_escalated_message_moves_and_a_final_one_does_not(office: Office) -> None:

@@ -53,6 +53,10 @@ class _CallbackSender(HttpSender):
             raise NotDone(f"the request was refused: {answer.reason}")
         return answer.reason or "it failed"
 
+    def _hidden(self, state: Mapping[str, Any]) -> list[str]:
+        # Servers repeat the request in their errors, and who reads the run must not complete the callback.
+        return [state[CALLBACK]["token"]]
+
     def _timeout(self, otherwise: float) -> float:
         # That of the config is how long the node waits for the callback.
         return otherwise

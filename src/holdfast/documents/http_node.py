@@ -93,7 +93,7 @@ class HttpSender:
         self.expected = frozenset(HttpType.expected(config))
 
     async def run(self, state: Mapping[str, Any], ctx: Any) -> Any:
-        resolve, secrets = resolver_for(state, ctx), list[str]()
+        resolve, secrets = resolver_for(state, ctx), self._hidden(state)
         try:
             request, egress = self._request(resolve, ctx, secrets)
             response = await exchange(request, egress)
@@ -109,6 +109,10 @@ class HttpSender:
         return await asyncio.to_thread(self._result, response, secrets)
 
     # ------------------------------------------------------------------ request
+    def _hidden(self, state: Mapping[str, Any]) -> list[str]:
+        """What is masked in the response, beside the secrets of the request."""
+        return []
+
     def _request(self, resolve: Resolve, ctx: Any, secrets: list[str]) -> tuple[HttpRequest, Egress]:
         config, settings = self.config, self.connections.settings
         url, allow, base = self.address(resolve), settings.allow, None

@@ -141,14 +141,24 @@ class QueueBridge:
     async def _wait(self, row: HoldRow) -> OutboxState:
         """Its place in the outbox is the place in which the run waits for a message."""
         if row.status is HoldStatus.pending:
-            await self.publish_run_end(row)
-            return OutboxState.done if await self.consumer.take_one(row) else OutboxState.waiting
+            return OutboxState.done if await self._taken(row) else OutboxState.waiting
         self.consumer.forget(row)
         got = received_id(row)
         taken = None if got is None else await self.store.queue_message(row.tenant, got)
         if taken is not None and not taken.is_open:
             await self.relay.send(taken)
         return OutboxState.done
+
+    async def _taken(self, row: HoldRow) -> bool:
+        """It is never given up over a message that it cannot take: the next one may be another one."""
+        try:
+            await self.publish_run_end(row)
+            return await self.consumer.take_one(row)
+        except Exception as fault:
+            if isinstance(fault, StoreError) and fault.retryable:
+                raise
+            log.warning("hold %s cannot take a message: %s", row.id, fault)
+            return False
 
     async def publish_run_end(self, hold: HoldRow) -> None:
         """The message that a run waits for which waits for the end of another one, if that has ended."""

@@ -8,16 +8,26 @@ With `complete: run_end` the run keeps the claim until it ends (`queues.run_clai
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.errors import ConflictError, ExpressionError, HoldfastError, NotFoundError, StoreError
+from holdfast.errors import (
+    ConflictError,
+    ExpressionError,
+    HoldfastError,
+    MissingNameError,
+    NotComparableError,
+    NotFoundError,
+    StoreError,
+)
 from holdfast.holds.actions import decide as resolve
 from holdfast.holds.actions.decide import ResolveConditions
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.service import HoldService
-from holdfast.model.expr import compile_expr, mapping_resolver, nested_values
+from holdfast.model.expr import Expr, compile_expr, mapping_resolver, nested_values
 from holdfast.queues.completions import queue_actor
 from holdfast.queues.run_claims import KEPT_FOR, RUN_END, claimer_of
 from holdfast.queues.settings import QueueSettings
@@ -35,23 +45,31 @@ from holdfast.types.queue_message import (
     MessageState,
     event_queue,
 )
+from holdfast.types.status import HoldStatus
 
 RECEIVED = "received"
 """The decision of a hold that got a message; the message is its data."""
 PAGE: Final = 200
+MOST_TRIES: Final = 5
+"""Attempts to hand an event over; then it is dead."""
 MOST_WAITING: Final = 10_000
 """Holds that one process remembers; the others are found by their next turn in the outbox."""
 _MARGIN: Final = 10 * MICROS
 """Other processes stamp their messages by their own clocks."""
+_AT_ONCE: Final = 50_000
+"""Bytes times conditions that are compared in the event loop; everything else would wait for more."""
 
 Place = tuple[str, str, str]
 """Tenant, scope and queue."""
 
 
 class WaitingHold(msgspec.Struct, frozen=True):
+    """`size`: bytes of the condition, with the values of the run that it reads."""
+
     id: HoldId
     run: str
     condition: dict[str, Any]
+    size: int
 
 
 class QueueConsumer:
@@ -78,8 +96,7 @@ class QueueConsumer:
             row = await self._retaken(place, one) or await self._found(place, one)
             if row is not None:
                 self.forget(hold)
-                await self._hand_over(one, row)
-                return True
+                return await self._hand_over(one, row)
         return False
 
     def forget(self, hold: HoldRow) -> None:
@@ -90,7 +107,13 @@ class QueueConsumer:
     async def offer(self) -> None:
         """Give what has become ready since the last look to the holds that are known to wait for it."""
         for place in list(self._waiting):
-            await self._offer(place)
+            try:
+                await self._offer(place)
+            except StoreError:
+                raise
+            except Exception:
+                # Those who wait in other queues, of other tenants too, must not wait for this one.
+                log.exception("the messages of %s/%s could not be offered", *place[1:])
 
     async def _offer(self, place: Place) -> None:
         # From the second look on only what is new: each hold has searched the whole queue when it came.
@@ -107,7 +130,7 @@ class QueueConsumer:
 
     async def _offer_one(self, place: Place, row: MessageRow, waiting: list[WaitingHold]) -> None:
         """To the hold that has waited longest, of those whose condition it meets."""
-        one = next((each for each in waiting if matches(row, each.condition)), None)
+        one = await _first_match(row, waiting)
         if one is None:
             return
         claimed = await self._claim(place, one, row.id)
@@ -162,7 +185,7 @@ class QueueConsumer:
         after = None
         while page := await self.store.ready_messages(self._want(place), after=after):
             for row in page:
-                if matches(row, one.condition) and (claimed := await self._claim(place, one, row.id)):
+                if await _first_match(row, [one]) and (claimed := await self._claim(place, one, row.id)):
                     return claimed
             after = page[-1].place
             await asyncio.sleep(0)
@@ -181,7 +204,8 @@ class QueueConsumer:
         found = await self.store.claim_messages(want)
         return found[0] if found else None
 
-    async def _hand_over(self, one: WaitingHold, row: MessageRow) -> None:
+    async def _hand_over(self, one: WaitingHold, row: MessageRow) -> bool:
+        """False: it waits still, because the message was taken from it."""
         actor = queue_actor(row.tenant, None)
         done = self._change(
             row, MessageAct.complete, by=actor.id, result=msgspec.json.encode({"run": one.run})
@@ -189,15 +213,22 @@ class QueueConsumer:
         if one.condition.get("complete") == RUN_END:
             done = self._change(row, MessageAct.extend, ttl=KEPT_FOR)
         terms = ResolveConditions(idempotency_key=f"queue:{row.id}", message=done)
-        submission = Submission(decision=RECEIVED, response_data=received_data(row))
         try:
+            submission = Submission(decision=RECEIVED, response_data=received_data(row))
             await resolve.resolve(self.people.ctx, actor, one.id, submission, terms)
         except (ConflictError, NotFoundError):
-            # The hold ended otherwise: the message is for the next one.
+            # The hold ended otherwise: the message is for the next one. Or the message was withdrawn.
             await self.store.change_message(self._change(row, MessageAct.release, delay=0, counted=False))
+            now = await self.store.hold(one.id)
+            return now is None or now.status is not HoldStatus.pending
         except HoldfastError as error:
-            await self.store.change_message(self._change(row, MessageAct.release, error=str(error)[:500]))
+            # Events have no limit of attempts, and those behind it wait for it.
+            counted = not isinstance(error, StoreError)
+            last = counted and row.max_attempts == 0 and row.attempts + 1 >= MOST_TRIES
+            act = MessageAct.dead if last else MessageAct.release
+            await self.store.change_message(self._change(row, act, error=str(error)[:500], counted=counted))
             raise
+        return True
 
     def _change(self, row: MessageRow, act: MessageAct, **given: object) -> MessageChange:
         fields = {"tenant": row.tenant, "id": row.id, "act": act, "token": row.claim_token, **given}
@@ -205,7 +236,7 @@ class QueueConsumer:
 
 
 def _waiting(hold: HoldRow) -> WaitingHold:
-    return WaitingHold(hold.id, hold.run, msgspec.json.decode(hold.context))
+    return WaitingHold(hold.id, hold.run, msgspec.json.decode(hold.context), len(hold.context))
 
 
 def _places(hold: HoldRow) -> list[Place]:
@@ -240,9 +271,28 @@ def received_data(row: MessageRow) -> dict[str, object]:
     }
 
 
+async def _first_match(row: MessageRow, waiting: Sequence[WaitingHold]) -> WaitingHold | None:
+    """The first hold whose condition the message meets; in a thread if that may take long."""
+
+    def search() -> WaitingHold | None:
+        return next((each for each in waiting if matches(row, each.condition)), None)
+
+    asked = [each for each in waiting if "match" in each.condition]
+    cost = sum(
+        (len(row.payload) + each.size) * (1 + len(str(each.condition["match"])) // 20) for each in asked
+    )
+    return search() if cost <= _AT_ONCE else await asyncio.to_thread(search)
+
+
+@lru_cache(maxsize=64)
+def _compiled(match: str) -> Expr:
+    return compile_expr(match)
+
+
 def matches(row: MessageRow, condition: dict[str, Any]) -> bool:
     """Whether the condition in the context of a hold holds for this message: `match` is an expression about
-    `message`, `values` are those of the run. One that cannot be evaluated does not hold."""
+    `message`, `values` are those of the run. One that cannot be evaluated does not hold: the sender chooses
+    which fields a message has, and of what type."""
     if "match" not in condition:
         return True
     message = received_data(row)
@@ -250,6 +300,6 @@ def matches(row: MessageRow, condition: dict[str, Any]) -> bool:
     if row.scope == EVENTS:
         names["event"] = cast("dict[str, Any]", message["payload"])["data"]
     try:
-        return compile_expr(str(condition["match"])).evaluate(mapping_resolver(names)) is True
-    except ExpressionError:
+        return _compiled(str(condition["match"])).evaluate(mapping_resolver(names)) is True
+    except (ExpressionError, MissingNameError, NotComparableError):
         return False

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import InputError, ValueTooLargeError
+from holdfast.holds.actions.submission import is_deeper
 from holdfast.types.audit import canonical
 from holdfast.types.clock import MICROS
 from holdfast.types.queue_message import MESSAGE_ID, NewMessage
@@ -15,6 +16,8 @@ from holdfast.types.terms import PRIORITIES
 
 MAX_PAYLOAD: Final = 256 * 1024
 """Bytes of a message's content, as JSON."""
+MAX_LEVELS: Final = 50
+"""Of its content: the values of a run have 64, and the content is inside of what a run gets."""
 MAX_CLAIM_TTL: Final = 12 * 3600 * MICROS
 MAX_ERROR: Final = 2000
 _REQUEST_FIELDS: Final = (
@@ -32,6 +35,10 @@ def encode_payload(value: Any, what: str = "the payload") -> bytes:
         raise ValueTooLargeError(
             f"{what} has {len(data)} bytes; at most {MAX_PAYLOAD} are allowed.",
             hint="Store large data elsewhere, and send its address.",
+        )
+    if data.count(b"[") + data.count(b"{") > MAX_LEVELS and is_deeper(msgspec.json.decode(data), MAX_LEVELS):
+        raise ValueTooLargeError(
+            f"{what} is nested deeper than {MAX_LEVELS} levels.", hint="Send it flatter."
         )
     return data
 

@@ -38,7 +38,8 @@ class Seen:
 
 @dataclass
 class HttpServer:
-    """Says 200 unless told otherwise; `seen` is what was posted to it."""
+    """Says 200 unless told otherwise; `seen` is what was posted to it. `SENT` in a body that it says is the
+    body of the request."""
 
     port: int = 0
     seen: list[Seen] = field(default_factory=list)
@@ -72,6 +73,7 @@ class HttpServer:
                 await reader.read()  # until the other side gives up
                 return
             status, extra, text = turn
+            text = text.replace("SENT", body.decode())
             lines = [
                 f"HTTP/1.1 {status} X",
                 f"content-length: {len(text)}",

@@ -54,6 +54,8 @@ async def complete_callback(call: ApiCall, token: str, body: CompleteCallback) -
     another one is 409. 410: the run has given it up."""
     callbacks = await _callbacks(call)
     if body.error is not None:
+        if body.result is not None:
+            raise InputError("it has a result and an error.", hint="Send one of them.")
         return _wire(await callbacks.fail(token, body.error, body.data))
     if body.data is not None:
         raise InputError("data belongs to an error.", hint='Send {"result": ...}, or an error with data.')

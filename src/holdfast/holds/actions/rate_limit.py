@@ -12,6 +12,8 @@ from holdfast.types.clock import MICROS
 from holdfast.types.rate_limit import KeyedRateLimit
 from holdfast.types.terms import Actor
 
+QUEUE: Final = "queue"
+"""How the queue itself is known: no credential of a caller is."""
 _WORDS: Final = {"actor": "by one actor", "hold": "on one hold", "link": "by one link"}
 
 Key = tuple[str, ...]
@@ -39,7 +41,8 @@ class Pace:
 
     def take(self, actor: Actor, hold: str, now: int, *, link: str | None = None) -> None:
         """Count an action. Raises RateLimitedError with the time to wait; a refused action does not count."""
-        if actor.is_system and actor.channel == "system":
+        # Not limited: sweeps, and runs that get a message, which would be given up after a few attempts.
+        if actor.is_system and (actor.channel == "system" or actor.auth_method == QUEUE):
             return
         # By tenant: attempts of another tenant do not count.
         keys: list[Key] = [("actor", actor.tenant, actor.id), ("hold", actor.tenant, hold)]

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.errors import AnswerInvalidError, ValueTooLargeError
 from holdfast.holds.forms.json_schema import problems_in
-from holdfast.types.hold import HoldRow, Option
+from holdfast.types.hold import CONSUME, HoldRow, Option
 from holdfast.types.text import clean_text, require_text
 
 MAX_TEXT: Final = 200
@@ -99,7 +99,9 @@ def check(row: HoldRow, submission: Submission) -> Submission:
     encoded([submission.decision, submission.comment])
     option = _chosen(row, submission.decision)
     comment = _comment(submission.comment, option)
-    require_small(submission.response_data)
+    if row.type != CONSUME:
+        # A message has the limits of queues. One over those of people would never be taken by any run.
+        require_small(submission.response_data)
     return msgspec.structs.replace(submission, comment=comment)
 
 
@@ -156,7 +158,7 @@ def require_small(data: Any) -> None:
     size = len(encoded(data))
     if size > MAX_DATA:
         raise _too_large("the data of an answer", size, MAX_DATA)
-    if _deeper(data, MAX_DEPTH):
+    if is_deeper(data, MAX_DEPTH):
         raise ValueTooLargeError(
             f"the data of an answer is nested deeper than {MAX_DEPTH} levels.", hint="Send it flatter."
         )
@@ -182,9 +184,9 @@ def _inside(value: Any) -> list[Any] | None:
     return list(cast("list[Any]", value)) if isinstance(value, (list, tuple)) else None
 
 
-def _deeper(value: Any, levels: int) -> bool:
+def is_deeper(value: Any, levels: int) -> bool:
     inner = _inside(value)
-    return inner is not None and (levels <= 0 or any(_deeper(each, levels - 1) for each in inner))
+    return inner is not None and (levels <= 0 or any(is_deeper(each, levels - 1) for each in inner))
 
 
 def _is_finite(value: Any) -> bool:

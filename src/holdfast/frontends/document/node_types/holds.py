@@ -33,6 +33,8 @@ from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.graph import Edge, EdgeKind, HoldSpec, Node, NodeKind
 from holdfast.model.hold_declaration import BRANCH
+from holdfast.types.hold import MACHINE_WAITS
+from holdfast.types.queue_message import OWN_SCOPES
 from holdfast.types.status import Effect
 from holdfast.types.terms import HitlTarget
 
@@ -123,7 +125,7 @@ class HoldType(NodeType):
     rules: ClassVar[tuple[str, ...]] = (
         "hold-effect", "option-id", "edge-mixed", "port-open", "timeout-edges", "default-option",
         "duration", "hold-options", "no-timeout", "assignee", "on-timeout", "variable-name", "hold-approval",
-        "hold-ladder", "hold-reminder", "strict-assignee",
+        "hold-ladder", "hold-reminder", "strict-assignee", "hold-type",
     )  # fmt: skip
     port_fields = ("options", "sections")
 
@@ -145,6 +147,10 @@ class HoldType(NodeType):
             found.error(("decision_bind",), "variable-name", message, "choose another name")
         if config.effect is not None:
             found.error(("effect",), "hold-effect", "a hold has no effect to declare", "remove it")
+        if config.type in MACHINE_WAITS:
+            message = f"the type {config.type!r} is of waits for a machine: no person would be asked"
+            fix = "choose another type, or use a node of type queue_consume, event or callback"
+            found.error(("type",), "hold-type", message, fix)
         for option in option_ids(node):
             if option in (OUT, ERROR, TIMEOUT):
                 message = f"the option {option!r} has the name of a port of every hold"
@@ -331,6 +337,10 @@ def queue_scope(own: str | None, node: DocumentNode, found: NodeReport) -> str |
             ("scope",), "scope-missing", "no scope is known for its queue",
             "give scope, or config.scaiqueue.scope of the flow",
         )  # fmt: skip
+        return None
+    if scope in OWN_SCOPES:
+        message = f"the scope {scope!r} is for messages that Holdfast makes"
+        found.error(("scope",), "queue-name", message, "use another scope, or a node of type event")
         return None
     if re.fullmatch(QUEUE_NAME, scope) is None:
         found.error(

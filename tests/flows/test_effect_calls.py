@@ -187,6 +187,22 @@ async def test_an_effect_that_did_not_happen_runs_again_after_the_answer(memory:
     assert await charge("A17") == 2
 
 
+async def test_an_effect_without_a_result_that_ran_again_returns_none(memory: Holdfast) -> None:
+    calls: list[str] = []
+
+    @memory.effect(key="{{order}}")
+    async def charge(order: str) -> None:
+        calls.append(order)
+        if len(calls) == 1:
+            raise ConnectionError("connection lost")
+
+    with pytest.raises(EffectInDoubtError) as doubt:
+        await charge("A17")
+    await answer(memory, doubt.value, "not_happened")
+    assert [await charge("A17"), await charge("A17")] == [None, None]
+    assert len(calls) == 2
+
+
 async def test_an_error_that_proves_that_nothing_happened_is_raised_and_the_next_call_tries_again(
     memory: Holdfast,
 ) -> None:

@@ -20,6 +20,7 @@ from holdfast.errors import (
     RunCancelledError,
     RunExistsError,
 )
+from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.runs.idempotency import comparable
 from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.store.rows import Claim, RunRow
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 REFUSE: Final = "refuse"
 IN_DOUBT: Final = "in_doubt"
+HAPPENED: Final = "happened"
 SETTLED: Final = (RunStatus.completed, RunStatus.cancelled, RunStatus.failed)
 
 
@@ -180,7 +182,9 @@ class EffectRun:
     async def _entered(self, found: Result[EffectState]) -> Any:
         """The result that a person entered who was asked whether it happened."""
         holds = await self.service.holds(found.run_id, open_only=False)
-        if not any(hold.type == IN_DOUBT for hold in holds):
+        asked = [hold for hold in holds if hold.type == IN_DOUBT]
+        # After any other last answer the function ran again, and returned None.
+        if not asked or resolution_of(max(asked, key=lambda hold: hold.seq)).get("decision") != HAPPENED:
             return None
         visit = (await self.service.latest(found.run_id)).node_results.get(CALL)
         return None if visit is None else visit.output

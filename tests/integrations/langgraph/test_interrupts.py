@@ -12,7 +12,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Interrupt, interrupt
 
 from holdfast import Holdfast
-from holdfast.errors import FlowInvalidError, InputError, RunError, VersionMismatchError
+from holdfast.errors import ConflictError, FlowInvalidError, InputError, RunError, VersionMismatchError
 from holdfast.integrations.langgraph import HoldfastSaver, graph_flow
 from holdfast.integrations.langgraph.interrupts import questions_of
 from holdfast.types.hold import HoldRow
@@ -249,3 +249,73 @@ async def test_asking_for_a_node_that_is_gone_or_a_withdrawn_question_is_an_erro
             await saver.answers(config)
     finally:
         await saver.aclose()
+
+
+# ---------------------------------------------------------------------- an answer is for one question
+
+
+def failing_between() -> tuple[Any, list[Any]]:
+    """A graph whose node fails once, after its first answer and before its second question."""
+    got: list[Any] = []
+
+    def pay(_state: Steps) -> Any:
+        small = interrupt("Pay 10?")
+        got.append(small)
+        if len(got) == 1:
+            raise ValueError("the bank is away")
+        return {"steps": [small, interrupt("Pay 1,000,000?")]}
+
+    builder: Any = StateGraph(Steps)
+    builder.add_node("pay", pay)
+    builder.add_edge(START, "pay")
+    return builder, got
+
+
+@pytest.mark.covers("IN-32")
+@pytest.mark.parametrize("nested", [False, True])
+async def test_an_answer_that_a_failed_node_has_taken_does_not_answer_its_next_question(
+    hf: Holdfast, nested: bool
+) -> None:
+    builder, _ = failing_between()
+    if nested:
+        outer: Any = StateGraph(Steps)
+        outer.add_node("inner", builder.compile())
+        outer.add_edge(START, "inner")
+        builder = outer
+    flow = graph_flow("pay", builder.compile(), hold=lambda _: {"options": ["approve", "reject"]})
+    waiting = await flow.run({"steps": []}, on=hf)
+    await answer(hf, waiting.holds[0], "approve")
+    assert (await flow.resume(waiting.run_id, on=hf)).failed
+    again = await flow.resume(waiting.run_id, on=hf)
+    assert [hold.prompt for hold in again.holds] == ["Pay 1,000,000?"]
+    await answer(hf, again.holds[0], "reject")
+    assert (await flow.resume(waiting.run_id, on=hf)).state["steps"] == ["approve", "reject"]
+
+
+@pytest.mark.covers("IN-33")
+async def test_a_caller_is_told_that_a_failed_node_has_its_answer(hf: Holdfast) -> None:
+    saver = HoldfastSaver(hf)
+    try:
+        graph = failing_between()[0].compile(checkpointer=saver)
+        config: Any = {"configurable": {"thread_id": "order-8"}}
+        await graph.ainvoke({"steps": []}, config)
+        await answer(hf, (await saver.ask(graph, config))[0], "approve")
+        with pytest.raises(ValueError, match="bank"):
+            await graph.ainvoke(await saver.answers(config), config)
+        with pytest.raises(ConflictError, match="has its answer"):
+            await saver.answers(config)
+        with pytest.raises(ConflictError, match="has its answer"):
+            await saver.ask(graph, config)
+        await graph.ainvoke(None, config)
+        assert await saver.answers(config) is None
+        assert [each.prompt for each in await saver.ask(graph, config)] == ["Pay 1,000,000?"]
+    finally:
+        await saver.aclose()
+
+
+@pytest.mark.covers("IN-32")
+async def test_data_that_was_not_asked_for_does_not_replace_a_decision(hf: Holdfast) -> None:
+    flow = graph_flow("ask", builder_of("Pay?").compile(), hold=lambda _: {"options": ["approve", "reject"]})
+    waiting = await flow.run({"steps": []}, on=hf)
+    await answer(hf, waiting.holds[0], "reject", data={"note": "too much"})
+    assert (await flow.resume(waiting.run_id, on=hf)).state["steps"][-1] == "reject"

@@ -120,12 +120,20 @@ class MortalAsker(HoldfastSaver):
     """Kills its process around the writes of an interrupt, and of the task that was given the answer."""
 
     point = ""
+    dying = False
+
+    async def aput(self, *given: Any) -> Any:
+        # LangGraph ends the step beside the writes: the next node would run before the kill.
+        if self.dying:
+            await asyncio.Event().wait()
+        return await super().aput(*given)
 
     async def aput_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
         channels = {channel for channel, _ in writes}
         answered = "lines" in channels and any("yes" in str(value) for _, value in writes)
         if answered and self.point == "answer_not_stored":
             os.kill(os.getpid(), signal.SIGKILL)
+        self.dying = answered and self.point == "answer_stored"
         await super().aput_writes(config, writes, task_id, task_path)
         if (self.point, True) in (
             ("hold_not_open", "__interrupt__" in channels),

@@ -114,6 +114,23 @@ async def test_everyone_may_call_only_where_that_is_said(tmp_path: Path) -> None
             "/desk/v1/events", json={"name": "x"}, headers={"Origin": "https://evil.example"}
         )
         assert evil.status_code == 403
+        # Its name points to this machine: for the browser that page and this server are one site.
+        rebound = await client.get(
+            "/desk/v1/session", headers={"Host": f"evil.example:{client.base_url.port}"}
+        )
+        assert (rebound.status_code, rebound.json()["code"]) == (421, "wrong_host")
+
+
+async def test_a_credential_that_browsers_send_by_themselves_does_not_vouch_for_the_page(
+    tmp_path: Path,
+) -> None:
+    app = application(Starlette, Holdfast(f"sqlite:{tmp_path / 'h.db'}"))
+    async with serving(app) as client:
+        evil = {"Origin": "https://evil.example", "Authorization": "Basic ZGFuYTpwdw=="}
+        sent = await client.post("/desk/v1/events", json={"name": "x"}, headers=evil)
+        assert (sent.status_code, sent.json()["code"]) == (403, "cross_site")
+        token = {**evil, "Authorization": "Bearer abc"}
+        assert (await client.post("/desk/v1/events", json={"name": "x"}, headers=token)).status_code < 300
 
 
 async def test_application_starts_without_its_store_and_is_not_ready(unused_port: int) -> None:

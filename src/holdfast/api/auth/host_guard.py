@@ -61,6 +61,14 @@ def host_name(header: str) -> str | None:
     return parts.hostname.rstrip(".")
 
 
+def is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach that address."""
     if host.lower() == "localhost":

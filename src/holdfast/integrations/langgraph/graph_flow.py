@@ -6,12 +6,13 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langgraph.types import Command, Interrupt
 
 from holdfast.app.flow import Flow
 from holdfast.errors import FlowInvalidError, SettingsError, StepFailedError
+from holdfast.integrations.langgraph.given_answers import GivenAnswers, given_answers
 from holdfast.integrations.langgraph.interrupts import (
     GivenAnswer,
     GraphQuestion,
@@ -75,12 +76,14 @@ class GraphRunner:
         found = await _step(ctx, "invoke", self._first, given)
         rounds, seen = 0, Counter[str]()
         while found["interrupts"]:
-            answers: dict[str, Any] = {}
+            answers: dict[str, _Answer] = {}
             asked = [_interrupt(each) for each in found["interrupts"]]
+            # None: recorded by an earlier release.
+            before: list[int | None] = [each.get("given") for each in found["interrupts"]]
             seen.update(each.id for each in asked)
-            given_answers = await asyncio.gather(*(self._ask(ctx, each, seen[each.id]) for each in asked))
-            for each, answer in zip(asked, given_answers, strict=True):
-                answers[each.id] = answer
+            replies = await asyncio.gather(*(self._ask(ctx, each, seen[each.id]) for each in asked))
+            for each, answer, count in zip(asked, replies, before, strict=True):
+                answers[each.id] = _Answer(answer, count)
             rounds += 1
             found = await _step(ctx, f"answer {rounds}", self._resume, answers)
         values: Any = found["values"]
@@ -101,13 +104,17 @@ class GraphRunner:
                 return await _invoked(graph, saver, config, given)
             return await _continued(graph, saver, config, state)
 
-    async def _resume(self, answers: Mapping[str, Any], ctx: Context) -> dict[str, Any]:
+    async def _resume(self, answers: Mapping[str, _Answer], ctx: Context) -> dict[str, Any]:
         async with self._thread(ctx) as (graph, saver, config):
             state = await graph.aget_state(config)
             await _require_known(saver, config, state)
-            left = {each.id: thaw(answers[each.id]) for each in state.interrupts if each.id in answers}
-            if left:
-                return await _invoked(graph, saver, config, Command(resume=left))
+            counts = await given_answers(saver, config)
+            shown = [each.id for each in state.interrupts if each.id in answers]
+            taken = {each for each in shown if answers[each].is_taken(counts.get(each))}
+            left = {each: thaw(answers[each].value) for each in shown if each not in taken}
+            if left or taken:
+                # A task that failed after it took its answer has it still.
+                return await _invoked(graph, saver, config, Command(resume=left) if left else None)
             # A process that died had given all of them to the graph.
             return await _continued(graph, saver, config, state)
 
@@ -134,6 +141,16 @@ class GraphRunner:
         finally:
             if own:
                 await saver.aclose()
+
+
+class _Answer(NamedTuple):
+    """`before`: how many answers its task had when the question was asked."""
+
+    value: Any
+    before: int | None
+
+    def is_taken(self, given: GivenAnswers | None) -> bool:
+        return given is not None and self.before is not None and given.number > self.before
 
 
 class _GivenStore:
@@ -189,8 +206,14 @@ async def _continued(graph: Any, saver: HoldfastSaver, config: Any, state: Any) 
 async def _settled(graph: Any, saver: HoldfastSaver, config: Any, values: Any) -> dict[str, Any]:
     state = await graph.aget_state(config)
     await _require_known(saver, config, state)
+    counts = await given_answers(saver, config) if state.interrupts else {}
     interrupts = [
-        {"id": each.id, "value": plain(each.value), "schema": plain(each.response_schema)}
+        {
+            "id": each.id,
+            "value": plain(each.value),
+            "schema": plain(each.response_schema),
+            "given": counts.get(each.id, GivenAnswers()).number,
+        }
         for each in state.interrupts
     ]
     return {"interrupts": interrupts, "values": None if interrupts else plain(values)}

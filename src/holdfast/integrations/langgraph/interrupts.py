@@ -184,7 +184,8 @@ def answer_of(
     asked, each = questions[0], given[0]
     data = plain(each.data)
     if asked.form is None:
-        return each.decision if data is None else data
+        # Data that nobody asked for does not take the place of a decision.
+        return each.decision if data is None or asked.options is not None else data
     if asked.wrapped and isinstance(data, dict):
         data = cast("dict[str, Any]", data).get(_ANSWER)
     return data if asked.options is None else {"decision": each.decision, "data": data}

@@ -12,8 +12,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Interrupt
 
 from holdfast.app.holdfast import Holdfast
-from holdfast.errors import InputError, RunNotFoundError, SettingsError
+from holdfast.errors import ConflictError, InputError, RunNotFoundError, SettingsError
 from holdfast.integrations.langgraph.content import place_of
+from holdfast.integrations.langgraph.given_answers import GivenAnswers, given_answers
 from holdfast.integrations.langgraph.interrupts import (
     GivenAnswer,
     GraphQuestion,
@@ -26,6 +27,7 @@ from holdfast.integrations.langgraph.interrupts import (
 )
 from holdfast.integrations.mcp.ask_people_flow import MANNER, ask_people
 from holdfast.types.hold import HoldRow
+from holdfast.types.ids import RunId
 from holdfast.types.value import thaw
 
 if TYPE_CHECKING:
@@ -38,9 +40,10 @@ async def ask(
     hf, thread = _instance(saver), place_of(config).thread
     stored = await _open_interrupts(saver, config)
     require_asked_by_graph(thread, stored, (await graph.aget_state(config)).interrupts)
+    given = await given_answers(saver, config)
     opened: list[HoldRow] = []
     for interrupt in stored.values():
-        for question in questions_of(interrupt, hold):
+        for question in await _questions(saver, hf, thread, interrupt, hold, given):
             run_id = _run_id(saver, thread, question)
             result = await ask_people.run(
                 _state(question), on=hf, run_id=run_id, idempotency_key=run_id, tenant=saver.tenant
@@ -52,8 +55,9 @@ async def ask(
 async def answers(saver: HoldfastSaver, config: RunnableConfig) -> Command[Any] | None:
     hf, thread = _instance(saver), place_of(config).thread
     found: dict[str, Any] = {}
+    before = await given_answers(saver, config)
     for name, interrupt in (await _open_interrupts(saver, config)).items():
-        questions = questions_of(interrupt, None)
+        questions = await _questions(saver, hf, thread, interrupt, None, before)
         given = [await _answer(saver, hf, thread, each) for each in questions]
         decided = [each for each in given if each is not None]
         if len(decided) < len(given):
@@ -65,6 +69,35 @@ async def answers(saver: HoldfastSaver, config: RunnableConfig) -> Command[Any] 
 async def _open_interrupts(saver: HoldfastSaver, config: RunnableConfig) -> Mapping[str, Interrupt[Any]]:
     found = await saver.aget_tuple(config)
     return {} if found is None else open_interrupts(found.pending_writes)
+
+
+async def _questions(
+    saver: HoldfastSaver,
+    hf: Holdfast,
+    thread: str,
+    interrupt: Interrupt[Any],
+    hold: HoldOptions | None,
+    given: Mapping[str, GivenAnswers],
+) -> list[GraphQuestion]:
+    """Those of an interrupt, with the number of answers before it in their keys: releases of LangGraph before
+    1.2.13 give all interrupts of a task one id. Raises ConflictError for one whose answer its task has taken:
+    given again, it would answer the next question."""
+    questions = questions_of(interrupt, hold)
+    count, failed = given.get(interrupt.id, GivenAnswers())
+    if count and failed:
+        service = await hf.service()
+        earlier = [_run_id(saver, thread, _numbered(each, count - 1)) for each in questions]
+        if any([await service.store.get_run(RunId(run)) is not None for run in earlier]):
+            raise ConflictError(
+                f"interrupt {interrupt.id} of thread {thread!r} has its answer; its node failed after it.",
+                hint="Invoke the graph with None instead of a command: it goes on with that answer.",
+                thread=thread,
+            )
+    return [_numbered(each, count) for each in questions]
+
+
+def _numbered(question: GraphQuestion, count: int) -> GraphQuestion:
+    return question._replace(key=f"{question.key}~{count + 1}") if count else question
 
 
 def _instance(saver: HoldfastSaver) -> Holdfast:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.api.auth import csrf
 from holdfast.api.auth.authenticator import Authenticator, Refusals
 from holdfast.api.auth.grants import CredentialGrant, validate_grant
+from holdfast.api.auth.host_guard import host_name, is_address
 from holdfast.api.problems import HttpError
 from holdfast.errors import SettingsError
 from holdfast.types.ids import DEFAULT_TENANT
@@ -38,7 +39,9 @@ def principal(
     return validate_grant(grant).principal(method=_METHOD, credential=subject, channel="api")
 
 
-def authenticator_for(hf: Holdfast, given: Any, *, allow_anonymous: bool) -> RequestAuthenticator:
+def authenticator_for(
+    hf: Holdfast, given: Any, *, allow_anonymous: bool, hosts: Iterable[str] = ()
+) -> RequestAuthenticator:
     """`given`: a function of the request, "holdfast" for tokens and sessions of Holdfast itself, or an object
     with `authenticate` and `note_refusal`. Raises SettingsError."""
     if given is None and not allow_anonymous:
@@ -58,7 +61,7 @@ def authenticator_for(hf: Holdfast, given: Any, *, allow_anonymous: bool) -> Req
                 hint="Give a function that takes the request and returns a principal, or None.",
             )
         given = _ApplicationAuthenticator(hf, given)
-    return _WithAnonymous(given) if allow_anonymous else given
+    return _WithAnonymous(given, hosts) if allow_anonymous else given
 
 
 class _ApplicationAuthenticator:
@@ -87,20 +90,38 @@ class _ApplicationAuthenticator:
 class _WithAnonymous:
     """A caller without a credential has every right, under a name that says so."""
 
-    def __init__(self, inner: RequestAuthenticator) -> None:
+    def __init__(self, inner: RequestAuthenticator, hosts: Iterable[str]) -> None:
         self._inner = inner
+        self._hosts = tuple(hosts)
         self.note_refusal = inner.note_refusal
 
     async def authenticate(self, request: Request) -> Principal | None:
         known = await self._inner.authenticate(request)
         if known is None:
+            self._require_own_name(request)
             _require_own_page(request)
         return known or principal(ANONYMOUS, roles=("admin",))
 
+    def _require_own_name(self, request: Request) -> None:
+        """A page of another site can point its own name to this machine (DNS rebinding), and is then its own
+        page for the browser. It cannot have an address or a name without a dot. Raises HttpError 421."""
+        # Names that were given have been compared by the guard before this.
+        name = host_name(request.headers.get("host", ""))
+        if self._hosts or (name is not None and ("." not in name or is_address(name))):
+            return
+        raise HttpError(
+            421,
+            "Without a credential this host name is not accepted.",
+            code="wrong_host",
+            hint="Use localhost or an address, or name it: hf.asgi(settings=ApiSettings(hosts=(NAME,))).",
+        )
+
 
 def _require_own_page(request: Request) -> None:
-    # A program that sends a credential in a header means it; a page of another site cannot.
-    if request.method in csrf.SAFE or "authorization" in request.headers:
+    # A program that sends a token in a header means it; a page of another site cannot. Other credentials
+    # (Basic, Negotiate) are sent by the browser itself, whichever page asks.
+    kind = request.headers.get("authorization", "").partition(" ")[0].lower()
+    if request.method in csrf.SAFE or kind == "bearer":
         return
     if not csrf.same_origin(request, csrf.own_origins(request, None)):
         raise HttpError(403, "The request came from a page of another site.", code="cross_site")

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def mounted_app(
     hf: Holdfast, *, authenticator: Any = None, allow_anonymous: bool = False, settings: Any = None
 ) -> ASGIApp:
-    found = authenticator_for(hf, authenticator, allow_anonymous=allow_anonymous)
     own: ApiSettings = settings or ApiSettings(web_app=packaged_app(), inbound=inbound_settings())
+    found = authenticator_for(hf, authenticator, allow_anonymous=allow_anonymous, hosts=own.hosts)
     state = state_of(hf)
     state.authenticator = found
     app = build(hf, found, own, [*THEMES, mcp_routes])

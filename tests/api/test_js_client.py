@@ -22,6 +22,7 @@ from tests.api.test_sse import started
 from tests.services.node import script
 from tests.services.typescript import checked
 from tools import js_client
+from tools.pyclient.naming import OTHER_PROTOCOLS
 
 JS = Path(__file__).parent / "js"
 ROOT = Path(__file__).parents[2]
@@ -37,6 +38,7 @@ def by_id() -> dict[str, tuple[str, str, dict[str, Any]]]:
         said["operationId"]: (method.upper(), path, said)
         for path, ways in described()["paths"].items()
         for method, said in ways.items()
+        if said["operationId"] not in OTHER_PROTOCOLS
     }
 
 

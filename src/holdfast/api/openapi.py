@@ -34,6 +34,7 @@ TAGS = {
     "admin": "Figures, workers, limits, dead letters, tokens",
     "arrangements": "Calendars, policies, substitutes and other settings of holds",
     "audit": "The audit log and its verification",
+    "callbacks": "Places of runs that other systems complete with a token",
     "checkpoints": "Holds under the names of the checkpoint document",
     "deployments": "Deployments and skills",
     "directory": "People, groups and rights",
@@ -194,8 +195,11 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _files(media: tuple[str, ...]) -> dict[str, Any]:
-    """A JSON file has no schema; the parts of a form are files."""
-    other: dict[str, dict[str, Any]] = {"application/json": {"schema": {}}, "multipart/form-data": _FORM}
+    """A JSON file has no schema, nor has a stream: tools would take it to be that of each event. The parts of a
+    form are files."""
+    other: dict[str, dict[str, Any]] = {
+        "application/json": {"schema": {}}, "text/event-stream": {"schema": {}}, "multipart/form-data": _FORM
+    }  # fmt: skip
     return {each: other.get(each, _FILE) for each in media}
 
 

@@ -124,7 +124,7 @@ class Callbacks:
 
     def _require_pace(self, row: HoldRow) -> None:
         if self.ctx.pace is not None:
-            sender = Actor(id=f"callback:{row.id}", tenant=row.tenant, channel="link")
+            sender = Actor(id=f"callback:{row.id}", tenant=row.tenant, channel="link", chain=())
             self.ctx.pace.take(sender, row.id, self.ctx.now(), link=f"callback:{row.id}")
 
 
@@ -144,7 +144,7 @@ def _mac(key: LinkKey, tenant: str, run: str, hold: str) -> bytes:
 
 
 def _actor(row: HoldRow) -> Actor:
-    return Actor(id="system:callback", tenant=row.tenant, channel="system", auth_method="callback")
+    return Actor(id="system:callback", tenant=row.tenant, channel="system", auth_method="callback", chain=())
 
 
 def _ended(row: HoldRow) -> CallbackUsedError | CallbackExpiredError:

@@ -34,8 +34,8 @@ class RunAgentInput(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown
     run_id: Key
     messages: list[dict[str, Any]]
     state: Any = None
-    tools: list[Any] | None = None
-    context: list[Any] | None = None
+    tools: list[dict[str, Any]] | None = None
+    context: list[dict[str, Any]] | None = None
     forwarded_props: Any = None
     protocol_version: Name | None = None
     parent_run_id: Name | None = None

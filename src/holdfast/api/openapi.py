@@ -195,8 +195,8 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _files(media: tuple[str, ...]) -> dict[str, Any]:
-    """A JSON file has no schema, nor has a stream: tools would take it to be that of each event. The parts of a
-    form are files."""
+    """A JSON file has no schema, nor has a stream: tools would take it to be that of each event. The parts of
+    a form are files."""
     other: dict[str, dict[str, Any]] = {
         "application/json": {"schema": {}}, "text/event-stream": {"schema": {}}, "multipart/form-data": _FORM
     }  # fmt: skip

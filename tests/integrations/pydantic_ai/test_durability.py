@@ -53,6 +53,22 @@ async def decide(hf: Holdfast, hold: Any, decision: str | None, **more: Any) -> 
 
 
 @pytest.mark.covers("IN-54")
+@pytest.mark.parametrize("again", [PAY.args, {"order": "A17", "amount": 9_000}], ids=["same", "other"])
+async def test_approval_of_a_call_allows_no_later_call_with_its_id(
+    place: Place, notes: Notes, again: Any
+) -> None:
+    later = ToolCallPart("pay", again, PAY.tool_call_id)
+    flow = a_talk(an_agent(notes, [PAY], [later], approval=True))
+    result = await flow.run({}, on=await place.hf())
+    for count in (1, 2):
+        (hold,) = result.holds
+        await decide(await place.hf(), hold, "approve")
+        result = await flow.resume(result.run_id, on=await place.hf())
+        assert sum(line.startswith("pay") for line in notes.lines) == count
+    assert result.completed
+
+
+@pytest.mark.covers("IN-54")
 async def test_calls_of_a_turn_wait_together_for_approval_and_nothing_before_them_repeats(
     place: Place, notes: Notes
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -69,13 +70,18 @@ class RunSteps:
     def __init__(self, run: str) -> None:
         self._run = run
         self._count = 0
+        self._calls: Counter[str] = Counter()
 
     def next(self) -> str:
         self._count += 1
         return f"{self._run}/{self._count}"
 
     def of_call(self, call: str) -> str:
-        return f"{self._run}/{call}"
+        """The key of the question about a call. Models may use an id again: the answer to the call that had
+        it before must not allow this one."""
+        self._calls[call] += 1
+        again = self._calls[call]
+        return f"{self._run}/{call}" if again == 1 else f"{self._run}/{call}#{again}"
 
 
 _attempts: WeakKeyDictionary[Context, AgentRuns] = WeakKeyDictionary()

@@ -152,3 +152,18 @@ def test_yes_without_a_search_is_refused_and_changes_nothing(cli: Cli, refund: s
     said = cli(command, asked, "--yes")
     assert (said.code, "--yes needs --where." in said.err) == (2, True)
     assert statuses(cli) == {asked: "pending_input"}
+
+
+def test_a_run_that_was_deleted_meanwhile_does_not_stop_the_others(
+    cli: Cli, refund: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, gone = (started(cli, refund, amount) for amount in (250, 300))
+    get = RunService.get
+
+    async def gets(self: RunService, run: str) -> Any:
+        return await get(self, "00000000-0000-4000-8000-000000000000" if run == gone else run)
+
+    monkeypatch.setattr(RunService, "get", gets)
+    done = by_run(cli("cancel", "--where", "flow:refund", "--yes", "--json").json)
+    assert (done[gone]["done"], done[gone]["code"]) == (False, "run_not_found")
+    assert done[asked]["done"]

@@ -169,9 +169,11 @@ async def _each(
 
 async def _one(service: RunService, change: RunChange, row: RunRow, *, plan: bool) -> ManyItem:
     """An error of one run is its own: the others are changed all the same."""
-    shown = await shown_run(service.store, await service.get(row.id))
-    item = ManyItem(run=row.id, flow=row.flow, status=str(shown.status))
+    item = ManyItem(run=row.id, flow=row.flow, status=str(row.status))
     try:
+        # As it is now; it may have been deleted since it was found.
+        shown = await shown_run(service.store, await service.get(row.id))
+        item.status = str(shown.status)
         if shown.status not in _APPLIES[change.action]:
             unfit = RunEndedError if shown.status in ENDED else RunStatusError
             raise unfit(f"it is {run_label(shown.status)}.", run=row.id)

@@ -244,7 +244,8 @@ beside = flow("branches", effect="read")
 async def in_branches(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """Maps inside a gather, and a race that a short sleep wins."""
 
-    def act(name: str) -> str:
+    # Without a thread, which would outlive a worker that dies in memory only.
+    async def act(name: str) -> str:
         WORLD.happens(name, ctx.run_id, key=f"{ctx.run_id}/{name}", value=name)
         return name
 

@@ -31,6 +31,7 @@ class MortalSaver(HoldfastSaver):
     """Kills its process at the nth time that a point is reached."""
 
     point, left = "", 0
+    dying = False
 
     def _reach(self, point: str) -> None:
         if point == self.point:
@@ -39,6 +40,9 @@ class MortalSaver(HoldfastSaver):
                 os.kill(os.getpid(), signal.SIGKILL)
 
     async def aput(self, *args: Any, **kwargs: Any) -> RunnableConfig:
+        # LangGraph ends the step beside the writes: the next node would run before the kill.
+        if self.dying:
+            await asyncio.Event().wait()
         self._reach("before_put")
         done = await super().aput(*args, **kwargs)
         self._reach("after_put")
@@ -46,6 +50,7 @@ class MortalSaver(HoldfastSaver):
 
     async def aput_writes(self, *args: Any, **kwargs: Any) -> None:
         self._reach("before_put_writes")
+        self.dying = (self.point, self.left) == ("after_put_writes", 1)
         await super().aput_writes(*args, **kwargs)
         self._reach("after_put_writes")
 

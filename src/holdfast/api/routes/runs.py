@@ -51,7 +51,7 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.runs.branch.fork import branch
-from holdfast.runs.idempotency import require_same
+from holdfast.runs.idempotency import require_same, require_same_thread
 from holdfast.runs.pending_holds import pending_page
 from holdfast.runs.preview.run_change import RunChangePreview, preview_change
 from holdfast.runs.resume import resume
@@ -132,6 +132,7 @@ async def start_from_request(
         started_via=call.actor.people,
     )
     if not fresh and key is not None:
+        require_same_thread(row, thread or body.thread, key)
         await require_same(service, row, program, given, key)
     if body.wait:
         await wait_until_idle(service, row.id, body.wait)

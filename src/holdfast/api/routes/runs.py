@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page, cursor_of, decode_cursor
 from holdfast.api.pipelines import whole_input
+from holdfast.api.problems import no_right
 from holdfast.api.program_lookup import find_program
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import moment
@@ -334,6 +335,8 @@ async def give_input(call: ApiCall, run: str, body: GiveInput) -> InputTaken:
 async def send_input(
     call: ApiCall, service: RunService, row: RunRow, content: str | Mapping[str, Any], hold: str | None
 ) -> InputTaken:
-    """Once per `Idempotency-Key`."""
+    """Once per `Idempotency-Key`. Raises HttpError 403 for a credential that may start runs only."""
+    if not call.who.may(Right.holds_write):
+        raise no_right(Right.holds_write)
     actor = call.actor
     return input_taken(await service.say(row.id, content, hold=hold, by=actor.id, actor=actor, key=call.key))

@@ -17,6 +17,7 @@ from holdfast.api.auth.rights import Right
 from holdfast.api.auth.tokens import ApiTokens
 from tests.api.flows import both
 from tests.api.people import Hall, hall_of
+from tests.runtime.people import until
 
 pytestmark = pytest.mark.anyio
 
@@ -132,8 +133,7 @@ async def test_a_stream_ends_with_the_questions_that_are_still_open(desk: Hall) 
 async def test_a_stream_that_waits_for_the_decision_of_others_writes_nothing(desk: Hall) -> None:
     store = await desk.hf.open()
     waiting = asyncio.create_task(_events(desk, "starter", "sam"))
-    while not (found := await store.holds(limit=10)):
-        await asyncio.sleep(0.01)
+    found = await until(lambda: store.holds(limit=10))
     # As many looks as a stream has in its first seconds.
     await asyncio.sleep(1.5)
     (hold,) = found

@@ -125,9 +125,7 @@ async def _answered(
             named = {"hold": hold, "key": f"{key}/{hold}"}
             await require_answerable(service, row.id, content, actor=call.actor, **named)
     answered = [
-        await service.say(
-            row.id, content, hold=hold, by=call.actor.id, actor=call.actor, key=f"{key}/{hold}"
-        )
+        await service.say(row.id, content, hold=hold, by=call.actor.id, actor=call.actor, key=f"{key}/{hold}")
         for hold, content in contents.items()
     ]
     return frozenset(hold.id for hold in answered if hold.status is not HoldStatus.pending)

@@ -40,7 +40,7 @@ class MountState:
             )
         if len(found) > 1:
             raise SettingsError(
-                f"{len(found)} mounts of this instance have different authenticators, so that it is not known "
+                f"{len(found)} mounts of this instance have different authenticators: it is not known "
                 "which of them is asked who calls.",
                 hint="Call the function of your choice in this route, or give all of them the same one.",
             )

@@ -121,6 +121,12 @@ def test_every_part_of_a_run_is_accessible_and_fits_a_phone(server: WebServer, o
             page.set_viewport_size({"width": 1280, "height": 800})
 
 
+COVERED = """nodes => nodes.filter((node) => {
+  const [name, sign] = [".name", ".disc"].map((part) => node.querySelector(part)?.getBoundingClientRect());
+  return name && sign && name.right + 6 > sign.left;
+}).map((node) => node.textContent)"""
+
+
 @pytest.mark.covers("WB-29-states")
 def test_the_graph_shows_the_states_of_the_record_and_opens_a_step(
     server: WebServer, open_page: Opener
@@ -133,6 +139,7 @@ def test_the_graph_shows_the_states_of_the_record_and_opens_a_step(
     expect(
         page.get_by_role("complementary", name="Step").get_by_role("heading", name="price")
     ).to_be_visible()
+    assert graph.locator("g.node").evaluate_all(COVERED) == []
     page.get_by_role("slider").fill("1")
     expect(graph.get_by_role("button", name="pay: Not started")).to_be_visible()
     expect(graph.get_by_role("button", name="read_order: Done")).to_be_visible()
@@ -273,6 +280,7 @@ def test_two_records_and_two_runs_are_compared_by_path_line_visit_and_cost(
     side = compare.locator(".compare-side").first
     expect(side).to_contain_text(re.compile(r"After read_order, \d+ \w+ \d\d:\d\d:\d\d"))
     assert "1970" not in side.inner_text()
+    expect(state.locator("li", has_text="remark").locator("del")).to_have_text("(empty)")
     letter = state.locator("li", has_text="letter")
     expect(letter.locator("del")).to_have_text("-We deliver on Monday.")
     expect(letter.locator("ins")).to_have_text("+We deliver order 20 on Tuesday.")
@@ -403,6 +411,12 @@ def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to
     page.keyboard.press("l")
     expect(page).not_to_have_url(re.compile("at="))
     inspect(page, "run-timeline-resumes")
+    page.set_viewport_size({"width": 390, "height": 844})
+    scale = timeline.locator(".scale")
+    track, found = timeline.locator(".track").first.bounding_box(), scale.bounding_box()
+    assert track and found
+    assert (found["x"], found["width"]) == (track["x"], track["width"])
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{server.address}/runs/{started(server, 'orders', number=41)}?tab=timeline")
     expect(timeline.get_by_role("listitem")).to_have_count(4)
     timeline.get_by_role("button", name="2 of 2 done").click()

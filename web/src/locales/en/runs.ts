@@ -84,6 +84,7 @@ export const runs = {
   searchState: "Search the state",
   changedKeys: "{count, plural, =0 {Nothing changed at this record.} one {# value changed at this record.} other {# values changed at this record.}}",
   noKey: "No key and no value matches.",
+  emptyText: "(empty)",
   emptyState: "The state is empty.",
   moreGone: "{count} more names were removed.",
   moreRows: "{count} more rows. Search to find them.",

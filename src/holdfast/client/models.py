@@ -73,7 +73,8 @@ class AttemptSpan(Model, kw_only=True):
 
 class Audit(Model, kw_only=True):
     """`hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant.
-    `text`: the record as one sentence; it is not covered."""
+    `text`: the record as one sentence, with the question for callers who may see all holds; it is not
+    covered."""
 
     id: str
     seq: int

@@ -1103,7 +1103,7 @@ export interface AuditVerification {
 
 /**
  * `hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant. `text`:
- * the record as one sentence; it is not covered.
+ * the record as one sentence, with the question for callers who may see all holds; it is not covered.
  */
 export interface AuditWire {
   id: string;

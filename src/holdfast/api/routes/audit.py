@@ -100,7 +100,7 @@ async def list_audit(call: ApiCall, query: ListAudit) -> Page[AuditWire]:
     )
     read, found = 0, list[AuditRow]()
     async for page in reads:
-        questions = await _questions(call, page.rows) if query.text else {}
+        questions = await _questions(call, page.rows) if query.text else dict[str, str]()
         for row in page.rows:
             if is_match(row, questions):
                 found.append(row)

@@ -168,6 +168,7 @@ export const runs = {
   haveCancelled: "{count, plural, one {# run cancelled} other {# runs cancelled}}{left, plural, =0 {.} other {, # could not be.}}",
   haveRetried: "{count, plural, one {# run retried} other {# runs retried}}{left, plural, =0 {.} other {, # could not be.}}",
   resumed: "Resumed",
+  startedByWorker: "Started by worker {worker}",
   resumedBy: "Resumed by worker {worker}",
   resumes: "{count, plural, one {# resume} other {# resumes}}",
   pauses: "Pauses",

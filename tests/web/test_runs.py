@@ -100,6 +100,32 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     assert server.api("GET", f"/v1/runs/{run}")["status"] == "failed"
 
 
+@pytest.mark.covers("WB-35", "WEB-TIME")
+def test_a_state_with_more_than_200_names_is_forked_as_json(server: WebServer, open_page: Opener) -> None:
+    names = {f"name_{number}": number for number in range(197)}
+    page = open_page("/runs")
+    # The flow adds names of its own to the input: five before `price`, and its number.
+    for count, is_large in ((0, False), (197, True)):
+        given = dict(list(names.items())[:count])
+        run = started(server, "orders", number=50 + count, **given)
+        page.goto(f"{server.address}/runs/{run}?at=1")
+        expect(page.get_by_role("slider")).to_be_visible()
+        page.keyboard.press("f")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("button", name="Edit the state").click()
+        expect(dialog.get_by_role("textbox", name="State at record")).to_have_count(int(is_large))
+        expect(dialog.get_by_text(re.compile("This state has 20[0-9] names"))).to_have_count(int(is_large))
+        expect(dialog.get_by_label("Account", exact=True)).to_have_count(int(not is_large))
+    written = dialog.get_by_role("textbox", name="State at record")
+    written.fill(written.input_value().replace('"name_7": 7,', '"name_7": 70,'))
+    expect(dialog.locator("ins")).to_have_text("70")
+    dialog.get_by_role("button", name="Fork").click()
+    expect(page).not_to_have_url(re.compile(run))
+    fork = page.url.split("/runs/")[1].partition("?")[0]
+    result = server.api("GET", f"/v1/runs/{fork}/result?wait=20")
+    assert (result["state"]["name_7"], result["state"]["name_8"]) == (70, 8)
+
+
 @pytest.mark.covers("WB-50-run")
 def test_every_part_of_a_run_is_accessible_and_fits_a_phone(server: WebServer, open_page: Opener) -> None:
     run = started(server, "orders", number=8)
@@ -414,7 +440,8 @@ def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to
     page.set_viewport_size({"width": 390, "height": 844})
     scale = timeline.locator(".scale")
     track, found = timeline.locator(".track").first.bounding_box(), scale.bounding_box()
-    assert track and found
+    assert track
+    assert found
     assert (found["x"], found["width"]) == (track["x"], track["width"])
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{server.address}/runs/{started(server, 'orders', number=41)}?tab=timeline")

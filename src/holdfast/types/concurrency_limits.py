@@ -173,7 +173,7 @@ class ItemLimit(msgspec.Struct, frozen=True, kw_only=True):
         return -(-per // count)
 
 
-class Pace(msgspec.Struct):
+class StartPace(msgspec.Struct):
     """Starts that are at least so far apart. An item gets an instant, waits, and asks again when it is
     there: it may be late, and the items before it may have been."""
 

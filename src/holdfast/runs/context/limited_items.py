@@ -16,7 +16,7 @@ from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.combinators import Branches
 from holdfast.runs.driver.idempotency_keys import render
 from holdfast.runs.limits.item_limits import SharedLimit
-from holdfast.types.concurrency_limits import ItemLimit, Pace
+from holdfast.types.concurrency_limits import ItemLimit, StartPace
 from holdfast.types.status import Effect
 from holdfast.types.text import clean_text
 
@@ -37,7 +37,7 @@ class MapStarts:
     def __init__(self, limit: ItemLimit, items: Iterable[list[Sub]], now: int) -> None:
         """`items`: what is recorded of those that have asked before."""
         self.limit = limit
-        self.pace = Pace()
+        self.pace = StartPace()
         for subs in items:
             self._note(subs, now)
         self._queues: dict[str, asyncio.Semaphore] = {}
@@ -135,7 +135,7 @@ async def _start(script: Branches, starts: MapStarts, key: str | None, again: in
 
 
 async def _ask(script: Branches, starts: MapStarts, key: str | None, now: int, *, again: bool) -> int:
-    """As `Pace.ask`."""
+    """As `StartPace.ask`."""
     session, spacing = script.at.session, starts.limit.spacing
     if not spacing:
         return now

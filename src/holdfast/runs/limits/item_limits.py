@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.store.protocols import Store
-from holdfast.types.concurrency_limits import Pace
+from holdfast.types.concurrency_limits import StartPace
 from holdfast.types.document import Document
 from holdfast.types.ids import RunId
 
@@ -26,7 +26,7 @@ class _Shared(msgspec.Struct):
     """The document of a key."""
 
     key: str
-    pace: Pace
+    pace: StartPace
     # The items that are at work, as `run place`.
     places: list[str] = []
 
@@ -41,7 +41,7 @@ class SharedLimit:
         self._name = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
     async def ask(self, now: int, spacing: int, *, again: bool) -> int:
-        """As `Pace.ask`."""
+        """As `StartPace.ask`."""
 
         def change(shared: _Shared) -> int:
             return shared.pace.ask(now, spacing, again=again)
@@ -93,7 +93,7 @@ class SharedLimit:
     async def _change(self, change: Callable[[_Shared], T]) -> T:
         while True:
             found = await self._store.document(self._tenant, KIND, self._name)
-            before = msgspec.msgpack.encode(_Shared(self._key, Pace())) if found is None else found.body
+            before = msgspec.msgpack.encode(_Shared(self._key, StartPace())) if found is None else found.body
             shared = msgspec.msgpack.decode(before, type=_Shared)
             result = change(shared)
             body = msgspec.msgpack.encode(shared)

@@ -134,6 +134,9 @@ async def apply_item(
         if deleted and row is not None:
             await delete_states(service, row.tenant, states)
             await RunStarters(service.store).drop(row.tenant, row.id)
+            from holdfast.holds.policies.shadow import drop_shadows
+
+            await drop_shadows(service.store, row.tenant, row.id)
         return
     try:
         done.records += await prune(service, share.run, keep=retention.keep or KEEP)

@@ -174,6 +174,14 @@ class Context(ContextFacts):
         inside = spending.get()
         (self._spent if inside is None else inside).append(Usage(tokens, float(cost), micros))
 
+    def note_digests(self, **digests: str) -> None:
+        """Digests of what a sub-step used, such as its model and its prompt: recorded with it, so that later
+        versions can be compared with its history. Outside a sub-step it does nothing."""
+        self._at.check_open()
+        inside = spending.get()
+        if inside is not None:
+            inside.digests = {**(inside.digests or {}), **digests}
+
     def usage(self) -> Usage | None:
         return total(self._spent)
 

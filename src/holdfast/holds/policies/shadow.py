@@ -47,6 +47,42 @@ class ShadowAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     intact: bool = True
     digests: dict[str, str] = {}
 
+    @property
+    def version(self) -> str:
+        """The same for answers of the same judge, model and prompt."""
+        named = sorted((name, each) for name, each in self.digests.items() if name != "holdfast")
+        return sha256(msgspec.json.encode(named)).hexdigest()[:12] if named else ""
+
+
+class Agreement(msgspec.Struct):
+    """How often a version of a judge agrees with people."""
+
+    judge: str
+    version: str
+    decided: int = 0
+    agreed: int = 0
+    failed: int = 0
+    last: str = ""
+
+    def count(self, hold: str, answer: ShadowAnswer) -> None:
+        """An answer that was changed after it was sealed counts as none."""
+        if answer.agrees is None or not answer.intact:
+            self.failed += 1
+            return
+        self.decided += 1
+        self.agreed += answer.agrees
+        if not answer.agrees:
+            self.last = hold
+
+    def plain(self) -> dict[str, Any]:
+        share = self.agreed / self.decided if self.decided else None
+        return {**msgspec.structs.asdict(self), "share": share}
+
+    def cells(self) -> tuple[str, ...]:
+        share = f"{self.agreed / self.decided:.0%}" if self.decided else ""
+        counts = (str(self.decided), str(self.agreed), share, str(self.failed))
+        return (self.judge, self.version, *counts, self.last[:8])
+
 
 async def seal(store: Store, judges: Judges, hold: NewHold, facts: HoldFacts) -> NewHold:
     """The hold with the digest of its judge's answer, which is written first, and once: a hold that is

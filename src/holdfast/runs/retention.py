@@ -246,6 +246,8 @@ class RetentionSweep:
         total.feed = await trim_feed(self.service, self.service.runtime.settings.feed_kept)
         # After the runs: deleting them removes the last references to their blobs.
         await collect_blobs(self.service)
+        for clean in self.service.runtime.cleanups:
+            await clean()
         if self.service.runtime.settings.reencrypt:
             await reencrypt(self.service)
         if total.runs or total.records:

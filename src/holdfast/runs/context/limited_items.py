@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
+from holdfast.model.calls.boundary import call as call_code
 from holdfast.model.position import NAP, Sub
 from holdfast.model.program import ItemCall
 from holdfast.runs.context.attempt import Attempt
@@ -175,8 +175,7 @@ async def run_item(script: Branches, call: ItemCall, args: tuple[Any, ...]) -> A
 
     async def work() -> Any:
         if call.is_script:
-            found = call.fn(*args)
-            return await found if inspect.isawaitable(found) else found
+            return await call_code(call.fn, *args)
         own = None if call.idempotency_key is None else render(pos, execution, call.idempotency_key)
         return await script.step(
             call.name, call.fn, *args, effect=call.effect, key="item", retry=call.retry,

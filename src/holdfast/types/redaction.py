@@ -72,7 +72,7 @@ def begin_hiding() -> None:
 
 def hide(value: str) -> None:
     """Mask it in every text that is recorded or logged from this task, and nowhere else: its reader may be
-    shown it on request. It is not one of the tenant's secrets, which a run with many of them would displace."""
+    shown it on request. It is not one of the tenant's secrets, which many of them would displace."""
     found = _hidden.get()
     if found is not None:
         found[value] = None
@@ -166,12 +166,14 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """The text with every secret in it masked that is known in this scope."""
-        text = _masked(text, _hidden.get() or ())
+        if hidden := _hidden.get():
+            text = _masked(text, hidden)
         return _masked(text, self._known(_tenant.get())) if self._all.values else text
 
     def redact_line(self, text: str) -> str:
         """For the operator's log, in any scope: every known secret."""
-        text = _masked(text, _hidden.get() or ())
+        if hidden := _hidden.get():
+            text = _masked(text, hidden)
         if not self._all.values:
             return text
         tenant = _tenant.get()

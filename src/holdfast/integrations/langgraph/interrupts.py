@@ -17,7 +17,8 @@ from langgraph.types import Interrupt
 from holdfast.errors import InputError, VersionMismatchError
 from holdfast.types.value import EXACT, SCALARS
 
-HoldOptions = Callable[[Interrupt[Any]], Mapping[str, Any]]
+# In quotes: before 1.2.12 it is no generic type.
+HoldOptions = Callable[["Interrupt[Any]"], Mapping[str, Any]]
 """Whom an interrupt is for, and until when: the options of `ctx.ask`."""
 
 _PROMPTS: Final = ("question", "prompt", "description")

@@ -28,6 +28,7 @@ from agents.realtime import RealtimeAgent
 from agents.sandbox import SandboxAgent
 
 from holdfast import Context, Flow, Holdfast, NotDone, RunStatus
+from holdfast.errors import AnswerInvalidError
 from holdfast.integrations.openai_agents import private_names, run, run_agent
 from holdfast.integrations.openai_agents.private_names import Invoker
 from holdfast.telemetry import on_substep
@@ -271,10 +272,8 @@ async def test_later_calls_of_a_tool_ask_again_unless_a_person_allowed_all(
     await decide(await place.hf(), result.holds[0], "approve")
     result = await flow.resume(result.run_id, on=await place.hf())
     assert len(result.holds) == 1
-    # A word that the hold does not offer approves nothing.
-    await decide(await place.hf(), result.holds[0], "approve_always")
-    result = await flow.resume(result.run_id, on=await place.hf())
-    assert result.completed, result.error
+    with pytest.raises(AnswerInvalidError, match="approve, reject"):
+        await decide(await place.hf(), result.holds[0], "approve_always")
     assert "pay A17 9000" not in notes.lines
 
     flow = a_talk(an_agent(notes, *turns, approval=True), hold={"always": True})
@@ -338,7 +337,7 @@ async def test_agents_side_by_side_keep_their_own_steps(place: Place, notes: Not
     second = an_agent(notes, [PAY], approval=True, name="second")
 
     async def ask(ctx: Context, s: Talk) -> str:
-        both = await asyncio.gather(
+        both = await ctx.gather(
             *(run_agent(ctx, each, s.question, run_config=QUIET) for each in (first, second, first))
         )
         return " | ".join(str(each.final_output) for each in both)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -33,7 +34,9 @@ from holdfast.runs.context.thread_context import ThreadContext
 from holdfast.types.status import Effect
 from holdfast.types.value import thaw
 
-_counts: WeakKeyDictionary[Context, int] = WeakKeyDictionary()
+_counts: WeakKeyDictionary[Context, Counter[str]] = WeakKeyDictionary()
+"""How many agents have run in each branch of a script: branches that do not run again change no number of
+others."""
 
 
 async def run_agent(
@@ -63,8 +66,9 @@ async def run_agent(
             f"run_agent was given {type(ctx).__name__} as its context.",
             hint="Call it in an async script that takes ctx: `await run_agent(ctx, agent, question)`.",
         )
-    number = _counts[ctx] = _counts.get(ctx, 0) + 1
-    steps = AgentSteps(ctx, number, read_effects(effects))
+    counts = _counts.setdefault(ctx, Counter())
+    counts[ctx.branch] += 1
+    steps = AgentSteps(ctx, counts[ctx.branch], read_effects(effects))
     copies = AgentCopies(steps)
     made = copies.of(agent)
     config = _recorded_config(run_config or RunConfig(), steps)

@@ -59,10 +59,18 @@ async def test_audit_is_filtered_and_read_in_pages(hall: Hall) -> None:
     ]
     assert await read(text="no such text") == []
     # As sentences, also for a search.
-    assert [each["text"] for each in await read(text="dana approved, over")] == [
-        "dana approved, over the API"
-    ] * 2
+    asked = (await hall.ask("ada", "GET", f"/v1/holds/{holds[0]}"))["prompt"]
+    said = f"dana approved, over the API (“{asked}”)"
+    assert [each["text"] for each in await read(text="dana approved, over")] == [said] * 2
+    assert len(await read(text=asked.upper(), action="resolved")) == 2
     assert ours[0]["text"].startswith("Asked of ")
+    # Who may read the audit may not by that alone read what is asked.
+    given = {"subject": "service:log", "rights": ["audit:read"]}
+    hall.tokens["log"] = (await hall.ask("ada", "POST", "/v1/tokens", json=given, status=201))["token"]
+    found = await hall.ask("log", "GET", "/v1/audit", params={"action": "resolved", "text": "dana approved"})
+    assert [each["text"] for each in found["items"]] == ["dana approved, over the API"] * 2
+    found = await hall.ask("log", "GET", "/v1/audit", params={"text": asked})
+    assert found["items"] == []
     assert (await hall.ask("eve", "GET", "/v1/audit", params={"module": "scaicore"}))["items"] == []
     for who in ("dana", "clerk", "olga"):
         assert (await hall.send(who, "GET", "/v1/audit")).status_code == 403

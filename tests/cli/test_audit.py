@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import apsw
@@ -72,6 +73,8 @@ def test_list_shows_the_records_in_their_order(decided: Cli) -> None:
     later = decided("audit", "list", "--hold", hold, "--after", "1", "--json").items
     assert later[0]["seq"] == 2
     said = decided("audit", "list", "--limit", "1")
-    assert said.out.splitlines()[0].split() == ["seq", "when", "who", "did", "hold", "hash"]
+    assert said.out.splitlines()[0].split() == ["seq", "when", "who", "what", "happened", "hold", "hash"]
+    for text in (decided("audit", "list").out, records[1]["text"]):
+        assert re.search(r"approved, .* \(“.+”\)", text)
     assert "--after 1" in said.err
     assert decided("audit", "list", "--tenant", "nobody").out == "No matching records.\n"

@@ -46,4 +46,4 @@ def test_an_effect_is_listed_shown_decided_and_resumed_on_the_command_line(
     # A worker has the code of effects, too, but not of those that need something of their caller.
     assert cli("resume", run, f"{file}", *store).code == 0
     assert shop.refund("A17", "4111-1111") == "refunded A17"
-    assert "resolved" in cli("audit", "list", *store).out
+    assert "approved" in cli("audit", "list", *store).out

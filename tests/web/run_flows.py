@@ -25,7 +25,7 @@ def read_order(s: dict[str, Any]) -> dict[str, Any]:
     lines = [{"what": "Glass", "pieces": 2}, {"what": "Frame", "pieces": 1}]
     customer = {"name": "Nordwerk", "city": "Kiel"}
     letter = "Dear Nordwerk,\nthank you for your order.\nWe deliver on Monday.\nKind regards"
-    return {"account": "none", "lines": lines, "customer": customer, "letter": letter}
+    return {"account": "none", "lines": lines, "customer": customer, "letter": letter, "remark": ""}
 
 
 orders.map("check_lines", over="lines", body=check_line, into="checks")
@@ -34,7 +34,8 @@ orders.map("check_lines", over="lines", body=check_line, into="checks")
 @orders.node
 def price(s: dict[str, Any]) -> dict[str, Any]:
     letter = s["letter"].replace("on Monday", f"order {s['number']} on Tuesday")
-    return {"total": 120, "customer": {**s["customer"], "discount": 5}, "letter": letter}
+    customer = {**s["customer"], "discount": 5}
+    return {"total": 120, "customer": customer, "letter": letter, "remark": "Fragile"}
 
 
 @orders.script

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.types.event import EVENTS
 from tests.services import absent
 from tools import web
 
@@ -149,6 +150,14 @@ def test_a_text_outside_of_the_catalogue_and_a_message_that_nobody_uses_are_refu
     for name in LITERALS:
         assert f"src/components/{name}.tsx:1:" in done.stderr, name
     assert "nobody uses neverShownAnywhere" in done.stderr
+
+
+@pytest.mark.covers("WB-52", "WEB-CODE")
+def test_every_event_of_the_server_has_a_name_in_the_catalogue() -> None:
+    source = (web.WEB / "src" / "locales" / "en" / "events.ts").read_text()
+    named = dict(re.findall(r'^ {2}"([\w.]+)": "(.+)",$', source, re.MULTILINE))
+    assert named.keys() == EVENTS.keys()
+    assert len(set(named.values())) == len(named)
 
 
 PACKAGES = {

@@ -77,6 +77,7 @@ def every_state_is_shown(page: Page) -> None:
     page.get_by_role("link", name="Runs", exact=True).click()
     killed = page.get_by_role("row", name=re.compile("reindex")).first
     killed.get_by_role("link").first.click()
+    expect(page.locator(".resume-list")).to_contain_text("Started by worker worker-1")
     expect(page.locator(".resume-list")).to_contain_text("Resumed by")
     picture(page, "demo-resumed")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -443,6 +444,26 @@ def test_a_click_selects_the_edge_and_delete_removes_it_only_on_the_canvas(
     assert 'paid: "{{amount}}"' in saved_text(server, "trip-keys")
 
 
+IN_VIEW = """() => {
+  const { left, right } = document.querySelector(".canvas").getBoundingClientRect();
+  return [...document.querySelectorAll(".react-flow__node")].map((each) => each.getBoundingClientRect())
+    .every((each) => each.left >= left && each.right <= right);
+}"""
+
+
+def drag(page: Page, moved: Locator, into: Locator) -> None:
+    """With the pointer, to the middle of the other."""
+    (start, end) = (each.bounding_box() for each in (moved, into))
+    assert start
+    assert end
+    page.mouse.move(start["x"] + start["width"] / 2, start["y"] + start["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + end["height"] / 2, steps=8)
+    expect(into.locator(".flow-node.target")).to_have_count(1)
+    page.mouse.up()
+    expect(into.locator(".flow-node.target")).to_have_count(0)
+
+
 BOXED = """\
 holdfast: "1.0"
 name: other
@@ -477,6 +498,9 @@ def test_a_text_is_imported_after_its_problems_are_shown_and_keys_go_through_its
     replace.click()
     expect(page.get_by_role("note", name="Note")).to_have_text("Policy 4.2")
     expect(page.locator(".canvas-group")).to_have_text("Money")
+    # All of it is in view.
+    expect(node(page, "note_it")).to_be_in_viewport(ratio=1)
+    page.wait_for_function(IN_VIEW)
 
     # Three keys to the graph: the second link at the top leads there, arrows lead to the other nodes.
     page.locator("a.skip-work").focus()
@@ -489,7 +513,40 @@ def test_a_text_is_imported_after_its_problems_are_shown_and_keys_go_through_its
     page.keyboard.press("F6")
     expect(page.get_by_role("tab", name="Document")).to_be_focused()
 
+    # With the pointer a node is taken into the map, which shows that it takes it.
+    drag(page, node(page, "note_it"), node(page, "each"))
     save(page)
     text = saved_text(server, "boxed")
+    assert re.search(r"id: note_it, .*parent: each", text)
     assert "notes: [{id: n1, text: Policy 4.2}]   # kept" in text
     picture(page, "editor-notes")
+
+
+@pytest.mark.covers("WB-40", "WEB-CANVAS")
+def test_a_thousand_nodes_are_drawn_and_one_more_opens_as_text_that_says_why(
+    server: WebServer, open_page: Opener
+) -> None:
+    page = open_page("/flows")
+    for count in (1_000, 1_001):
+        inner = [f"n{number}" for number in range(count - 2)]
+        lines = ['holdfast: "1.0"', f"name: large-{count}", "nodes:"]
+        for place, name in enumerate(["start", *inner, "done"]):
+            kind = {"start": "start", "done": "end"}.get(name, "set")
+            at = f"{{x: {place % 40 * 240}, y: {place // 40 * 128}}}"
+            lines.append(f"  - {{id: {name}, type: {kind}, position: {at}, config: {{values: {{a: 1}}}}}}")
+        edges = [f"  - {{source: {a}, target: {b}}}" for a, b in pairwise(["start", *inner, "done"])]
+        source = "\n".join([*lines, "edges:", *edges, ""])
+        server.api("PUT", f"/v1/documents/large-{count}", {"source": source})
+        page.goto(f"{server.address}/editor/large-{count}")
+        expect(page.get_by_text("too large to edit on a canvas")).to_have_count(int(count > 1_000))
+        expect(page.locator(".cm-content")).to_have_count(int(count > 1_000))
+        expect(page.locator(".react-flow__node")).to_have_count(1_000 if count == 1_000 else 0)
+        if count == 1_000:
+            # One of them is selected and renamed: what leads to it follows.
+            node(page, "n500").press("Enter")
+            page.get_by_label("Id", exact=True).fill("middle")
+            page.get_by_label("Id", exact=True).press("Enter")
+            expect(node(page, "middle")).to_have_count(1)
+            save(page)
+            assert "source: n499, target: middle" in saved_text(server, "large-1000")
+        picture(page, f"editor-{count}")

@@ -38,6 +38,33 @@ def decided(server: WebServer, hold: dict[str, Any]) -> dict[str, Any]:
     return server.api("GET", f"/v1/holds/{hold['id']}")
 
 
+GROWN = "one => [one.clientHeight, one.scrollHeight <= one.clientHeight]"
+
+
+@pytest.mark.covers("WB-24", "WEB-FORMS")
+def test_a_field_grows_with_its_text_and_says_when_not_all_of_it_is_in_view(
+    server: WebServer, open_page: Opener
+) -> None:
+    hold = ask(server, "kinds", "K-2", letter="Please pay.")
+    page = open_page(f"/inbox/mine/{hold['id']}")
+    field = of(page, "textarea")
+    box = field.get_by_role("textbox")
+    heights: list[int] = []
+    for lines in (1, 12, 40, 90):
+        box.fill("\n".join(f"Line {number}" for number in range(lines)))
+        height, is_whole = box.evaluate(GROWN)
+        heights.append(height)
+        assert is_whole == (lines <= 40), lines
+        expect(field.get_by_text("not all are in view")).to_have_count(int(lines > 40))
+    assert heights == sorted(heights)
+    assert heights[1] > 3 * heights[0]
+    assert heights[2] == heights[3]
+    # Lines that break at the edge of a phone count too.
+    page.set_viewport_size({"width": 320, "height": 640})
+    box.fill("word " * 60)
+    assert box.evaluate(GROWN)[1]
+
+
 @pytest.mark.covers("WB-24", "WEB-FORMS", "WB-54-digits")
 def test_a_person_fills_in_every_kind_of_field_and_no_digit_is_lost(
     server: WebServer, open_page: Opener

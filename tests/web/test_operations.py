@@ -121,7 +121,10 @@ def test_the_audit_is_filtered_by_the_address_and_verified(busy: WebServer, open
     page.get_by_label("Search", exact=True).fill(hold["id"][:13].upper())
     page.get_by_role("button", name="Filter", exact=True).click()
     rows = page.get_by_role("table", name="Audit").get_by_role("row")
-    expect(rows.nth(1).get_by_role("rowheader")).to_contain_text("Asked of")
+    created = rows.nth(1).get_by_role("rowheader")
+    # With the question, and its deadline in the zone of the reader.
+    expect(created).to_contain_text(re.compile(r"Asked of .*, due .*\(“Refund claim O-1 of Nordwerk\?”\)"))
+    expect(created.locator("time")).to_have_count(1)
     page.get_by_role("button", name="Clear filters").click()
     newest = busy.api("GET", "/v1/audit/head")["seq"]
     expect(rows.nth(1).get_by_role("cell").last).to_have_text(str(newest))
@@ -147,6 +150,10 @@ def test_every_panel_is_readable_in_light_in_dark_and_on_a_phone(busy: WebServer
     # A phone shows rows as cards: nothing is beside the screen.
     wide = "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
     assert page.locator(".table-scroll").evaluate_all(wide) == 0
+    # One ground behind the whole card: cells stand apart there.
+    grounds = "all => all.map(one => getComputedStyle(one).backgroundColor)"
+    assert set(page.locator("tr.open > *, tr.more > *").evaluate_all(grounds)) == {"rgba(0, 0, 0, 0)"}
+    assert len(set(page.locator("tr.open, tr.more").evaluate_all(grounds))) == 1
     page.set_viewport_size({"width": 1280, "height": 800})
     (worker,) = busy.api("GET", "/v1/workers")["items"]
     (version,) = [each for each, flow in worker["versions"].items() if flow == "claims"]

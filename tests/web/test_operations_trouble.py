@@ -15,7 +15,7 @@ import apsw
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.web.conftest import PATIENCE, WebServer, inspect
+from tests.web.conftest import PATIENCE, WebServer, inspect, show
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
 DOOMED = Path(__file__).with_name("doomed_flows.py")
@@ -161,9 +161,30 @@ def test_the_backlog_shows_lanes_limits_and_runs_that_no_worker_serves(
     expect(desk.get_by_role("table", name="Limits")).to_contain_text("100/min")
     expect(desk.get_by_role("table", name="Open questions by age")).to_contain_text("under 1h")
     inspect(desk, "operations-backlog-limits")
-    # The server has no directory: what the panel would set has no effect, and it says so.
+
+
+@pytest.mark.covers("WB-44", "WEB-OPS")
+def test_a_directory_that_is_not_used_says_so_and_offers_nobody(troubled: WebServer, desk: Page) -> None:
+    """What its panel would set has no effect, and its people get no questions."""
+    troubled.api("PUT", "/v1/directory/people/ada", {"name": "Ada", "email": "ada@example.com"})
+    hold = troubled.claim("D-1")
     desk.goto(f"{troubled.address}/operations/members")
-    expect(desk.get_by_text("Start the server with HOLDFAST_DIRECTORY=store")).to_be_visible()
+    note = desk.get_by_role("note")
+    expect(note).to_contain_text("This server does not use this directory")
+    expect(note).to_contain_text("Start the server with HOLDFAST_DIRECTORY=store")
+    expect(desk.get_by_role("table", name="People")).to_contain_text("Ada")
+    expect(desk.get_by_role("button", name="Set absence: Ada")).to_have_count(0)
+    show(desk, "/settings")
+    expect(desk.get_by_text("Absences cannot be set here.")).to_be_visible()
+    asked: list[str] = []
+    desk.on("request", lambda sent: asked.append(sent.url))
+    show(desk, f"/inbox/all/{hold['id']}")
+    desk.get_by_role("button", name="More", exact=True).click()
+    desk.get_by_role("menuitem", name="Reassign").click()
+    # A name can be typed; none is offered.
+    desk.get_by_label("To", exact=True).fill("dana")
+    expect(desk.locator("datalist option")).to_have_count(0)
+    assert [url for url in asked if "/directory/people" in url] == []
 
 
 @pytest.mark.covers("WB-45", "WEB-OPS")

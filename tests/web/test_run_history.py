@@ -100,8 +100,9 @@ def test_an_interrupted_run_says_what_a_resume_does_first(
             assert time.monotonic() < deadline
             time.sleep(0.2)
         run = server.api("GET", "/v1/runs")["items"][0]["id"]
-        page.goto(f"{server.address}/runs/{run}")
+        page.goto(f"{server.address}/runs/{run}?tab=timeline")
         expect(page.get_by_text("Interrupted", exact=True).first).to_be_visible()
+        expect(page.locator(".resume-list")).to_have_text(f"Started by worker {lease['worker']}")
         page.get_by_role("button", name="Resume", exact=True).click()
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text("Runs again: hang.")

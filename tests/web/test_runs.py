@@ -100,6 +100,32 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     assert server.api("GET", f"/v1/runs/{run}")["status"] == "failed"
 
 
+@pytest.mark.covers("WB-35", "WEB-TIME")
+def test_a_state_with_more_than_200_names_is_forked_as_json(server: WebServer, open_page: Opener) -> None:
+    names = {f"name_{number}": number for number in range(197)}
+    page = open_page("/runs")
+    # The flow adds names of its own to the input: five before `price`, and its number.
+    for count, is_large in ((0, False), (197, True)):
+        given = dict(list(names.items())[:count])
+        run = started(server, "orders", number=50 + count, **given)
+        page.goto(f"{server.address}/runs/{run}?at=1")
+        expect(page.get_by_role("slider")).to_be_visible()
+        page.keyboard.press("f")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("button", name="Edit the state").click()
+        expect(dialog.get_by_role("textbox", name="State at record")).to_have_count(int(is_large))
+        expect(dialog.get_by_text(re.compile("This state has 20[0-9] names"))).to_have_count(int(is_large))
+        expect(dialog.get_by_label("Account", exact=True)).to_have_count(int(not is_large))
+    written = dialog.get_by_role("textbox", name="State at record")
+    written.fill(written.input_value().replace('"name_7": 7,', '"name_7": 70,'))
+    expect(dialog.locator("ins")).to_have_text("70")
+    dialog.get_by_role("button", name="Fork").click()
+    expect(page).not_to_have_url(re.compile(run))
+    fork = page.url.split("/runs/")[1].partition("?")[0]
+    result = server.api("GET", f"/v1/runs/{fork}/result?wait=20")
+    assert (result["state"]["name_7"], result["state"]["name_8"]) == (70, 8)
+
+
 @pytest.mark.covers("WB-50-run")
 def test_every_part_of_a_run_is_accessible_and_fits_a_phone(server: WebServer, open_page: Opener) -> None:
     run = started(server, "orders", number=8)
@@ -121,6 +147,12 @@ def test_every_part_of_a_run_is_accessible_and_fits_a_phone(server: WebServer, o
             page.set_viewport_size({"width": 1280, "height": 800})
 
 
+COVERED = """nodes => nodes.filter((node) => {
+  const [name, sign] = [".name", ".disc"].map((part) => node.querySelector(part)?.getBoundingClientRect());
+  return name && sign && name.right + 6 > sign.left;
+}).map((node) => node.textContent)"""
+
+
 @pytest.mark.covers("WB-29-states")
 def test_the_graph_shows_the_states_of_the_record_and_opens_a_step(
     server: WebServer, open_page: Opener
@@ -133,6 +165,7 @@ def test_the_graph_shows_the_states_of_the_record_and_opens_a_step(
     expect(
         page.get_by_role("complementary", name="Step").get_by_role("heading", name="price")
     ).to_be_visible()
+    assert graph.locator("g.node").evaluate_all(COVERED) == []
     page.get_by_role("slider").fill("1")
     expect(graph.get_by_role("button", name="pay: Not started")).to_be_visible()
     expect(graph.get_by_role("button", name="read_order: Done")).to_be_visible()
@@ -273,6 +306,7 @@ def test_two_records_and_two_runs_are_compared_by_path_line_visit_and_cost(
     side = compare.locator(".compare-side").first
     expect(side).to_contain_text(re.compile(r"After read_order, \d+ \w+ \d\d:\d\d:\d\d"))
     assert "1970" not in side.inner_text()
+    expect(state.locator("li", has_text="remark").locator("del")).to_have_text("(empty)")
     letter = state.locator("li", has_text="letter")
     expect(letter.locator("del")).to_have_text("-We deliver on Monday.")
     expect(letter.locator("ins")).to_have_text("+We deliver order 20 on Tuesday.")
@@ -403,6 +437,13 @@ def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to
     page.keyboard.press("l")
     expect(page).not_to_have_url(re.compile("at="))
     inspect(page, "run-timeline-resumes")
+    page.set_viewport_size({"width": 390, "height": 844})
+    scale = timeline.locator(".scale")
+    track, found = timeline.locator(".track").first.bounding_box(), scale.bounding_box()
+    assert track
+    assert found
+    assert (found["x"], found["width"]) == (track["x"], track["width"])
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{server.address}/runs/{started(server, 'orders', number=41)}?tab=timeline")
     expect(timeline.get_by_role("listitem")).to_have_count(4)
     timeline.get_by_role("button", name="2 of 2 done").click()

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { parseDocument } from "yaml";
 import { readText } from "../src/models/documentText";
-import { eventName } from "../src/models/names";
+import { eventWord } from "../src/screens/runs/text";
 
 vi.mock("yaml", async (original) => {
   const found = await original<typeof import("yaml")>();
@@ -18,6 +18,7 @@ describe("a text with many names", () => {
   });
 });
 
-test("an event is named in words, also one that is not known here", () => {
-  expect(["run.created", "node.step_done", "new.kind.of_event", ""].map(eventName)).toEqual(["Run created", "Node step done", "New kind of event", ""]);
+test("an event has its name of the catalogue, and one that is not known here its type in words", () => {
+  const names = { "run.created": "Run created", "node.woke": "Timer fired", "new.kind.of_event": "New kind of event", toString: "ToString", "": "" };
+  expect(Object.fromEntries(Object.keys(names).map((type) => [type, eventWord(type)]))).toEqual(names);
 });

@@ -73,7 +73,8 @@ class AttemptSpan(Model, kw_only=True):
 
 class Audit(Model, kw_only=True):
     """`hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant.
-    `text`: the record as one sentence; it is not covered."""
+    `text`: the record as one sentence, with the question for callers who may see all holds; it is not
+    covered."""
 
     id: str
     seq: int
@@ -1811,7 +1812,9 @@ class Thread(Model, kw_only=True):
 class Timeline(Model, kw_only=True):
     """Visits in the order of their start. `next`: the cursor of the page with earlier ones; `left_out`:
     their number. `marks`: failures, decisions and resumes. `horizon`: the first record that is not
-    pruned. `damage`: why the run's journal cannot be read, if so."""
+    pruned. `damage`: why the run's journal cannot be read, if so. `first_worker`: the worker that
+    started the run, as long as it has the run or if it died; a run that it left otherwise does not name
+    it."""
 
     run: str
     items: list[Visit]
@@ -1823,6 +1826,7 @@ class Timeline(Model, kw_only=True):
     edges: dict[str, int]
     left_out: int
     damage: str = ""
+    first_worker: str = ""
 
 
 class Token(Model, kw_only=True):

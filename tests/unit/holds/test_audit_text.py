@@ -34,3 +34,12 @@ def test_a_record_of_the_audit_is_a_sentence(
     body = b"" if data is None else msgspec.json.encode(data)
     row = next_row("t", 1, GENESIS, NewAudit(at=1, actor=actor, action=action, hold=hold, data=body))
     assert audit_sentence(row) == text
+    named = audit_sentence(row, {"h": "Release\n4.2.0 now?", "other": "Another?"})
+    assert named == (f"{text} (“Release 4.2.0 now?”)" if hold else text)
+
+
+def test_a_long_question_is_shortened_and_one_that_is_gone_is_left_out() -> None:
+    row = next_row("t", 1, GENESIS, NewAudit(at=1, actor="user:dana", action="viewed", hold="h", data=b"{}"))
+    text = audit_sentence(row)
+    assert audit_sentence(row, {"h": "a " * 5_000}) == f"{text} (“{'a ' * 49}a…”)"
+    assert audit_sentence(row, {"h": " \n "}) == audit_sentence(row, {}) == text

@@ -24,7 +24,12 @@ export function Value({ value, depth = 0, rawNames = false }: ValueProps) {
   if (depth < DEEPEST && isRecord(value) && Object.keys(value).length > 0) {
     return <Facts value={value} depth={depth + 1} rawNames={rawNames} />;
   }
-  return <Text text={valueText(value)} />;
+  return <Leaf value={value} />;
+}
+
+/** A text without a letter is named: nothing at all would look like a fault of the page. */
+export function Leaf({ value }: { value: unknown }) {
+  return value === "" ? <span className="muted small">{t("empty")}</span> : <Text text={valueText(value)} />;
 }
 
 /** So many of them are in the page, and a button for the next: a huge value leaves the page usable. */

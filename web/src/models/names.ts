@@ -3,12 +3,6 @@
 // A part of a stored label: node, visit, how often its node had failed before, item.
 const PART = /^(.+)\.(\d+)(?:~\d+)?\[(\d+)\]$/;
 
-/** `Node step done` for `node.step_done`: also for one that only a newer server has. */
-export function eventName(type: string): string {
-  const words = type.replaceAll(/[._]+/g, " ").trim();
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
 /** `each[110]/fetch` for `each.1[110]/fetch`; only later visits are numbered: `each.2[110]/fetch`. */
 export function shownName(label: string): string {
   const parts = label.split("/");

@@ -20,3 +20,19 @@ function inUtc(at: string): string {
   if (Number.isNaN(date.getTime())) return "";
   return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]} ${date.toISOString().slice(11, 16)} UTC`;
 }
+
+const NAMES = ["expires_at", "until", "to"];
+
+/** The moments that the data of a record have. The audit keeps some as microseconds. */
+export function momentsIn(data: unknown): string[] {
+  if (typeof data !== "object" || data === null) return [];
+  const found = data as Record<string, unknown>;
+  return NAMES.flatMap((name) => momentOf(found[name]));
+}
+
+function momentOf(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "number" && typeof value !== "bigint") return [];
+  const date = new Date(Number(value) / 1_000);
+  return Number.isNaN(date.getTime()) ? [] : [date.toISOString()];
+}

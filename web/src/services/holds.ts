@@ -1,5 +1,6 @@
 /** Holds: what the inbox shows of them, and what a person does with them. */
 import type { HoldPreview, HoldView as WireView, HoldWire } from "@client";
+import { momentsIn } from "@/models/sentence";
 import { toolCallOf } from "@/models/toolCall";
 import { plainText } from "@/models/values";
 import { client, requireFields, rowsOf } from "./client";
@@ -145,7 +146,7 @@ export type Comment = { id: string; kind: string; by: string; at: string; text: 
 
 export async function getHistory(id: string): Promise<Entry[]> {
   return rowsOf((await client.holdHistory(id)).items, ["id", "at", "text"], ({ id: entry, at, text, data }) => ({
-    id: entry, at, text: plainText(text), times: [data?.["expires_at"], data?.["until"], data?.["to"]].filter((each) => typeof each === "string"),
+    id: entry, at, text: plainText(text), times: momentsIn(data),
   }));
 }
 

@@ -1,5 +1,6 @@
 /** What operators watch and act on: workers, backlog, schedules, dead letters, notifications, queues, audit, tokens, members. */
 import type { AuditWire, ScheduleWire, Spread, TokenWire, WorkerWire } from "@client";
+import { momentsIn } from "@/models/sentence";
 import { plainText } from "@/models/values";
 import { client, rowsOf } from "./client";
 import { personOf } from "./holds";
@@ -56,7 +57,7 @@ export type MetricName = "time_to_decision" | "backlog" | "breaches" | "runs";
 /** `values`: for each point one number for each column. `readSince`: what is older was not read. */
 export type Metric = { columns: string[]; points: { at: string; values: (number | null)[] }[]; readSince: string | null };
 export type Queue = { scope: string; queue: string; ready: number; delayed: number; claimed: number; dead: number; oldestSeconds: number };
-export type AuditRecord = { seq: number; at: string; actor: string; action: string; text: string; module: string; run: string; hold: string; data: unknown; hash: string };
+export type AuditRecord = { seq: number; at: string; actor: string; action: string; text: string; times: string[]; module: string; run: string; hold: string; data: unknown; hash: string };
 /** Parts of the text, the actor and the action; `since` and `until`: instants. */
 export type AuditFilter = { text: string; actor: string; action: string; since: string | null; until: string | null };
 export type Verification = { whole: boolean; records: number; seq: number | null; why: string };
@@ -330,6 +331,7 @@ function recordOf(wire: AuditWire): AuditRecord {
     actor: wire.actor,
     action: wire.action,
     text: plainText(wire.text),
+    times: momentsIn(wire.data),
     module: wire.module,
     run: wire.execution_id ?? "",
     hold: wire.checkpoint_id ?? "",

@@ -23,6 +23,8 @@ export type Timeline = {
   /** The number of earlier visits that were not read. */
   leftOut: number;
   damage: string;
+  /** The worker that started the run; empty if it is not known. */
+  firstWorker: string;
   marks: Mark[];
   /** The edges that were taken, with their paths. */
   taken: ReadonlySet<string>;
@@ -65,7 +67,7 @@ export async function getTimeline(run: string, old?: Timeline): Promise<Timeline
   if (old && since !== null && found.horizon !== old.first) return getTimeline(run);
   const visits = found.items.map((each) => visitOf(each, run));
   return {
-    visits: old && since !== null ? withChanges(old.visits, visits) : visits, leftOut: found.left_out, damage: found.damage ?? "", marks: found.marks,
+    visits: old && since !== null ? withChanges(old.visits, visits) : visits, leftOut: found.left_out, damage: found.damage ?? "", marks: found.marks, firstWorker: plainText(found.first_worker ?? "") || (old?.firstWorker ?? ""),
     taken: new Set(Object.keys(found.edges)), first: found.horizon, last: found.head,
     ...spentIn(Object.values(found.nodes)),
   };

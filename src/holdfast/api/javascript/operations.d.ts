@@ -1103,7 +1103,7 @@ export interface AuditVerification {
 
 /**
  * `hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant. `text`:
- * the record as one sentence; it is not covered.
+ * the record as one sentence, with the question for callers who may see all holds; it is not covered.
  */
 export interface AuditWire {
   id: string;
@@ -3304,7 +3304,8 @@ export interface ThreadWire {
 /**
  * Visits in the order of their start. `next`: the cursor of the page with earlier ones; `left_out`: their
  * number. `marks`: failures, decisions and resumes. `horizon`: the first record that is not pruned.
- * `damage`: why the run's journal cannot be read, if so.
+ * `damage`: why the run's journal cannot be read, if so. `first_worker`: the worker that started the run, as
+ * long as it has the run or if it died; a run that it left otherwise does not name it.
  */
 export interface TimelineWire {
   run: string;
@@ -3317,6 +3318,7 @@ export interface TimelineWire {
   edges: Record<string, number>;
   left_out: number;
   damage?: string;
+  first_worker?: string;
 }
 
 /** `token`: its text, only in the answer that created it. */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -15,7 +15,7 @@ from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant, Words
 from holdfast.errors import InputError
 from holdfast.holds.queries.audit import SignedHead
-from holdfast.holds.queries.audit_text import audit_sentence
+from holdfast.holds.queries.audit_text import audit_sentence, questions_of
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import END_OF_TIME, START_OF_TIME, require_moment
 
@@ -100,16 +100,29 @@ async def list_audit(call: ApiCall, query: ListAudit) -> Page[AuditWire]:
     )
     read, found = 0, list[AuditRow]()
     async for page in reads:
+        questions = await _questions(call, page.rows) if query.text else dict[str, str]()
         for row in page.rows:
-            if is_match(row):
+            if is_match(row, questions):
                 found.append(row)
             if len(found) > query.limit:
                 shown = found[: query.limit]
-                return Page(items=[audit_wire(each) for each in shown], next=cursor_of(shown[-1].seq))
+                return await _page_of(call, shown, cursor_of(shown[-1].seq))
         read += _PAGE
         if read >= MOST_READ and not page.is_last:
-            return Page(items=[audit_wire(each) for each in found], next=cursor_of(page.place))
-    return Page(items=[audit_wire(each) for each in found])
+            return await _page_of(call, found, cursor_of(page.place))
+    return await _page_of(call, found, None)
+
+
+async def _page_of(call: ApiCall, rows: Sequence[AuditRow], following: str | None) -> Page[AuditWire]:
+    questions = await _questions(call, rows)
+    return Page(items=[audit_wire(each, questions) for each in rows], next=following)
+
+
+async def _questions(call: ApiCall, rows: Sequence[AuditRow]) -> Mapping[str, str]:
+    """The right to read the audit is not the right to read what is asked."""
+    if not call.who.may(Right.view):
+        return {}
+    return await questions_of(await call.hf.open(), call.tenant, rows)
 
 
 async def _oldest(call: ApiCall, query: ListAudit, after: int | None) -> AsyncIterator[_Read]:
@@ -131,12 +144,12 @@ async def _newest(call: ApiCall, query: ListAudit, before: int | None) -> AsyncI
         upper = lower
 
 
-def _matcher(query: ListAudit) -> Callable[[AuditRow], bool]:
+def _matcher(query: ListAudit) -> Callable[[AuditRow, Mapping[str, str]], bool]:
     since = START_OF_TIME if query.since is None else require_moment(query.since, "since")
     until = END_OF_TIME if query.until is None else require_moment(query.until, "until")
     actor, action, text = (part.casefold() for part in (query.actor_part, query.action_part, query.text))
 
-    def is_match(row: AuditRow) -> bool:
+    def is_match(row: AuditRow, questions: Mapping[str, str]) -> bool:
         return (
             (not query.module or module_of(row) in query.module)
             and (not query.execution or row.run in query.execution)
@@ -145,16 +158,16 @@ def _matcher(query: ListAudit) -> Callable[[AuditRow], bool]:
             and since <= row.at < until
             and actor in row.actor.casefold()
             and action in row.action.casefold()
-            and (not text or text in _words(row))
+            and (not text or text in _words(row, questions))
         )
 
     return is_match
 
 
-def _words(row: AuditRow) -> str:
+def _words(row: AuditRow, questions: Mapping[str, str]) -> str:
     """What a search for a text reads."""
     data = row.data.decode(errors="replace")
-    named = (row.actor, row.action, row.hold or "", row.run or "", data, audit_sentence(row))
+    named = (row.actor, row.action, row.hold or "", row.run or "", data, audit_sentence(row, questions))
     return "\n".join(named).casefold()
 
 

@@ -178,6 +178,7 @@ async def get_timeline(call: ApiCall, run: str, query: ShowTimeline) -> Timeline
         edges=dict(line.visits.edges),
         left_out=page.before,
         damage=line.damage,
+        first_worker=line.first_worker,
     )
 
 

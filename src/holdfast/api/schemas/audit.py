@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ OWN = "holdfast"
 
 class AuditWire(msgspec.Struct, kw_only=True):
     """`hash` covers the previous hash, these fields and the digest of `data`: one chain per tenant. `text`:
-    the record as one sentence; it is not covered."""
+    the record as one sentence, with the question for callers who may see all holds; it is not covered."""
 
     id: str
     seq: int
@@ -36,7 +37,7 @@ class AuditWire(msgspec.Struct, kw_only=True):
     hash: str
 
 
-def audit_wire(row: AuditRow) -> AuditWire:
+def audit_wire(row: AuditRow, questions: Mapping[str, str] | None = None) -> AuditWire:
     module = module_of(row)
     return AuditWire(
         id=f"evt_{row.hash.hex()[:24]}",
@@ -49,7 +50,7 @@ def audit_wire(row: AuditRow) -> AuditWire:
         at=iso(row.at),
         actor=row.actor,
         action=row.action,
-        text=audit_sentence(row),
+        text=audit_sentence(row, questions),
         data=_decoded_data(row.data),
         data_digest=row.data_digest,
         prev_hash=row.prev.hex(),

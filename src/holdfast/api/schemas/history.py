@@ -396,7 +396,8 @@ def record_wire(record: Record, graph: Graph) -> RecordWire:
 class TimelineWire(msgspec.Struct, kw_only=True):
     """Visits in the order of their start. `next`: the cursor of the page with earlier ones; `left_out`: their
     number. `marks`: failures, decisions and resumes. `horizon`: the first record that is not pruned.
-    `damage`: why the run's journal cannot be read, if so."""
+    `damage`: why the run's journal cannot be read, if so. `first_worker`: the worker that started the run, as
+    long as it has the run or if it died; a run that it left otherwise does not name it."""
 
     run: str
     items: list[VisitWire]
@@ -408,6 +409,7 @@ class TimelineWire(msgspec.Struct, kw_only=True):
     edges: dict[str, int]
     left_out: int
     damage: str = ""
+    first_worker: str = ""
 
 
 def mark_wire(mark: Mark) -> MarkWire:

@@ -114,31 +114,38 @@ def _print_findings(found: list[AuditCheck]) -> None:
 async def list_records(
     tenant: str, *, hold: str | None, after: int, limit: int, store: str | None, json: bool
 ) -> Exit:
-    from holdfast.holds.queries.history import entry_of
+    from holdfast.holds.queries.audit_text import audit_sentence, questions_of
 
     async with open_store_for_command(store, must_exist=True) as hf:
-        rows = await (await hf.open()).audit(tenant, after=after, limit=limit, hold=hold)
+        opened = await hf.open()
+        rows = await opened.audit(tenant, after=after, limit=limit, hold=hold)
+        questions = await questions_of(opened, tenant, rows)
+    sentences = [audit_sentence(row, questions) for row in rows]
     if json:
         print_list(
-            [
-                {**msgspec.structs.asdict(entry_of(row)), "hold": row.hold, "hash": row.hash.hex()}
-                for row in rows
-            ],
+            [_item(row, text) for row, text in zip(rows, sentences, strict=True)],
             str(rows[-1].seq) if len(rows) == limit else None,
         )
     elif not rows:
         print_line("No matching records.")
     else:
-        print_table(("seq", "when", "who", "did", "hold", "hash"), [_cells(row) for row in rows])
+        cells = [_cells(row, text) for row, text in zip(rows, sentences, strict=True)]
+        print_table(("seq", "when", "who", "what happened", "hold", "hash"), cells)
         if len(rows) == limit:
             print_note(f"There may be more: --after {rows[-1].seq}")
     return Exit.ok
 
 
-def _cells(row: AuditRow) -> tuple[str, ...]:
+def _item(row: AuditRow, text: str) -> dict[str, object]:
+    from holdfast.holds.queries.history import entry_of
+
+    entry = msgspec.structs.asdict(entry_of(row))
+    return {**entry, "text": text, "hold": row.hold, "hash": row.hash.hex()}
+
+
+def _cells(row: AuditRow, text: str) -> tuple[str, ...]:
     when = iso(row.at)[:19].replace("T", " ")
-    did = row.action.replace("_", " ")
-    return (str(row.seq), when, row.actor, did, (row.hold or "")[:8], row.hash.hex()[:12])
+    return (str(row.seq), when, row.actor, text, (row.hold or "")[:8], row.hash.hex()[:12])
 
 
 def _head(against: str | None, key: str | None) -> SignedHead | None:

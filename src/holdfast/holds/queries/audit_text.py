@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from holdfast.holds.queries.history import entry_of
 from holdfast.holds.queries.history_text import short_name
+from holdfast.store.hold_protocols import Holds
 from holdfast.types.audit import AuditRow
+from holdfast.types.hold import HoldFilter
 
 # `{who}` acted; the other names are fields of the record's data.
 _SENTENCES: Final = {
@@ -41,16 +44,36 @@ _SENTENCES: Final = {
 _PEOPLE: Final = frozenset({"subject", "person", "circle", "to"})
 MOST: Final = 200
 """Characters of a value in a sentence: names come from outside."""
+LONGEST_QUESTION: Final = 100
 
 
-def audit_sentence(row: AuditRow) -> str:
-    """`dana approved, on the web page`; `ada signed in`. Data that were erased or cannot be decrypted leave
-    a sentence without them."""
+async def questions_of(store: Holds, tenant: str, rows: Sequence[AuditRow]) -> Mapping[str, str]:
+    """What was asked, for each hold of these records that still exists."""
+    ids = tuple({row.hold for row in rows if row.hold})
+    if not ids:
+        return {}
+    where = HoldFilter(tenant=tenant, ids=ids, live=False)
+    return {hold.id: hold.prompt for hold, _ in await store.list_holds(where, limit=len(ids))}
+
+
+def audit_sentence(row: AuditRow, questions: Mapping[str, str] | None = None) -> str:
+    """`dana approved, on the web page (“Release 4.2.0 now?”)`; `ada signed in`. Data that were erased or
+    cannot be decrypted leave a sentence without them. `questions`: by hold; the audit itself keeps none."""
     template = None if row.hold else _SENTENCES.get(row.action)
     if template is None:
-        return entry_of(row if _is_object(row.data) else msgspec.structs.replace(row, data=b"{}")).text
+        text = entry_of(row if _is_object(row.data) else msgspec.structs.replace(row, data=b"{}")).text
+        return text + _quoted((questions or {}).get(row.hold or "", ""))
     data: dict[str, Any] = msgspec.json.decode(row.data) if _is_object(row.data) else {}
     return template.format_map(_Words(data, who=_actor(row.actor)))
+
+
+def _quoted(question: str) -> str:
+    """On one line: a prompt may be a page of markdown."""
+    text = " ".join(question[: 4 * LONGEST_QUESTION].split())
+    if not text:
+        return ""
+    shown = text if len(text) <= LONGEST_QUESTION else text[: LONGEST_QUESTION - 1].rstrip() + "…"
+    return f" (“{shown}”)"
 
 
 class _Words(dict[str, str]):

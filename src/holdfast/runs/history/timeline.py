@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from holdfast.store.rows import RunRow
 
 PAGE = 5_000
+_FIRST = 1
+"""The number of a run's first claim."""
 _PHASES = {
     "asked": "asking",
     "sleep": "waiting",
@@ -36,7 +38,8 @@ _PHASES = {
 
 class Timeline(msgspec.Struct, frozen=True):
     """`pos` is the run's position; None if its journal cannot be folded, and `damage` says why.
-    `interrupted`: it has not ended, and no live worker has it."""
+    `interrupted`: it has not ended, and no live worker has it. `first_worker`: the one that started it. The
+    journal names only those that resume a run: it is known while that worker has the run, and if it died."""
 
     graph: Graph
     reader: RunReader
@@ -44,6 +47,7 @@ class Timeline(msgspec.Struct, frozen=True):
     pos: Position | None
     damage: str = ""
     interrupted: bool = False
+    first_worker: str = ""
 
 
 async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None) -> Timeline:
@@ -62,7 +66,8 @@ async def make_timeline(service: RunAccess, row: RunRow, keep: int | None = None
     elif interrupted:
         visits.mark_ready()
     visits.trim()
-    return Timeline(reader.graph, reader, visits, pos, damage, interrupted)
+    first = visits.lost.get(_FIRST) or (row.worker if row.term == _FIRST else None) or ""
+    return Timeline(reader.graph, reader, visits, pos, damage, interrupted, first)
 
 
 MAX_KEPT = 20_000

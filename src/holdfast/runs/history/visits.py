@@ -64,6 +64,8 @@ class Visits:
         self.edges: dict[str, int] = {}
         self.asked: dict[str, Visit] = {}
         self.marks: list[Mark] = []
+        # Workers that lost the run, by the number of their claim.
+        self.lost: dict[int, str] = {}
         self.left_out = 0
         # Ended visits are shared with copies: one that continues is replaced, not changed.
         self._shared = False
@@ -82,7 +84,7 @@ class Visits:
         found.ended, found.left_out, found._shared = list(self.ended), self.left_out, True
         found.open = {label: _copied(visit) for label, visit in self.open.items()}
         found.nodes = {path: replace(node) for path, node in self.nodes.items()}
-        found.edges, found.marks = dict(self.edges), list(self.marks)
+        found.edges, found.marks, found.lost = dict(self.edges), list(self.marks), dict(self.lost)
         return found
 
     def node(self, path: str) -> NodeSum:
@@ -438,6 +440,10 @@ def _resumed(visits: Visits, event: Event) -> None:
     visits.marks.append(Mark(kind="resumed", seq=event.seq, at=event.at, worker=worker))
 
 
+def _lost(visits: Visits, event: Event) -> None:
+    visits.lost[int(event.data.get("term", 0))] = str(event.data.get("worker", ""))
+
+
 def _unreadable(visits: Visits, event: Event) -> None:
     """The columns of a damaged record still show that a node was settled, and how."""
     visit = visits.open.get(event.scope + event.node)
@@ -469,6 +475,7 @@ _APPLY: dict[str, Callable[[Visits, Event], None]] = {
     ),
     **dict.fromkeys(("node.step_done", "node.step_failed"), _stepped),
     **dict.fromkeys(("run.completed", "run.failed", "run.cancelled"), _ended),
+    **dict.fromkeys(("run.recovered", "run.given_up"), _lost),
     "node.started": _started,
     "node.retried": _retried,
     "node.step_retried": _step_retried,

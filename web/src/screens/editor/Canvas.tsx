@@ -66,11 +66,17 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras =
     latest.current = next;
     onSelect(next);
   };
+  // New nodes are measured first: React Flow leaves those out that it has not measured.
+  const fitted = useRef(fit);
+  const isMeasured = view.nodes.every((each) => live.get(each.id)?.measured);
   useEffect(() => {
-    if (fit === 0) return;
-    const frame = requestAnimationFrame(() => void flow.current?.fitView(FIT));
+    if (fit === fitted.current || !isMeasured) return;
+    const frame = requestAnimationFrame(() => {
+      fitted.current = fit;
+      void flow.current?.fitView(FIT);
+    });
     return () => cancelAnimationFrame(frame);
-  }, [fit]);
+  }, [fit, isMeasured]);
 
   /** Where a map or loop would take in what is dragged. */
   const aim = (changes: NodeChange<Drawn>[]) => {

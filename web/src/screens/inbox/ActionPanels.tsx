@@ -40,7 +40,9 @@ function Frame({ title, submit, disabled, act, onDone, onClose, children }: Fram
 }
 
 function Person({ id, label, help, value, onChange }: { id: string; label: string; help: string; value: string; onChange: (name: string) => void }) {
-  const people = useQuery({ queryKey: ["people"], queryFn: listPeople, staleTime: 60_000 });
+  // A directory that the server does not ask has nobody who would get the question.
+  const { directory } = useSession();
+  const people = useQuery({ queryKey: ["people"], queryFn: listPeople, staleTime: 60_000, enabled: directory === "store" });
   return (
     <div className="field">
       <label className="field-label" htmlFor={id}>{label}</label>

@@ -1,8 +1,8 @@
 /** One difference: its place, and both values; a text of several lines by line. */
 import { lineKind } from "@/models/diff";
-import { plainText, valueText } from "@/models/values";
+import { plainText } from "@/models/values";
 import type { ValueChange } from "@/services/comparison";
-import { t } from "./text";
+import { shortText, t } from "./text";
 
 const MOST = 2000;
 const SIGNS: Record<string, { sign: string; word: "added" | "removed" | "changed" }> = {
@@ -19,9 +19,9 @@ export function ChangeLine({ change }: { change: ValueChange }) {
       <span className="change-path code">{plainText(change.path) || t("wholeValue")}</span>
       {change.lines.length > 0 ? <Lines lines={change.lines} /> : (
         <span className="change-values">
-          {change.kind === "added" ? null : <del>{plainText(valueText(change.before).slice(0, MOST))}</del>}
+          {change.kind === "added" ? null : <del>{shortText(change.before, MOST)}</del>}
           {change.kind === "changed" ? <span className="muted" aria-hidden="true"> {"→"} </span> : null}
-          {change.kind === "removed" ? null : <ins>{plainText(valueText(change.after).slice(0, MOST))}</ins>}
+          {change.kind === "removed" ? null : <ins>{shortText(change.after, MOST)}</ins>}
         </span>
       )}
     </li>

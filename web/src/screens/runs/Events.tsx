@@ -7,10 +7,10 @@ import { Skeleton } from "@/components/Skeleton";
 import { Value } from "@/components/Value";
 import { writeJson } from "@/models/json";
 import { plainText } from "@/models/values";
-import { eventName, shownName } from "@/models/names";
+import { shownName } from "@/models/names";
 import { toggled } from "@/models/selection";
 import type { RunEvent } from "@/services/runHistory";
-import { t } from "./text";
+import { eventWord, t } from "./text";
 import { useEvents, useNear } from "./useEvents";
 
 const HEIGHT = 37;
@@ -56,7 +56,7 @@ function EventRow({ event, isOpen, onToggle }: EventProps) {
     <>
       <span className="muted number">{event.number}</span>
       <Moment at={event.at} seconds />
-      <strong translate="no" title={event.type}>{eventName(event.type)}</strong>
+      <strong title={event.type}>{eventWord(event.type)}</strong>
       <span>{shownName(event.scope + event.node)}</span>
       {isEmpty ? <span /> : (
         <button type="button" className="event-data muted code" aria-expanded={isOpen} onClick={onToggle}>

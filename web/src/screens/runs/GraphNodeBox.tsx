@@ -8,13 +8,15 @@ import { t } from "./text";
 type BoxProps = { node: GraphNode; fact: NodeFact | undefined; isShown: boolean; isReachable: boolean; onOpen: (node: string) => void; onToggle: (node: string) => void };
 
 const MOST_LETTERS = 34;
+const SIGN_ROOM = 20;
 
 export const GraphNodeBox = memo(function GraphNodeBox({ node, fact, isShown, isReachable, onOpen, onToggle }: BoxProps) {
   if (node.label === "") return <circle className="dot" cx={node.x + node.width / 2} cy={node.y + node.height / 2} r={node.width / 2 - 1} />;
   const shown = fact ? visitWord(fact.state) : null;
   const word = shown?.word ?? t("later");
   const framed = node.inside === "open";
-  const middle = node.width / 2;
+  // Beside the sign of its state; a button in front of the name takes the same room.
+  const middle = node.width / 2 - (shown && !node.inside ? SIGN_ROOM / 2 : 0);
   return (
     <g className={`node ${node.shape} ${fact?.state ?? ""} ${isShown ? "shown" : ""}`} transform={`translate(${node.x} ${node.y})`}>
       {/* oxlint-disable-next-line jsx-a11y/prefer-tag-over-role -- SVG has no buttons */}

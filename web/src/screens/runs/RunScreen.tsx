@@ -71,7 +71,7 @@ function useEvery(ms: number, act: (() => void) | null): void {
   }, [isOn, ms]);
 }
 
-const NOTHING: Found = { visits: [], leftOut: 0, damage: "", marks: [], taken: new Set(), first: 0, last: 0, tokens: 0, cost: 0 };
+const NOTHING: Found = { visits: [], leftOut: 0, damage: "", marks: [], firstWorker: "", taken: new Set(), first: 0, last: 0, tokens: 0, cost: 0 };
 
 function RunParts({ run }: { run: Run }) {
   const search = useSearch({ strict: false });

@@ -4,12 +4,12 @@ import { useMemo, useState } from "react";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { Text } from "@/components/Value";
+import { Leaf } from "@/components/Value";
 import { changesBetween } from "@/models/state";
 import { type TreeRow, treeOf } from "@/models/tree";
-import { plainText, valueText } from "@/models/values";
+import { plainText } from "@/models/values";
 import { getStateAt } from "@/services/runHistory";
-import { t } from "./text";
+import { shortText, t } from "./text";
 
 const MOST_ROWS = 500;
 type StateProps = { run: string; record: number; before: number };
@@ -41,7 +41,7 @@ export function StateAtCheckpoint({ run, record, before }: StateProps) {
       </ul>
       {rows.length > MOST_ROWS ? <p className="muted small">{t("moreRows", { count: rows.length - MOST_ROWS })}</p> : null}
       {gone.slice(0, MOST_ROWS).map((each) => (
-        <p key={each.path} className="small"><span className="code">{plainText(each.path)}</span> <del>{plainText(valueText(each.before).slice(0, 200))}</del></p>
+        <p key={each.path} className="small"><span className="code">{plainText(each.path)}</span> <del>{shortText(each.before, 200)}</del></p>
       ))}
       {gone.length > MOST_ROWS ? <p className="muted small">{t("moreGone", { count: gone.length - MOST_ROWS })}</p> : null}
     </section>
@@ -73,8 +73,8 @@ function TreeLine({ row, onToggle }: { row: TreeRow; onToggle: () => void }) {
         </button>
       )}
       <span className="tree-value">
-        {row.size === null ? <Text text={valueText(row.value)} /> : <span className="muted small">{t("inside", { count: row.size })}</span>}
-        {row.change === "changed" ? <span className="small"> <del>{plainText(valueText(row.before).slice(0, 200))}</del></span> : null}
+        {row.size === null ? <Leaf value={row.value} /> : <span className="muted small">{t("inside", { count: row.size })}</span>}
+        {row.change === "changed" ? <span className="small"> <del>{shortText(row.before, 200)}</del></span> : null}
       </span>
       {row.change === null ? null : <span className={`badge ${isWhole ? "role-running" : ""}`}>{t(CHANGES[row.change])}</span>}
     </li>

@@ -13,7 +13,7 @@ import { type Timeline as Found, type Visit, getInside } from "@/services/runHis
 import { HistoryNotes } from "./HistoryNotes";
 import { t } from "./text";
 import { TimelineRow } from "./TimelineRow";
-import { Resumes, TimelineScale } from "./TimelineScale";
+import { TimelineScale, Workers } from "./TimelineScale";
 
 const HEIGHT = 41;
 /** So many rows are computed again each second; with more, each quarter of a minute. */
@@ -45,7 +45,7 @@ export function Timeline({ run, found, point, step, pruned }: TimelineProps) {
   return (
     <section className="timeline panel" aria-label={t("timeline")} data-part="work">
       <HistoryNotes found={found} pruned={pruned} />
-      <Resumes resumes={resumes} />
+      <Workers first={found.firstWorker} resumes={resumes} />
       {unread ? <Skeleton rows={2} /> : null}
       {error === null ? null : <Problem error={error} onRetry={retry} />}
       <TimelineScale axis={axis} resumes={resumes} />

@@ -26,11 +26,12 @@ export function TimelineScale({ axis, resumes }: { axis: Axis; resumes: readonly
 
 const MOST = 10;
 
-/** Who resumed the run and when, in words: the lines of the picture are thin. */
-export function Resumes({ resumes }: { resumes: readonly Mark[] }) {
-  if (resumes.length === 0) return null;
+/** Who started the run, and who resumed it and when, in words: the lines of the picture are thin. `first`: empty if it is not known. */
+export function Workers({ first, resumes }: { first: string; resumes: readonly Mark[] }) {
+  if (first === "" && resumes.length === 0) return null;
   return (
     <ul className="timeline-note resume-list small">
+      {first === "" ? null : <li>{t("startedByWorker", { worker: first })}</li>}
       {resumes.slice(-MOST).map((mark) => (
         <li key={`${mark.seq} ${mark.at}`}>
           <Link to="." search={(old: object) => ({ ...old, at: mark.seq, step: undefined })} resetScroll={false}>{mark.worker ? t("resumedBy", { worker: mark.worker }) : t("resumed")}</Link>{", "}<Moment at={mark.at} seconds />

@@ -17,6 +17,7 @@ from langgraph.types import Interrupt
 from holdfast.errors import InputError, VersionMismatchError
 from holdfast.types.value import EXACT, SCALARS
 
+# In quotes: before 1.2.12 it is no generic type.
 HoldOptions = Callable[["Interrupt[Any]"], Mapping[str, Any]]
 """Whom an interrupt is for, and until when: the options of `ctx.ask`."""
 

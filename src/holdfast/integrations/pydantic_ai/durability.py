@@ -40,6 +40,7 @@ from pydantic_ai.tools import (
 
 from holdfast.agents.tool_call import UNKNOWN_RESULT
 from holdfast.errors import HoldExpiredError, InputError, StepFailedError
+from holdfast.integrations.pydantic_ai.digests import operation_digests
 from holdfast.integrations.pydantic_ai.effects import METADATA, EffectTable
 from holdfast.integrations.pydantic_ai.event_stream import emitter
 from holdfast.integrations.pydantic_ai.private_names import arguments_of, tool_result
@@ -119,6 +120,7 @@ class StepBackend(JournalCallableOperationBackend[OperationEffect]):
 
         async def perform() -> Any:
             token = emitter.set(ctx)
+            ctx.note_digests(**operation_digests(operation_id, cache_key))
             try:
                 found: Any = await body()
             except ModelAPIError as error:

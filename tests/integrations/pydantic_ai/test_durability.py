@@ -22,7 +22,8 @@ from holdfast.integrations.pydantic_ai import HoldfastDurability, emit_events
 from holdfast.integrations.pydantic_ai.private_names import arguments_of, tool_result
 from holdfast.telemetry import on_substep
 from tests.flows.places import Place, told
-from tests.integrations.pydantic_ai.shop import LOOK, PAY, Notes, Talk, a_flow, a_model, a_talk, an_agent
+from tests.integrations.notes import Notes
+from tests.integrations.pydantic_ai.shop import LOOK, PAY, Talk, a_flow, a_model, a_talk, an_agent
 
 pytestmark = pytest.mark.anyio
 

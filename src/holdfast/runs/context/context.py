@@ -248,9 +248,15 @@ class Context(ContextFacts):
         return await self._substeps.run(call, fn, args, kwargs, known)
 
     def recorded(self, key: str | int) -> str | None:
-        """The name of the sub-step or question that is recorded under this key, or this number."""
-        known = self._exec.subs.get(f"={key}" if isinstance(key, str) else str(key))
+        """The name of the sub-step or question that is recorded under this key, or this number, in the branch
+        whose code this is."""
+        known = self._exec.subs.get(f"{self.branch}{f'={key}' if isinstance(key, str) else key}")
         return None if known is None else known.name
+
+    @property
+    def branch(self) -> str:
+        """The path of the branch whose code this is; empty outside of `gather`, `race`, `first` and `map`."""
+        return self._numbers.here.path
 
     async def mark_turn(self, number: int, value: Any = None, *, key: str, listed: bool = True) -> None:
         """The end of a turn of a loop inside this node: a checkpoint, durable when this returns.

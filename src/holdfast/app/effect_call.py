@@ -158,7 +158,7 @@ class EffectRun:
             )
         if row.id != self.call.run:
             raise RunExistsError(
-                f"the key {key!r} of the effect {name!r} is taken by run {row.id}, which no call of the effect "
+                f"the key {key!r} of the effect {name!r} is taken by run {row.id}, which no call of it "
                 "has started.",
                 hint="Nothing was done. An administrator can delete that run; then call again.",
                 run=row.id,

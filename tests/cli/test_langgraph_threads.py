@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3  # noqa: TID251 (a file that is no store)
 from contextlib import closing
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any, cast
 import ormsgpack
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from holdfast import Holdfast
+from holdfast.integrations.langgraph import HoldfastSaver
 from tests.cli.conftest import Cli
 from tests.integrations.langgraph.test_transfer import fill
 
@@ -75,3 +79,37 @@ def test_a_file_cannot_name_code_that_is_run_when_it_is_imported(cli: Cli, table
     assert "a value of the type os.mkdir" in refused.err
     assert "Traceback" not in refused.err
     assert cli("export", "langgraph", "mine.db", "--json").json["threads"] == []
+
+
+def own_types() -> JsonPlusSerializer:
+    return JsonPlusSerializer(allowed_msgpack_modules=[("os", "mkdir")])
+
+
+@pytest.mark.covers("IN-41")
+def test_the_export_runs_no_code_that_a_stored_value_names_unless_its_type_is_allowed(cli: Cli) -> None:
+    class Hostile(JsonPlusSerializer):
+        def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            if obj != "MARKER":
+                return super().dumps_typed(obj)
+            return "msgpack", ormsgpack.packb(
+                ormsgpack.Ext(0, ormsgpack.packb(("os", "mkdir", str(Path("called").absolute()))))
+            )
+
+    async def stored() -> None:
+        async with Holdfast("sqlite:shop.db") as hf:
+            saver = HoldfastSaver(hf, serde=Hostile())
+            place = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+            first = {**empty_checkpoint(), "channel_values": {"x": "MARKER"}, "channel_versions": {"x": "1"}}
+            await saver.aput(
+                cast("Any", place), cast("Any", first), {"source": "input", "step": -1}, {"x": "1"}
+            )
+            await saver.aclose()
+
+    asyncio.run(stored())
+    given = ("export", "langgraph", "mine.db", "--store", "sqlite:shop.db")
+    refused = cli(*given)
+    assert (refused.code, Path("called").exists()) == (4, False)
+    assert "a value of the type os.mkdir" in refused.err
+    Path("mine.db").unlink(missing_ok=True)
+    cli(*given, "--serde", "tests.cli.test_langgraph_threads:own_types")
+    assert Path("called").exists()

@@ -69,12 +69,21 @@ def _print_reports(reports: list[ThreadReport], *, dry_run: bool) -> None:
 
 
 async def export_langgraph(
-    file: str, *, threads: list[str], tenant: str | None, decrypt: bool, store: str | None, json: bool
+    file: str,
+    *,
+    threads: list[str],
+    tenant: str | None,
+    serde: str | None,
+    decrypt: bool,
+    store: str | None,
+    json: bool,
 ) -> Exit:
     _require_langgraph()
     from holdfast.integrations.langgraph import HoldfastSaver
-    from holdfast.integrations.langgraph.transfer import export_threads
+    from holdfast.integrations.langgraph.transfer import export_threads, serializer_of
 
+    # What the program of a tenant has stored must not run code of its choice here.
+    reader = serializer_of(serde)
     async with open_store_for_command(store, must_exist=True) as hf:
         named = tenant or DEFAULT_TENANT
         if (await hf.service()).runtime.blobs.of(named).encrypted is not None and not decrypt:
@@ -82,7 +91,7 @@ async def export_langgraph(
                 "this store is encrypted, but a file of LangGraph would not be.",
                 hint="Use --decrypt to write the content unencrypted.",
             )
-        saver = HoldfastSaver(hf, tenant=named)
+        saver = HoldfastSaver(hf, tenant=named, serde=reader)
         try:
             done = await export_threads(saver, Path(file), threads=threads)
         finally:

@@ -41,6 +41,9 @@ def export(
     thread: Annotated[
         list[str] | None, typer.Option(help="LangGraph: only this thread; repeatable", metavar="ID")
     ] = None,
+    serde: Annotated[
+        Text, typer.Option(help="LangGraph: the serializer, as module:factory", metavar="NAME")
+    ] = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -55,12 +58,18 @@ def export(
 
         return run_async(
             export_langgraph(
-                file, threads=thread or [], tenant=tenant, decrypt=decrypt, store=store, json=json
+                file,
+                threads=thread or [],
+                tenant=tenant,
+                serde=serde,
+                decrypt=decrypt,
+                store=store,
+                json=json,
             )
         )
-    if file is not None or thread or tenant:
+    if file is not None or thread or tenant or serde:
         raise InputError(
-            "DEST, --thread and --tenant are for threads of LangGraph.",
+            "DEST, --thread, --tenant and --serde are for threads of LangGraph.",
             hint="Write: holdfast export langgraph DEST. A run's file is named with --out.",
         )
     if attractor:

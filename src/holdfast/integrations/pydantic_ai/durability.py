@@ -83,7 +83,8 @@ class RunSteps:
         it before must not allow this one."""
         self._calls[call] += 1
         again = self._calls[call]
-        return f"{self._run}/{call}" if again == 1 else f"{self._run}/{call}#{again}"
+        # The count is before the id: a model could choose an id that ends like one.
+        return f"{self._run}/{call}" if again == 1 else f"{self._run}#{again}/{call}"
 
 
 _attempts: WeakKeyDictionary[Context, AgentRuns] = WeakKeyDictionary()

@@ -52,8 +52,8 @@ class AgentSteps:
     def state_key(self, turn: int) -> str:
         return f"{PRIVATE}{self._run}/state/{turn}"
 
-    def approval_key(self, turn: int, call: str) -> str:
-        return f"{self._run}/approval/{turn}/{call}"
+    def approval_key(self, turn: int, place: int, call: str) -> str:
+        return f"{self._run}/approval/{turn}/{place}/{call}"
 
     def _model_key(self) -> str:
         return f"{self._run}/model/{self._models}"
@@ -62,7 +62,8 @@ class AgentSteps:
         """Models may use an id again: that is another call."""
         self._calls[f"{kind}/{call}"] += 1
         again = self._calls[f"{kind}/{call}"]
-        return f"{self._run}/{kind}/{call}{'' if again == 1 else f'#{again}'}"
+        # The count is before the id: a model could choose an id that ends like one.
+        return f"{self._run}/{kind}{'' if again == 1 else f'#{again}'}/{call}"
 
     # ---- steps
     async def step(self, name: str, key: str, perform: Callable[[], Awaitable[Any]], **options: Any) -> Any:
